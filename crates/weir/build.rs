@@ -1,14 +1,14 @@
-//! Tells the program what it is built from, for `weir --version` and the record of a benchmark.
+//! Passes facts about the build to the program, for `weir --version` and the record of a benchmark.
 //!
-//! A build for development does not look at the commit: each one would build the program anew, and what is not built
-//! with `--release` is not measured.
+//! A development build ignores the commit: otherwise each commit would cause a new build of the program, and only programs
+//! built with `--release` are measured.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 const ROOT: &str = "../..";
-/// Paths whose changes make the program differ from the commit's.
+/// The paths of the sources: if they have changes, the program differs from the commit's.
 const SOURCES: [&str; 3] = ["crates", "Cargo.toml", "Cargo.lock"];
 const TLS_LIBRARIES: [&str; 2] = ["rustls", "aws-lc-rs"];
 
@@ -21,7 +21,7 @@ fn main() {
     println!("cargo::rustc-env=WEIR_TLS={}", tls_libraries());
 }
 
-/// The commit, and whether the sources differ from it. From sources without their history it cannot be told.
+/// The commit, and whether the sources differ from it. Without the git history, the commit is unknown.
 fn commit() -> String {
     let Some(commit) = git(&["rev-parse", "HEAD"]) else {
         return "unknown (no git history)".to_owned();
@@ -29,7 +29,7 @@ fn commit() -> String {
     let branch = git(&["symbolic-ref", "--quiet", "HEAD"]).unwrap_or_default();
     for file in ["HEAD", "packed-refs", &branch] {
         let path = git(&["rev-parse", "--git-path", file]).map(|path| Path::new(ROOT).join(path));
-        // A named path that does not exist would rebuild the program each time.
+        // A path that does not exist would cause a build each time.
         if let Some(path) = path.filter(|path| path.is_file()) {
             println!("cargo::rerun-if-changed={}", path.display());
         }
@@ -51,7 +51,7 @@ fn git(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// `rustls 0.23.1, aws-lc-rs 1.19.0`, as Cargo.lock has them.
+/// `rustls 0.23.1, aws-lc-rs 1.19.0`, as in Cargo.lock.
 fn tls_libraries() -> String {
     let lock = fs::read_to_string(Path::new(ROOT).join("Cargo.lock")).unwrap_or_default();
     let version = |name: &str| {

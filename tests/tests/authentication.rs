@@ -246,12 +246,12 @@ fn mistakes_are_told_with_their_places() {
         (
             "{ type: external, pool: p, add_headers: [ Content-Length ] }",
             "authenticate: x",
-            "the field `Content-Length` cannot be handed on",
+            "the header `Content-Length` cannot be passed on",
         ),
         (
             "{ type: external, pool: p, answer_headers: X-* }",
             "authenticate: x",
-            "the field `X-*` cannot be handed on",
+            "the header `X-*` cannot be passed on",
         ),
         ("{ type: external, pool: itself }", "authenticate: x", "requests would go round for ever"),
         (

@@ -302,3 +302,33 @@ fn limits_and_persistence_are_recorded() {
     assert!(verdict.starts_with("is above a limit"), "{why:#}");
     assert!(!why.to_string().contains(cookie), "the cookie is a secret: {why:#}");
 }
+
+#[test]
+fn a_head_without_host_is_shown_and_marks_of_cut_heads_are_hidden() {
+    let member = Member::named("one");
+    let top = "recent_requests: {}
+policies:
+  marking:
+    rules:
+      - { name: marked, then: [ { trace: 'of ${request.headers[\"authorization\"]}' } ] }";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("policies: [ marking ]")
+        .top(top)
+        .admin_socket();
+    let proxy = Proxy::start(&setup);
+    proxy.client().send("GET /old HTTP/1.0\r\n\r\n").response().assert_status(200);
+    let old = record(&proxy, "/old");
+    assert_eq!((&old["method"], &old["version"]), (&"GET".into(), &"1.0".into()), "{old:#}");
+    assert!(explained(&proxy, &old["id"])["again"].is_object(), "{old:#}");
+
+    // The credentials stand behind the part of the head that a record holds.
+    let long = "x".repeat(9_000);
+    let secret = "Bearer abcdefghijkl";
+    let head = format!(
+        "GET /cut HTTP/1.1\r\nHost: a\r\nX-Long: {long}\r\nAuthorization: {secret}\r\n\r\n"
+    );
+    proxy.client().send(head).response().assert_status(200);
+    let cut = record(&proxy, "/cut");
+    assert_eq!(cut["marks"], serde_json::json!(["***"]), "{cut:#}");
+    assert!(!explained(&proxy, &cut["id"]).to_string().contains("abcdefghijkl"), "{cut:#}");
+}

@@ -87,12 +87,12 @@ pub struct Product {
     ///
     /// [`SECOND`]: crate::catalogue::SECOND
     pub name: String,
-    /// Its version text.
+    /// The version text of the product.
     pub version: String,
-    /// The name and version of its TLS library, if known; `None` in runs of earlier versions.
+    /// The name and version of the product's TLS library, if known; `None` in runs of earlier versions.
     #[serde(default)]
     pub tls: Option<String>,
-    /// The commit that it was built from, if known; `None` in runs of earlier versions.
+    /// The commit that the product was built from, if known; `None` in runs of earlier versions.
     #[serde(default)]
     pub commit: Option<String>,
     /// SHA-256 of the program, in hexadecimal; `None` in runs of earlier versions.
@@ -112,7 +112,7 @@ pub struct Absence {
 /// All measurements of one test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestRecord {
-    /// Its name in the catalogue.
+    /// The name of the test in the catalogue.
     pub name: String,
     /// Number of wanted undisturbed rounds.
     pub rounds: u32,
@@ -314,4 +314,8 @@ pub struct Cost {
     /// requests. Only in tests of firewalls.
     #[serde(default)]
     pub unguarded_s_per_request: Option<f64>,
+    /// CPU time of weir's worker threads, from the scheduler, as a part of [`Self::process_s`]; `None` for other
+    /// products, and in runs of earlier versions.
+    #[serde(default)]
+    pub workers_s: Option<f64>,
 }

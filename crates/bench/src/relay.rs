@@ -82,7 +82,7 @@ impl Pair {
             && !self.unsent[side].is_empty()
             && self.flush(side)?
         {
-            // The other side was not read meanwhile, and its event has passed.
+            // The other side was not read while this side was full, and its event has passed.
             if self.advance(1 - side, true, scratch)? == Fate::Done {
                 return Ok(Fate::Done);
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use weir_bench::catalogue::{self, Figure, PENDING_PREFIX, is_yardstick};
+use weir_bench::catalogue::{self, Figure, OBSERVED, PENDING_PREFIX, PLAIN_WEIR, is_yardstick};
 use weir_bench::record::{FILE_NAME, Omission, Point, Product, Run, TestRecord};
 use weir_bench::run::{Event, Network, Progress, Selection, Settings, run};
 use weir_testing::{skip, skip_without_data};
@@ -34,7 +34,7 @@ impl Progress for Heard {
     }
 }
 
-/// The program under test: built beside this test, or named.
+/// The program under test: the one that was built with this test, or the one that is configured.
 fn weir() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("WEIR_BENCH_WEIR") {
         return Some(path.into());
@@ -44,7 +44,7 @@ fn weir() -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// Settings of a run with these arguments into that folder; `None` where it is not possible here.
+/// Settings of a run with these arguments into that folder; `None`: such a run is not possible here.
 fn settings(words: &[&str], peers: &[&str], folder: &Path) -> Option<Settings> {
     let Some(weir) = weir() else {
         skip("the program weir is not built");
@@ -99,13 +99,16 @@ fn a_smoke_of_every_test() {
     let (kept, run) = run_all(&settings, &mut heard);
     assert!(heard.steps >= run.tests.len());
     for test in &run.tests {
-        for product in run.products.iter().filter(|product| !is_yardstick(&product.name)) {
+        let is_asked = |product: &&Product| {
+            !is_yardstick(&product.name) && (test.name != OBSERVED || product.name == "weir")
+        };
+        for product in run.products.iter().filter(is_asked) {
             let of_product = test.points.iter().filter(|point| point.product == product.name);
             let requests: u64 = of_product.clone().map(|point| point.load.requests).sum();
             let errors: u64 = of_product.map(|point| point.load.errors).sum();
             let (name, notes) = (&product.name, &heard.notes);
-            // On a busy machine no rate leaves the core a third of its time; near the limit the
-            // slower products take no part; not all of them have a queue.
+            // On a busy machine, no rate leaves the core idle for a third of the time. Near the limit, the slower products
+            // take no part. Not all products have a queue.
             let is_excused = is_still_to_come(test, name)
                 || ["cpu-65", "p99-near-limit", "queue"].contains(&test.name.as_str())
                     && test.omissions.iter().any(|omission| &omission.product == name);
@@ -118,8 +121,8 @@ fn a_smoke_of_every_test() {
     std::fs::remove_dir_all(&folder).expect("removing it");
 }
 
-/// Whether a product is left out of a test because a part of weir is still missing, which is
-/// reported, or because it relays no datagrams.
+/// Whether a product is omitted from a test because weir lacks a feature, which is reported, or because the product relays
+/// no datagrams.
 fn is_still_to_come(test: &TestRecord, product: &str) -> bool {
     let own = || test.omissions.iter().filter(|omission| omission.product == product);
     if let Some(pending) = own().find(|omission| omission.reason.starts_with(PENDING_PREFIX)) {
@@ -129,7 +132,35 @@ fn is_still_to_come(test: &TestRecord, product: &str) -> bool {
     product == "haproxy" && test.name == "udp-queries" && own().count() > 0
 }
 
-/// Packets need a network of their own.
+/// Observers begin and end with each measurement, and the data path's part of the CPU is known.
+#[test]
+fn a_smoke_of_observation() {
+    let folder = std::env::temp_dir().join(format!("weir-bench-observed-{}", std::process::id()));
+    let Some(settings) = settings(&["smoke", OBSERVED], &["nginx"], &folder) else { return };
+    let (kept, run) = run_all(&settings, &mut Heard::default());
+    let test = &run.tests[0];
+    assert!(test.omissions.is_empty(), "{:?}", test.omissions);
+    for (product, at) in [("weir", 0.0), (PLAIN_WEIR, 0.0), ("weir", 1.0), (PLAIN_WEIR, 1.0)] {
+        let is_it = |point: &&Point| point.product == product && point.at == at;
+        let point = test.points.iter().find(is_it);
+        let point = point.unwrap_or_else(|| panic!("no point of {product} at {at}"));
+        let workers_s = point.cost.workers_s.expect("workers");
+        assert!(workers_s > 0.0 && workers_s <= point.cost.process_s, "{:?}", point.cost);
+        assert_eq!(point.load.errors, 0, "{product}");
+    }
+    assert!(test.points.iter().all(|point| point.product != "nginx"));
+    let used = |case: u32, product: &str| {
+        let path = kept.join(format!("configurations/observed-{case}/{product}/weir.yaml"));
+        std::fs::read_to_string(path).expect("the configuration as used")
+    };
+    assert!(used(0, "weir").contains("format: json") && used(0, "weir").contains("admin:"));
+    assert!(!used(0, "weir").contains("recent_requests"));
+    assert!(used(1, "weir").contains("recent_requests: {}"));
+    assert!(!used(1, PLAIN_WEIR).contains("admin:"));
+    std::fs::remove_dir_all(&folder).expect("removing it");
+}
+
+/// The test of packets needs network namespaces.
 #[test]
 fn a_smoke_of_packets() {
     let folder = std::env::temp_dir().join(format!("weir-bench-packets-{}", std::process::id()));
@@ -176,7 +207,7 @@ fn a_smoke_of_connections_by_packets() {
         let requests = point.map_or(0, |point| point.load.requests);
         assert!(requests > 0, "{product} at {at}: {point:?}, {:?}", test.omissions);
     }
-    // With the packet path, weir's own process has next to nothing to do.
+    // With the packet path, weir's own process has almost nothing to do.
     let own = |product: &str| -> f64 {
         let its = test.points.iter().filter(|point| point.product == product);
         its.map(|point| point.cost.process_s / point.load.requests as f64).sum()
@@ -232,7 +263,7 @@ fn a_third_row_is_refused() {
     assert_eq!(error, "--nginx was given 3 times: 2 rows of a product at most");
 }
 
-/// Handshakes were full, or resumed, and responses were compressed.
+/// Asserts that handshakes were full or resumed as required, and that responses were compressed.
 fn what_is_special_was_asked_for(run: &Run) {
     let points = |name: &str| {
         let test = run.tests.iter().find(|test| test.name == name).expect("a test");
@@ -248,7 +279,7 @@ fn what_is_special_was_asked_for(run: &Run) {
     for name in ["compression", "compression-connections"] {
         for point in points(name) {
             let bytes = Figure::ResponseBytes.of(point).expect("responses");
-            // A quarter, and a third of the fastest encoder.
+            // About a quarter of the size, or a third with the fastest encoder.
             let is_small = (128.0 * 1024.0 * 0.24..128.0 * 1024.0 * 0.4).contains(&bytes);
             assert!(is_small, "{name}: {}: {bytes} bytes", point.product);
         }
@@ -261,7 +292,7 @@ fn what_is_special_was_asked_for(run: &Run) {
     assert!(tps.points.iter().any(|point| point.product == catalogue::SIGNATURES));
 }
 
-/// Firewalls have their own peers and tests, and rules that a machine may lack.
+/// The firewall tests have their own peers, and need rules that may not be installed.
 #[test]
 fn a_smoke_of_firewalls() {
     let folder = std::env::temp_dir().join(format!("weir-bench-waf-{}", std::process::id()));
@@ -297,7 +328,7 @@ fn a_smoke_of_firewalls() {
     std::fs::remove_dir_all(&folder).expect("removing it");
 }
 
-/// The counting tests take longer, so they are not part of the smoke; one peer is enough here.
+/// The counting tests take longer, so they are separate; one peer is enough here.
 #[test]
 fn a_smoke_of_the_tests_that_count() {
     let folder = std::env::temp_dir().join(format!("weir-bench-counts-{}", std::process::id()));
@@ -318,9 +349,9 @@ fn a_smoke_of_the_tests_that_count() {
                 let is_least = |least: f64| value >= least && value.is_finite();
                 assert!(
                     match figure {
-                        // Every answer needs reads and writes on both sides.
+                        // Every response needs reads and writes on both sides.
                         Figure::SystemCallsPerRequest => is_least(3.5),
-                        // The relay has hardly any, but moves bytes.
+                        // The relay has very few instructions, but moves bytes.
                         Figure::InstructionsPerRequest => is_least(100.0),
                         _ => value.is_finite(),
                     },

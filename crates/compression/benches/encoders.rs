@@ -82,7 +82,7 @@ fn main() {
         for case in &mut cases {
             (case.best_us, case.call_us) = (f64::INFINITY, f64::INFINITY);
         }
-        // In turns, so that noise affects all encoders alike.
+        // The encoders take turns, so that noise affects all of them alike.
         for _ in 0..rounds {
             for case in &mut cases {
                 case.run(&mut pool, &body, &mut out);

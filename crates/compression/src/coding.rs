@@ -12,13 +12,13 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// How many there are.
+    /// The number of codings.
     pub const COUNT: usize = 3;
 
-    /// All of them, by index.
+    /// All codings, by index.
     pub const ALL: [Self; Self::COUNT] = [Self::Gzip, Self::Zstd, Self::Brotli];
 
-    /// Where it stands in [`Self::ALL`], for tables.
+    /// The index in [`Self::ALL`], for tables.
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -32,7 +32,7 @@ impl Coding {
         }
     }
 
-    /// The coding of this name, in letters of any case; `x-gzip` is gzip (RFC 9110 section 8.4.1.3).
+    /// The coding with this name, in upper or lower case; `x-gzip` is gzip (RFC 9110 section 8.4.1.3).
     pub fn named(name: &[u8]) -> Option<Self> {
         if name.eq_ignore_ascii_case(b"x-gzip") {
             return Some(Self::Gzip);
@@ -46,11 +46,11 @@ impl Coding {
 pub struct Level(u8);
 
 impl Level {
-    /// The fast class.
+    /// The fastest level.
     pub const MIN: Self = Self(1);
-    /// The smallest output.
+    /// The level with the smallest output.
     pub const MAX: Self = Self(9);
-    /// How many there are.
+    /// The number of levels.
     pub const COUNT: usize = 9;
 
     /// A level of 1 to 9.
@@ -58,17 +58,17 @@ impl Level {
         if matches!(level, 1..=9) { Some(Self(level)) } else { None }
     }
 
-    /// 1 to 9.
+    /// The level, from 1 to 9.
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// 0 to 8, for tables.
+    /// The index in tables, from 0 to 8.
     pub(crate) const fn index(self) -> usize {
         self.0 as usize - 1
     }
 
-    /// All of them, lowest first.
+    /// All levels, lowest first.
     pub fn all() -> impl Iterator<Item = Self> {
         (1..=9).map(Self)
     }

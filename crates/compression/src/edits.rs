@@ -8,17 +8,18 @@ use weir_http::message::{Framing, ResponseHead, Span, Version};
 use crate::eligibility::{Decision, RequestTraits};
 use crate::entity_tags::weaken_tag;
 
-/// Edits a response's head as decided; to be called after all other edits, since it changes their results.
+/// Edits a response's head according to the decision. Must be called after all other edits, because it changes their
+/// results.
 ///
 /// | field | change |
 /// |---|---|
 /// | Content-Encoding | the coding |
 /// | ETag | weak; see [`crate::entity_tags`] |
-/// | Vary | names Accept-Encoding, also where only another client would have got it compressed |
-/// | Accept-Ranges | removed: there are no ranges of streamed compression |
+/// | Vary | names Accept-Encoding, also if only other clients would get a compressed response |
+/// | Accept-Ranges | removed: streamed compression has no ranges |
 /// | Content-Length | set by the serialiser, see [`framing`]; for a response to HEAD it is removed from `head` |
 ///
-/// A 304 to a client that named a weak tag has its own weakened.
+/// A 304 to a client that sent a weak tag gets a weak tag, too.
 pub fn edit_response(
     decision: Decision,
     request: &RequestTraits,
@@ -52,8 +53,8 @@ pub fn edit_response(
 const OF_CONTENT: [&str; 4] =
     ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"];
 
-/// Turns a 200 whose content the client has into a 304; see [`crate::entity_tags::is_unchanged`]. Fields about the
-/// content are removed (RFC 9110 section 15.4.5).
+/// Turns a 200 into a 304 if the client has its content; see [`crate::entity_tags::is_unchanged`]. Fields about the content
+/// are removed (RFC 9110 section 15.4.5).
 pub fn make_unchanged(head: &mut ResponseHead, input: &[u8]) {
     head.status = 304;
     head.reason = Span::default();
@@ -67,8 +68,7 @@ pub fn make_unchanged(head: &mut ResponseHead, input: &[u8]) {
     }
 }
 
-/// How compressed content is framed for a client: it was `framing` when it came, and its length is not known any
-/// more.
+/// The framing of compressed content for a client. `framing`: the received framing. The new length is unknown.
 pub fn framing(framing: Framing, version: Version) -> Framing {
     match framing {
         Framing::None => Framing::None,
@@ -78,7 +78,7 @@ pub fn framing(framing: Framing, version: Version) -> Framing {
     }
 }
 
-/// Sees to it that Vary names Accept-Encoding: in the line that is there, or in one of its own.
+/// Ensures that Vary names Accept-Encoding: in the existing line, or in a new one.
 fn vary(head: &ResponseHead, input: &[u8], edits: &mut FieldEdits, scratch: &mut Vec<u8>) {
     let (mut is_there, mut is_named) = (false, false);
     let received = || values(&head.fields, input, "Vary");
@@ -126,7 +126,7 @@ mod tests {
     const VARY: Decision = Decision::Identity { vary: true };
     const PLAIN: Decision = Decision::Identity { vary: false };
 
-    /// The head that a client gets, without its status line, where the member sent `response`.
+    /// The head that a client gets for the member's `response`, without its status line.
     fn sent(
         decision: Decision,
         method: Method,

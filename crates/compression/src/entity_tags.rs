@@ -1,7 +1,7 @@
-//! Entity tags (RFC 9110 section 8.8.3), and how they keep their meaning when a response is compressed.
+//! Entity tags (RFC 9110 section 8.8.3) of compressed responses.
 //!
-//! A strong tag promises identical bytes, and compressed bytes differ; so the client of a compressed response gets
-//! `W/"x"` for the member's `"x"`. It comes back in conditional requests:
+//! A strong tag promises identical bytes, and compressed bytes differ. So the client of a compressed response gets `W/"x"`
+//! for the member's `"x"`, and returns `W/"x"` in conditional requests:
 //!
 //! - **If-None-Match** compares weakly (section 13.1.2): to a member that follows the standard `W/"x"` is `"x"`, and it
 //!   answers 304. The field goes to the member as the client sent it. Neither taking `W/` away nor adding the strong
@@ -23,7 +23,7 @@ use weir_http::edits::{Change, FieldEdits};
 use weir_http::fields::values;
 use weir_http::message::{RequestHead, ResponseHead};
 
-/// One tag of a list.
+/// A tag of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag<'v> {
     /// Whether it is preceded by `W/`.
@@ -60,7 +60,7 @@ fn read_tag(text: &[u8]) -> Option<(Tag<'_>, &[u8])> {
         .then_some((Tag { is_weak, opaque }, tail))
 }
 
-/// The tag that a value is, alone.
+/// The tag, if the value is exactly one tag.
 fn whole_tag(value: &[u8]) -> Option<Tag<'_>> {
     read_tag(value).and_then(|(tag, tail)| tail.is_empty().then_some(tag))
 }
@@ -79,7 +79,7 @@ fn weaken(value: &[u8], out: &mut Vec<u8>) -> Change {
     }
 }
 
-/// Makes the tag of a response weak, whose content is changed on the way.
+/// Makes the tag of a response weak, because weir changes the content.
 pub fn weaken_tag(
     head: &ResponseHead,
     input: &[u8],
@@ -89,8 +89,8 @@ pub fn weaken_tag(
     edits.change_each(b"ETag", values(&head.fields, input, "ETag"), scratch, weaken);
 }
 
-/// Whether the client has the content of a response whose member did not see it: If-None-Match names as
-/// weak the tag that the member sent as strong. A 200 to GET or HEAD may then be answered with 304.
+/// Whether the client has the content of a response although the member did not notice: If-None-Match contains as weak the
+/// tag that the member sent as strong. A 200 to GET or HEAD may then be answered with 304.
 pub fn is_unchanged<'v>(if_none_match: impl Iterator<Item = &'v [u8]>, etag: &[u8]) -> bool {
     let Some(Tag { is_weak: false, opaque }) = whole_tag(etag) else {
         return false;
@@ -98,7 +98,7 @@ pub fn is_unchanged<'v>(if_none_match: impl Iterator<Item = &'v [u8]>, etag: &[u
     if_none_match.flat_map(tags).any(|tag| tag.is_weak && tag.opaque == opaque)
 }
 
-/// Adds to If-Match the strong tag of each weak one, in front; for requests whose responses may be compressed.
+/// Adds to If-Match the strong form of each weak tag, before the list; for requests whose responses may be compressed.
 pub fn restore_if_match(
     head: &RequestHead,
     input: &[u8],
@@ -111,7 +111,7 @@ pub fn restore_if_match(
 
 fn restore_list(value: &[u8], out: &mut Vec<u8>) -> Change {
     let mut change = Change::None;
-    // One that stands there already is added all the same: to look for each would cost the square of their number.
+    // Strong tags that are already listed are added again: a search for each would take quadratic time.
     for tag in tags(value).filter(|tag| tag.is_weak) {
         out.extend_from_slice(tag.opaque);
         out.extend_from_slice(b", ");
@@ -178,7 +178,7 @@ mod tests {
             (&["W/\"b\", W/\"a\""], "\"a\"", true),
             (&["W/\"b\"", "W/\"a\""], "\"a\"", true),
             (&["W/\"b\""], "\"a\"", false),
-            // The member has compared these itself.
+            // The member has already compared these tags.
             (&["\"a\""], "\"a\"", false),
             (&["W/\"a\""], "W/\"a\"", false),
             (&["*"], "\"a\"", false),

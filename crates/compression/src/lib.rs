@@ -1,8 +1,8 @@
 //! Compression of responses: selection, codings, levels, encoders.
 //!
-//! 1. A request comes: [`RequestTraits::read`] notes the codings that its client accepts. If its response may be
+//! 1. A request arrives: [`RequestTraits::read`] stores the codings that its client accepts. If its response may be
 //!    compressed, [`entity_tags::restore_if_match`] adjusts If-Match.
-//! 2. A response head comes. [`entity_tags::is_unchanged`]: the client has its content, and [`make_unchanged`] makes it a
+//! 2. A response head arrives. [`entity_tags::is_unchanged`]: if the client has the content, [`make_unchanged`] makes it a
 //!    304. Else [`ResponseTraits::read`], [`decide`], and [`edit_response`] changes the head.
 //! 3. [`Budget::level_for`] returns the current level; without a level the decision is [`Decision::Identity`] instead,
 //!    with `vary`.
@@ -15,7 +15,7 @@
 //! both a secret and text chosen by an attacker (BREACH) is safer uncompressed. Only the operator knows these
 //! responses, so policies can switch compression off.
 //!
-//! **Architecture invariant:** no I/O, no clock, no randomness; time is handed in. No unsafe code of our own; the
+//! **Architecture invariant:** no I/O, no clock, no randomness; time is an argument. No unsafe code in this crate; the
 //! interfaces of encoder libraries are safe.
 #![forbid(unsafe_code)]
 

@@ -15,7 +15,7 @@ pub enum Choice {
     Coding(Coding),
     /// The content as it is.
     Identity,
-    /// The client refuses the unencoded content, and every coding on offer. RFC 9110 allows a server to send refused
+    /// The client refuses the unencoded content, and every offered coding. RFC 9110 permits a server to send refused
     /// content, and that helps a client more than 406: it gets the unencoded content.
     Nothing,
 }
@@ -30,10 +30,10 @@ impl Choice {
     }
 }
 
-/// Thousandths: `q=0.25` is 250.
+/// In thousandths: `q=0.25` is 250.
 type Weight = u16;
 
-/// The weight of an item without one.
+/// The default weight of an item.
 const WEIGHT_MAX: Weight = 1000;
 
 /// The weights of each coding in the fields, if listed.
@@ -136,7 +136,7 @@ mod tests {
     const IDENTITY: Choice = Choice::Identity;
     const NOTHING: Choice = Choice::Nothing;
 
-    /// On offer in this order.
+    /// The offered codings, in this order.
     const OFFERED: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
 
     fn choose(value: &str, offered: &[Coding]) -> Choice {
@@ -194,7 +194,7 @@ mod tests {
             ("identity;q=0.9, *;q=0.1", IDENTITY),
             ("identity;q=0, *", ZSTD),
             ("deflate, identity;q=0", NOTHING),
-            // Said twice: the lowest weight counts.
+            // Listed twice: the lowest weight counts.
             ("gzip, gzip;q=0", IDENTITY),
             ("gzip;q=0, x-gzip", IDENTITY),
             ("*, *;q=0", NOTHING),

@@ -1,7 +1,7 @@
 //! A pool of reusable encoders.
 //!
-//! A new encoder costs the pages of its memory; a used one costs a reset. Each worker has its own pool. Idle encoders,
-//! and those in use by responses, are bounded in bytes ([`memory_bytes_max`]); a response that finds no room is not
+//! A new encoder costs the pages of its memory; a used one costs a reset. Each worker has its own pool. The memory of idle
+//! encoders, and of those in use by responses, is limited ([`memory_bytes_max`]); if the limit is reached, a response is not
 //! compressed.
 //!
 //! | operation | cost |
@@ -15,22 +15,22 @@ use crate::encoder::quick::LEVEL_MAX;
 use crate::encoder::whole::WholeGzip;
 use crate::encoder::{EncodeError, Encoder, Flush, memory_bytes_max};
 
-/// Bytes of a body that [`Pool::encode_whole`] takes. At level 5 that many take it about 0.8 ms; see
+/// Maximum size of a body for [`Pool::encode_whole`]. At level 5 a body of this size takes about 0.8 ms; see
 /// [`crate::whole_bytes_max`].
 pub const WHOLE_BYTES_MAX: usize = 128 * 1024;
 
-/// The size in the fast class: longer bodies take less time as streams, shorter ones get smaller as a whole.
+/// Maximum size in the fast class: longer bodies take less time as streams, shorter ones become smaller as a whole.
 const FAST_WHOLE_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes of memory that a pool takes at most to encode whole bodies with gzip, all levels in use.
+/// Maximum memory of a pool for encoding whole bodies with gzip at all levels.
 pub const WHOLE_MEMORY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How much memory encoders may take, in terms of [`memory_bytes_max`].
+/// Limits of the memory of encoders, as calculated by [`memory_bytes_max`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolLimits {
     /// The memory of unused encoders.
     pub idle_bytes_max: usize,
-    /// By encoders that responses use, and by bodies that are collected for one.
+    /// The memory of encoders in use by responses, and of bodies that are collected.
     pub taken_bytes_max: usize,
 }
 
@@ -44,7 +44,7 @@ impl Default for PoolLimits {
 #[derive(Default)]
 pub struct Pool {
     limits: PoolLimits,
-    /// Reset, by coding and level.
+    /// Idle encoders after a reset, by coding and level.
     idle: [[Vec<Encoder>; Level::COUNT]; Coding::COUNT],
     idle_bytes: usize,
     taken_bytes: usize,
@@ -57,8 +57,8 @@ impl Pool {
         Self { limits, ..Self::default() }
     }
 
-    /// An encoder at the start of a content; `None`: used encoders have reached their memory limit, or no encoder can
-    /// be made. The caller must give it back.
+    /// An encoder at the start of content; `None`: encoders in use have reached their memory limit, or no encoder can be
+    /// created. The caller must give it back.
     pub fn take(&mut self, coding: Coding, level: Level) -> Option<Encoder> {
         let bytes = memory_bytes_max(coding, level);
         if self.taken_bytes + bytes > self.limits.taken_bytes_max {
@@ -76,8 +76,8 @@ impl Pool {
         self.keep(encoder);
     }
 
-    /// Counts the bytes of a body that is collected to be encoded as a whole: they use the memory limit of encoders.
-    /// False: the limit is reached. The caller must release them with [`Self::let_go`].
+    /// Counts the bytes of a body that is collected to be encoded as a whole: they count towards the limit of encoders in
+    /// use. Returns whether they fit. If so, the caller must release them with [`Self::let_go`].
     pub fn hold(&mut self, bytes: usize) -> bool {
         let has_room = self.taken_bytes.saturating_add(bytes) <= self.limits.taken_bytes_max;
         if has_room {
@@ -91,8 +91,8 @@ impl Pool {
         self.taken_bytes = self.taken_bytes.saturating_sub(bytes);
     }
 
-    /// Encodes a body of at most [`WHOLE_BYTES_MAX`] bytes that is there as a whole, and appends it to `out`. With gzip
-    /// that is quicker than to encode it as a stream, or makes less of it; but above 16 KiB not so at levels 1 and 2.
+    /// Encodes a complete body of at most [`WHOLE_BYTES_MAX`] bytes, and appends the result to `out`. With gzip, this is
+    /// faster than as a stream, or the output is smaller; not so at levels 1 and 2 above 16 KiB.
     pub fn encode_whole(
         &mut self,
         coding: Coding,
@@ -110,17 +110,17 @@ impl Pool {
         result
     }
 
-    /// Bytes of memory that encoders in use and collected bodies take at most.
+    /// The memory of encoders in use, as calculated by [`memory_bytes_max`], and of collected bodies.
     pub fn taken_bytes(&self) -> usize {
         self.taken_bytes
     }
 
-    /// Bytes of memory that idle encoders take at most.
+    /// The memory of idle encoders, as calculated by [`memory_bytes_max`].
     pub fn idle_bytes(&self) -> usize {
         self.idle_bytes
     }
 
-    /// After a panic: counts no encoder as used, because the worker has dropped all responses.
+    /// After a panic: resets the memory in use to zero, because the worker has dropped all responses.
     pub fn forget_taken(&mut self) {
         self.taken_bytes = 0;
     }
@@ -136,7 +136,7 @@ impl Pool {
         }
     }
 
-    /// Keeps an encoder to be used again, if that is worth it and there is room.
+    /// Stores an encoder for reuse, if a reset is cheaper and there is room.
     fn keep(&mut self, mut encoder: Encoder) {
         let (coding, level) = (encoder.coding(), encoder.level());
         let bytes = memory_bytes_max(coding, level);
@@ -182,7 +182,7 @@ mod tests {
                 let mut encoder = pool.take(coding, level).unwrap();
                 let first = encode(&mut encoder, &text);
                 pool.give(encoder);
-                // An encoder returned in the middle leaves nothing behind.
+                // An encoder returned in the middle of content leaves nothing behind.
                 let mut encoder = pool.take(coding, level).unwrap();
                 encoder.encode(&text, Flush::None, &mut Vec::new()).unwrap();
                 pool.give(encoder);
@@ -208,7 +208,7 @@ mod tests {
         drop((second, third));
         pool.forget_taken();
         assert!(pool.take(Coding::Gzip, LEVEL).is_some());
-        // Collected content takes their room.
+        // Collected content counts towards the limit of encoders.
         assert!(pool.hold(bytes) && !pool.hold(1));
         assert!(pool.take(Coding::Gzip, LEVEL).is_none());
         pool.let_go(bytes);

@@ -1,5 +1,5 @@
-//! Encoders use no more memory than they declare, measured as data of a process of their own,
-//! because memory freed by one could be reused by another.
+//! Encoders use no more memory than they declare. Each measurement runs in a process of its own, because memory freed by one
+//! could be reused by another.
 
 mod support;
 
@@ -10,20 +10,20 @@ use weir_compression::{
 };
 use weir_testing::{Random, bodies};
 
-/// The case that a process has to measure.
+/// The environment variable with the case that a process must measure.
 const CASE: &str = "WEIR_MEMORY_CASE";
 
-/// Encoders that are measured together.
+/// Number of encoders that are measured together.
 const COUNT: usize = 8;
 
-/// Bytes of writable private memory, touched or not.
+/// Size of writable private memory, used or not.
 fn data_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages = statm.split_ascii_whitespace().nth(5).expect("the sixth number is data");
     pages.parse::<usize>().expect("a number") * rustix::param::page_size()
 }
 
-/// Bytes that a stream's encoder of this coding and level takes.
+/// Memory of a stream encoder of this coding and level.
 fn stream_bytes(coding: Coding, level: Level) -> usize {
     let mut content = bodies::html(3, 300_000);
     content.extend(bodies::noise(&mut Random::new(1), 150_000));
@@ -41,7 +41,7 @@ fn stream_bytes(coding: Coding, level: Level) -> usize {
     (data_bytes() - before) / COUNT
 }
 
-/// Bytes used for whole bodies in total.
+/// Total memory for whole bodies.
 fn whole_bytes() -> usize {
     let content = bodies::html(3, WHOLE_BYTES_MAX);
     let mut out = Vec::with_capacity(4 << 20);

@@ -47,7 +47,7 @@ while True:
 print(count)
 "#;
 
-/// A folder of this test run, removed when it goes.
+/// A folder of this test run; removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -78,7 +78,7 @@ fn for_python(cases: &[Case]) -> (Vec<u8>, usize) {
     (out, count)
 }
 
-/// The number of cases that Python decoded correctly: all, or it fails.
+/// The number of correctly decoded cases: all, otherwise Python fails.
 fn check_with_python(cases: &[Case]) -> usize {
     let (input, count) = for_python(cases);
     let mut python = Command::new("python3")
@@ -94,7 +94,7 @@ fn check_with_python(cases: &[Case]) -> usize {
     count
 }
 
-/// Answers `GET /NUMBER` with that case, repeatedly on a connection.
+/// Answers `GET /NUMBER` with that case; a connection may send several requests.
 fn serve(client: TcpStream, cases: &[Case]) -> std::io::Result<()> {
     let mut out = client.try_clone()?;
     let mut lines = BufReader::new(client).lines();
@@ -123,7 +123,7 @@ fn codings_of_curl() -> Vec<Coding> {
     words.into_iter().filter(|(_, word)| knows(word)).map(|(coding, _)| coding).collect()
 }
 
-/// The number of cases that curl decoded correctly: all of its codings, or it fails.
+/// The number of cases that curl decoded correctly, in all codings that it supports; panics on a wrong result.
 fn check_with_curl(cases: &Arc<Vec<Case>>, codings: &[Coding], folder: &Path) -> usize {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -150,7 +150,7 @@ fn check_with_curl(cases: &Arc<Vec<Case>>, codings: &[Coding], folder: &Path) ->
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     server.join().expect("it serves").expect("curl reads");
     for &number in &asked {
-        // curl makes no file of an empty body.
+        // curl creates no file for an empty body.
         let found = fs::read(folder.join(number.to_string())).unwrap_or_default();
         let case = &cases[number];
         assert!(found == case.body, "case {number}: {:?} {:?}", case.coding, case.level);

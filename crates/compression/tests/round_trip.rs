@@ -48,7 +48,7 @@ fn every_coding_and_level_with_every_kind_of_body() {
                 pool.give(encoder);
                 let about = format!("{coding:?} {level:?} {} bytes", body.len());
                 assert!(decode(coding.name(), &out) == (body.clone(), true), "{about}");
-                // Incompressible data hardly grows.
+                // Incompressible data grows only slightly.
                 let most = body.len() + body.len() / 1_000 + 64;
                 assert!(out.len() <= most, "{about}: {}", out.len());
             }
@@ -56,8 +56,7 @@ fn every_coding_and_level_with_every_kind_of_body() {
     }
 }
 
-/// An event stream: each event can be read once it has been sent, and costs hardly more than an
-/// uncompressed one.
+/// An event stream: each event can be decoded once it has been sent, and is hardly larger than an uncompressed one.
 #[test]
 fn events_are_there_when_they_are_flushed() {
     for coding in Coding::ALL {
@@ -109,13 +108,13 @@ fn the_fast_class_at_its_edges() {
     let mut random = Random::new(9);
     let noise = bodies::noise(&mut random, 40_000);
     let mut far = noise.clone();
-    // Repeats at the window's length, one less and one more.
+    // Repeated data at the distance of a window, and at one byte less.
     far.extend_from_within(40_000 - 32_768..);
     far.extend_from_within(40_000 - 32_767..40_000);
     let mut mixed = bodies::html(2, 40_000);
     mixed.extend_from_slice(&noise);
     mixed.extend(bodies::rows(2, 80_000));
-    // Every byte, with frequencies that make the longest codes.
+    // Frequencies that give the longest codes.
     let skewed: Vec<u8> =
         (0..65_536_u32).map(|_| random.next().leading_zeros().min(40) as u8 * 6).collect();
     let mut encoder = Encoder::new(Coding::Gzip, Level::MIN).unwrap();

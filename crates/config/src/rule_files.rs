@@ -83,7 +83,7 @@ fn setup(path: &Path) -> Option<PathBuf> {
 /// The files of a folder whose names have this prefix and suffix, sorted by name; at most one more than the maximum.
 fn named(folder: &Path, before: &str, behind: &str) -> Result<Vec<String>, String> {
     list(folder, before, behind).map_err(|error| {
-        format!("cannot read the folder {}: {}", folder.display(), crate::without_number(&error))
+        format!("cannot read the directory {}: {}", folder.display(), crate::without_number(&error))
     })
 }
 

@@ -76,7 +76,7 @@ pub fn reference_markdown() -> String {
             let default = match (&key.default, key.required, key.or_else) {
                 (_, true, _) => "required".into(),
                 (_, _, Some(others)) => {
-                    format!("required without `{}`", others.replace('|', "` or `"))
+                    format!("required, unless `{}` is set", others.replace('|', "` or `"))
                 }
                 (Some(Value::String(text)), ..) => format!("`{text}`"),
                 (Some(other), ..) => format!("`{other}`"),

@@ -214,7 +214,7 @@ fn what_is_not_there_is_told_where_it_is_named() {
     check(
         &[("weir.yaml", &main("{ a: b }"))],
         &[
-            "weir.yaml:1:10: error: `include` must be a file's path, found a map",
+            "weir.yaml:1:10: error: `include` must be a path, found a map",
             "weir.yaml:3:36: error: pool `one` is not defined",
             "help: no pool is defined at all",
         ],

@@ -1,8 +1,8 @@
-//! Records of recent requests, and those who follow requests and events as they come.
+//! Records of recent requests, and followers of requests and events.
 //!
-//! Workers hand over records by a bounded queue and never wait; a thread takes them. The last ones are kept, slow ones apart,
-//! within bounds of number and bytes. Followers read from one bounded channel: what a slow one misses is counted, and told to
-//! it. Workers record all requests only while somebody follows.
+//! Workers send records through a bounded queue and never wait. A thread receives them and stores the latest ones, with a list
+//! of its own for slow ones, within limits on number and size. Followers read from one bounded channel. A slow follower misses
+//! messages and learns their number. Workers record all requests only while there is a follower.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -21,29 +21,29 @@ mod kept;
 
 pub use kept::{RECORD_BYTES_MAX, SLOW_MAX};
 
-/// Records that may wait to be taken.
+/// Capacity of the queue of records.
 const RECORDS_WAITING_MAX: usize = 1_024;
 
-/// Requests and events that may wait for the slowest follower.
+/// Capacity of the channel of followers.
 const FOLLOWED_WAITING_MAX: usize = 1_024;
 
-/// An event of weir's own.
+/// An event of weir itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventLine {
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub unix_ms: u64,
     /// `info`, `warning` or `error`.
     pub level: &'static str,
-    /// Subject and predicate.
+    /// The text: subject and predicate.
     pub text: String,
 }
 
 /// A message to followers.
 #[derive(Debug, Clone)]
 pub enum Followed {
-    /// A request that is over.
+    /// A finished request.
     Request(Arc<Record>),
-    /// An event of weir's own.
+    /// An event of weir itself.
     Event(Arc<EventLine>),
 }
 
@@ -51,11 +51,11 @@ pub enum Followed {
 #[derive(Debug)]
 pub struct Requests {
     kept: Mutex<Kept>,
-    /// Records that workers dropped, because too many waited.
+    /// The number of records that workers dropped because the queue was full.
     dropped: Arc<AtomicU64>,
     followed: broadcast::Sender<Followed>,
     followers: AtomicUsize,
-    /// The last state that workers were told.
+    /// The state that workers were last told.
     is_told: AtomicBool,
     changed: Notify,
 }
@@ -67,7 +67,7 @@ impl Default for Requests {
 }
 
 impl Requests {
-    /// None yet.
+    /// Without records.
     pub fn new(settings: Option<RecentRequests>) -> Self {
         let mut kept = Kept::default();
         kept.set(settings);
@@ -81,7 +81,7 @@ impl Requests {
         }
     }
 
-    /// Starts the thread that takes records. It ends with the last clone of the returned sender.
+    /// Starts the thread that receives records. It ends when the last clone of the returned sender is dropped.
     pub fn receive(self: &Arc<Self>) -> io::Result<RecordSender> {
         let (records, waiting) = sync_channel(RECORDS_WAITING_MAX);
         let this = Arc::clone(self);
@@ -95,40 +95,40 @@ impl Requests {
         }
     }
 
-    /// Takes a record.
+    /// Stores a record, and sends it to followers.
     pub fn add(&self, record: Arc<Record>) {
         self.with(|kept| kept.add(&record));
-        // Without followers there is nobody to tell.
+        // An error means that there are no followers.
         let _ = self.followed.send(Followed::Request(record));
     }
 
-    /// Whether somebody follows.
+    /// Whether there are followers.
     pub fn has_followers(&self) -> bool {
         self.followed.receiver_count() > 0
     }
 
-    /// Tells followers of an event.
+    /// Sends an event to followers.
     pub fn tell(&self, event: EventLine) {
-        // The last follower may have gone.
+        // The last follower may have disconnected.
         let _ = self.followed.send(Followed::Event(Arc::new(event)));
     }
 
-    /// Keeps as many as these settings say; without settings, none.
+    /// Sets the number of stored records; without settings, none.
     pub fn set(&self, settings: Option<RecentRequests>) {
         self.with(|kept| kept.set(settings));
     }
 
-    /// Looks at the kept records.
+    /// Locks the stored records.
     fn with<T>(&self, look: impl FnOnce(&mut Kept) -> T) -> T {
         look(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether requests are recorded, beside those that are followed.
+    /// Whether requests are recorded without followers.
     pub fn is_on(&self) -> bool {
         self.with(|kept| kept.is_on())
     }
 
-    /// The kept records, newest first; `only_slow`: those that were slow.
+    /// The stored records, newest first; `only_slow`: slow requests only.
     pub fn all(&self, only_slow: bool) -> Vec<Arc<Record>> {
         let mut all = self.with(|kept| kept.all(only_slow));
         all.sort_by_cached_key(|record| std::cmp::Reverse(ended_unix_us(record)));
@@ -140,12 +140,12 @@ impl Requests {
         self.all(false).into_iter().find(|record| record.id.to_string() == id)
     }
 
-    /// Records that workers dropped, because too many waited.
+    /// The number of records that workers dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
 
-    /// Follows requests and events from now on.
+    /// Starts to follow requests and events.
     pub fn follow(self: &Arc<Self>) -> Follower {
         let waiting = self.followed.subscribe();
         self.followers.fetch_add(1, Relaxed);
@@ -154,7 +154,7 @@ impl Requests {
         Follower { requests: Arc::clone(self), waiting, dropped }
     }
 
-    /// Returns when workers have to be told, whether somebody follows.
+    /// Waits until the workers must learn whether there are followers.
     pub async fn followed(&self) -> bool {
         loop {
             let is_followed = self.followers.load(Relaxed) > 0;
@@ -170,26 +170,26 @@ fn ended_unix_us(record: &Record) -> u64 {
     record.begun_unix_ms * 1_000 + record.amounts.total_us
 }
 
-/// One who follows requests and events.
+/// A follower of requests and events.
 #[derive(Debug)]
 pub struct Follower {
     requests: Arc<Requests>,
     waiting: broadcast::Receiver<Followed>,
-    /// Dropped records that it knows of.
+    /// The number of dropped records at its last message.
     dropped: u64,
 }
 
-/// The next message to a follower.
+/// The next message for a follower.
 #[derive(Debug)]
 pub enum Next {
     /// A request or an event.
     One(Followed),
-    /// It has missed so many: it is too slow, or weir is.
+    /// The follower has missed this number of messages: it is too slow, or weir is.
     Missed(u64),
 }
 
 impl Follower {
-    /// The next; `None`: there are no more.
+    /// Waits for the next message; `None`: the last one was delivered.
     pub async fn next(&mut self) -> Option<Next> {
         let dropped = self.requests.dropped();
         let missed = dropped - std::mem::replace(&mut self.dropped, dropped);

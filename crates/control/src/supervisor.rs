@@ -490,7 +490,7 @@ impl Supervisor {
     pub fn drain(&mut self) {
         self.reading = None;
         self.abandon_next();
-        self.acme.stop();
+        self.acme.hand_over();
         self.observed.reloads.abandon();
         self.observed.changes.close();
         let timeout_ms = self.table.snapshot.data_plane.drain_timeout_ms;

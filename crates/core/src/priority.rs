@@ -1,24 +1,24 @@
-//! Priority groups: members that stand by until those of a higher priority are too few.
+//! Priority groups: members of lower priority take traffic only if too few members of higher priority are active.
 //!
-//! Members of equal priority form a group; the highest priority is preferred. Traffic goes to the highest
-//! group. If fewer than `active_members_min` of its members are active, the next group's members take
-//! traffic *too*, and so on until enough are active together: the priority group activation of BIG-IP.
+//! Members of equal priority form a group; the highest priority is preferred. Traffic goes to the highest group. If fewer
+//! than `active_members_min` of its members are active, the next group's members take traffic *too*, and so on until enough
+//! members are active: the priority group activation of BIG-IP.
 //!
-//! A member is active if it takes new traffic in principle: enabled, up, not ejected. **A member that is full is
-//! active**: lower groups replace members that fail, and are not for load (a pool's queue and `connections_max` are for
-//! load); and a group that came and went with every request at the limit would be no reserve.
+//! A member is active if it could take new traffic: enabled, up, not ejected. **A full member counts as active**: lower
+//! groups replace failed members, and are not for overload (a pool's queue and `connections_max` are for overload).
+//! Otherwise a group would be activated and deactivated with every request at the limit.
 
-/// Facts that decide whether a member takes part.
+/// The facts that decide whether a member takes traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Higher is preferred.
+    /// The priority; a higher one is preferred.
     pub priority: u16,
-    /// Whether it could take new traffic.
+    /// Whether the member could take new traffic.
     pub active: bool,
 }
 
-/// The lowest priority that takes traffic: active members of this priority or a higher one do. `None` if no
-/// member is active. An `active_members_min` of 0 counts as 1.
+/// The lowest priority that takes traffic: active members of this or a higher priority do. `None` if no member is active. An
+/// `active_members_min` of 0 counts as 1.
 ///
 /// Cost: O(n) per group that is activated.
 pub fn lowest_in_use(members: &[Standing], active_members_min: usize) -> Option<u16> {
@@ -67,17 +67,17 @@ mod tests {
         check("5++ 9+-", 2, Some(5));
         check("9-- 5++", 1, Some(5));
         check("9-- 5--", 1, None);
-        // The members that were enlisted before count.
+        // Active members of higher groups are counted, too.
         check("9+- 5+- 1++", 2, Some(5));
         check("9+- 5-- 1++", 2, Some(1));
-        // All members, if there are not enough.
+        // All groups, if there are too few active members.
         check("9+- 5+-", 7, Some(5));
         check("9+- 5--", 7, Some(9));
         check("9+- 5+", 0, Some(9));
         assert_eq!(lowest_in_use(&[], 1), None);
     }
 
-    /// Members leave and return: enough are in use if enough are active, and no group without need.
+    /// Members fail and recover: enough active members are in use if there are enough, and no group is in use without need.
     #[test]
     fn enough_and_not_more() {
         for seed in 0..256 {

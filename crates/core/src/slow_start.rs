@@ -1,26 +1,26 @@
-//! Slow start: a member that has just come up gets its share of traffic in steps, so that cold caches and
-//! pools of its own fill before the load is full.
+//! Slow start: a member that has just come up gets its share of traffic in steps, so that its caches and connection pools
+//! fill before it has its full load.
 //!
-//! The share rises from [`FLOOR_PERCENT`] in [`STEPS`] equal steps of time to all of it: a staircase below
-//! the straight line. The caller rebuilds its balancer with [`weights`] when a member comes up and when
-//! [`Ramp::next_ms`] is reached; that is all that a slow start costs.
+//! The share rises from [`FLOOR_PERCENT`] to the full share in [`STEPS`] equal steps of time: a staircase below the straight
+//! line. The caller rebuilds its balancer with [`weights`] when a member comes up and at each [`Ramp::next_ms`]. There is no
+//! other cost.
 //!
-//! It works for every method that goes by weight. Picks by key do not: see [`crate::balance::ByKey`].
+//! Slow start works with every method that uses weights. Picks by key ignore it: see [`crate::balance::ByKey`].
 
 use crate::balance::{WEIGHT_MAX, WEIGHT_MIN};
 
 /// The share of a member that has just come up.
 pub const FLOOR_PERCENT: u16 = 10;
 
-/// Steps from there to the full share.
+/// Number of steps from there to the full share.
 pub const STEPS: u64 = 10;
 
-/// Where a member is in its slow start.
+/// The progress of a member's slow start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ramp {
-    /// Its share, in percent of the share by its weight.
+    /// The member's share, in percent of the share by its weight.
     pub percent: u16,
-    /// When it changes next, in milliseconds since the member came up; `None`: it has its full share.
+    /// The time of the next change, in milliseconds since the member came up; `None`: it has its full share.
     pub next_ms: Option<u64>,
 }
 
@@ -28,12 +28,12 @@ impl Ramp {
     /// The full share.
     pub const FULL: Self = Self { percent: 100, next_ms: None };
 
-    /// Where a member is that came up `elapsed_ms` ago with a slow start of `total_ms`. Constant cost.
+    /// The progress `elapsed_ms` after the member came up, with a slow start of `total_ms`. Constant cost.
     pub fn at(elapsed_ms: u64, total_ms: u64) -> Self {
         if elapsed_ms >= total_ms {
             return Self::FULL;
         }
-        // Products of 128 bits: any time will do.
+        // 128-bit products, so that no time overflows.
         let ended = (u128::from(elapsed_ms) * u128::from(STEPS) / u128::from(total_ms)) as u64;
         let next_ms = (u128::from(ended + 1) * u128::from(total_ms)).div_ceil(u128::from(STEPS));
         let percent = FLOOR_PERCENT + (100 - FLOOR_PERCENT) * ended as u16 / STEPS as u16;
@@ -43,10 +43,10 @@ impl Ramp {
 
 /// The weights for balancing, from each member's configured weight and its percentage.
 ///
-/// While no member is in a slow start, they are the configured ones. Otherwise all are first multiplied by the same
-/// number, so that a tenth of a weight of 1 can be expressed: the heaviest comes near [`WEIGHT_MAX`]. Results below
-/// [`WEIGHT_MIN`] become [`WEIGHT_MIN`]: in a pool whose weights differ more than 25-fold, the lightest members start
-/// with more than [`FLOOR_PERCENT`] of their small share.
+/// While no member is in a slow start, the result is the configured weights. Otherwise all weights are first multiplied by
+/// the same number, so that a tenth of a weight of 1 can be expressed: the heaviest comes near [`WEIGHT_MAX`]. Results below
+/// [`WEIGHT_MIN`] become [`WEIGHT_MIN`]: in a pool whose weights differ more than 25-fold, the lightest members start with
+/// more than [`FLOOR_PERCENT`] of their small share.
 pub fn weights(members: impl Iterator<Item = (u16, u16)> + Clone) -> Vec<u16> {
     let clamp = |weight: u16| weight.clamp(WEIGHT_MIN, WEIGHT_MAX);
     let heaviest = members.clone().map(|(weight, _)| clamp(weight)).max().unwrap_or(WEIGHT_MAX);
@@ -83,7 +83,7 @@ mod tests {
         check(1, 3, 37, Some(2));
     }
 
-    /// The steps visit all weights, and nothing changes between two steps.
+    /// The steps reach all weights, and nothing changes between two steps.
     #[test]
     fn the_next_step_is_the_next_change() {
         for seed in 0..64 {
@@ -127,8 +127,8 @@ mod tests {
         }
     }
 
-    /// A member that comes up beside three others: its share rises in a straight line, whatever the
-    /// method (those that go by occupancy have no use for weights while all are idle).
+    /// A member comes up beside three others: its share rises in a straight line with every method (except those by
+    /// occupancy, which ignore weights while all members are idle).
     #[test]
     fn the_share_rises_in_a_straight_line() {
         const TOTAL_MS: u64 = 20_000;

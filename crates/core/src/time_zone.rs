@@ -5,35 +5,35 @@
 
 use std::fmt;
 
-/// The rule of a zone is worked out up to here; later times are as its end.
+/// The last year for which changes are computed from a zone's rule; after it, the offset stays the same.
 const LAST_YEAR: i64 = 2_200;
 
-/// Changes that a file may list: real ones have less than 300.
+/// Maximum number of changes in a file: real files have less than 300.
 const CHANGES_MAX: usize = 4_096;
 
-/// The farthest that a clock may be from UTC (RFC 9636 section 3.2 has the same).
+/// Maximum offset from UTC (RFC 9636 section 3.2 has the same).
 const OFFSET_S_MAX: i64 = 26 * 3_600;
 
 const HEADER_BYTES: usize = 44;
 const DAY_S: i64 = 86_400;
 
-/// How far the clocks of a place are from UTC.
+/// The offset of a place from UTC over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeZone {
-    /// Before the first change.
+    /// The offset before the first change.
     first_offset_s: i32,
-    /// From which second since 1970 on clocks are how far ahead of UTC, sorted.
+    /// Times of changes, in seconds since 1970, and the offsets from then on, sorted.
     changes: Box<[(i64, i32)]>,
 }
 
 /// The reason why a file is not a time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZoneError {
-    /// It has no TZif header.
+    /// The file has no TZif header.
     NoZone,
-    /// It is of the first version, which has no rule for later times.
+    /// The file has the first version, which has no rule for later times.
     Old,
-    /// It is truncated, or contains impossible values.
+    /// The file is truncated, or contains impossible values.
     Malformed,
     /// The rule for later times is invalid.
     Rule,
@@ -53,18 +53,18 @@ impl fmt::Display for ZoneError {
 impl std::error::Error for ZoneError {}
 
 impl TimeZone {
-    /// One whose clocks are always as far ahead of UTC.
+    /// A zone with a constant offset.
     pub fn fixed(offset_s: i32) -> Self {
         Self { first_offset_s: offset_s, changes: Box::default() }
     }
 
-    /// Reads a file of the tz database.
+    /// Parses a file of the tz database.
     pub fn parse(file: &[u8]) -> Result<Self, ZoneError> {
         let (first, version) = Header::read(file)?;
         if version < b'2' {
             return Err(ZoneError::Old);
         }
-        // The first part has times of 32 bits; the second part behind it, with its own header, is read.
+        // The first part has 32-bit times. The second part follows it, with its own header, and is the one that is read.
         let second = file.get(HEADER_BYTES + first.length(4)..).ok_or(ZoneError::Malformed)?;
         let (header, _) = Header::read(second)?;
         let data = &second[HEADER_BYTES..];
@@ -92,7 +92,7 @@ impl TimeZone {
         Ok(zone)
     }
 
-    /// Works the rule of a zone out, for the time behind the last change.
+    /// Adds the changes that the zone's rule gives after the last listed one.
     fn go_on(&mut self, changes: &mut Vec<(i64, i32)>, rule: &str) -> Result<(), ZoneError> {
         if rule.is_empty() {
             return Ok(());
@@ -118,7 +118,7 @@ impl TimeZone {
         Ok(())
     }
 
-    /// How far clocks are ahead of UTC at a second since 1970.
+    /// The offset from UTC in seconds at a second since 1970; positive: ahead of UTC.
     ///
     /// Cost: logarithmic in the number of changes.
     pub fn offset_s(&self, unix_s: i64) -> i32 {
@@ -138,7 +138,7 @@ struct Header {
 }
 
 impl Header {
-    /// The header that these bytes begin with, and its version.
+    /// The header at the start of these bytes, and its version.
     fn read(bytes: &[u8]) -> Result<(Self, u8), ZoneError> {
         if bytes.len() < HEADER_BYTES || !bytes.starts_with(b"TZif") {
             return Err(ZoneError::NoZone);
@@ -162,9 +162,9 @@ impl Header {
         Ok((header, bytes[4]))
     }
 
-    /// The length of the data behind it, with times of this many bytes.
+    /// The length of the data after the header, with times of this number of bytes.
     fn length(&self, time_bytes: usize) -> usize {
-        // Each count is bounded, so that this does not overflow.
+        // Each count is limited, so this does not overflow.
         self.times * (time_bytes + 1)
             + self.kinds * 6
             + self.characters
@@ -187,8 +187,7 @@ fn rule_of(footer: &[u8]) -> Result<&str, ZoneError> {
     std::str::from_utf8(rule.ok_or(ZoneError::Malformed)?).map_err(|_| ZoneError::Rule)
 }
 
-/// The rule for times to come: `CET-1CEST,M3.5.0,M10.5.0/3` (POSIX, 8.3, with hours as RFC 9636 section 3.3.1 has
-/// them).
+/// The rule for later times: `CET-1CEST,M3.5.0,M10.5.0/3` (POSIX, 8.3, with hours as in RFC 9636 section 3.3.1).
 struct Rule {
     offset_s: i32,
     summer: Option<Summer>,
@@ -200,7 +199,7 @@ struct Summer {
     ends: Moment,
 }
 
-/// A moment of each year, by the clocks that hold until then.
+/// A moment of each year, in the local time that is valid before it.
 struct Moment {
     day: Day,
     time_s: i64,
@@ -208,11 +207,11 @@ struct Moment {
 
 #[derive(Clone, Copy)]
 enum Day {
-    /// From 1 on, without 29 February.
+    /// Day of the year from 1 on, without 29 February.
     Julian(i64),
-    /// From 0 on, with it.
+    /// Day of the year from 0 on, with 29 February.
     Ordinal(i64),
-    /// The n-th (5: the last) of a weekday (0: Sunday) of a month.
+    /// The n-th weekday (0: Sunday) of a month; week 5: the last one.
     Weekday { month: i64, week: i64, weekday: i64 },
 }
 
@@ -236,7 +235,7 @@ impl Rule {
     }
 }
 
-/// The rest of a rule.
+/// The unparsed rest of a rule.
 struct Text<'t>(&'t str);
 
 impl Text<'_> {
@@ -261,7 +260,7 @@ impl Text<'_> {
         let length = self.0.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, rest) = self.0.split_at(length);
         self.0 = rest;
-        // Four digits are more than any number here has.
+        // No number here has more than four digits.
         let number: i64 = (length <= 4).then(|| digits.parse().ok())??;
         (number <= max).then_some(number)
     }
@@ -303,7 +302,7 @@ impl Text<'_> {
 }
 
 impl Moment {
-    /// Its second since 1970 in a year, as if clocks were at UTC.
+    /// The moment in a year, in seconds since 1970, as if local time were UTC.
     fn at_s(&self, year: i64) -> i64 {
         let day = match self.day {
             Day::Ordinal(day) => days_to(year, 1) + day,
@@ -313,7 +312,7 @@ impl Moment {
             }
             Day::Weekday { month, week, weekday } => {
                 let first = days_to(year, month);
-                // The first of January 1970 was a Thursday.
+                // 1 January 1970 was a Thursday.
                 let behind = (weekday - (first + 4)).rem_euclid(7);
                 let day = first + behind + (week - 1) * 7;
                 let next =
@@ -329,7 +328,7 @@ fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// Days from the first of January 1970 to the first of a month.
+/// Days from 1 January 1970 to the first of a month.
 fn days_to(year: i64, month: i64) -> i64 {
     const BEFORE: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let before = year - 1;
@@ -340,10 +339,10 @@ fn days_to(year: i64, month: i64) -> i64 {
     years + BEFORE[(month - 1).clamp(0, 11) as usize] + leap
 }
 
-/// The year of a second since 1970.
+/// The year that contains a second since 1970.
 fn year_of(unix_s: i64) -> i64 {
     let day = unix_s.div_euclid(DAY_S);
-    // 400 years have 146,097 days. The guess is never too high, and too low by two years at most.
+    // 400 years have 146,097 days. The estimate is never too high, and at most two years too low.
     let year = 1_969 + day.saturating_mul(400).div_euclid(146_097);
     (year..).find(|year| days_to(year + 1, 1) > day).unwrap_or(year)
 }

@@ -1,4 +1,4 @@
-//! Text replacement gives the same result however a body is cut.
+//! Text replacement gives the same result for every division of a body into pieces.
 
 #[path = "support/body_edit.rs"]
 mod support;

@@ -19,7 +19,7 @@ fn smoke(seeds: &[&[u8]], check: fn(&[u8])) {
     }
 }
 
-/// One byte is changed, removed or doubled, or everything after it is cut off.
+/// Changes, removes or doubles one byte, or cuts off everything after it.
 fn change(datagram: &mut Vec<u8>, random: &mut Random) {
     if datagram.is_empty() {
         return;

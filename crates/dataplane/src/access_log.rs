@@ -5,7 +5,6 @@
 mod given;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use weir_config::snapshot::{AccessFormat, GivenFormat, LogField, RuleName};
@@ -16,10 +15,14 @@ use weir_event_loop::wall_clock::{Date, WallClock};
 use weir_exchange::local::stickiness::Kept;
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
-use weir_http::message::{RequestHead, Version};
+use weir_http::message::{FieldId, RequestHead, Version};
+use weir_http::write_ip;
 
 use self::given::Given;
-use crate::json::{SHOWN_BYTES_MAX, put, put_json_string, put_number, put_text_key};
+use crate::json::{
+    SHOWN_BYTES_MAX, plain_length, put, put_id, put_json_string, put_number, put_text_key,
+    put_three_digits,
+};
 use crate::log_batch::Batcher;
 use crate::reports::{Log, LogBatch};
 
@@ -142,7 +145,7 @@ impl AccessLog {
             && self.given.as_ref().is_none_or(|known| known.format != *format)
         {
             let number = self.given.as_ref().map_or(0, |known| known.number.wrapping_add(1));
-            self.given = Some(Given { number, format: Arc::clone(format) });
+            self.given = Some(Given::new(number, format));
         }
     }
 
@@ -173,31 +176,23 @@ impl AccessLog {
         if let Some(given) = self.given_now() {
             return given.keep_head(client, head, input, out);
         }
-        let field = |name: &[u8]| {
-            let mut fields = head.fields.iter();
-            let found = fields.find(|field| field.name.of(input).eq_ignore_ascii_case(name));
-            found.map_or(&b""[..], |field| field.value.of(input))
-        };
         let version = version_of(head);
         let (method, target) = (head.method_text.of(input), head.target.of(input));
+        let shown = Shown::of(head, input);
         if self.format == AccessFormat::Json {
             if let Some(client) = client {
                 put_address(out, CLIENT_KEY, client);
             }
-            for (key, value) in [
-                ("method", method),
-                ("host", head.authority(input)),
-                ("target", target),
-                ("version", version.as_bytes()),
-                ("referer", field(b"referer")),
-                ("user_agent", field(b"user-agent")),
-            ] {
-                put_text_key(out, key);
-                put_json_string(out, value);
-            }
+            put_text(out, "method", method);
+            put_text(out, "host", head.authority(input));
+            put_text(out, "target", target);
+            put_text(out, "version", version.as_bytes());
+            put_text(out, "referer", shown.referer);
+            put_text(out, "user_agent", shown.user_agent);
         } else {
             if let Some(client) = client {
-                put(out, format_args!("{}\0", client.ip()));
+                write_ip(client.ip(), out);
+                out.push(0);
             }
             out.push(b'"');
             put_quoted(out, method);
@@ -206,8 +201,7 @@ impl AccessLog {
             out.push(b' ');
             out.extend_from_slice(version.as_bytes());
             out.extend_from_slice(b"\"\0");
-            for name in [&b"referer"[..], b"user-agent"] {
-                let value = field(name);
+            for value in [shown.referer, shown.user_agent] {
                 out.extend_from_slice(b" \"");
                 put_quoted(out, if value.is_empty() { b"-" } else { value });
                 out.push(b'"');
@@ -299,22 +293,60 @@ impl AccessLog {
     }
 }
 
+/// The fields of a head that lines show; empty if the head has none.
+#[derive(Default)]
+struct Shown<'a> {
+    referer: &'a [u8],
+    user_agent: &'a [u8],
+}
+
+impl<'a> Shown<'a> {
+    fn of(head: &RequestHead, input: &'a [u8]) -> Self {
+        let mut shown = Self::default();
+        for field in head.fields.iter().rev().filter(|field| field.id == FieldId::Other) {
+            let name = field.name.of(input);
+            // The length decides for nearly all fields.
+            let place = match name.len() {
+                7 if name.eq_ignore_ascii_case(b"referer") => &mut shown.referer,
+                10 if name.eq_ignore_ascii_case(b"user-agent") => &mut shown.user_agent,
+                _ => continue,
+            };
+            *place = field.value.of(input);
+        }
+        shown
+    }
+}
+
+/// Writes a key and a text.
+#[inline(always)]
+fn put_text(out: &mut Vec<u8>, key: &str, text: &[u8]) {
+    put_text_key(out, key);
+    put_json_string(out, text);
+}
+
+/// Writes a key and a number.
+#[inline(always)]
+fn put_amount(out: &mut Vec<u8>, key: &str, number: u64) {
+    put_text_key(out, key);
+    put_number(out, number);
+}
+
 fn put_servers(out: &mut Vec<u8>, entry: &Entry<'_>) {
-    put_text_key(out, "virtual_server");
-    put_json_string(out, entry.server.as_bytes());
+    put_text(out, "virtual_server", entry.server.as_bytes());
     if let Some(entered_at) = entry.decided.entered_at {
-        put_text_key(out, "entered_at");
-        put_json_string(out, entered_at.as_bytes());
+        put_text(out, "entered_at", entered_at.as_bytes());
     }
 }
 
 fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64, of_log: u128) {
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(date.iso.as_bytes());
-    put(out, format_args!(".{millisecond:03}Z\",\"request_id\":"));
+    out.push(b'.');
+    put_three_digits(out, millisecond);
+    out.extend_from_slice(b"Z\",\"request_id\":");
     match entry.request_id {
-        RequestId::OfLog => put(out, format_args!("\"{of_log:032x}\"")),
-        RequestId::Made(id) => put(out, format_args!("\"{id:032x}\"")),
+        RequestId::OfLog => put_made_id(out, of_log),
+        RequestId::Made(id) => put_made_id(out, id),
         RequestId::Taken(id) => put_json_string(out, id),
     }
     if let Some((trace_id, span_id)) = entry.decided.trace {
@@ -324,58 +356,58 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
     match entry.client {
         _ if is_named => {}
         Some(client) => put_address(out, CLIENT_KEY, client),
-        None => put(out, format_args!(",\"client\":\"unix\"")),
+        None => out.extend_from_slice(b",\"client\":\"unix\""),
     }
     if let Some(peer) = entry.peer.filter(|_| is_named || entry.peer != entry.client) {
         put_address(out, b",\"peer\":", peer);
     }
     put_servers(out, entry);
     out.extend_from_slice(entry.request);
-    for (key, value) in [("pool", entry.pool), ("member", entry.member)] {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            put_text_key(out, key);
-            put_json_string(out, value.as_bytes());
-        }
+    if let Some(pool) = entry.pool.filter(|pool| !pool.is_empty()) {
+        put_text(out, "pool", pool.as_bytes());
     }
-    for (key, number) in [
-        ("status", u64::from(entry.status)),
-        ("bytes_received", entry.bytes_received),
-        ("bytes_sent", entry.bytes_sent),
-        ("retries", u64::from(entry.retries)),
-        ("queue_us", entry.queue_us),
-        ("connect_us", entry.connect_us),
-        ("first_byte_us", entry.first_byte_us),
-        ("total_us", entry.total_us),
-    ] {
-        put_text_key(out, key);
-        put_number(out, number);
+    if let Some(member) = entry.member.filter(|member| !member.is_empty()) {
+        put_text(out, "member", member.as_bytes());
     }
-    if let Some(marks) = entry.decided.shown_marks() {
+    put_amount(out, "status", entry.status.into());
+    put_amount(out, "bytes_received", entry.bytes_received);
+    put_amount(out, "bytes_sent", entry.bytes_sent);
+    put_amount(out, "retries", entry.retries.into());
+    put_amount(out, "queue_us", entry.queue_us);
+    put_amount(out, "connect_us", entry.connect_us);
+    put_amount(out, "first_byte_us", entry.first_byte_us);
+    put_amount(out, "total_us", entry.total_us);
+    put_decided(out, &entry.decided);
+    if let Some(tls) = entry.tls.filter(|tls| !tls.version.is_empty()) {
+        put_text(out, "tls_version", tls.version.as_bytes());
+        put_text(out, "tls_cipher", tls.cipher.as_bytes());
+    }
+    out.extend_from_slice(b",\"termination\":\"");
+    out.extend_from_slice(entry.termination.as_str().as_bytes());
+    out.extend_from_slice(b"\"}\n");
+}
+
+fn put_made_id(out: &mut Vec<u8>, id: u128) {
+    out.push(b'"');
+    put_id(out, id);
+    out.push(b'"');
+}
+
+fn put_decided(out: &mut Vec<u8>, decided: &Decided<'_>) {
+    if let Some(marks) = decided.shown_marks() {
         put_text_key(out, "marks");
         put_marks(out, marks);
     }
-    if entry.decided.has_rules() {
+    if decided.has_rules() {
         put_text_key(out, "rules");
-        put_rules(out, &entry.decided);
+        put_rules(out, decided);
     }
-    if !entry.decided.user.is_empty() {
-        put_text_key(out, "user");
-        put_json_string(out, entry.decided.user);
+    if !decided.user.is_empty() {
+        put_text(out, "user", decided.user);
     }
-    if let Some(kept) = entry.decided.persistence {
-        put_text_key(out, "persistence");
-        put_json_string(out, kept.as_str().as_bytes());
+    if let Some(kept) = decided.persistence {
+        put_text(out, "persistence", kept.as_str().as_bytes());
     }
-    if let Some(tls) = entry.tls.filter(|tls| !tls.version.is_empty()) {
-        for (key, value) in [("tls_version", tls.version), ("tls_cipher", tls.cipher)] {
-            put_text_key(out, key);
-            put_json_string(out, value.as_bytes());
-        }
-    }
-    put_text_key(out, "termination");
-    out.push(b'"');
-    out.extend_from_slice(entry.termination.as_str().as_bytes());
-    out.extend_from_slice(b"\"}\n");
 }
 
 /// Writes the marks of rules; there must be at least one.
@@ -410,7 +442,7 @@ fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
     let (fields, line, named) = (parts.next(), parts.next(), parts.next());
     match (named, entry.client) {
         (Some(named), _) => out.extend_from_slice(named),
-        (None, Some(client)) => put(out, format_args!("{}", client.ip())),
+        (None, Some(client)) => write_ip(client.ip(), out),
         (None, None) => out.extend_from_slice(b"unix:"),
     }
     out.extend_from_slice(b" - ");
@@ -424,7 +456,10 @@ fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
     };
     out.extend_from_slice(line);
     let body_bytes = entry.bytes_sent.saturating_sub(entry.head_bytes_sent);
-    put(out, format_args!(" {:03} {body_bytes}", entry.status));
+    out.push(b' ');
+    put_three_digits(out, entry.status.into());
+    out.push(b' ');
+    put_number(out, body_bytes);
     out.extend_from_slice(fields);
     out.push(b'\n');
 }
@@ -441,9 +476,15 @@ fn put_address(out: &mut Vec<u8>, key: &[u8], address: SocketAddr) {
 }
 
 fn put_address_text(out: &mut Vec<u8>, address: SocketAddr) {
-    match address.port() {
-        0 => put(out, format_args!("{}", address.ip())),
-        _ => put(out, format_args!("{address}")),
+    match address {
+        SocketAddr::V6(_) if address.port() != 0 => put(out, format_args!("{address}")),
+        _ => {
+            write_ip(address.ip(), out);
+            if address.port() != 0 {
+                out.push(b':');
+                put_number(out, address.port().into());
+            }
+        }
     }
 }
 
@@ -464,11 +505,13 @@ fn put_user(out: &mut Vec<u8>, user: &[u8]) {
 
 /// Writes a value with the escapes of nginx and Apache: `\xhh`.
 fn put_quoted(out: &mut Vec<u8>, value: &[u8]) {
-    for &byte in &value[..value.len().min(SHOWN_BYTES_MAX)] {
-        if matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\' {
-            out.push(byte);
-        } else {
-            put(out, format_args!("\\x{byte:02X}"));
-        }
+    let value = &value[..value.len().min(SHOWN_BYTES_MAX)];
+    let (plain, mut rest) = value.split_at(plain_length(value));
+    out.extend_from_slice(plain);
+    while let [byte, behind @ ..] = rest {
+        put(out, format_args!("\\x{byte:02X}"));
+        let (plain, next) = behind.split_at(plain_length(behind));
+        out.extend_from_slice(plain);
+        rest = next;
     }
 }

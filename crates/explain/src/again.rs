@@ -1,6 +1,6 @@
-//! Why a recorded request went where it went: what was recorded, and the same request decided once more for what a record does
-//! not have: the rules that did not hold, and the values that conditions compare. The record is the truth; where the two
-//! differ, or may differ, it is said.
+//! The explanation of a recorded request. It contains the record and a second decision about the same request, which adds what
+//! a record lacks: rules that did not match, and the values that conditions compared. The record is authoritative. Differences
+//! and possible differences are listed.
 
 use weir_dataplane::records::record::{Notes, Record, Verdict};
 use weir_exchange::shared::live::LiveTable;
@@ -44,7 +44,7 @@ pub fn explain_recorded(live: &LiveTable, record: &Record, moment: Moment) -> Re
     RequestExplanation { recorded: told, again, differences }
 }
 
-/// What is decided once more by another state.
+/// Warnings about a second decision with another state.
 fn note_state(notes: &Notes, differences: &mut Vec<String>) {
     for decided in &notes.decided {
         if let Verdict::Limited(_) | Verdict::LimitClosed = decided.verdict {
@@ -59,7 +59,7 @@ fn note_state(notes: &Notes, differences: &mut Vec<String>) {
     }
 }
 
-/// Rules that were followed then and are not now, and the other way round.
+/// Rules that were followed by only one of the two decisions.
 fn note_rules(told: &RecordedRequest, again: &Explanation, differences: &mut Vec<String>) {
     for decided in &told.decided {
         let Some(then) = &decided.rules else { continue };

@@ -14,8 +14,8 @@
 //! | [`firewall`] | the findings of the web application firewall |
 //! | [`balancing`] | the members that the request can get |
 //! | [`masks`] | the secrets to be masked |
-//! | [`recorded`], [`told`] | requests of the past, as they were recorded |
-//! | [`again`] | the same, decided once more |
+//! | [`recorded`], [`told`] | recorded requests |
+//! | [`again`] | recorded requests, decided again |
 //!
 //! **Architecture invariant:** no decision about a request is made here. All results for conditions, limits and members
 //! come from the code that decides in the data path.

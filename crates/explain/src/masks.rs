@@ -16,7 +16,12 @@ const TEXT_CHARACTERS_MAX: usize = 500;
 #[derive(Debug, Default)]
 pub struct Masks {
     values: Vec<Vec<u8>>,
+    /// Not all secrets are known, so all texts are masked.
+    is_all: bool,
 }
+
+/// Masks all texts.
+pub static ALL: Masks = Masks { values: Vec::new(), is_all: true };
 
 impl Masks {
     /// The secrets of a request: the values of credentials, cookies and secret parameters.
@@ -35,7 +40,7 @@ impl Masks {
         }
         let parts = head.target.of(input).split(|byte| matches!(byte, b'/' | b';' | b'?' | b'&'));
         values.extend(parts.flat_map(|part| secret_of_pair(part).into_iter().flatten()));
-        Self { values }
+        Self { values, is_all: false }
     }
 
     /// Adds a secret value.
@@ -45,6 +50,9 @@ impl Masks {
 
     /// A text without secrets, truncated.
     pub fn text(&self, text: &[u8]) -> String {
+        if self.is_all && !text.is_empty() {
+            return String::from_utf8_lossy(MASK).into_owned();
+        }
         let secrets = self.secrets();
         clipped(&secrets.without(text))
     }

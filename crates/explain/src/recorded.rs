@@ -1,4 +1,4 @@
-//! Tells of a recorded request.
+//! Describes a recorded request.
 
 use std::sync::{Arc, Weak};
 
@@ -14,7 +14,7 @@ use weir_http::message::{RequestHead, Version};
 use weir_http::path::TargetForm;
 
 use crate::explanation::Field;
-use crate::masks::Masks;
+use crate::masks::{self, Masks};
 use crate::told::{
     AmountsTold, AskedTold, CandidateTold, DecidedTold, FailedTold, FirewallTold, RecordedRequest,
     RequestSummary, SoughtTold, WafRuleTold,
@@ -27,12 +27,12 @@ struct Head {
 }
 
 impl Head {
-    /// Of these notes; what cannot be read again has no secrets that are known, and is not shown.
+    /// Parses the recorded head. A head that cannot be parsed is not shown, because its secrets are unknown.
     fn of(notes: &Notes) -> Option<Self> {
         let mut head = RequestHead::new();
         let form = TargetForm::default();
         let read = parse_request(&notes.head, &limits(notes), form, &mut head);
-        // A path that was refused is read all the same: the parts of the head are there.
+        // A refused path is parsed, too, because the head is complete.
         let is_read = matches!(read, Ok(Parsed::Complete { .. }));
         is_read.then(|| {
             let masks = Masks::of(&head, &notes.head);
@@ -41,7 +41,17 @@ impl Head {
     }
 }
 
-/// Any head that was kept is within these.
+/// The masks for texts that may contain any part of the request. If the head is incomplete or cannot be parsed, not all of its
+/// secrets are known, so these texts are hidden.
+fn masks_of_texts<'a>(head: Option<&'a Head>, notes: &Notes, none: &'a Masks) -> &'a Masks {
+    match head {
+        Some(head) if !notes.is_head_cut => &head.masks,
+        None if notes.head.is_empty() => none,
+        _ => &masks::ALL,
+    }
+}
+
+/// Every stored head is within these limits.
 pub(crate) fn limits(notes: &Notes) -> HeadLimits {
     let bytes = u32::try_from(notes.head.len() + 1).unwrap_or(u32::MAX);
     HeadLimits { head_size_max: bytes, headers_max: u16::MAX }
@@ -55,9 +65,9 @@ pub fn summary(record: &Record) -> RequestSummary {
 
 fn summary_of(record: &Record, head: Option<&Head>) -> RequestSummary {
     let amounts = record.amounts;
-    let none = Masks::default();
-    let masks = head.map_or(&none, |head| &head.masks);
     let notes = record.notes.as_deref();
+    let none = Masks::default();
+    let masks = notes.map_or(&none, |notes| masks_of_texts(head, notes, &none));
     let text = |text: &[u8]| masks.text(text);
     let of_head = |read: &dyn Fn(&Head, &[u8]) -> String| {
         head.zip(notes).map(|(head, notes)| read(head, &notes.head))
@@ -114,16 +124,17 @@ fn rule_name(name: &RuleName) -> String {
     format!("{}/{}", name.policy, name.rule)
 }
 
-/// All that was recorded. `now`: the configuration in force.
+/// The whole record. `now`: the configuration in force.
 pub fn recorded(record: &Record, now: &Arc<Snapshot>) -> RecordedRequest {
     let nothing = Notes::default();
     let notes = record.notes.as_deref().unwrap_or(&nothing);
     let head = Head::of(notes);
     let none = Masks::default();
-    let masks = head.as_ref().map_or(&none, |head| &head.masks);
-    let headers = head.iter().flat_map(|it| it.head.fields.iter()).map(|field| {
+    let masks = masks_of_texts(head.as_ref(), notes, &none);
+    let fields = head.iter().flat_map(|it| it.head.fields.iter().map(move |field| (it, field)));
+    let headers = fields.map(|(it, field)| {
         let (name, value) = (field.name.of(&notes.head), field.value.of(&notes.head));
-        Field { name: masks.text(name), value: masks.field(name, value) }
+        Field { name: it.masks.text(name), value: it.masks.field(name, value) }
     });
     let snapshot = notes.snapshot.upgrade();
     let tls = notes.tls.as_ref();
@@ -145,7 +156,7 @@ pub fn recorded(record: &Record, now: &Arc<Snapshot>) -> RecordedRequest {
     }
 }
 
-/// Whether another configuration than this one has decided about a request.
+/// Whether a request was decided by another configuration than this one.
 pub(crate) fn is_of_other(notes: &Notes, now: &Arc<Snapshot>) -> bool {
     !Weak::ptr_eq(&notes.snapshot, &Arc::downgrade(now))
 }

@@ -98,11 +98,11 @@ pub fn explain(
     Ok(trial.explain(&found, server))
 }
 
-/// Has a recorded request decided once more, by the configuration in force: as if all members were up and idle, and no limit
-/// were used. Nothing of the live state is changed.
+/// Decides about a recorded request again, by the configuration in force: as if all members were up and idle, and all limits
+/// unused. The live state does not change.
 ///
 /// # Errors
-/// The record has not all of the request's head, or its virtual server is gone.
+/// The record lacks a part of the request's head, or the virtual server was removed.
 pub fn explain_again(
     live: &LiveTable,
     notes: &Recorded,
@@ -145,7 +145,7 @@ pub fn explain_again(
     Ok(trial.explain(&found, server))
 }
 
-/// The question that a recorded request is the answer to.
+/// The recorded request in the form of a supposed one.
 fn asked_of(notes: &Recorded, head: &RequestHead, input: &[u8], server: &str) -> Asked {
     let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     let scheme = if notes.tls.is_some() { "https" } else { "http" };
@@ -216,12 +216,12 @@ fn listener_told(live: &LiveTable, found: &Found, url: &Url, server_name: &str) 
     }
 }
 
-/// How much is known of a request.
+/// The origin of a request.
 #[derive(Clone, Copy)]
 enum Known<'a> {
-    /// It is supposed, with its body, and with a connection that is like others.
+    /// A supposed request, with its body and a typical connection.
     Supposed,
-    /// It has come, by a connection that was seen. Its body was not kept.
+    /// A recorded request, with its real connection. Its body was not stored.
     Seen(&'a Recorded),
 }
 
@@ -237,7 +237,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// The name that its client asks for by TLS.
+    /// The name in SNI.
     fn server_name(&self) -> &str {
         match self.known {
             Known::Seen(Recorded { tls: Some(seen), .. }) => &seen.server_name,
@@ -422,7 +422,7 @@ impl Trial<'_> {
     }
 }
 
-/// Goes on without the body of a request, which was not kept.
+/// Continues without the body of a request, which was not stored.
 fn leave_body_out(exchange: &mut Exchange, dry: &mut Dry<'_>, remarks: &mut Vec<String>) {
     if matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_) | Scrutiny::Following(_))) {
         remarks.push("its body was not kept: the firewall is not asked about it again".into());

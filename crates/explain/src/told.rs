@@ -1,4 +1,4 @@
-//! A recorded request, as it is shown. Secrets of the request are masked in all of its texts.
+//! A recorded request for people and programs. Secrets of the request are masked in all texts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,54 +8,54 @@ use crate::explanation::{Explanation, Field};
 /// The known facts about a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestSummary {
-    /// Its request id, as the access log has it.
+    /// The request id, as in the access log.
     pub id: String,
-    /// When its head was here, in milliseconds since 1970.
+    /// The time when its head had arrived, in milliseconds since 1970.
     pub begun_unix_ms: u64,
-    /// The virtual server that decided about it.
+    /// The virtual server that processed it.
     pub virtual_server: String,
-    /// Where it came in, if that has handed it over.
+    /// The virtual server that received it, if that one handed it over.
     pub entered_at: Option<String>,
-    /// The client, as rules see it; `null`: a unix socket.
+    /// The client's address in rules; `null`: a unix socket.
     pub client: Option<String>,
     /// The request.
     #[serde(flatten)]
     pub asked: AskedTold,
-    /// The version of its TLS; `null`: it had none.
+    /// The TLS version; `null`: not encrypted.
     pub tls: Option<String>,
-    /// The status that was sent; 0: none.
+    /// The status of the response; 0: none.
     pub status: u16,
     /// The pool.
     pub pool: Option<String>,
-    /// The member that it had last.
+    /// The last member.
     pub member: Option<String>,
     /// Bytes, retries and times.
     #[serde(flatten)]
     pub amounts: AmountsTold,
-    /// It took as long as the configuration calls slow.
+    /// Whether it was slow by the configuration.
     pub is_slow: bool,
-    /// Rules that were followed: `policy/rule`.
+    /// The rules that were followed: `policy/rule`.
     pub rules: Vec<String>,
-    /// Marks of rules.
+    /// The marks set by rules.
     pub marks: Vec<String>,
-    /// `kept`, `moved` or `new`; `null`: no persistence.
+    /// The persistence verdict: `kept`, `moved` or `new`; `null`: no persistence.
     pub persistence: Option<String>,
     /// The authenticated user.
     pub user: Option<String>,
-    /// `passed`, `detected`, `blocked`, `unjudged` or `unfinished`; `null`: the firewall did not look at it.
+    /// `passed`, `detected`, `blocked`, `unjudged` or `unfinished`; `null`: not inspected.
     pub waf: Option<String>,
-    /// How it ended, as the access log has it.
+    /// The termination reason, as in the access log.
     pub termination: String,
 }
 
 /// The request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AskedTold {
-    /// Its method; `null`: it was refused before it was read, or is no request of HTTP.
+    /// The method; `null`: unknown, because the request was malformed or is not HTTP.
     pub method: Option<String>,
-    /// The host that it named.
+    /// The requested host.
     pub host: Option<String>,
-    /// Its target: path and query.
+    /// The target: path and query.
     pub target: Option<String>,
     /// `1.0`, `1.1` or `2`.
     pub version: Option<String>,
@@ -64,19 +64,19 @@ pub struct AskedTold {
 /// Bytes, retries and times of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AmountsTold {
-    /// Further members tried.
+    /// The number of retries on other members.
     pub retries: u32,
     /// Body bytes of the request.
     pub bytes_received: u64,
     /// Bytes of the response.
     pub bytes_sent: u64,
-    /// Microseconds until the first try of a member.
+    /// Microseconds until the first attempt to reach a member.
     pub queue_us: u64,
-    /// From there to an open connection; 0: an idle one was used.
+    /// Microseconds from there to an open connection; 0: an idle connection was used.
     pub connect_us: u64,
-    /// From there to the response head.
+    /// Microseconds from there to the response head.
     pub first_byte_us: u64,
-    /// In all.
+    /// Microseconds in total.
     pub total_us: u64,
 }
 
@@ -86,27 +86,27 @@ pub struct RecordedRequest {
     /// The known facts.
     #[serde(flatten)]
     pub summary: RequestSummary,
-    /// The other end of its connection.
+    /// The peer of the connection.
     pub peer: Option<String>,
-    /// The address that it was connected to.
+    /// The local address of the connection.
     pub listen: Option<String>,
-    /// The name that its client asked for by TLS.
+    /// The name in SNI.
     pub server_name: Option<String>,
-    /// The cipher of its TLS.
+    /// The TLS cipher suite.
     pub cipher: Option<String>,
-    /// The subject of its client's certificate.
+    /// The subject of the client's certificate.
     pub certificate: Option<String>,
-    /// Its fields.
+    /// The fields.
     pub headers: Vec<Field>,
-    /// The head was longer than what is kept of one.
+    /// Whether the head exceeded the maximum size of a record, so it is incomplete.
     pub is_head_cut: bool,
-    /// The configuration that decided is not the one in force, or addresses of its names have changed since.
+    /// Whether the configuration, or an address of a name in it, has changed since the request.
     pub is_of_other_configuration: bool,
-    /// The decisions of virtual servers, in their order.
+    /// The decisions of virtual servers, in order.
     pub decided: Vec<DecidedTold>,
-    /// Pools, as they were when it looked for a member: more than one look, if it waited.
+    /// The pools at each selection of a member: several, if the request waited or was retried.
     pub sought: Vec<SoughtTold>,
-    /// Members that did not serve it, in their order.
+    /// The failed attempts at members, in order.
     pub failed: Vec<FailedTold>,
     /// The findings of the web application firewall.
     pub firewall: Option<FirewallTold>,
@@ -117,54 +117,54 @@ pub struct RecordedRequest {
 pub struct DecidedTold {
     /// The virtual server.
     pub virtual_server: String,
-    /// The client, as its rules see it.
+    /// The client's address in rules.
     pub client: Option<String>,
-    /// Rules that were followed: `policy/rule`; `null`: the configuration that has their names is gone.
+    /// The rules that were followed: `policy/rule`; `null`: the configuration with their names is gone.
     pub rules: Option<Vec<String>>,
-    /// The decision, in words.
+    /// The decision, as text.
     pub verdict: String,
 }
 
-/// A pool when a request looked for a member.
+/// A pool at the selection of a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SoughtTold {
     /// The pool.
     pub pool: String,
-    /// The reason for the member: `any`, `key` or `member`.
+    /// The preference of the request: `any`, `key` or `member`.
     pub preference: String,
-    /// Members and their states.
+    /// The members and their states.
     pub candidates: Vec<CandidateTold>,
-    /// Members that were not noted.
+    /// The number of members that were not recorded.
     pub left_out: usize,
 }
 
-/// A member when a request looked for one.
+/// A member at the selection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CandidateTold {
-    /// Its address.
+    /// The address.
     pub member: String,
     /// `up`, `pending`, `down`, `draining` or `ejected`.
     pub state: String,
     /// `enabled`, `drain` or `disabled`.
     pub administrative: String,
-    /// Requests that it had.
+    /// The number of active requests.
     pub occupancy: u32,
     /// Whether it took new requests.
     pub is_eligible: bool,
 }
 
-/// A member that did not serve a request.
+/// A failed attempt at a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedTold {
-    /// Its pool.
+    /// The pool.
     pub pool: String,
     /// The member.
     pub member: String,
-    /// Why, as the access log would have it.
+    /// The reason, as in the access log.
     pub why: String,
-    /// Microseconds from the begin of the request.
+    /// Microseconds from the start of the request.
     pub after_us: u64,
-    /// For so long.
+    /// The duration in microseconds.
     pub took_us: u64,
 }
 
@@ -175,33 +175,33 @@ pub struct FirewallTold {
     pub mode: String,
     /// `passed`, `detected`, `blocked`, `unjudged` or `unfinished`.
     pub outcome: String,
-    /// The status that it was answered with; `null`: it went on.
+    /// The status of the firewall's answer; `null`: the request continued.
     pub status: Option<u16>,
     /// The score.
     pub score: i64,
-    /// Rules that found something.
+    /// Rules with findings.
     pub rules: Vec<WafRuleTold>,
-    /// Checks that found something.
+    /// Checks with findings.
     pub checks: Vec<String>,
 }
 
-/// A rule of the firewall that found something.
+/// A rule of the firewall with a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WafRuleTold {
-    /// Its number.
+    /// The id of the rule.
     pub id: u64,
     /// The message of the rule.
     pub message: String,
 }
 
-/// Why a recorded request went where it went.
+/// The explanation of a recorded request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestExplanation {
     /// The record.
     pub recorded: RecordedRequest,
-    /// The same request, decided once more by the configuration in force, rule by rule with the values that they compare;
-    /// `null`: that is not possible.
+    /// The same request, decided again by the configuration in force, with each rule and the values that it compares;
+    /// `null`: not possible.
     pub again: Option<Explanation>,
-    /// Where the two differ or may differ, and why.
+    /// The differences and possible differences between the two, with reasons.
     pub differences: Vec<String>,
 }

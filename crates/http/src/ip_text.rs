@@ -1,12 +1,12 @@
-//! Addresses as text.
+//! IP addresses as text.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Appends an address as [`std::fmt::Display`] writes it.
 ///
-/// Many configurations write the client's address into every request, and the standard library's
-/// formatting of an IPv4 address takes over a thousand instructions.
+/// Many configurations write the client's address into every request, and the standard library needs over a thousand
+/// instructions to format an IPv4 address.
 pub fn write_ip(ip: IpAddr, out: &mut Vec<u8>) {
     match ip {
         IpAddr::V4(ip) => write_v4(ip, out),

@@ -1,7 +1,7 @@
-//! Strict HTTP codecs, and the message that all versions of HTTP share.
+//! Strict HTTP codecs, and the message type for all versions of HTTP.
 //!
-//! **Architecture invariant:** no I/O, no clock, no unsafe, and no allocation per message once the
-//! reused buffers have grown. Bytes come in as slices, ranges of them and events go out.
+//! **Architecture invariant:** no I/O, no clock, no unsafe, and no allocation per message once the reused buffers have
+//! grown. The codecs read slices, and return ranges of them and events.
 #![forbid(unsafe_code)]
 
 mod authority;

@@ -1,25 +1,25 @@
-//! Types of content, and lists of patterns of them.
+//! Media types, and lists of media type patterns.
 
 use std::fmt;
 
-/// Content types of one sort.
+/// A pattern of media types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Pattern {
-    /// `*/*`: every one.
+    /// `*/*`: every type.
     Any,
-    /// `application/json`: this one.
+    /// `application/json`: exactly this type.
     Exact(Box<[u8]>),
-    /// `text/*`: types that begin with `text/`.
+    /// `text/*`: types with this prefix, including the slash.
     Prefix(Box<[u8]>),
-    /// `+json` or `*+json`: types that end in `+json` (RFC 6839).
+    /// `+json` or `*+json`: types with this suffix (RFC 6839).
     Suffix(Box<[u8]>),
 }
 
-/// A list of patterns of content types.
+/// A list of media type patterns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MediaTypes(Vec<Pattern>);
 
-/// A text is not a valid pattern of content types.
+/// The text is not a valid media type pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadPattern(pub String);
 
@@ -33,12 +33,12 @@ impl fmt::Display for BadPattern {
 impl std::error::Error for BadPattern {}
 
 impl MediaTypes {
-    /// Reads patterns: `type/subtype`, `type/*`, `+suffix` (or `*+suffix`) and `*/*`, in letters of any case.
+    /// Parses patterns: `type/subtype`, `type/*`, `+suffix` (or `*+suffix`) and `*/*`, case-insensitively.
     pub fn parse<'t>(patterns: impl IntoIterator<Item = &'t str>) -> Result<Self, BadPattern> {
         patterns.into_iter().map(Pattern::parse).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether the value of a Content-Type field is of one of them. Parameters do not count.
+    /// Whether a Content-Type value matches one of the patterns. Parameters are ignored.
     pub fn contain(&self, content_type: &[u8]) -> bool {
         let Some(media_type) = media_type(content_type) else {
             return false;
@@ -86,7 +86,7 @@ impl Pattern {
     }
 }
 
-/// `type/subtype` of a Content-Type without its parameters.
+/// The `type/subtype` of a Content-Type value, without parameters.
 fn media_type(content_type: &[u8]) -> Option<&[u8]> {
     let end = content_type.iter().position(|byte| *byte == b';').unwrap_or(content_type.len());
     let media_type = crate::trim_ows(&content_type[..end]);

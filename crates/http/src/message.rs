@@ -1,7 +1,7 @@
 //! The version-neutral message: a request or response head as ranges of the received bytes.
 //!
-//! A head is filled by a codec and reused for message after message; it keeps its capacity, so that nothing is
-//! allocated once it has grown. Spans are valid only with the very bytes it was parsed from, called `input` here.
+//! A codec fills a head, which is reused for the next message and keeps its capacity, so that nothing is allocated once it
+//! has grown. Spans are valid only with the bytes that the head was parsed from, called `input` here.
 
 use crate::authority;
 use crate::flaws::Flaws;
@@ -21,15 +21,15 @@ impl Span {
         debug_assert!(start <= end && u32::try_from(end).is_ok());
         Self { start: start as u32, end: end as u32 }
     }
-    /// The bytes of `buffer` that this span names.
+    /// The bytes of `buffer` in this span.
     pub fn of(self, buffer: &[u8]) -> &[u8] {
         &buffer[self.start as usize..self.end as usize]
     }
-    /// Whether it names no byte.
+    /// Whether the span is empty.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
-    /// Bytes named.
+    /// Length in bytes.
     pub fn len(self) -> usize {
         (self.end - self.start) as usize
     }
@@ -61,7 +61,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method that a token spells.
+    /// Parses a method token.
     pub fn of(text: &[u8]) -> Self {
         match text {
             b"GET" => Self::Get,
@@ -77,7 +77,7 @@ impl Method {
         }
     }
 
-    /// Sending it twice has the effect of sending it once (RFC 9110 section 9.2.2).
+    /// Whether a repeated request has the same effect as a single one (RFC 9110 section 9.2.2).
     pub fn is_idempotent(self) -> bool {
         matches!(
             self,
@@ -97,23 +97,23 @@ pub enum Version {
     Http2,
 }
 
-/// How the end of a body is found (RFC 9112 section 6).
+/// The framing of a body (RFC 9112 section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// No body.
     None,
-    /// Exactly this many bytes.
+    /// A body of exactly this number of bytes.
     Length(u64),
-    /// Of unknown length; the message itself marks the end: by the last chunk in HTTP/1.1, by END_STREAM in HTTP/2. A
+    /// A body of unknown length, whose end the message marks: by the last chunk in HTTP/1.1, by END_STREAM in HTTP/2. A
     /// trailer section may follow.
     Chunked,
-    /// Until the connection ends; responses only.
+    /// A body that ends with the connection; responses only.
     UntilClose,
 }
 
 impl Framing {
-    /// How a response body that came framed like this is framed for a client of `version`: HTTP/1.0
-    /// knows no chunks, and to later versions a body of unknown length goes in chunks or frames.
+    /// The framing for a client of `version` when a response body has this framing. HTTP/1.0 does not support chunks. Later
+    /// versions get a body of unknown length in chunks or frames.
     pub fn toward(self, version: Version) -> Self {
         match (self, version) {
             (Self::Chunked, Version::Http10) => Self::UntilClose,
@@ -122,13 +122,13 @@ impl Framing {
         }
     }
 
-    /// Whether there is certainly no body byte to come.
+    /// Whether the body is certainly empty.
     pub fn is_empty(self) -> bool {
         matches!(self, Self::None | Self::Length(0))
     }
 }
 
-/// The fields that mean something to an intermediary.
+/// The fields that matter to an intermediary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldId {
     /// Any other field.
@@ -170,19 +170,19 @@ pub struct Field {
     pub name: Span,
     /// Value without the whitespace around it.
     pub value: Span,
-    /// Which field it is, where that matters.
+    /// The field's id, if it matters to an intermediary.
     pub id: FieldId,
     /// Whether it is forwarded unchanged. Not set for hop-by-hop fields and those named in Connection, and not for
     /// Host, the framing fields and a valid Max-Forwards, which the serialisers write themselves.
     pub forward: bool,
-    /// It must not enter the table of an HTTP/2 connection (RFC 7541 section 7.1.3).
+    /// The field must not enter a table of HPACK (RFC 7541 section 7.1.3).
     pub(crate) never_indexed: bool,
-    /// The bytes received from the name's first to two past the value's last are the very line that
-    /// a serialiser would write, its CR LF included.
+    /// The received bytes, from the start of the name to two bytes after the value, are exactly the line that a serialiser
+    /// would write, with its CR LF.
     pub(crate) is_tidy: bool,
 }
 
-/// The scheme that an absolute-form target names.
+/// The scheme of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
     /// `http`
@@ -192,7 +192,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The port of an authority without a port.
+    /// The default port of the scheme.
     pub(crate) fn default_port(self) -> &'static [u8] {
         match self {
             Self::Http => b"80",
@@ -214,58 +214,57 @@ impl Scheme {
 pub struct RequestHead {
     /// The method.
     pub method: Method,
-    /// The method's spelling.
+    /// The method as received.
     pub method_text: Span,
     /// The client's version.
     pub version: Version,
     /// The received target, for logs; requests are served by [`path`](Self::path) and [`query`](Self::query).
     pub target: Span,
-    /// The scheme, where the request names one: in absolute-form, and always in HTTP/2.
+    /// The scheme, if the request contains one: in absolute-form, and always in HTTP/2.
     pub scheme: Option<Scheme>,
-    /// From the absolute-form target or `:authority`, or else from the Host field; empty if the client sent none of
-    /// these. Without the colon of an empty port.
+    /// The authority from the absolute-form target or `:authority`, otherwise from the Host field; empty if the client sent
+    /// none of these. Without the colon of an empty port.
     pub authority: Span,
-    /// In received order.
+    /// The fields, in received order.
     pub fields: Vec<Field>,
     /// How the body ends; never [`Framing::UntilClose`].
     pub framing: Framing,
-    /// Whether the client allows another request on the connection.
+    /// Whether the client permits another request on the connection.
     pub keep_alive: bool,
     /// The client waits for 100 (Continue) before it sends the body. Its Expect field is forwarded.
     pub expect_continue: bool,
-    /// The protocols that the client offers to change to, when they may be offered to a member.
+    /// The protocols of the client's Upgrade field, if they may be offered to a member.
     pub upgrade: Option<Span>,
-    /// The client asked for that protocol by an extended CONNECT (RFC 8441), which appears here as GET with Upgrade, as
-    /// in HTTP/1.1. HTTP/1.1 members require a Sec-WebSocket-Key, which the caller adds; the response is 200 instead of
-    /// 101.
+    /// The client sent an extended CONNECT (RFC 8441), which appears here as GET with Upgrade, as in HTTP/1.1. HTTP/1.1
+    /// members require a Sec-WebSocket-Key, which the caller adds; the status for the client is 200 instead of 101.
     pub extended_connect: bool,
-    /// The client takes a trailer section in the response.
+    /// The client accepts a trailer section in the response.
     pub te_trailers: bool,
     /// A Trailer field announces trailers.
     pub announces_trailers: bool,
-    /// How many more intermediaries a TRACE or OPTIONS may pass, this one included; with 0 it is to
-    /// be answered here. A larger number than fits counts as the largest. `None` with other methods.
+    /// The value of Max-Forwards for TRACE or OPTIONS: the number of further intermediaries, this one included. With 0, weir
+    /// must respond itself. A number that does not fit counts as the maximum. `None` with other methods.
     pub max_forwards: Option<u32>,
     pub(crate) path: Part,
     /// The text after the `?` of the target; `Some` and empty for a `?` at the end.
     pub(crate) query: Option<Part>,
-    /// The path that decisions read, when it is another one than the member gets; in `canonical`.
+    /// The path for decisions, if it differs from the member's path; in `canonical`.
     pub(crate) decided_path: Option<Span>,
-    /// Paths and queries that do not stand so in the received bytes.
+    /// Paths and queries that differ from the received bytes.
     pub(crate) canonical: Vec<u8>,
 }
 
-/// Where a part of the target stands that the member of a request gets.
+/// The position of a part of the target that the member gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// In the received bytes.
     Received(Span),
-    /// In the head's own buffer.
+    /// In `canonical`.
     Made(Span),
 }
 
 impl Part {
-    /// Where it stands, and in which bytes.
+    /// The span, and the bytes that it refers to.
     fn place<'a>(self, head: &'a RequestHead, input: &'a [u8]) -> (Span, &'a [u8]) {
         match self {
             Self::Received(span) => (span, input),
@@ -300,7 +299,7 @@ impl RequestHead {
         }
     }
 
-    /// Makes it empty again, with the capacity it has.
+    /// Empties the head, and keeps its capacity.
     pub fn clear(&mut self) {
         let mut fields = std::mem::take(&mut self.fields);
         let mut canonical = std::mem::take(&mut self.canonical);
@@ -309,7 +308,7 @@ impl RequestHead {
         *self = Self { fields, canonical, ..Self::new() };
     }
 
-    /// Copies `other`, and keeps its own capacity.
+    /// Copies `other`, and reuses this head's capacity.
     pub fn copy_from(&mut self, other: &Self) {
         let mut fields = std::mem::take(&mut self.fields);
         let mut canonical = std::mem::take(&mut self.canonical);
@@ -349,7 +348,7 @@ impl RequestHead {
         }
     }
 
-    /// The path that the member gets.
+    /// The path for the member.
     pub fn member_path<'a>(&'a self, input: &'a [u8]) -> &'a [u8] {
         let (span, text) = self.path.place(self, input);
         span.of(text)
@@ -375,13 +374,12 @@ impl RequestHead {
         self.query_place(input).map(|(span, text)| span.of(text))
     }
 
-    /// Where the query stands, and in which bytes: in `input`, unless raw bytes of it were encoded.
+    /// The span of the query, and the bytes that it refers to: `input`, unless raw bytes of the query were encoded.
     pub fn query_place<'a>(&'a self, input: &'a [u8]) -> Option<(Span, &'a [u8])> {
         self.query.map(|query| query.place(self, input))
     }
 
-    /// The path that the member gets, with its question mark and query, where they stand so in the received
-    /// bytes.
+    /// The span of the member's path, question mark and query in the received bytes, if they are unchanged.
     pub fn target_span(&self) -> Option<Span> {
         match (self.path, self.query) {
             (Part::Received(path), None) => Some(path),
@@ -397,7 +395,7 @@ impl RequestHead {
         self.authority.of(input)
     }
 
-    /// The host that the client named, without port.
+    /// The requested host, without port.
     pub fn host<'a>(&self, input: &'a [u8]) -> &'a [u8] {
         authority::host(self.authority(input))
     }
@@ -412,13 +410,13 @@ impl Default for RequestHead {
 /// A response head.
 #[derive(Debug, Clone)]
 pub struct ResponseHead {
-    /// 100 to 599; to 999 where [an unknown one](crate::flaws::Flaw::UnknownStatus) is overlooked.
+    /// The status: 100 to 599; up to 999 if [an unknown status](crate::flaws::Flaw::UnknownStatus) is tolerated.
     pub status: u16,
-    /// Possibly empty.
+    /// The reason phrase, possibly empty.
     pub reason: Span,
     /// The member's version.
     pub version: Version,
-    /// In received order.
+    /// The fields, in received order.
     pub fields: Vec<Field>,
     /// How the body ends.
     pub framing: Framing,
@@ -427,11 +425,11 @@ pub struct ResponseHead {
     pub content_length: Option<u64>,
     /// Whether the member's connection can carry another request once this response has ended.
     pub keep_alive: bool,
-    /// How long the member keeps its connection open unused, when it says so.
+    /// The member's timeout for idle connections, if it announces one.
     pub keep_alive_timeout_s: Option<u32>,
     /// The new protocol (101), or the required ones (426).
     pub upgrade: Option<Span>,
-    /// A Date field travels on.
+    /// Whether a Date field is forwarded.
     pub has_date: bool,
     /// Tolerated flaws.
     pub flaws: Flaws,
@@ -455,7 +453,7 @@ impl ResponseHead {
         }
     }
 
-    /// Makes it empty again, with the capacity it has.
+    /// Empties the head, and keeps its capacity.
     pub fn clear(&mut self) {
         let mut fields = std::mem::take(&mut self.fields);
         fields.clear();
@@ -474,11 +472,11 @@ impl Default for ResponseHead {
     }
 }
 
-/// Digits that a number may have.
+/// Maximum number of digits of a number.
 pub(crate) const DIGITS_MAX: usize = 20;
 
-/// Writes a number in decimal digits at the end of `place`, which has room for all that it may have. Where they
-/// start.
+/// Writes a number in decimal digits to the end of `place`, which must hold [`DIGITS_MAX`] digits. Returns the start of the
+/// digits.
 #[inline(always)]
 pub(crate) fn put_number(number: u64, place: &mut [u8]) -> usize {
     let mut start = place.len();
@@ -495,7 +493,7 @@ pub(crate) fn put_number(number: u64, place: &mut [u8]) -> usize {
     start
 }
 
-/// The numbers below a hundred in two digits.
+/// The numbers below 100, in two digits each.
 static DIGIT_PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
     let mut number = 0;

@@ -1,20 +1,20 @@
-//! URLs in fields that name a server by its scheme and authority: `Location` of responses, `Destination` of `COPY`
-//! and `MOVE` (RFC 4918 section 10.3).
+//! URLs in fields that refer to a server by scheme and authority: `Location` in responses, `Destination` of `COPY` and
+//! `MOVE` (RFC 4918 section 10.3).
 
 use crate::authority;
 use crate::message::Scheme;
 
-/// A scheme with host and port, as one side knows a server.
+/// The scheme and authority of a server, as seen from one side of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin<'a> {
     /// The scheme.
     pub scheme: Scheme,
-    /// Its host, with the port if that is not the scheme's own.
+    /// The host, and the port unless it is the default of the scheme.
     pub authority: &'a [u8],
 }
 
 impl Origin<'_> {
-    /// Whether both are the same server, with the default ports of the schemes.
+    /// Whether both are the same server, considering the default ports of the schemes.
     pub fn is(self, other: Origin<'_>) -> bool {
         let port = self.scheme.default_port();
         self.scheme == other.scheme && authority::same(self.authority, other.authority, port)
@@ -26,7 +26,7 @@ impl Origin<'_> {
     }
 }
 
-/// Divides an absolute `http` or `https` URL into the origin and the rest. `None`: not such a URL.
+/// Splits an absolute `http` or `https` URL into its origin and the rest. `None`: not such a URL.
 pub fn take_apart(url: &[u8]) -> Option<(Origin<'_>, &[u8])> {
     let has = |prefix: &[u8]| {
         url.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
@@ -44,7 +44,7 @@ pub fn take_apart(url: &[u8]) -> Option<(Origin<'_>, &[u8])> {
     Some((Origin { scheme, authority: &authority[..length] }, rest))
 }
 
-/// Appends a URL of this server.
+/// Appends the URL of a resource of this server.
 pub fn write_url(origin: Origin<'_>, rest: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(origin.scheme.name().as_bytes());
     out.extend_from_slice(b"://");

@@ -1,20 +1,19 @@
-//! Query parameters, as forms write them: `name=value` pairs between `&`, with `+` for a space and
-//! percent-encoding for the rest (WHATWG URL Standard, "application/x-www-form-urlencoded parsing").
-//! An invalid escape stays unchanged.
+//! Query parameters in the format of HTML forms: `name=value` pairs separated by `&`, with `+` for a space and
+//! percent-encoding (WHATWG URL Standard, "application/x-www-form-urlencoded parsing"). An invalid escape stays unchanged.
 
 use crate::chars::hex_value;
 use crate::message::Span;
 
-/// One parameter, in the bytes received; see [`decode`].
+/// One parameter, as received; see [`decode`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter {
     /// The text before the first `=`.
     pub name: Span,
-    /// The text after it; empty, at the end of the name, if there is no value.
+    /// The text after the first `=`; empty, at the end of the name, if there is no value.
     pub value: Span,
 }
 
-/// The parameters of a query, in order; empty ones between two `&` are skipped.
+/// The parameters of a query, in order; empty parameters are skipped.
 pub fn parameters(query: Span, input: &[u8]) -> impl Iterator<Item = Parameter> {
     let mut next = query.start as usize;
     query.of(input).split(|byte| *byte == b'&').filter_map(move |pair| {
@@ -32,7 +31,7 @@ pub fn parameters(query: Span, input: &[u8]) -> impl Iterator<Item = Parameter> 
     })
 }
 
-/// Whether [`decode`] would write anything but `text` itself.
+/// Whether [`decode`] changes `text`.
 pub fn is_encoded(text: &[u8]) -> bool {
     memchr::memchr2(b'%', b'+', text).is_some()
 }
@@ -42,7 +41,7 @@ pub fn decode(text: &[u8], out: &mut Vec<u8>) {
     out.extend(decoded(text));
 }
 
-/// Whether a name or value means `expected`.
+/// Whether a decoded name or value equals `expected`.
 pub fn decodes_to(text: &[u8], expected: &[u8]) -> bool {
     if is_encoded(text) { decoded(text).eq(expected.iter().copied()) } else { text == expected }
 }

@@ -1,4 +1,4 @@
-//! Facts from the fields of a request, for all versions.
+//! Facts from the fields of a request, for all HTTP versions.
 
 use crate::authority;
 use crate::chars::{is_token_byte, is_word, list};
@@ -7,7 +7,7 @@ use crate::fields::withhold;
 use crate::h1::RequestError;
 use crate::message::{Field, FieldId, Method, RequestHead, Span, Version};
 
-/// Facts from a request's fields that responses do not have.
+/// Facts from the fields of requests that responses do not have.
 #[derive(Default)]
 pub(crate) struct RequestSummary {
     pub(crate) common: FieldSummary,
@@ -18,7 +18,7 @@ pub(crate) struct RequestSummary {
 }
 
 impl RequestSummary {
-    /// Takes in a field that is not [`FieldId::Other`].
+    /// Reads a field whose id is not [`FieldId::Other`].
     pub(crate) fn note(
         &mut self,
         field: &Field,
@@ -36,7 +36,7 @@ impl RequestSummary {
                     Some(Span { start: field.value.start, end: field.value.start + length as u32 });
             }
             FieldId::Expect => {
-                // RFC 9110 section 10.1.1: in HTTP/1.0 it means nothing.
+                // RFC 9110 section 10.1.1: the field has no meaning in HTTP/1.0.
                 let is_continue = is_word(field.value.of(input), b"100-continue");
                 if version != Version::Http10 && (self.expect_seen || !is_continue) {
                     return Err(RequestError::Expectation);
@@ -54,7 +54,7 @@ impl RequestSummary {
     }
 }
 
-/// Everything that needs the whole head, once its version, authority and framing are settled.
+/// Determines the facts that need the whole head, after its version, authority and framing are known.
 pub(crate) fn settle(
     facts: &RequestSummary,
     input: &[u8],
@@ -68,8 +68,8 @@ pub(crate) fn settle(
     head.keep_alive = common.is_persistent(head.version);
     common.withhold_hop_by_hop(&mut head.fields, input);
     if facts.proxy_seen {
-        // No request needs one, and CGI-like members make HTTP_PROXY of it: the proxy that their own requests
-        // go through (httpoxy, CVE-2016-5385).
+        // No request needs this field, and CGI-like members turn it into HTTP_PROXY, the proxy for their own requests
+        // (httpoxy, CVE-2016-5385).
         withhold(&mut head.fields, FieldId::Proxy);
     }
     head.announces_trailers = common.announces_trailers();
@@ -82,7 +82,7 @@ pub(crate) fn settle(
             withhold(&mut head.fields, FieldId::Expect);
         }
     }
-    // HTTP/2 has no Connection field, so TE need not be named in it.
+    // HTTP/2 has no Connection field, so it need not contain TE.
     let may_pass = common.connection_te || head.version == Version::Http2;
     head.te_trailers = facts.te_trailers && may_pass && !is_http10;
     if common.connection_upgrade && !is_http10 && head.framing.is_empty() {
@@ -91,7 +91,7 @@ pub(crate) fn settle(
     Ok(())
 }
 
-/// RFC 9110 section 7.6.2: the field counts with TRACE and OPTIONS, and is only passed on with others.
+/// RFC 9110 section 7.6.2: the field applies to TRACE and OPTIONS; with other methods it is only forwarded.
 fn settle_max_forwards(input: &[u8], head: &mut RequestHead) -> Result<(), RequestError> {
     if !matches!(head.method, Method::Options | Method::Trace) {
         return Ok(());
@@ -106,7 +106,7 @@ fn settle_max_forwards(input: &[u8], head: &mut RequestHead) -> Result<(), Reque
     Ok(())
 }
 
-/// `1*DIGIT`; larger numbers count as the largest.
+/// Parses `1*DIGIT`; numbers that do not fit count as the maximum.
 fn parse_max_forwards(value: &[u8]) -> Option<u32> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     is_number.then(|| {
@@ -116,8 +116,8 @@ fn parse_max_forwards(value: &[u8]) -> Option<u32> {
     })
 }
 
-/// Whether a member may be offered these protocols: not when one of them is HTTP in another guise.
-/// Through a tunnel of `h2c`, `HTTP/x` or `TLS`, requests would reach the member past every policy.
+/// Whether these protocols may be offered to a member: not if one of them is a form of HTTP. Through a tunnel of `h2c`,
+/// `HTTP/x` or `TLS`, requests would reach the member without any policy.
 pub(crate) fn may_be_offered(protocols: &[u8]) -> bool {
     const HTTP_IN_DISGUISE: [&[u8]; 4] = [b"h2c", b"h2", b"http", b"tls"];
     let mut protocols = list(protocols).peekable();

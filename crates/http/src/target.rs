@@ -1,4 +1,4 @@
-//! The target of a request: one pass over it, and its canonical path.
+//! The target of a request: a single scan, and the canonical path.
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use crate::h1::RequestError;
 use crate::message::{Part, RequestHead, Span};
 use crate::path::{self, RawBytes, TargetForm};
 
-/// The result of one pass over the target.
+/// The result of the scan of the target.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) span: Span,
-    /// In an origin-form target: the end of the path, and whether it may differ from its canonical form. In any other,
+    /// In an origin-form target: the end of the path, and whether it may differ from its canonical form. In other targets:
     /// the end of the target.
     pub(crate) path_end: usize,
     pub(crate) needs_canonical: bool,
-    /// Behind the path are bytes that are to be encoded.
+    /// Whether bytes after the path must be encoded.
     pub(crate) is_raw: bool,
 }
 
 impl Target {
-    /// Looks at the target that starts at `start`, up to the first byte that cannot stand in one, whose
-    /// place is the second result.
+    /// Scans the target that starts at `start`, up to the first byte that is not allowed in a target. The second result is
+    /// the position of this byte.
     pub(crate) fn scan(input: &[u8], start: usize) -> (Self, usize) {
         let (mut at, needs_canonical) = match input.get(start) {
             Some(b'/') => scan_path(input, start),
@@ -38,7 +38,7 @@ impl Target {
         (Self { span: Span::new(start, at), path_end, needs_canonical, is_raw }, at)
     }
 
-    /// Takes the path and the query of `range` apart, which starts with a slash.
+    /// Splits `range`, which starts with a slash, into the path and the query.
     pub(crate) fn set_path_and_query(
         self,
         input: &[u8],
@@ -68,8 +68,8 @@ impl Target {
     }
 }
 
-/// Goes on behind a byte that may not stand in a query as it is. Where the target ends, and whether there are bytes
-/// to be encoded.
+/// Continues the scan after a byte that must be encoded in a query. Returns the end of the target, and whether bytes must be
+/// encoded.
 #[cold]
 fn scan_raw(input: &[u8], start: usize) -> (usize, bool) {
     let is_taken = |byte: &u8| is_query_byte(*byte) || is_raw_byte(*byte);
@@ -77,7 +77,7 @@ fn scan_raw(input: &[u8], start: usize) -> (usize, bool) {
     (start + length, length > 0)
 }
 
-/// The query as the member gets it, behind the paths in the head's own buffer.
+/// Writes the query for the member, after the paths in `canonical`.
 #[cold]
 pub(crate) fn encode_query(
     query: Span,

@@ -1,11 +1,10 @@
-//! Names that nearly all field lines have: found by one look into a table, which says at once that the name is
-//! sound, how long it is and which field it is.
+//! Common field names. One table lookup tells that the name is valid, its length, and its field.
 
 use crate::chars::{byte_mask, letters_to_lower};
 use crate::fields::Kind;
 use crate::message::FieldId;
 
-/// Bytes of a name that the table may have: its colon must come within two words.
+/// Maximum length of a name in the table: the name and its colon must fit into two words.
 const NAME_LENGTH_MAX: usize = 15;
 
 /// Names with a meaning for an intermediary. Whether a name is in the table changes only the time that its line takes.
@@ -24,7 +23,7 @@ const KNOWN: [(&str, FieldId); 12] = [
     ("upgrade", FieldId::Upgrade),
 ];
 
-/// Others that are usual, in requests or in responses.
+/// Other common names, in requests or in responses.
 const OTHERS: [&str; 50] = [
     "accept",
     "accept-charset",
@@ -78,7 +77,7 @@ const OTHERS: [&str; 50] = [
     "x-request-id",
 ];
 
-/// A name in lower case and the colon behind it as two words: the first byte lowest, zeros behind the colon.
+/// A name in lower case and the colon after it as two words: the first byte is the lowest, and zeros follow the colon.
 ///
 /// The colon marks the end of the name: without it, a name with zeros at its end would equal a shorter one.
 type Words = [u64; 2];
@@ -87,7 +86,7 @@ type Words = [u64; 2];
 struct Entry {
     words: Words,
     kind: Kind,
-    /// Bytes of the name.
+    /// Length of the name in bytes.
     length: u8,
 }
 
@@ -96,10 +95,10 @@ const NO_WORDS: Words = [u64::MAX; 2];
 
 const SLOT_BITS: u32 = 8;
 
-/// Found by trying: no two of the names have the same slot.
+/// Found by search: every name has its own slot.
 const MULTIPLIER: u64 = 0xda4d_64c3_295f_f017;
 
-/// Where the name stands in the table, if it does.
+/// The slot of a name.
 #[inline(always)]
 const fn slot(words: Words) -> usize {
     let mixed = (words[0] ^ words[1].rotate_left(29)).wrapping_mul(MULTIPLIER);
@@ -130,7 +129,7 @@ const fn words_of(name: &[u8]) -> Words {
     let mut words = [0; 2];
     let mut at = 0;
     while at < name.len() {
-        // Other characters are not kept apart when case is folded.
+        // Case folding does not distinguish other characters.
         assert!(matches!(name[at], b'a'..=b'z' | b'0'..=b'9' | b'-'));
         words[at / 8] |= (name[at] as u64) << (at % 8 * 8);
         at += 1;
@@ -158,7 +157,7 @@ pub(crate) fn usual_name(line: &[u8]) -> Option<(usize, Kind)> {
     (entry.words == words).then_some((usize::from(entry.length), entry.kind))
 }
 
-/// All bits of the bytes up to and with the first whose high bit is set in `mask`.
+/// A mask of all bytes up to and including the first byte whose high bit is set in `mask`.
 #[inline(always)]
 fn through(mask: u64) -> u64 {
     mask ^ (mask - 1)
@@ -187,8 +186,8 @@ mod tests {
         }
     }
 
-    /// Any byte inserted or replaced at any place turns a name into the same name in another case,
-    /// or into a name outside the table.
+    /// Inserting or replacing any byte at any position turns a name into the same name in another case, or into a name
+    /// outside the table.
     #[test]
     fn what_is_found_is_a_token_that_is_classified_alike() {
         for name in names() {

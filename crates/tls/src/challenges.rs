@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
 use rustls::ServerConfig;
@@ -33,6 +34,8 @@ pub const HTTP_PATH: &[u8] = b"/.well-known/acme-challenge/";
 pub struct Challenges {
     /// `None`: no challenge is pending.
     pending: ArcSwapOption<Pending>,
+    /// Challenges that are pending stay so for good.
+    is_kept: AtomicBool,
 }
 
 #[derive(Default, Clone)]
@@ -49,9 +52,10 @@ pub struct Answered {
     kind: Kind,
 }
 
+/// The key in the table, and the value: another one may have taken its place since.
 enum Kind {
-    Text(Arc<str>),
-    Handshake(Arc<str>),
+    Text(Arc<str>, Arc<str>),
+    Handshake(Arc<str>, Arc<ServerConfig>),
 }
 
 impl Challenges {
@@ -81,7 +85,7 @@ impl Challenges {
         self.change(|pending| {
             pending.texts.insert(Arc::clone(&token), Arc::clone(&text));
         });
-        Answered { challenges: Arc::clone(self), kind: Kind::Text(token) }
+        Answered { challenges: Arc::clone(self), kind: Kind::Text(token, text) }
     }
 
     /// Answers handshakes for this name, in lower case, from now on.
@@ -98,7 +102,13 @@ impl Challenges {
         self.change(|pending| {
             pending.handshakes.insert(Arc::clone(&name), Arc::clone(&config));
         });
-        Ok(Answered { challenges: Arc::clone(self), kind: Kind::Handshake(name) })
+        Ok(Answered { challenges: Arc::clone(self), kind: Kind::Handshake(name, config) })
+    }
+
+    /// From now on, pending challenges are answered as long as the process runs. It hands over to another one, and
+    /// connections that it has accepted can still ask.
+    pub fn keep(&self) {
+        self.is_kept.store(true, Ordering::Release);
     }
 
     fn change(&self, change: impl Fn(&mut Pending)) {
@@ -113,12 +123,19 @@ impl Challenges {
 
 impl Drop for Answered {
     fn drop(&mut self) {
+        if self.challenges.is_kept.load(Ordering::Acquire) {
+            return;
+        }
         self.challenges.change(|pending| match &self.kind {
-            Kind::Text(token) => {
-                pending.texts.remove(token);
+            Kind::Text(token, text) => {
+                if pending.texts.get(token).is_some_and(|it| Arc::ptr_eq(it, text)) {
+                    pending.texts.remove(token);
+                }
             }
-            Kind::Handshake(name) => {
-                pending.handshakes.remove(name);
+            Kind::Handshake(name, config) => {
+                if pending.handshakes.get(name).is_some_and(|it| Arc::ptr_eq(it, config)) {
+                    pending.handshakes.remove(name);
+                }
             }
         });
     }

@@ -24,8 +24,7 @@ const EXIT_OUTPUT: u8 = 3;
 /// Reports all errors and warnings with file, line, column and a fix. It reads the files named in the configuration. It
 /// opens no sockets, so it is safe to run anywhere.
 ///
-/// Exit status: 0 the configuration is valid (perhaps with warnings), 1 it is not valid, 2 wrong usage, 3 the output
-/// could not be written.
+/// Exit status: 0 valid (warnings are possible), 1 invalid, 2 wrong usage, 3 the output could not be written.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir check weir.yaml\n  \

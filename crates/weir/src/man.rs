@@ -53,7 +53,7 @@ struct Page {
 
 impl Page {
     fn of(command: Command) -> Self {
-        // For `weir member drain` the name is `weir-member-drain`.
+        // For `weir member drain`, the name is `weir-member-drain`.
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
         let mut text = Vec::new();
         let source = concat!("weir ", env!("CARGO_PKG_VERSION"));

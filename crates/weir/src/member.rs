@@ -25,8 +25,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The interval between lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Number of successive checks that must find no open request. The second check finds a request that a worker was just
-/// dispatching.
+/// Number of successive checks that must find no open request. The second check finds a request that a worker was
+/// dispatching during the first.
 const IDLE_LOOKS: u32 = 2;
 
 /// Take a member out of service while weir runs, or put it back
@@ -80,7 +80,7 @@ enum Action {
 }
 
 impl Action {
-    /// The word for the admin listener.
+    /// The name of the state for the admin listener.
     fn state(self) -> &'static str {
         match self {
             Self::Drain => "drain",

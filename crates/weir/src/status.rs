@@ -192,7 +192,7 @@ pub fn listens_on(server: &VirtualServer, status: &Status) -> String {
     }
 }
 
-/// The unit that a virtual server counts, besides connections and bytes.
+/// The unit that a virtual server counts, in addition to connections and bytes.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Http,
@@ -249,7 +249,7 @@ fn shown_certificate(certificate: &Certificate) -> (Tone, String) {
         return (if *days_left < DAYS_MIN { Tone::Wrong } else { Tone::Plain }, text);
     };
     text += &shown_renewal(acme);
-    // The authority says how long a certificate is good: only one that cannot be renewed is a problem.
+    // The authority determines the lifetime of a certificate: only a certificate that cannot be renewed is a problem.
     let is_wrong = acme.failures > 0 || acme.renews_at.is_none() || *days_left < 0;
     (if is_wrong { Tone::Wrong } else { Tone::Plain }, text)
 }

@@ -1,4 +1,4 @@
-//! `weir check` as a user runs it: exit status and streams.
+//! Tests of the command `weir check`: exit status and streams.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn example(name: &str) -> String {
     path.to_str().expect("a UTF-8 path").to_owned()
 }
 
-/// A file that is removed when the test ends.
+/// A temporary file, removed on drop.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -34,7 +34,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // The file may be gone already; there is nobody to tell.
+        // The file may not exist; errors cannot be reported here.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -152,7 +152,7 @@ fn wrong_usage_gives_2_and_help_has_examples() {
     }
 }
 
-/// The writing end of a pipe whose reader has gone.
+/// The write end of a pipe without a reader.
 fn broken_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);

@@ -1,4 +1,4 @@
-//! `weir demo` as a user runs it, where there is no terminal.
+//! Tests of the command `weir demo` without a terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Lines, Read as _};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// The demo ends on its own after this, whatever happens to the test.
+/// The demo ends after this time, even if the test fails.
 const DURATION_MAX: &str = "60s";
 
-/// Ends within this time when told to.
+/// Maximum time for the demo to end after a signal.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// A free port: tests run at the same time.
+/// A free port, because tests run at the same time.
 const LISTEN: &str = "127.0.0.1:0";
 
 fn demo(arguments: &[&str]) -> Command {
@@ -29,13 +29,13 @@ fn text(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// The rest of the line with this prefix.
+/// The rest of the line that begins with this text.
 fn after<'a>(text: &'a str, start: &str) -> &'a str {
     let line = text.lines().find_map(|line| line.strip_prefix(start));
     line.unwrap_or_else(|| panic!("no line {start:?} in\n{text}")).trim()
 }
 
-/// The numbers of a text, thousands grouped.
+/// The numbers in a text with thousands separators.
 fn numbers(text: &str) -> Vec<u64> {
     text.replace(',', "")
         .split(|character: char| !character.is_ascii_digit())
@@ -45,7 +45,7 @@ fn numbers(text: &str) -> Vec<u64> {
 
 #[test]
 fn no_request_fails_while_a_member_does() {
-    // The member stops after 2 seconds, and is not started again before the 6th.
+    // The member stops after 2 seconds, and starts again no earlier than after 6 seconds.
     let output = demo(&["--plain", "--duration", "5s", "--listen", LISTEN])
         .output()
         .expect("the built command");
@@ -69,11 +69,11 @@ fn no_request_fails_while_a_member_does() {
         panic!("{stdout}");
     };
     assert_eq!((answered, failed), (requests, 0), "{stdout}");
-    // 80 a second for 5 seconds, less the start and delays of a busy machine.
+    // 80 requests per second for 5 seconds; the start and delays of a busy machine change the number.
     assert!((60..=450).contains(&requests), "{stdout}");
     let server = numbers(after(&stdout, "  Virtual server"));
     assert_eq!(server[0], requests, "{stdout}");
-    // Requests that met the member while it stopped were retried: each failure is a retry.
+    // Requests that failed while the member stopped were retried: each failure is a retry.
     let flapping = numbers(after(&stdout, "  flapping"));
     let retries = after(&stdout, "  Retries");
     let retried = numbers(retries).first().copied().unwrap_or(0);
@@ -91,10 +91,10 @@ fn without_traffic_there_is_only_that_of_others() {
     assert_eq!(after(&stdout, "  Retries"), "none was needed");
 }
 
-/// A running demo; it ends with the test.
+/// A running demo, ended on drop.
 struct Running {
     child: Child,
-    /// Its output; `None` when the test no longer reads.
+    /// The output of the demo; `None`: the test has stopped reading.
     lines: Option<Lines<BufReader<ChildStdout>>>,
 }
 
@@ -110,7 +110,7 @@ impl Running {
         Self { child, lines }
     }
 
-    /// Reads on until a line has `text`.
+    /// Reads lines until one contains `text`.
     fn line_with(&mut self, text: &str) -> String {
         let found = self
             .lines
@@ -127,7 +127,7 @@ impl Running {
         assert!(status.expect("a shell").success());
     }
 
-    /// Its status, and what it wrote to standard error.
+    /// Waits for the end. Returns the exit status, and the output to standard error.
     fn wait(&mut self) -> (Option<i32>, String) {
         let status = self.child.wait().expect("a child");
         let mut stderr = String::new();
@@ -139,7 +139,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The demo may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -175,9 +175,9 @@ fn it_ends_when_nobody_reads_its_lines() {
     assert!(closed.elapsed() < END_MAX);
 }
 
-/// A terminal: its own end, and the one that programs write to.
+/// A pseudoterminal: the test's end, and the end for programs.
 fn terminal() -> (File, File) {
-    // No other program may hold it, or the terminal would never hang up.
+    // If another program held a descriptor, the terminal would never hang up.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let own = openpt(flags).expect("a terminal");
     grantpt(&own).and_then(|()| unlockpt(&own)).expect("a terminal to open");
@@ -188,10 +188,10 @@ fn terminal() -> (File, File) {
     (own.into(), programs)
 }
 
-/// A broken ssh connection, a closed window: standard error is gone too.
+/// A broken ssh connection, or a closed window: standard error is gone, too.
 #[test]
 fn it_ends_when_its_terminal_goes_away() {
-    // The view has drawn once and hidden the cursor; a line was written.
+    // The view has hidden the cursor at its first drawing, or a line was written.
     for (arguments, sign) in [(&[][..], "\x1b[?25l"), (&["--plain"], "requests/s")] {
         let (mut own, programs) = terminal();
         let stream = || Stdio::from(programs.try_clone().expect("a descriptor"));

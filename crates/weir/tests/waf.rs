@@ -1,4 +1,4 @@
-//! `weir waf` as a user runs it: exit status and streams.
+//! Tests of the command `weir waf`: exit status and streams.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -14,7 +14,7 @@ SecMarker END
 SecRule TX:blocking_inbound_anomaly_score "@ge %{tx.inbound_anomaly_score_threshold}" "id:13,phase:2,deny,nolog"
 "#;
 
-/// A folder with a file of rules, removed when the test ends.
+/// A folder with a rule file, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -32,7 +32,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // There is nobody to tell.
+        // Errors cannot be reported here.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -285,7 +285,7 @@ fn answers_are_tried_too() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// A log with one line for each of these clients' requests, recorded if set.
+/// A log with one line per request; each request is from another client. The flag decides whether the request is recorded.
 fn log(targets: &[(&str, bool)]) -> String {
     let line = |(index, (target, is_recorded)): (usize, &(&str, bool))| {
         let mut line = serde_json::json!({

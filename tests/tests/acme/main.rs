@@ -1,5 +1,7 @@
 //! ACME certificates from Pebble: ordering, renewal under traffic, and storage.
 
+mod account;
+mod mid_order;
 mod pebble;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -32,7 +34,11 @@ struct Site {
 impl Site {
     fn new() -> Self {
         let (http, tls) = (Lease::new(), Lease::new());
-        let pebble = Pebble::start(&http, &tls);
+        let pebble = Pebble::start(http.address().port(), tls.address().port());
+        Self::of(http, tls, pebble)
+    }
+
+    fn of(http: Lease, tls: Lease, pebble: Pebble) -> Self {
         Self { member: Member::named("here"), http, tls, state: TempDir::new("acme"), pebble }
     }
 
@@ -134,6 +140,7 @@ fn by_a_request_and_a_restart_takes_what_is_kept() {
     assert!(site.get(&site.pebble.root()));
     assert_eq!((orders(&proxy, "success"), orders(&proxy, "failure")), (1.0, 0.0));
     assert_eq!(report(&proxy)["renews_by"], "authority");
+    assert!(report(&proxy)["window"]["start"].as_str() < report(&proxy)["window"]["end"].as_str());
     // No challenge is pending any more, so policies apply to this path.
     let mut client = weir_tests::client::Client::connect(site.http.address());
     client.get("/.well-known/acme-challenge/abc").assert_status(308);

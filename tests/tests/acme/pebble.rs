@@ -46,18 +46,23 @@ pub struct Pebble {
 
 impl Pebble {
     /// Starts an authority that validates challenges at these ports.
-    pub fn start(http: &Lease, tls: &Lease) -> Self {
+    pub fn start(http_port: u16, tls_port: u16) -> Self {
+        Self::start_with(http_port, tls_port, serde_json::json!({}))
+    }
+
+    /// The same with more settings.
+    pub fn start_with(http_port: u16, tls_port: u16, more: serde_json::Value) -> Self {
         let (api, management, dns) = (Lease::new(), Lease::new(), free_for_datagrams());
         let folder = TempDir::new("pebble");
         tools::run(Command::new("sh").args(["-c", MAKE]).current_dir(folder.path()));
         let file = |name: &str| folder.path().join(name);
-        let config = serde_json::json!({ "pebble": {
+        let mut config = serde_json::json!({ "pebble": {
             "listenAddress": api.address().to_string(),
             "managementListenAddress": management.address().to_string(),
             "certificate": file("api.crt"),
             "privateKey": file("api.key"),
-            "httpPort": http.address().port(),
-            "tlsPort": tls.address().port(),
+            "httpPort": http_port,
+            "tlsPort": tls_port,
             "domainBlocklist": [BLOCKED],
             "retryAfter": { "authz": 1, "order": 1 },
             "profiles": {
@@ -65,6 +70,9 @@ impl Pebble {
                 "shortlived": { "description": "a day", "validityPeriod": 86_400 },
             },
         }});
+        for (key, value) in more.as_object().expect("settings") {
+            config["pebble"][key] = value.clone();
+        }
         let config = folder.write("pebble.json", config.to_string());
         let names = name_server(&dns, &file("names.log"));
         let pebble = tools::find("pebble").expect("pebble");

@@ -22,6 +22,10 @@ pub enum Figure {
     CpuPerRequest,
     /// CPU time of the product's own threads per transaction.
     OwnCpuPerRequest,
+    /// CPU time of weir's worker threads per transaction.
+    WorkersCpuPerRequest,
+    /// CPU time of weir's other threads per transaction: control plane and log writing.
+    OthersCpuPerRequest,
     /// Busy time of the product's cores per gigabyte of body data.
     CpuPerGigabyte,
     /// Busy share of the product's cores.
@@ -75,13 +79,15 @@ pub enum Better {
 
 impl Figure {
     /// Every figure.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::Rate,
         Self::Goodput,
         Self::LatencyP50,
         Self::LatencyP99,
         Self::CpuPerRequest,
         Self::OwnCpuPerRequest,
+        Self::WorkersCpuPerRequest,
+        Self::OthersCpuPerRequest,
         Self::CpuPerGigabyte,
         Self::CoreBusy,
         Self::RequestsPerCpuSecond,
@@ -112,6 +118,8 @@ impl Figure {
             Self::LatencyP99 => "P99 latency",
             Self::CpuPerRequest => "CPU per request, core busy",
             Self::OwnCpuPerRequest => "CPU per request, own threads",
+            Self::WorkersCpuPerRequest => "CPU per request, worker threads",
+            Self::OthersCpuPerRequest => "CPU per request, control plane and logs",
             Self::CpuPerGigabyte => "CPU per gigabyte, core busy",
             Self::CoreBusy => "core busy",
             Self::RequestsPerCpuSecond => "requests per CPU second",
@@ -142,6 +150,8 @@ impl Figure {
             Self::LatencyP50 | Self::LatencyP99 | Self::RulesLoadTime => "ms",
             Self::CpuPerRequest
             | Self::OwnCpuPerRequest
+            | Self::WorkersCpuPerRequest
+            | Self::OthersCpuPerRequest
             | Self::AddedCpuPerRequest
             | Self::FirewallCpuPerRequest
             | Self::UnguardedCpuPerRequest => "µs",
@@ -211,6 +221,8 @@ impl Figure {
             Self::LatencyP99 => milliseconds(load.latency_us.p99),
             Self::CpuPerRequest => per_request(cost.busy_s),
             Self::OwnCpuPerRequest => per_request(cost.process_s),
+            Self::WorkersCpuPerRequest => per_request(cost.workers_s?),
+            Self::OthersCpuPerRequest => per_request((cost.process_s - cost.workers_s?).max(0.0)),
             Self::CpuPerGigabyte => divided(cost.busy_s * 1e3, bytes / 1e9),
             Self::CoreBusy => divided(cost.busy_s * 100.0, cost.elapsed_s * cost.cores as f64),
             Self::RequestsPerCpuSecond | Self::HandshakesPerCpuSecond => {
@@ -298,6 +310,10 @@ mod tests {
         point.cost.unguarded_s_per_request = Some(0.002);
         check(&point, Figure::FirewallCpuPerRequest, 3_000.0);
         check(&point, Figure::UnguardedCpuPerRequest, 2_000.0);
+        assert_eq!(Figure::WorkersCpuPerRequest.of(&point), None);
+        (point.cost.process_s, point.cost.workers_s) = (1.5, Some(1.2));
+        check(&point, Figure::WorkersCpuPerRequest, 4_000.0);
+        check(&point, Figure::OthersCpuPerRequest, 1_000.0);
         // Records of earlier versions have no window: only the begun requests and the time until the last response.
         point.load.window = None;
         point.load.elapsed_s = 3.0;

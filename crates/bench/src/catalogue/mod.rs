@@ -4,10 +4,12 @@
 
 mod figure;
 mod layer4;
+mod observed;
 mod waf;
 
 pub use figure::{Better, COUNTED_NOISE_SHARE, Figure};
 pub use layer4::{FAST_CASES, FAST_SHAPES, PACKET_CASES, SHAPES, Shape, UDP_CASES, shape_of};
+pub use observed::{OBSERVED, OBSERVED_CASES};
 pub use waf::WAF_CASES;
 
 /// The varied setting of a test.
@@ -83,9 +85,9 @@ pub struct Test {
     pub chapter: Chapter,
     /// The heading.
     pub title: &'static str,
-    /// Its procedure, and hints for the reader of the report.
+    /// The procedure, and hints for the reader of the report.
     pub summary: &'static str,
-    /// The vendor reports that it follows.
+    /// The vendor reports that the test follows.
     pub after: &'static str,
     /// The varied setting.
     pub axis: Axis,
@@ -132,9 +134,9 @@ pub enum Measure {
 /// A test of the vendor reports that needs a missing feature.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
-    /// Its name.
+    /// The name of the test.
     pub name: &'static str,
-    /// Heading.
+    /// The heading.
     pub title: &'static str,
     /// The missing prerequisite.
     pub waits_for: &'static str,
@@ -448,6 +450,7 @@ pub const TESTS: &[Test] = &[
         judged: &[Rate],
         goals: &[goal(Rate, 1.0, Measure::RatioToSetting(0.0), 0.95)],
     },
+    observed::TEST,
     layer4::CONNECTIONS,
     layer4::THROUGHPUT,
     layer4::ENVELOPE,

@@ -89,12 +89,12 @@ pub struct Handshakes {
 /// The length of the measurement and the good responses that were complete within it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Its length. With a duration: that duration, or less if the load was stopped. With a number of requests: until
-    /// the last response.
+    /// The length of the window. With a duration: that duration, or less if the load was stopped. With a number of requests:
+    /// the time until the last response.
     pub elapsed_s: f64,
-    /// Good responses that were complete in it, including responses to requests of the warm-up.
+    /// Good responses that were complete within the window, including responses to requests of the warm-up.
     pub requests: u64,
-    /// Their body bytes.
+    /// Body bytes of these responses.
     pub bytes: u64,
 }
 
@@ -125,7 +125,7 @@ impl Outcome {
 /// A rate counts as kept from this share on.
 pub const KEPT_SHARE_MIN: f64 = 0.99;
 
-/// Time after the end of a load in which open requests do not count as a backlog.
+/// Time after the end of a load during which open requests do not count as a backlog.
 const DRAIN_GRACE_S: f64 = 0.1;
 
 /// The kind of a failed transaction.
@@ -163,11 +163,11 @@ pub enum ErrorKind {
 /// A distribution of times in microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Values counted.
+    /// Number of values.
     pub count: u64,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Smallest.
+    /// Smallest value.
     pub min: u64,
     /// Median.
     pub p50: u64,
@@ -177,7 +177,7 @@ pub struct Latency {
     pub p99: u64,
     /// 99.9th percentile.
     pub p999: u64,
-    /// Largest.
+    /// Largest value.
     pub max: u64,
     /// Points of the distribution for a chart: percentile and value, ascending.
     pub curve: Vec<(f64, u64)>,

@@ -390,7 +390,7 @@ mod tests {
         }
     }
 
-    /// Thus readings of an observer match the window and exclude the wait for a silent server.
+    /// The readings of an observer must match the window, and exclude the wait for a silent server.
     #[test]
     fn an_observer_hears_of_the_end_before_the_last_response() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");

@@ -15,13 +15,13 @@ pub struct Share {
     pub thread: usize,
     /// The number of threads.
     pub threads: usize,
-    /// Number of its connections.
+    /// Number of the thread's connections.
     pub connections: usize,
     /// Number of connections of the threads before it.
     pub connections_before: usize,
-    /// Its share of the offered rate.
+    /// The thread's share of the offered rate.
     pub rate: Option<f64>,
-    /// Its share of the requests.
+    /// The thread's share of the requests.
     pub requests_max: Option<u64>,
     /// Start of the load, for the ramp.
     pub begun_us: u64,
@@ -57,7 +57,7 @@ impl Share {
             .collect()
     }
 
-    /// Offset of its schedule within the interval between two requests.
+    /// Offset of the thread's schedule within the interval between two requests.
     pub fn offset(&self) -> f64 {
         self.thread as f64 / self.threads as f64
     }

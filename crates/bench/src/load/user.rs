@@ -11,13 +11,13 @@ use super::under_way::Request;
 /// A user.
 #[derive(Debug)]
 pub struct User {
-    /// Its group of targets; see [`super::targets`].
+    /// The user's group of targets; see [`super::targets`].
     pub group: u32,
     /// The source address; `None`: the system chooses.
     pub source: Option<IpAddr>,
-    /// Its connection.
+    /// The user's connection.
     pub token: Option<Token>,
-    /// Its state.
+    /// The user's state.
     pub state: State,
     /// Number of requests begun on the connection.
     pub requests: u64,
@@ -50,7 +50,7 @@ pub enum State {
     Busy(Request),
     /// Connected with HTTP/2; the streams have the requests.
     Multiplexed,
-    /// Its last response is complete; the server is about to close.
+    /// The last response is complete; the server is about to close the connection.
     Ending,
 }
 

@@ -21,7 +21,7 @@ const APOLOGY_BYTES: u64 = 16;
 pub struct Order {
     /// The request's method.
     pub method: Method,
-    /// The requested object; `None`: no such object.
+    /// The requested object; `None`: the path names no object.
     pub object: Option<Object>,
     /// Whether the client allows another request on the connection.
     pub keep_alive: bool,

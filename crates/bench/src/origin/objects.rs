@@ -25,9 +25,9 @@ pub struct Blocks {
 /// An object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object {
-    /// Its size.
+    /// The size of the object.
     pub bytes: u64,
-    /// Its type.
+    /// The type of the object.
     pub kind: Kind,
 }
 

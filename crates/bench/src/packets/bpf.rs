@@ -1,7 +1,6 @@
 //! The three calls of bpf(2) that the packet generator needs.
 //!
-//! Each program has a dozen instructions. They are written here as such, so nothing must be compiled or loaded from a
-//! file.
+//! Each program has a dozen instructions, which are written here, so that nothing must be compiled or loaded from a file.
 
 #![allow(unsafe_code, reason = "bpf(2) has no safe interface")]
 
@@ -89,8 +88,8 @@ struct Context {
 }
 
 fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<i32> {
-    // SAFETY: the attributes are plain data in the kernel's layout and live during the call; their size is passed.
-    // Every pointer in them points to a slice that the caller holds during the call, and its length stands beside it.
+    // SAFETY: the attributes are plain data in the kernel's layout and live during the call; their size is passed. Every
+    // pointer in them points to a slice that the caller holds during the call, and the length of the slice is passed, too.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>())
     };

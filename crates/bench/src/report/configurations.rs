@@ -23,7 +23,7 @@ pub struct Configuration {
     pub product: String,
     /// The file's name.
     pub file: String,
-    /// Its text.
+    /// The text of the file.
     pub text: String,
     /// Whether the text ends at [`FILE_BYTES_MAX`].
     pub is_cut: bool,

@@ -31,13 +31,13 @@ pub struct Knees {
 pub struct Knee {
     /// The knee by the medians over the rounds.
     pub at: f64,
-    /// Why the knee is not higher.
+    /// The reason why the knee is not higher.
     pub end: End,
     /// The knees of the single rounds; 0 for a round that kept no step.
     pub rounds: Spread,
 }
 
-/// Why a knee is not higher.
+/// The reason why a knee is not higher.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum End {
     /// The step at this rate was not kept.

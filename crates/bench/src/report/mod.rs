@@ -107,8 +107,8 @@ pub fn write(run_folder: &Path) -> Result<Written, ReportError> {
     Ok(written)
 }
 
-/// Replaces a whole file. A symbolic link at `path` is replaced and not followed: a run's folder may come from
-/// elsewhere, and a report must not overwrite the link's target.
+/// Replaces a whole file. A symbolic link at `path` is replaced, not followed: a run's folder may come from elsewhere, and a
+/// report must not overwrite the link's target.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));

@@ -69,6 +69,7 @@ pub fn value_of(figure: Figure, point: &Point) -> Option<f64> {
         | Figure::CpuPerPacket
         | Figure::RequestsPerCpuSecond
         | Figure::HandshakesPerCpuSecond => point.cost.busy_s > 0.0,
+        Figure::WorkersCpuPerRequest => point.cost.workers_s.is_some_and(|ran_s| ran_s > 0.0),
         Figure::OwnCpuPerRequest => point.cost.process_s > 0.0,
         Figure::AddedCpuPerRequest | Figure::FirewallCpuPerRequest => {
             figure.of(point).is_some_and(|value| value > 0.0)

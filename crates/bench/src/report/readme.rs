@@ -14,7 +14,7 @@ use super::model::{Report, TestReport};
 use super::story;
 use super::text;
 use super::verdict::{Judgement, Standing, Subject, Verdicts, difference_told};
-use crate::catalogue::{Figure, is_yardstick};
+use crate::catalogue::{self, Figure, PLAIN_WEIR, is_yardstick};
 use rows::{ROWS, Row};
 
 pub use source::{ReadmeError, is_current, print, write};
@@ -168,8 +168,11 @@ fn verdict(kept: &Kept, test: &TestReport, row: &Row) -> String {
     let Some(found) = judgement(kept, row) else {
         let is_rate = matches!(row.figure, Figure::Rate | Figure::Goodput);
         let is_judged = test.test.judged.contains(&row.figure);
-        let why = if is_rate && is_judged { "not judged: the load was the limit" } else { "–" };
-        return why.to_owned();
+        return match beside_plain(kept, test, row) {
+            _ if is_rate && is_judged => "not judged: the load was the limit".to_owned(),
+            Some(ratio) => ratio,
+            None => "–".to_owned(),
+        };
     };
     let peer = escaped(kept.report.label(found.peer));
     let alone = match found.against {
@@ -177,6 +180,21 @@ fn verdict(kept: &Kept, test: &TestReport, row: &Row) -> String {
         _ => "",
     };
     format!("{} of {peer}, {}{alone}", story::ratio(&found.ratio), found.standing.word())
+}
+
+/// The ratio to plain weir, in a test without peers whose goal is about the figure. Example: `1.04 (1.02–1.05) of plain
+/// weir`.
+fn beside_plain(kept: &Kept, test: &TestReport, row: &Row) -> Option<String> {
+    let is_meant = |goal: &catalogue::Goal| goal.figure == row.figure;
+    if !test.test.judged.is_empty() || !test.test.goals.iter().any(is_meant) {
+        return None;
+    }
+    let report = &kept.report;
+    let plain = report.run.products.iter().position(|product| product.name == PLAIN_WEIR)?;
+    let setting = test.settings.iter().position(|at| *at == row.at)?;
+    let figure = test.figures.iter().find(|found| found.figure == row.figure)?;
+    let ratio = figure.cells[setting].ratios[plain]?;
+    Some(format!("{} of {}", story::ratio(&ratio), escaped(report.label(plain))))
 }
 
 /// Outcomes of goals that the document lists.

@@ -181,7 +181,7 @@ pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
     })
 }
 
-/// The text for a run without losses. It says that this does not prove that there are none.
+/// The text for a run without losses. It adds that this is no proof that weir has none.
 pub fn nothing_lost(report: &Report, verdicts: &Verdicts) -> String {
     let mut said = format!("Lost: 0. Undecided: {}.", undecided_told(verdicts));
     let (settings, _) = measured_for_nobody(report);

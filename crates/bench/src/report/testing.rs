@@ -256,6 +256,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
             load_busy_s: Some(requests as f64 * 12e-6),
             direct_s_per_request: Some(10e-6),
             unguarded_s_per_request: Some(cost_us * 0.9e-6),
+            workers_s: Some((busy_s * 0.8).min(ELAPSED_S)),
         },
         counts: counts(test.name, product, at, cost_us),
     }

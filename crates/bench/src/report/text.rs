@@ -172,6 +172,8 @@ pub fn axis_unit(figure: Figure) -> &'static str {
         Figure::CoreBusy => "% of the product's cores",
         Figure::CpuPerRequest
         | Figure::OwnCpuPerRequest
+        | Figure::WorkersCpuPerRequest
+        | Figure::OthersCpuPerRequest
         | Figure::AddedCpuPerRequest
         | Figure::FirewallCpuPerRequest
         | Figure::UnguardedCpuPerRequest => "µs per request",

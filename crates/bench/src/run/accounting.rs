@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::RunError;
@@ -141,7 +142,7 @@ pub fn family(root: u32) -> Vec<u32> {
     family
 }
 
-fn threads(process: u32) -> Vec<std::path::PathBuf> {
+fn threads(process: u32) -> Vec<PathBuf> {
     let entries = fs::read_dir(format!("/proc/{process}/task"));
     entries.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
@@ -157,6 +158,21 @@ pub fn account(root: u32) -> Account {
             ran_s: sum.ran_s + one.ran_s,
             waited_s: sum.waited_s + one.waited_s,
         })
+}
+
+/// CPU time of weir's worker threads, from the scheduler. They are called `weir-0`, `weir-1` and so on. `None` if the
+/// process has no such thread.
+pub fn workers_s(process: u32) -> Option<f64> {
+    let read = |thread: &Path, file: &str| fs::read_to_string(thread.join(file)).ok();
+    threads(process)
+        .into_iter()
+        .filter(|thread| read(thread, "comm").is_some_and(|name| is_worker(name.trim_end())))
+        .filter_map(|thread| Some(parse_schedstat(&read(&thread, "schedstat")?)?.ran_s))
+        .reduce(|sum, one| sum + one)
+}
+
+fn is_worker(name: &str) -> bool {
+    name.strip_prefix("weir-").is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 /// Resident memory of a process and its descendants; shared memory is counted once, if the kernel shows it.
@@ -228,6 +244,25 @@ mod tests {
         check(0, 0, 1_000, 1.0);
         // A tick may count on either side.
         check(101, 0, 1_000, 0.0);
+    }
+
+    #[test]
+    fn workers_are_known_by_their_names() {
+        for (name, expected) in [
+            ("weir-0", true),
+            ("weir-17", true),
+            ("weir", false),
+            ("weir-", false),
+            ("weir-worker-eve", false),
+            ("tokio-rt-worker", false),
+        ] {
+            assert_eq!(is_worker(name), expected, "{name}");
+        }
+        let own = std::process::id();
+        assert_eq!(workers_s(own), None);
+        let name = || std::thread::Builder::new().name("weir-3".into());
+        let looked = name().spawn(move || workers_s(own)).expect("a thread").join();
+        assert!(looked.expect("no panic").is_some_and(|ran_s| ran_s < account(own).ran_s));
     }
 
     #[test]

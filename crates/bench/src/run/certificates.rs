@@ -34,7 +34,7 @@ impl Key {
 pub struct Certificate {
     /// The certificate, in PEM.
     pub chain: PathBuf,
-    /// Its private key, in PEM.
+    /// The private key, in PEM.
     pub key: PathBuf,
     /// Certificate and key in one file.
     pub both: PathBuf,

@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use super::workload;
+use crate::catalogue::OBSERVED;
 
-/// How thoroughly a run measures.
+/// The thoroughness of a run's measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// Checks that everything works, without measuring: for the test suite.
@@ -44,7 +45,7 @@ pub struct Pace {
     pub calibration_ms: u64,
     /// Observation of the resting machine before each measurement.
     pub resting_ms: u64,
-    /// The same before the first measurement of a test.
+    /// Observation of the resting machine before the first measurement of a test.
     pub first_rest_ms: u64,
     /// The longest wait for a quiet machine.
     pub quiet_timeout_ms: u64,
@@ -76,6 +77,16 @@ const fn extra(
     times_ms: (u64, u64),
 ) -> Budget {
     Budget { is_extra: true, ..budget(test, settings, rounds, times_ms, ALONE) }
+}
+
+/// As [`extra`], with a yardstick.
+const fn beside(
+    test: &'static str,
+    settings: &'static [f64],
+    rounds: u32,
+    times_ms: (u64, u64),
+) -> Budget {
+    Budget { is_extra: true, ..budget(test, settings, rounds, times_ms, SCALED) }
 }
 
 /// The budget of a counting test; the test sets its number of requests.
@@ -141,6 +152,7 @@ const FULL: &[Budget] = &[
     budget("advanced-l7", SINGLE, 3, (300, 2_500), SCALED),
     budget("cookie-persistence", SINGLE, 3, (300, 2_500), SCALED),
     budget("queue", TWO_CASES, 3, (500, 2_500), ALONE),
+    beside("observed", TWO_CASES, 9, (500, 6_000)),
     budget("l4-connections", SINGLE, 5, (300, 2_500), SCALED),
     budget("l4-throughput", SINGLE, 5, (300, 2_500), SCALED),
     budget("l4-envelope", ALL_SHAPES, 3, (100, 700), ALONE),
@@ -189,6 +201,7 @@ const QUICK: &[Budget] = &[
     budget("advanced-l7", SINGLE, 3, (100, 500), SCALED),
     budget("cookie-persistence", SINGLE, 3, (100, 500), SCALED),
     extra("queue", TWO_CASES, 3, (300, 1_000)),
+    beside("observed", TWO_CASES, 3, (100, 1_500)),
     budget("l4-connections", SINGLE, 3, (100, 300), ALONE),
     extra("l4-throughput", SINGLE, 3, (100, 500)),
     extra("l4-envelope", ALL_SHAPES, 3, (100, 300)),
@@ -237,6 +250,7 @@ const SMOKE: &[Budget] = &[
     budget("advanced-l7", SINGLE, 1, (20, 100), SCALED),
     budget("cookie-persistence", SINGLE, 1, (20, 100), SCALED),
     budget("queue", &[1.0], 1, (20, 100), ALONE),
+    beside("observed", TWO_CASES, 1, (20, 100)),
     budget("l4-connections", SINGLE, 1, (20, 100), SCALED),
     budget("l4-throughput", SINGLE, 1, (20, 100), SCALED),
     budget("l4-envelope", &[0.0, 14.0], 1, (20, 100), ALONE),
@@ -368,6 +382,9 @@ impl Budget {
 
     /// The duration of the test without disturbances.
     pub fn estimate(&self, pace: &Pace, products: usize, has_yardsticks: bool) -> Duration {
+        // Of observation, weir alone is asked.
+        let (products, has_yardsticks) =
+            if self.test == OBSERVED { (1, true) } else { (products, has_yardsticks) };
         let takers = products + usize::from(has_yardsticks && self.yardstick);
         if let Some((start_s, requests_s)) = counting_s(self.test) {
             // The growth test runs only weir.
@@ -386,7 +403,7 @@ impl Budget {
             | "cookie-persistence"
             | "requests-per-cpu-second"
             | "waf-2020-stressed" => 1.0,
-            "compression" => self.settings.len() as f64,
+            "compression" | OBSERVED => self.settings.len() as f64,
             "p99-near-limit" => CHECKING_LOOKS,
             "cpu-65" => {
                 1.0 + SEEKING_LOOKS * f64::from(if pace.seeks_each_round { self.rounds } else { 1 })
@@ -400,7 +417,7 @@ impl Budget {
             "basic-l7" | "envelope" | "l4-envelope" | "udp-queries" | "fast-l4" | "l4-packets"
             | "object-sizes" | "p99-idle" | "p99-stressed" | "p99-near-limit" | "ssl-tps"
             | "ssl-tps-resumed" | "ssl-envelope" | "https-p99-idle" | "https-p99-stressed"
-            | "http2" | "compression" => self.settings.len(),
+            | "http2" | "compression" | OBSERVED => self.settings.len(),
             _ => 1,
         };
         let first_rests_s = starts as f64 * pace.first_rest_ms as f64 / 1e3;

@@ -39,7 +39,7 @@ pub struct Scene<'a> {
     pub yardstick: Option<&'static str>,
     /// The pool; `None`: all servers of the origin.
     pub members: Option<&'a [SocketAddr]>,
-    /// How the pool is balanced.
+    /// The balancing of the pool.
     pub balance: Balance,
     /// Further features.
     pub feature: Feature,

@@ -45,7 +45,7 @@ fn may_lock_in(folder: &Path) -> bool {
     File::open(&path).is_ok() || File::create(&path).is_ok()
 }
 
-/// Why taking the lock failed; another run is only one of the reasons.
+/// The reason why taking the lock failed; another run is only one of the possible reasons.
 fn not_taken(path: &Path, error: Errno) -> RunError {
     if error != Errno::WOULDBLOCK {
         return RunError::io("lock", path)(error.into());

@@ -29,6 +29,7 @@ struct Reading {
     cores: accounting::Cores,
     account: Account,
     origin: Account,
+    workers_s: Option<f64>,
     /// Read only at the end.
     resident_bytes: u64,
     energy: Option<energy::Reading>,
@@ -72,6 +73,7 @@ impl<'a> Meter<'a> {
             (Some(before), Some(after)) => Some(self.energy.joules(before, after)),
             _ => None,
         };
+        let workers_s = ended.workers_s.zip(began.workers_s);
         let cores = self.cores.product.len();
         let cost = Cost {
             elapsed_s: product.elapsed_s,
@@ -85,6 +87,7 @@ impl<'a> Meter<'a> {
             load_busy_s: Some(load.busy_s),
             direct_s_per_request: None,
             unguarded_s_per_request: None,
+            workers_s: workers_s.map(|(after, before)| (after - before).max(0.0)),
         };
         let stolen = |spent: &Spent, cores: usize| {
             spent.stolen_s / spent.elapsed_s.max(f64::MIN_POSITIVE) / cores as f64
@@ -110,19 +113,22 @@ impl Observer for Meter<'_> {
     fn measurement_began(&mut self) {
         let (account, energy) = (accounting::account(self.process), self.energy.read());
         let origin = accounting::account(self.origin);
+        let workers_s = accounting::workers_s(self.process);
         // Read last, so that the readings above do not include its cost.
         let cores = accounting::Cores::now();
-        self.began =
-            Some(cores.map(|cores| Reading { cores, account, origin, resident_bytes: 0, energy }));
+        let reading =
+            |cores| Reading { cores, account, origin, workers_s, resident_bytes: 0, energy };
+        self.began = Some(cores.map(reading));
     }
 
     fn measurement_ended(&mut self) {
         let cores = accounting::Cores::now();
         let (account, energy) = (accounting::account(self.process), self.energy.read());
         let origin = accounting::account(self.origin);
+        let workers_s = accounting::workers_s(self.process);
         let resident_bytes = accounting::resident_bytes(self.process);
-        self.ended =
-            Some(cores.map(|cores| Reading { cores, account, origin, resident_bytes, energy }));
+        let reading = |cores| Reading { cores, account, origin, workers_s, resident_bytes, energy };
+        self.ended = Some(cores.map(reading));
     }
 }
 

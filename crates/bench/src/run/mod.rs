@@ -24,6 +24,7 @@ mod load_seam;
 mod lock;
 mod meter;
 mod namespaces;
+mod observers;
 mod origin;
 mod packet_bed;
 mod process;

@@ -35,7 +35,7 @@ pub enum Role {
     Client,
     /// The product under test.
     Product,
-    /// The servers behind it.
+    /// The servers behind the product.
     Origin,
 }
 

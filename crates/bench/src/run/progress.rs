@@ -27,7 +27,7 @@ pub enum Event<'a> {
     TestBegan {
         /// The test.
         test: &'static Test,
-        /// Its number, from 1.
+        /// The number of the test, from 1.
         number: usize,
         /// The number of tests.
         of: usize,
@@ -45,7 +45,7 @@ pub enum Event<'a> {
     },
     /// A note for the reader: an omission, a discarded round, a product that died.
     Note {
-        /// The test, if it concerns one.
+        /// The test, if the note concerns one.
         test: Option<&'static str>,
         /// The text.
         text: &'a str,

@@ -46,7 +46,7 @@ impl Sample {
     }
 }
 
-/// Why a measurement has no result.
+/// The reason why a measurement has no result.
 #[derive(Debug)]
 pub enum Failure {
     /// The product's process ended. It cannot continue this test.
@@ -57,7 +57,7 @@ pub enum Failure {
     Stop(Stop),
 }
 
-/// Why a test ended early.
+/// The reason why a test ended early.
 #[derive(Debug)]
 pub enum Stop {
     /// SIGINT or SIGTERM.
@@ -105,7 +105,7 @@ pub trait Stage {
     fn note(&mut self, text: &str);
 }
 
-/// How a round at a setting is judged.
+/// The rule by which a round at a setting is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judge {
     /// Closed loop, or an offered rate above the capacity: every rate is a result.
@@ -122,22 +122,22 @@ pub enum Judge {
 pub struct Setting {
     /// The value.
     pub at: f64,
-    /// Its label in progress messages; may be empty.
+    /// The label of the setting in progress messages; may be empty.
     pub label: String,
-    /// How rounds are judged.
+    /// The rule by which rounds are judged.
     pub judge: Judge,
     /// The products in their order of the first round, each with its workload.
     pub workloads: Vec<(String, Workload)>,
 }
 
-/// How many rounds are made.
+/// The number of rounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Rounds {
     /// Number of the first round, from 0.
     pub first: u32,
     /// Number of undisturbed rounds to make.
     pub wanted: u32,
-    /// Number of undisturbed rounds that the setting has in all, for progress messages.
+    /// Total number of undisturbed rounds of the setting, for progress messages.
     pub of: u32,
     /// Maximum number of discarded rounds that are repeated.
     pub repeats_max: u32,
@@ -230,7 +230,7 @@ struct Spoiled {
     load: Option<Box<Outcome>>,
 }
 
-/// Makes one round. Returns its points, or the disturbance because of which the round is discarded.
+/// Makes one round. Returns its points, or the disturbance that makes the round invalid.
 fn one_round(
     stage: &mut dyn Stage,
     setting: &mut Setting,
@@ -292,7 +292,7 @@ pub fn omit(record: &mut TestRecord, product: &str, at: Option<f64>, reason: Str
     }
 }
 
-/// Why the machine, and not the product, disturbed a measurement; `None` for an undisturbed one.
+/// The disturbance of a measurement by the machine, and not by the product; `None` for an undisturbed one.
 pub fn disturbance(judge: Judge, workload: &Workload, sample: &Sample) -> Option<String> {
     let Surroundings { stolen_share, load_busy_share, waited_share, foreign_share, .. } =
         sample.around;
@@ -428,6 +428,7 @@ mod tests {
             query_bytes: None,
             is_timed: false,
             firewall: None,
+            is_observed: false,
         };
         let workloads = ["weir", "nginx"].map(|name| (name.to_owned(), workload.clone()));
         Setting {

@@ -19,6 +19,7 @@ use super::idle;
 use super::lineup::{self, Runner, Scene, Start};
 use super::load_seam::Loader;
 use super::meter::Meter;
+use super::observers::{self, Observers};
 use super::origin::Origin;
 use super::products::{self, Found, Guard, Layer, WEIR};
 use super::progress::{Event, Progress};
@@ -530,6 +531,10 @@ impl Live<'_, '_> {
             Some(_) | None => origin,
         };
         let runner = &mut self.runners[index];
+        let observers = match workload.is_observed {
+            true => Some(observe(&bed.cores.load)?),
+            false => None,
+        };
         let mut meter = Meter::new(&bed.cores, (runner.server.id(), origin.id()), energy);
         let loaded = match workload.udp_plan(&runner.listen, bed, interrupted) {
             Some(plan) => loader.query(&plan, &mut meter),
@@ -547,6 +552,7 @@ impl Live<'_, '_> {
             self.dead.push((name.into(), reason.clone()));
             return Err(Failure::Dead(reason));
         }
+        observers.map_or(Ok(()), Observers::finish).map_err(Failure::Unable)?;
         let load = loaded.map_err(Failure::Unable)?;
         if let Some(reason) = workload.tls.as_ref().and_then(|tls| tls.contradicted(&load)) {
             return Err(Failure::Unable(reason));
@@ -633,6 +639,14 @@ impl Stage for Live<'_, '_> {
     fn note(&mut self, text: &str) {
         self.session.note(Some(self.test), text);
     }
+}
+
+/// Starts the observers of weir.
+fn observe(cores: &[usize]) -> Result<Observers, Failure> {
+    observers::empty_access_log()
+        .map_err(RunError::io("empty", observers::access_log()))
+        .map_err(Failure::from)?;
+    Observers::start(cores).map_err(Failure::Unable)
 }
 
 fn nothing_good(load: &Outcome) -> String {

@@ -96,6 +96,7 @@ impl Signed {
                 load_busy_s: None,
                 direct_s_per_request: None,
                 unguarded_s_per_request: None,
+                workers_s: None,
             },
             counts: Counts::default(),
         }

@@ -97,6 +97,7 @@ pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) ->
         load_busy_s: Some(0.3 * elapsed_s),
         direct_s_per_request: None,
         unguarded_s_per_request: None,
+        workers_s: None,
     };
     let around = Surroundings {
         stolen_share: 0.0,

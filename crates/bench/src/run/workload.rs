@@ -14,7 +14,7 @@ use crate::load::{Checksum, Expectation, Extent, Gzip, Http2Plan, Plan, RequestS
 
 /// Rate at which the load opens connections. It is low enough for every product's accept queue.
 pub const CONNECTIONS_OPENED_PER_SECOND: f64 = 10_000.0;
-/// Time limit for opening a connection and for a response. A later one counts as an error.
+/// Time limit for opening a connection and for a response. A later response counts as an error.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time limit for a product that runs slowly under a counting tool.
@@ -67,6 +67,8 @@ pub struct Workload {
     pub is_timed: bool,
     /// Requests to one virtual server of a firewall. They replace those for `paths`.
     pub firewall: Option<FirewallLoad>,
+    /// Whether metrics are scraped and the dashboard is followed meanwhile. Only for weir.
+    pub is_observed: bool,
 }
 
 /// A path with the object's length in it, and its weight.
@@ -76,7 +78,7 @@ pub struct Path {
     pub before: &'static str,
     /// The text after the length.
     pub after: &'static str,
-    /// Its weight among the paths.
+    /// The weight of the path among all paths.
     pub weight: u32,
 }
 
@@ -164,7 +166,7 @@ impl Workload {
     /// The virtual servers that receive connections: all of them, or with fewer connections than servers, one per
     /// connection, evenly spaced. A firewall workload uses only its own virtual server.
     fn spread(&self, listen: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
-        // Each virtual server of a firewall has another guard.
+        // Each virtual server of a firewall test has another guard.
         let one = self.firewall.and_then(|load| listen.get(load.guard as usize));
         let listen = one.map_or(listen, std::slice::from_ref);
         let count = listen.len().min(self.connections);
@@ -221,6 +223,7 @@ mod tests {
             query_bytes: None,
             is_timed: false,
             firewall: None,
+            is_observed: false,
         };
         let listen: Vec<SocketAddr> =
             ["127.0.2.1:80", "127.0.2.2:80"].map(|text| text.parse().expect("an address")).into();
@@ -283,6 +286,7 @@ mod tests {
                 query_bytes: None,
                 is_timed: false,
                 firewall: None,
+                is_observed: false,
             };
             let ports: Vec<u16> = workload.spread(&listen).map(|address| address.port()).collect();
             assert_eq!(ports, expected);

@@ -1,8 +1,8 @@
 //! The compression level that a worker can afford under load.
 //!
-//! Compression can be reduced under load. A worker reports to its [`Budget`] how long it was busy, and how much of that
-//! was for encoders. When it has almost no idle time left, the level of new responses falls, step by step, down to no
-//! compression, before requests have to wait for each other. When there is idle time again, it rises.
+//! Compression can be reduced under load. A worker reports to its [`Budget`] its busy time, and the part of it that encoders
+//! took. When the worker has almost no idle time left, the level of new responses falls, step by step, down to no
+//! compression, before requests have to wait for each other. When there is idle time again, the level rises.
 //!
 //! | step | level of a response that is configured with `n` |
 //! |---|---|
@@ -14,14 +14,14 @@
 //!
 //! If a lowest level is set, no step goes below it: for hosts whose bandwidth is scarcer than CPU time.
 //!
-//! **Falling** is quick: two steps after each window of [`WINDOW_US`] with almost no idle time, from the third in a row
-//! on, since fewer happen by chance; and one step when the load, smoothed over some windows, is at [`BUSY_MAX_PERCENT`]
-//! or more. It ends when compression is no longer a significant part of the load.
+//! **Falling** is fast: two steps after each window of [`WINDOW_US`] with almost no idle time, from the third in a row on,
+//! because fewer may occur by chance; and one step when the load, smoothed over some windows, is at [`BUSY_MAX_PERCENT`] or
+//! more. The level stops falling when compression is no longer a significant part of the load.
 //!
-//! **Rising** is slow, since the cost of a step up is only known afterwards: a step after the smoothed load has
-//! been below [`BUSY_LOW_PERCENT`] for a while. Where a rise is followed by a fall the next attempt waits twice as
-//! long, up to [`RISE_AFTER_US_MAX`]; so a constant load sees few changes, and ever fewer. When it has gone well for
-//! long, attempts come sooner again.
+//! **Rising** is slow, because the cost of a higher level is only known afterwards: the level rises by one step after the
+//! smoothed load has been below [`BUSY_LOW_PERCENT`] for a while. If a fall follows soon after, the next attempt waits twice
+//! as long, up to [`RISE_AFTER_US_MAX`]. So under constant load, changes become rare. After a level has lasted for a long
+//! time, attempts are made sooner again.
 //!
 //! A response keeps the level that it began with.
 
@@ -30,7 +30,7 @@ mod simulation;
 
 use crate::coding::Level;
 
-/// How long the load is looked at before a step.
+/// Length of the window over which the load is measured.
 pub const WINDOW_US: u64 = 20_000;
 
 /// The level falls at this smoothed load.
@@ -51,19 +51,19 @@ const SMOOTHING: u64 = 8;
 /// Windows that must pass between two steps due to load, for the smoothed load to show the effect of the first.
 const SETTLING_WINDOWS: u32 = 6;
 
-/// Less of a window than this is not worth taking from compression.
+/// If compression took less than this share of a window, the level does not fall.
 const SPENT_MIN_PERCENT: u64 = 2;
 
-/// How long the load has to be low before the level rises by a step, at first.
+/// Initial time for which the load must be low before the level rises by a step.
 const RISE_AFTER_US_MIN: u64 = 400_000;
 
-/// The longest wait for a rise, after rises that did not last.
+/// Maximum of that time, after rises that did not last.
 const RISE_AFTER_US_MAX: u64 = 12_800_000;
 
-/// A fall so soon after a rise was its consequence.
+/// A fall within this time after a rise is a consequence of the rise.
 const RISE_PROVES_AFTER_US: u64 = 1_000_000;
 
-/// The step at which nothing is compressed.
+/// The step without compression.
 const STEP_MAX: u8 = 7;
 
 /// Counts of responses affected by load.
@@ -88,17 +88,17 @@ pub struct Budget {
     full_windows: u32,
     /// Windows since the last step down.
     settled_windows: u32,
-    /// Since when the load has been low; `None` when it is not.
+    /// The time since which the load has been low; `None`: the load is not low.
     low_since_us: Option<u64>,
     risen_us: Option<u64>,
     rise_after_us: u64,
-    /// Which of four responses is the next.
+    /// Index of the next response, modulo four.
     turn: u8,
     counters: BudgetCounters,
 }
 
 impl Budget {
-    /// A budget that has not been short of time.
+    /// The state without load.
     pub fn new(now_us: u64) -> Self {
         Self {
             step: 0,
@@ -116,13 +116,13 @@ impl Budget {
         }
     }
 
-    /// An encoder was busy for this long.
+    /// Adds time that an encoder was busy.
     pub fn note(&mut self, spent_us: u64) {
         self.spent_us += spent_us;
     }
 
-    /// The worker was busy for this long since the last call, including encoders; to be called once per turn of its
-    /// loop, and after it has waited.
+    /// Adds time that the worker was busy since the last call, including encoders. The worker calls this once per turn of
+    /// its loop, and after it has waited.
     pub fn note_turn(&mut self, busy_us: u64, now_us: u64) {
         self.busy_us += busy_us;
         let elapsed_us = now_us.saturating_sub(self.window_start_us);
@@ -136,8 +136,8 @@ impl Budget {
         self.spent_us = 0;
     }
 
-    /// How hard an encoder may try with the next response, which is configured with `configured`, and with no less than
-    /// `level_min` if there is one; `None`: it is not to be compressed. Counts the response.
+    /// The level for the next response, whose configured level is `configured`, and whose lowest level is `level_min`, if
+    /// set; `None`: the response is not compressed. Counts the response.
     pub fn level_for(&mut self, configured: Level, level_min: Option<Level>) -> Option<Level> {
         let halved = |times: u8| Level::new(configured.get() >> times).unwrap_or(Level::MIN);
         let level = match self.step {
@@ -158,7 +158,7 @@ impl Budget {
         level
     }
 
-    /// How far the level has fallen: 0, not at all, to 7, nothing is compressed. For a metric.
+    /// The current step, for a metric: from 0, the configured level, to 7, no compression.
     pub fn step(&self) -> u8 {
         self.step
     }
@@ -168,7 +168,7 @@ impl Budget {
         self.counters
     }
 
-    /// Looks at a window that is over.
+    /// Evaluates a complete window.
     fn judge(&mut self, busy_percent: u64, spent_percent: u64, now_us: u64) {
         let busy_percent = busy_percent.min(100);
         self.smoothed = (self.smoothed * (SMOOTHING - 1) + busy_percent * 1000) / SMOOTHING;
@@ -201,7 +201,7 @@ impl Budget {
 
     fn rise(&mut self, smoothed_percent: u64, now_us: u64) {
         if self.risen_us.is_some_and(|at| now_us.saturating_sub(at) >= 2 * RISE_AFTER_US_MAX) {
-            // It has lasted; the knowledge about the load is outdated.
+            // The level has lasted; the knowledge about the load is outdated.
             self.risen_us = None;
             self.rise_after_us = RISE_AFTER_US_MIN;
         }
@@ -308,7 +308,7 @@ mod tests {
         ] {
             assert_eq!(after(windows).0.step(), expected, "{windows:?}");
         }
-        // Compression has no part in it.
+        // Compression takes no part of the load.
         let mut budget = Budget::new(0);
         for window in 1..100 {
             budget.note_turn(WINDOW_US, window * WINDOW_US);

@@ -5,7 +5,7 @@ use weir_testing::Random;
 use super::{Budget, RISE_AFTER_US_MAX};
 use crate::coding::Level;
 
-/// Exponentially distributed.
+/// A random interval with an exponential distribution.
 fn interval_us(random: &mut Random, mean_us: f64) -> f64 {
     let uniform = (random.next() >> 11) as f64 / (1_u64 << 53) as f64;
     -mean_us * (1.0 - uniform).ln()
@@ -72,7 +72,7 @@ impl Worker {
         seen
     }
 
-    /// Serves the first request, or waits for one. Returns how long it was busy.
+    /// Serves the first request, or waits for one. Returns the busy time.
     fn turn(&mut self, seen: &mut Seen) -> f64 {
         let Some(came_us) = self.waiting.pop_front() else {
             self.now_us = self.next_arrival_us;
@@ -94,7 +94,7 @@ const SECOND_US: f64 = 1e6;
 
 #[test]
 fn enough_time_changes_nothing() {
-    // How busy it is, and how much chance may make of that.
+    // The load, and the maximum percentage of responses that may be affected by chance.
     for (load, touched_percent_max) in [(0.5, 1), (0.6, 5)] {
         for seed in 0..32 {
             let mut worker = Worker::new(seed, 5);
@@ -106,13 +106,13 @@ fn enough_time_changes_nothing() {
     }
 }
 
-/// Two to three times as many requests as could be served at the configured level.
+/// Two to three times the number of requests that could be served at the configured level.
 #[test]
 fn under_overload_the_level_falls_and_nobody_waits_long() {
     for seed in 0..32 {
         for configured in [1, 3, 5, 9] {
             let cost_us = PLAIN_US + LEVEL_US[usize::from(configured) - 1];
-            // As many as leave time to compress one in four at level 1.
+            // A load that leaves time to compress one of four responses at level 1.
             let mean_us = (cost_us / 3.0).max(250.0);
             let mut worker = Worker::new(seed, configured);
             let first = worker.run(mean_us, SECOND_US);

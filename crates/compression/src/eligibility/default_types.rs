@@ -1,10 +1,10 @@
-//! Which content types are worth an encoder's time.
+//! The content types that are compressed by default.
 
 use weir_http::media_types::MediaTypes;
 
-/// Types that people expect to be compressed: texts, text-based data formats, and the few binary formats that are not
-/// compressed themselves. Event streams are among `text/*`: they are flushed after every event (see
-/// [`super::FlushWhen`]), so nothing waits in an encoder.
+/// Types that are usually compressed: texts, text-based data formats, and the few binary formats that are not compressed
+/// themselves. Event streams are among `text/*`: they are flushed after every event (see [`super::FlushWhen`]), so no event
+/// waits in an encoder.
 pub const DEFAULT_TYPES: [&str; 20] = [
     "text/*",
     "+json",

@@ -9,18 +9,18 @@ use super::Rules;
 use crate::entity_tags;
 use crate::negotiation::Choice;
 
-/// Facts about a request; small, to be kept until its response comes.
+/// Facts about a request; a small value, kept until the response arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTraits {
     /// The coding for the client.
     pub choice: Choice,
-    /// It asks with HEAD: its response has no content.
+    /// Whether the method is HEAD: the response then has no content.
     pub is_head: bool,
     /// The client's version.
     pub version: Version,
     /// Whether Cache-Control forbids transformations.
     pub no_transform: bool,
-    /// If-None-Match names a weak tag, which may be one that was weakened here.
+    /// Whether If-None-Match contains a weak tag, possibly one that weir has made weak.
     pub revalidates_weak: bool,
 }
 
@@ -43,24 +43,24 @@ impl RequestTraits {
 /// Facts about a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseTraits<'r> {
-    /// 100 to 599.
+    /// The status, from 100 to 599.
     pub status: u16,
-    /// The value of Content-Type; `None` also when there are several.
+    /// The value of Content-Type; `None`: missing or duplicate.
     pub content_type: Option<&'r [u8]>,
-    /// The size of the content; for HEAD, the size for GET; `None`: unknown so far.
+    /// The size of the content; for HEAD, the size for GET; `None`: unknown yet.
     pub length_bytes: Option<u64>,
-    /// Whether it has a content coding already.
+    /// Whether the content already has a coding.
     pub is_encoded: bool,
-    /// It is, or says it is, a part of the content.
+    /// Whether the response has a Content-Range field: its content is, or claims to be, a part.
     pub is_range: bool,
-    /// It carries a digest of its content, or will in its trailers.
+    /// Whether the response has a digest of its content, or announces one in its trailers.
     pub has_digest: bool,
     /// Whether Cache-Control forbids transformations.
     pub no_transform: bool,
 }
 
 impl<'r> ResponseTraits<'r> {
-    /// Reads the facts of a response, with the changes that were made to it so far.
+    /// Reads the facts of a response, including the edits made so far.
     pub fn read(
         head: &'r ResponseHead,
         input: &'r [u8],
@@ -114,7 +114,7 @@ impl<'r> ResponseTraits<'r> {
     }
 }
 
-/// Whether a name may be one that [`ResponseTraits::note`] looks for, by its length.
+/// Whether a name has the length of one that [`ResponseTraits::note`] evaluates.
 fn is_told(name: &[u8]) -> bool {
     matches!(name.len(), 6 | 7 | 11..=14 | 16)
 }

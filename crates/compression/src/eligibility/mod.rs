@@ -1,19 +1,19 @@
-//! Whether a response is to be compressed.
+//! Decides whether a response is compressed.
 //!
 //! | property of the response | result |
 //! |---|---|
-//! | status | compressed: 200 to 203, 207, 4xx and 5xx but 416; not without content (1xx, 204, 304), not partial (206), no redirection |
-//! | 206, 304 | the fields that 200 would have (RFC 9110 sections 15.3.7 and 15.4.5), as far as they are known: 304 mostly has no Content-Type |
-//! | method | any; a response to HEAD gets the fields that GET would have got, and no length |
-//! | client of HTTP/1.0 | unchanged: without chunks only the end of the connection would mark the end |
-//! | Content-Encoding (but `identity`) | unchanged: no second coding |
-//! | Cache-Control: no-transform, of either side | unchanged |
+//! | status | compressed: 200 to 203, 207, 4xx and 5xx except 416; not: without content (1xx, 204, 304), partial content (206), redirections |
+//! | 206, 304 | the fields that 200 would have (RFC 9110 sections 15.3.7 and 15.4.5), as far as known: 304 usually has no Content-Type |
+//! | method | any; a response to HEAD gets the fields that a response to GET would have, and no length |
+//! | client of HTTP/1.0 | unchanged: without chunked coding, only the end of the connection would mark the end |
+//! | Content-Encoding (except `identity`) | unchanged: no second coding |
+//! | Cache-Control: no-transform, in the request or the response | unchanged |
 //! | Content-Range | unchanged |
-//! | a digest: Content-MD5, Content-Digest, Repr-Digest, Digest, in the head or announced as a trailer | unchanged: the digest proves these bytes, and weir must not drop it |
+//! | a digest: Content-MD5, Content-Digest, Repr-Digest, Digest, in the head or announced as a trailer | unchanged: the digest is for these bytes, and weir must not remove it |
 //! | Content-Type not in [`Rules::types`], missing or duplicate | unchanged |
 //! | length known and less than [`Rules::min_size_bytes`] | unchanged; an unknown length counts as large enough |
 //!
-//! A response that another client would have got compressed has `Vary: Accept-Encoding`.
+//! A response that would be compressed for other clients has `Vary: Accept-Encoding`.
 
 mod default_types;
 mod facts;
@@ -29,20 +29,21 @@ pub use default_types::{DEFAULT_TYPES, default_types};
 pub use facts::{RequestTraits, ResponseTraits};
 pub use weir_http::media_types::{BadPattern, MediaTypes};
 
-/// Which responses are compressed, and how. [`Rules::default`] has the default codings and the default minimum size.
+/// The rules for compression. [`Rules::default`] has the default codings and the default minimum size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// Codings on offer, best first, each once. With the same weight in Accept-Encoding the first wins.
+    /// The offered codings, best first, without duplicates. Of codings with the same weight in Accept-Encoding, the first is
+    /// used.
     pub offered: Vec<(Coding, Level)>,
-    /// Content shorter than this stays as it is.
+    /// Minimum size of compressed content.
     pub min_size_bytes: u64,
-    /// How far a [`crate::Budget`] may lower the level; `None`: down to no compression.
+    /// The lowest level to which a [`crate::Budget`] may reduce the level; `None`: it may switch compression off.
     pub level_min: Option<Level>,
-    /// Types of content that are compressed.
+    /// The types of content that are compressed.
     pub types: MediaTypes,
 }
 
-/// Below this there is little to gain: it fits a packet or two anyway.
+/// Compression of smaller content saves little: it fits into one or two packets anyway.
 const DEFAULT_MIN_SIZE_BYTES: u64 = 1024;
 
 impl Default for Rules {
@@ -62,7 +63,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// The coding for this client among those on offer.
+    /// The coding for this client among the offered ones.
     fn choose<'v>(&self, values: impl Iterator<Item = &'v [u8]>) -> Choice {
         let mut codings = [Coding::Gzip; Coding::COUNT];
         let count = self.offered.len().min(Coding::COUNT);
@@ -72,7 +73,7 @@ impl Rules {
         accept_encoding(values, &codings[..count])
     }
 
-    /// The level of a coding; `None`: it is not on offer.
+    /// The level of a coding; `None`: the coding is not offered.
     pub fn level(&self, coding: Coding) -> Option<Level> {
         self.offered.iter().find(|(offered, _)| *offered == coding).map(|(_, level)| *level)
     }
@@ -85,25 +86,25 @@ pub enum Decision {
     Compress {
         /// The coding.
         coding: Coding,
-        /// As configured; [`crate::Budget`] may lower it.
+        /// The configured level; [`crate::Budget`] may reduce it.
         level: Level,
         /// When the encoder must output its data.
         flush: FlushWhen,
     },
     /// The response is not compressed.
     Identity {
-        /// Another client would have got it compressed: caches have to know.
+        /// Whether other clients would get a compressed response, which caches must know.
         vary: bool,
     },
 }
 
-/// When an encoder must output the data that it has taken ([`crate::Flush::Sync`]).
+/// The time at which an encoder must output the data that it holds ([`crate::Flush::Sync`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlushWhen {
-    /// At the end only: the length is known, so the member is not waiting for anything.
+    /// Only at the end: the length is known, so the member sends all data without waiting.
     End,
-    /// Whenever everything that the member has sent so far is in: the length is not known, so this may be an
-    /// event stream, or a page whose first half is to be seen while the member works on the second.
+    /// Whenever all data received from the member is encoded: the length is unknown, so this may be an event stream, or a
+    /// page whose first half should be visible while the member produces the second.
     Dry,
 }
 
@@ -147,7 +148,7 @@ fn may_compress(rules: &Rules, response: &ResponseTraits<'_>) -> bool {
     }
 }
 
-/// Whether a response of this status has a content, and all of it.
+/// Whether a response with this status has complete content.
 fn has_content(status: u16) -> bool {
     matches!(status, 200..=203 | 207 | 400..=415 | 417..=599)
 }

@@ -16,8 +16,8 @@ fn compress(coding: Coding, level: u8, flush: FlushWhen) -> Decision {
     Decision::Compress { coding, level: Level::new(level).unwrap(), flush }
 }
 
-/// The outcome of a response (its status line and field lines without line ends) to a request (its
-/// method, and field lines).
+/// The decision about a response (its status line and field lines without line ends) to a request (its method and field
+/// lines).
 fn decide_with(rules: &Rules, request: &[&str], response: &[&str], edits: &FieldEdits) -> Decision {
     let (line, fields) = request.split_first().unwrap();
     let line = if line.contains(' ') { (*line).to_owned() } else { format!("{line} / HTTP/1.1") };

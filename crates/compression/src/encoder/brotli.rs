@@ -1,6 +1,6 @@
-//! brotli by the library of its authors.
+//! brotli, by its authors' library.
 //!
-//! It cannot be set back: each content gets an encoder of its own, and the memory comes and goes.
+//! The library's encoder cannot be reset: each content gets a new encoder, and memory is allocated and freed each time.
 
 use brotlic::encode::BrotliOperation;
 use brotlic::{BrotliEncoder, BrotliEncoderOptions, Quality, WindowSize};
@@ -11,21 +11,21 @@ use crate::coding::{Coding, Level};
 /// brotli's quality for each level.
 const QUALITIES: [u8; Level::COUNT] = [1, 2, 3, 4, 5, 6, 6, 6, 6];
 
-/// 128 KiB, as with zstd.
+/// A window of 128 KiB, as with zstd.
 const WINDOW_LOG: u8 = 17;
 
-/// The content's length for brotli: too short for the large tables.
+/// The content length that brotli is told: too short for its large tables.
 const SIZE_HINT_BYTES: u32 = 1 << 17;
 
-/// From this level on the library collects 64 KiB before it works, and then works through all of it. It is made to work
-/// after each slice instead, which makes one or two percent more.
+/// From this level on, the library collects 64 KiB and then processes all of it in one call. weir makes it process data
+/// after each slice instead, which enlarges the output by one or two percent.
 const COLLECTS_FROM: u8 = 4;
 
 pub(super) struct Brotli {
     encoder: BrotliEncoder,
-    /// It works after this many bytes; `None`: whenever it decides to.
+    /// The number of bytes after which the encoder is made to process its data; `None`: the library decides.
     slice_bytes: Option<usize>,
-    /// Bytes that it has collected since.
+    /// Number of bytes collected since then.
     held_bytes: usize,
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::encoder::memory_bytes_max;
 
-    /// Memory that is freed before a call returns counts as well, and only the library knows it.
+    /// Memory that is freed before a call returns counts as well, and only the library knows its size.
     #[test]
     fn memory_is_no_more_than_the_library_expects() {
         for level in Level::all() {

@@ -1,11 +1,12 @@
-//! gzip by zlib-rs, above the fast class.
+//! gzip, by zlib-rs, above the fast class.
 
 use zlib_rs::{Deflate, DeflateFlush, Status};
 
 use super::{EncodeError, Flush, room_bytes, write_to};
 use crate::coding::Level;
 
-/// zlib-rs's level for each of ours, the first two not in use; its 9 makes nothing smaller than its 8.
+/// zlib-rs's level for each of weir's levels; the first two are unused. Its level 9 makes no smaller output than its level
+/// 8.
 const LEVELS: [i32; Level::COUNT] = [1, 2, 3, 3, 4, 5, 6, 7, 8];
 
 /// The window of 32 KiB (15 bits), and a gzip header (16 more).

@@ -1,11 +1,11 @@
-//! Encoders of streams: a closed set, one way to drive them.
+//! Encoders of streams: a fixed set with one interface.
 //!
 //! The levels; `docs/decisions/0012-compression-encoders.md` has their measured time and size:
 //!
 //! | level | gzip, streams: zlib-rs | gzip, whole bodies: libdeflate | zstd | brotli |
 //! |---|---|---|---|---|
-//! | 1 | `quick`, our own | 1, of long ones `quick` | 1 | 1 |
-//! | 2 | `quick`, which searches more | 1, of long ones `quick` | 2 | 2 |
+//! | 1 | `quick`, weir's own | 1, for long bodies `quick` | 1 | 1 |
+//! | 2 | `quick`, which searches more | 1, for long bodies `quick` | 2 | 2 |
 //! | 3 | 3 | 2 | 3 | 3 |
 //! | 4 | 3 | 3 | 4 | 4 |
 //! | 5 | 4 | 4 | 5 | 5 |
@@ -14,12 +14,12 @@
 //! | 8 | 7 | 7 | 8 | 6 |
 //! | 9 | 8 | 8 | 9 | 6 |
 //!
-//! zlib-rs's levels 1 and 2 produce larger output than our own encoder, and 2 is also slower. gzip's level 5 is closest
-//! to zlib's level 5 in size, and the others are arranged around it. zstd's level 4 is its level 3 at this window.
-//! Above 6 brotli would take more than 9 MiB per response.
+//! zlib-rs's levels 1 and 2 produce larger output than weir's own encoder, and 2 is also slower. gzip's level 5 is closest
+//! to zlib's level 5 in size, and the others are arranged around it. zstd's level 4 equals its level 3 at this window. Above
+//! level 6, brotli would take more than 9 MiB per response.
 //!
 //! **Work per call.** A call processes its whole input. [`slice_bytes_max`] is the input for a call of about
-//! [`CALL_TARGET_US`]; the caller serves others in between.
+//! [`CALL_TARGET_US`]; the caller serves other requests in between.
 
 mod brotli;
 mod gzip;
@@ -36,18 +36,18 @@ use crate::coding::{Coding, Level};
 pub enum Flush {
     /// Data may be held until more arrives.
     None,
-    /// It is given out, and everything so far can be decoded; costs a few bytes, and some compression.
+    /// Data is output, and everything so far can be decoded; this costs a few bytes, and some compression.
     Sync,
-    /// The content is at its end.
+    /// The content ends.
     Finish,
 }
 
-/// The reason why nothing was encoded. Neither depends on the input.
+/// The reason why nothing was encoded. No reason depends on the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EncodeError {
-    /// The content had ended, or an earlier call failed: [`Encoder::reset`] comes first.
+    /// The content had ended, or an earlier call failed: the caller must first call [`Encoder::reset`].
     Ended,
-    /// The encoder could not get memory, or is broken.
+    /// The encoder could not allocate memory, or is in an invalid state.
     Library,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-/// How long a call with [`slice_bytes_max`] takes, about, on the machine of the decision record.
+/// Approximate time of a call with [`slice_bytes_max`], on the machine of the decision record.
 pub const CALL_TARGET_US: u64 = 250;
 
 /// The number of content bytes per call that takes about [`CALL_TARGET_US`]. The content changes this by a factor of
@@ -79,11 +79,11 @@ pub const fn slice_bytes_max(coding: Coding, level: Level) -> usize {
     }
 }
 
-/// The size up to which content is collected, to be encoded by [`crate::Pool::encode_whole`].
+/// Maximum size of content that is collected for [`crate::Pool::encode_whole`].
 ///
-/// gzip's encoder of whole bodies takes a quarter to a third less time than that of streams, but a call cannot be
-/// divided: the limit is a call of about 0.8 ms, three times [`CALL_TARGET_US`]. The others have one encoder for both;
-/// content for one call is encoded at once, because its length is then known.
+/// gzip's encoder of whole bodies takes a quarter to a third less time than that of streams, but a call cannot be divided:
+/// the limit is a call of about 0.8 ms, three times [`CALL_TARGET_US`]. The other codings have one encoder for both
+/// purposes. Content that one call can take is encoded at once, because its length is then known.
 pub const fn whole_bytes_max(coding: Coding, level: Level) -> usize {
     const KIB: usize = 1024;
     const GZIP: [usize; Level::COUNT] = [16, 16, 128, 128, 128, 112, 88, 64, 48];
@@ -106,13 +106,13 @@ pub const fn memory_bytes_max(coding: Coding, level: Level) -> usize {
     }
 }
 
-/// Turns content into its encoded form, piece by piece.
+/// Encodes content, piece by piece.
 pub struct Encoder {
     state: State,
     coding: Coding,
     level: Level,
     has_ended: bool,
-    /// Content was begun and not brought to its end.
+    /// Whether content was begun and not ended.
     is_within: bool,
 }
 
@@ -134,7 +134,7 @@ impl fmt::Debug for Encoder {
 }
 
 impl Encoder {
-    /// An encoder at the start of a content. [`crate::Pool`] has used ones.
+    /// An encoder at the start of content. [`crate::Pool`] reuses encoders.
     pub fn new(coding: Coding, level: Level) -> Result<Self, EncodeError> {
         let state = match coding {
             Coding::Gzip if level <= quick::LEVEL_MAX => State::QuickGzip(quick::Quick::new(level)),
@@ -150,15 +150,15 @@ impl Encoder {
         self.coding
     }
 
-    /// How hard it tries.
+    /// The level.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// Takes `input`, and appends output to `out`.
+    /// Encodes `input`, and appends output to `out`.
     ///
-    /// With [`Flush::Sync`] and no new input since the last one nothing is appended, or next to nothing. After
-    /// [`Flush::Finish`] only [`Self::reset`] helps; an error ends the content too.
+    /// With [`Flush::Sync`] and no input since the last such call, nothing or almost nothing is appended. After
+    /// [`Flush::Finish`], or an error, the caller must call [`Self::reset`].
     pub fn encode(
         &mut self,
         input: &[u8],
@@ -181,14 +181,14 @@ impl Encoder {
         Ok(())
     }
 
-    /// Begins another content, and keeps the memory if the last one was complete. Unfinished output of the last one is
+    /// Begins new content. The memory is reused if the last content was complete. Unfinished output of the last content is
     /// lost.
     pub fn reset(&mut self) -> Result<(), EncodeError> {
         self.has_ended = true;
         match &mut self.state {
             State::QuickGzip(quick) => quick.reset(),
-            // After truncated content, zlib-rs 0.6.8 does not reset all of its state: at its level 1 it assumes that a
-            // block is still open, and its output then cannot be decoded.
+            // After truncated content, zlib-rs 0.6.8 does not reset all of its state: at its level 1 it assumes that a block
+            // is still open, and its output then cannot be decoded.
             State::Gzip(gzip) if self.is_within => *gzip = gzip::Gzip::new(self.level),
             State::Gzip(gzip) => gzip.reset(),
             State::Zstd(zstd) => zstd.reset()?,
@@ -199,19 +199,19 @@ impl Encoder {
         Ok(())
     }
 
-    /// Whether a reset is cheaper than a new one.
+    /// Whether a reset is cheaper than a new encoder.
     pub(crate) fn is_reusable(&self) -> bool {
         !matches!(self.state, State::Brotli(_))
     }
 }
 
-/// Bytes to make room for at a time: most content shrinks to less than half of it.
+/// Number of bytes by which the output is enlarged at a time: most content shrinks to less than half of it.
 fn room_bytes(input: &[u8]) -> usize {
     const ROOM_BYTES_MIN: usize = 512;
     (input.len() / 2).max(ROOM_BYTES_MIN)
 }
 
-/// Lets `encode` write to `room` bytes behind the end of `out`; it says how many it wrote.
+/// Lets `encode` write to `room` bytes after the end of `out`; it returns the number of written bytes.
 fn write_to<T>(
     out: &mut Vec<u8>,
     room: usize,
@@ -250,7 +250,7 @@ mod tests {
             for level in Level::all() {
                 let bytes = whole_bytes_max(coding, level);
                 assert!(bytes <= crate::WHOLE_BYTES_MAX, "{coding:?} {level:?}");
-                // Above the fast class, input passed at once may be collected as well.
+                // Above the fast class, even input passed at once may be collected.
                 let is_fast = coding == Coding::Gzip && level <= quick::LEVEL_MAX;
                 assert!(is_fast || bytes >= slice_bytes_max(coding, level), "{coding:?} {level:?}");
             }

@@ -1,18 +1,18 @@
-//! gzip of a body that is there as a whole, by libdeflate.
+//! gzip of a complete body, by libdeflate.
 
 use libdeflater::{CompressionLvl, Compressor};
 
 use super::EncodeError;
 use crate::coding::Level;
 
-/// libdeflate's level for each of ours.
+/// libdeflate's level for each of weir's levels.
 const LEVELS: [i32; Level::COUNT] = [1, 1, 2, 3, 4, 5, 6, 7, 8];
 
-/// One compressor per level that is in use, and a buffer that all write to.
+/// One compressor per used level, and a buffer for the output of all.
 #[derive(Default)]
 pub(crate) struct WholeGzip {
     compressors: [Option<Compressor>; Level::COUNT],
-    /// As long as the longest possible output so far; its contents mean nothing.
+    /// As long as the longest possible output so far; its contents are meaningless.
     buffer: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! zstd by the library of its authors.
+//! zstd, by its authors' library.
 
 use zstd_safe::zstd_sys::ZSTD_EndDirective::{self, ZSTD_e_continue, ZSTD_e_end, ZSTD_e_flush};
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective, SafeResult};
@@ -6,14 +6,14 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective, SafeResul
 use super::{EncodeError, Flush, room_bytes};
 use crate::coding::Level;
 
-/// 128 KiB: RFC 9659 allows 8 MiB, but a window of that size is memory of every response.
+/// A window of 128 KiB: RFC 9659 permits 8 MiB, but each response would need memory for it.
 const WINDOW_LOG: u32 = 17;
 
-/// The memory of the tables. By default they suit files of any length, and take up to ten times that.
+/// The sizes of the tables. The defaults suit files of any length, and take up to ten times the memory.
 const TABLE_LOGS: [u32; Level::COUNT] = [15, 15, 15, 15, 16, 16, 16, 16, 16];
 
-/// zstd collects a block and then processes it at once, so a call may take one block. By default it is as long as the
-/// window, which takes 1.7 ms at the upper levels, and twice the memory.
+/// zstd collects a block and then processes it in one call, so a call may take the time of one block. By default a block is
+/// as long as the window, which takes 1.7 ms at the upper levels, and twice the memory.
 const BLOCK_BYTES: [u32; Level::COUNT] =
     [32_768, 32_768, 32_768, 32_768, 16_384, 16_384, 16_384, 16_384, 16_384];
 

@@ -2,7 +2,7 @@
 
 use weir_compression::{Choice, Coding, accept_encoding};
 
-/// Values to start from.
+/// Initial values.
 pub const FIELDS: [&[u8]; 16] = [
     b"gzip, deflate, br, zstd",
     b"gzip;q=1.0, identity; q=0.5, *;q=0",
@@ -35,10 +35,10 @@ pub fn check(field: &[u8]) {
         let found = choose(&[field], offered);
         let about = || format!("{} of {offered:?}: {found:?}", field.escape_ascii());
         assert!(found.coding().is_none_or(|coding| offered.contains(&coding)), "{}", about());
-        // Letters of any case, further commas, empty items: the result is the same.
+        // Upper-case letters, additional commas and empty items do not change the result.
         assert_eq!(choose(&[&field.to_ascii_uppercase()], offered), found, "{}", about());
         assert_eq!(choose(&[b"", field, b" , ", b"gzip;q=9"], offered), found, "{}", about());
-        // One list, however it is divided.
+        // A list gives the same result however it is divided between fields.
         for (at, _) in field.iter().enumerate().filter(|(_, byte)| **byte == b',') {
             let halves = [&field[..at], &field[at + 1..]];
             assert_eq!(choose(&halves, offered), found, "{}", about());
@@ -53,7 +53,7 @@ pub fn check(field: &[u8]) {
             assert_eq!(choose(&[field], &others), without, "{}", about());
             assert_eq!(choose(&[field], &[coding]), found, "{}", about());
         }
-        // A coding is chosen if the client prefers it no less than any other.
+        // An offered coding with the maximum weight is chosen.
         let alone = choose(&[b"zstd;q=1.000"], offered);
         assert_eq!(alone.coding(), offered.contains(&Zstd).then_some(Zstd));
     }

@@ -11,7 +11,7 @@ pub struct Case {
     pub level: Level,
     pub body: Vec<u8>,
     pub encoded: Vec<u8>,
-    /// Places of sync flushes: bytes of the body, bytes of the output.
+    /// Positions of sync flushes: in the body and in the output.
     pub flushed: Vec<(usize, usize)>,
 }
 

@@ -8,48 +8,48 @@ section! {
     Acme at "acme" {
         /// The authority: the URL of its directory. Default: Let's Encrypt. Its test environment is `https://acme-staging-v02.api.letsencrypt.org/directory`.
         default directory: Directory = Directory::default();
-        /// The mailbox that the authority writes to. Default: none.
+        /// The email address for messages of the authority. Default: none.
         optional email: Mailbox;
-        /// Whether you agree to the authority's terms of service. Without it there are no certificates.
+        /// Your agreement to the authority's terms of service. Must be `true` to get certificates.
         required agree_to_terms: bool;
         /// Trusted authorities for the connection to `directory`, in PEM. Default: those of the system.
         optional ca: FilePath;
-        /// How weir proves that it serves a name.
+        /// How weir proves that it controls a host name.
         default challenge: Challenge = Challenge::Http01;
-        /// The kind of private key. Each certificate has its own.
+        /// The type of the private keys. Each certificate has its own key.
         default key: KeyKind = KeyKind::EcdsaP256;
-        /// The kind of certificate, for an authority that offers several (for example `shortlived`). Default: the authority's default.
+        /// The type of certificate, for an authority that offers several (for example `shortlived`). Default: the authority's default.
         optional profile: Text;
-        /// Your account at the authority's shop, for authorities that need one. Default: none.
+        /// External account binding: your customer account with the authority, for authorities that require one. Default: none.
         optional external_account: ExternalAccount;
     }
     later []
 }
 
 section! {
-    /// An account outside of ACME (RFC 8555 section 7.3.4). The authority gives you both values.
+    /// External account binding (RFC 8555 section 7.3.4). The authority gives you both values.
     ExternalAccount at "acme.external_account" {
         /// The key identifier.
         required id: Text;
-        /// A file with the HMAC key in base64url. It is needed once: when the ACME account is created.
+        /// A file with the HMAC key in base64url. weir needs it only once, when it creates the ACME account.
         required key_file: FilePath;
     }
     later []
 }
 
 choice! {
-    /// How weir proves that it serves a name.
+    /// How weir proves that it controls a host name.
     Challenge {
         /// The authority sends a request to port 80 of the name. Every virtual server of `type: http` without `tls` answers it.
         Http01 = "http-01",
-        /// The authority begins a handshake at port 443 of the name. Every virtual server with such certificates answers it.
+        /// The authority opens a TLS connection to port 443 of the name. Every virtual server with an `acme` certificate answers it.
         TlsAlpn01 = "tls-alpn-01",
     }
     later ["dns-01"] maps []
 }
 
 choice! {
-    /// The kind of a private key.
+    /// The type of a private key.
     KeyKind {
         /// ECDSA with P-256.
         EcdsaP256 = "ecdsa-p256",

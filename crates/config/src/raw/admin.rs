@@ -7,15 +7,15 @@ use crate::scalar::Text;
 use crate::shapes::{FilePath, TlsVersion, TokenHash};
 
 section! {
-    /// The admin listeners, for operators. Clients of virtual servers cannot reach them.
+    /// The admin listeners, for operators. They are separate from the virtual servers.
     Admin at "admin" {
-        /// One or several addresses that serve the [admin API](api.md) and `/metrics`. A unix socket belongs to the user that weir runs as, who may do everything. An address on loopback speaks plain HTTP and is read-only without a token, for example for Prometheus on the same host. All other addresses need `tls`, and admit only `users`.
+        /// One or several addresses that serve the [admin API](api.md) and `/metrics`. A unix socket has mode 0600: only weir's user and root can use it, with all rights. An address on loopback speaks plain HTTP and is read-only without a token, for example for Prometheus on the same host. All other addresses need `tls`, and admit only `users`.
         required listen: OneOrMany<Spanned<ListenAddress>>;
-        /// One or several host names that are allowed in the `Host` field over TCP, in addition to addresses and `localhost`. Other names get 421: otherwise a web page could point its own name at this address (DNS rebinding). Default: none.
+        /// One or several host names that are allowed in the `Host` header over TCP, in addition to IP addresses and `localhost`. Requests with other names get 421. This prevents DNS rebinding (a web page whose host name resolves to this address). Default: none.
         optional host_names: OneOrMany<Spanned<AdminName>>;
-        /// TLS on all addresses except loopback ones and unix sockets. Required for these.
+        /// TLS for all addresses that are neither loopback nor a unix socket. Required if `listen` has such an address.
         optional tls: AdminTls;
-        /// The folder with reports of `weir bench` that the [dashboard](dashboard.md) shows: `NAME/report.html`, as `weir bench run` keeps them. Default: `reports` in `state_dir`.
+        /// The directory with the reports of `weir bench run` (`NAME/report.html`). The [dashboard](dashboard.md) shows them. Default: `reports` in `state_dir`.
         optional reports: FilePath;
         /// Users, by name. They authenticate with a token or a client certificate. Default: none.
         optional users: Named<AdminUser>;
@@ -41,9 +41,9 @@ section! {
     AdminUser at "admin.users.NAME" {
         /// The user's rights.
         required role: AdminRole;
-        /// The hash of the user's token, as printed by `weir token new`. Several hashes are accepted while a token is replaced.
+        /// The hash of the user's token, as printed by `weir token new`. To replace a token, list both hashes until the user has the new token.
         either token_hash: OneOrMany<Spanned<TokenHash>> = "certificate";
-        /// A name in the user's client certificate: its common name, or a DNS name, mail address or URI among its alternative names. Needs `admin.tls.client_certificates`.
+        /// A name in the user's client certificate: the common name, or a DNS name, email address or URI in the subject alternative names. Needs `admin.tls.client_certificates`.
         optional certificate: OneOrMany<Spanned<Text>>;
     }
     later []

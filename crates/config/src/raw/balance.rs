@@ -13,7 +13,7 @@ choice! {
         RoundRobin = "round_robin",
         /// The member with the fewest open requests relative to its weight.
         LeastConnections = "least_connections",
-        /// The member with the shortest response times, in proportion to open requests and weight.
+        /// The member with the lowest product of response time and open requests, relative to its weight.
         LeastResponseTime = "least_response_time",
         /// The less loaded of two random members, drawn by weight.
         RandomTwo = "random_two",

@@ -12,47 +12,47 @@ const COUNT_MAX: u64 = 100_000;
 const BODY_BYTES_MAX: u64 = 64 * GIB;
 
 section! {
-    /// Checks that need no rules: encoding of targets, HTTP compliance of heads, sizes, methods, file types, cookies, the form of bodies. [waf.md](waf.md#checks) has a table of all checks.
+    /// Checks that need no rules: encoding of request targets (path and query), HTTP compliance of heads, sizes, methods, file types, cookies, and the syntax of bodies. [waf.md](waf.md#checks) has a table of all checks.
     Checks at "virtual_servers.NAME.waf.checks" {
-        /// Actions by the name of a check. Other checks use the action of the table in waf.md.
+        /// Actions by the name of a check. Checks not listed here have their default action (see the table in waf.md).
         optional actions: CheckActions;
         /// Allowed methods (`method`). Default: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS.
         optional methods: Vec<Spanned<Text>>;
-        /// Forbidden extensions of paths (`file_type`), without the dot. Default: extensions of copies, sources, keys and databases.
+        /// Forbidden extensions of paths (`file_type`), without the dot. Default: extensions of backup copies, source code, keys and databases.
         optional extensions_refused: Vec<Spanned<Text>>;
-        /// The only allowed extensions, instead of `extensions_refused`; an empty one stands for paths without an extension. Default: all, except `extensions_refused`.
+        /// The only allowed extensions, instead of `extensions_refused`; an empty `name` stands for paths without an extension. Default: all, except `extensions_refused`.
         optional extensions: Vec<Spanned<FileType>>;
-        /// How many times a target may be encoded (`multiple_decoding`).
+        /// Maximum number of percent-encoding layers in a request target (`multiple_decoding`).
         default decodings_max: Whole<u8, 1, 5> = Whole(2);
-        /// Longest path (`url_length`).
+        /// Maximum length of the path (`url_length`).
         default path_size_max: Size<1, TARGET_BYTES_MAX> = Size(2 * KIB);
-        /// Longest query (`query_length`).
+        /// Maximum length of the query (`query_length`).
         default query_size_max: Size<0, TARGET_BYTES_MAX> = Size(4 * KIB);
-        /// Longest body, as received (`body_length`).
+        /// Maximum length of a body, as received (`body_length`). A body above `body_size_max` of `waf` is not inspected; `unjudged` then applies.
         default body_size_max: Size<0, BODY_BYTES_MAX> = Size(64 * MIB);
-        /// Longest request, head and body (`request_length`).
+        /// Maximum length of a request, head and body (`request_length`).
         default request_size_max: Size<1, BODY_BYTES_MAX> = Size(64 * MIB);
-        /// Longest header, name and value (`header_length`).
+        /// Maximum length of a header, name and value (`header_length`).
         default header_size_max: Size<1, MIB> = Size(8 * KIB);
-        /// Most headers (`header_count`).
+        /// Maximum number of headers (`header_count`).
         default headers_max: Whole<u32, 1, COUNT_MAX> = Whole(100);
-        /// Longest value of a parameter (`parameter_length`).
+        /// Maximum length of a parameter's value (`parameter_length`).
         default parameter_size_max: Size<0, { 64 * MIB }> = Size(64 * KIB);
-        /// Longest name of a parameter (`parameter_name_length`).
+        /// Maximum length of a parameter's name (`parameter_name_length`).
         default parameter_name_size_max: Size<1, MIB> = Size(256);
-        /// Most parameters (`parameter_count`).
+        /// Maximum number of parameters (`parameter_count`).
         default parameters_max: Whole<u32, 0, COUNT_MAX> = Whole(500);
         /// Parameters with their own limits on the length of values. Default: none.
         optional parameters: Vec<Spanned<ParameterLimit>>;
-        /// Longest cookie, name and value (`cookie_length`).
+        /// Maximum length of a cookie, name and value (`cookie_length`).
         default cookie_size_max: Size<1, MIB> = Size(4 * KIB);
-        /// Most cookies (`cookie_count`).
+        /// Maximum number of cookies (`cookie_count`).
         default cookies_max: Whole<u32, 0, COUNT_MAX> = Whole(60);
-        /// Deepest nesting of a GraphQL query (`graphql_depth`).
+        /// Maximum nesting depth of a GraphQL query (`graphql_depth`).
         default graphql_depth_max: Whole<u32, 1, COUNT_MAX> = Whole(12);
-        /// Most queries of one GraphQL request, and most aliases (`graphql_batch`).
+        /// Maximum number of queries in a GraphQL request, and of aliases (`graphql_batch`).
         default graphql_batch_max: Whole<u32, 1, COUNT_MAX> = Whole(20);
-        /// An OpenAPI 3 description of the application, as JSON. Requests that it does not declare are findings (`undeclared_path`, `parameter_type` and similar). Default: none.
+        /// An OpenAPI 3 description of the application, as JSON. Requests that the description does not declare are findings (`undeclared_path`, `parameter_type` and similar). Default: none.
         optional openapi: FilePath;
     }
     later []
@@ -61,24 +61,24 @@ section! {
 section! {
     /// An allowed file type.
     FileType at "virtual_servers.NAME.waf.checks.extensions[]" {
-        /// The extension, without the dot; empty for paths without one.
+        /// The extension, without the dot; empty for paths without an extension.
         required name: AnyText;
-        /// Longest path. Default: the general limit.
+        /// Maximum length of the path. Default: the general limit.
         optional path_size_max: Size<1, TARGET_BYTES_MAX>;
-        /// Longest query. Default: the general limit.
+        /// Maximum length of the query. Default: the general limit.
         optional query_size_max: Size<0, TARGET_BYTES_MAX>;
-        /// Longest body. Default: the general limit.
+        /// Maximum length of the body. Default: the general limit.
         optional body_size_max: Size<0, BODY_BYTES_MAX>;
     }
     later []
 }
 
 section! {
-    /// The longest value of one parameter.
+    /// A limit on the value of one parameter.
     ParameterLimit at "virtual_servers.NAME.waf.checks.parameters[]" {
         /// The name of the parameter.
         required name: Text;
-        /// The longest value.
+        /// Maximum length of the value.
         required size_max: Size<0, { 64 * MIB }>;
     }
     later []

@@ -3,7 +3,7 @@
 use crate::scalar::{GIB, KIB, Off, Size, Text, Whole, WordOr};
 
 section! {
-    /// Which responses are compressed for clients that accept it, and at which level.
+    /// Compression of responses for clients that accept it: encodings, levels and media types.
     Compression at "virtual_servers.NAME.compression" {
         /// gzip. `off`: not used. Default level: 5.
         optional gzip: WordOr<Off, CodingSettings>;
@@ -24,7 +24,7 @@ section! {
 section! {
     /// The level of an encoder.
     CodingSettings at "virtual_servers.NAME.compression.gzip" {
-        /// From 1 (fast) to 9 (small). If a worker is overloaded, the level falls before requests have to wait. Default: 5 for gzip, 3 for Zstandard and Brotli.
+        /// From 1 (fast) to 9 (small). An overloaded worker lowers the level, so that requests do not wait. Default: 5 for gzip, 3 for Zstandard and Brotli.
         optional level: Whole<u8, 1, 9>;
     }
     later []

@@ -13,17 +13,17 @@ const ENTRIES_MAX: u64 = 16 * MIB;
 pub(crate) type Burst = Whole<u32, 1, RATE_MAX>;
 
 section! {
-    /// Limits of a virtual server. They are checked before any costly work.
+    /// Limits of a virtual server. weir checks them before authentication, the web application firewall and other costly work.
     Limits at "virtual_servers.NAME.limits" {
-        /// Most open client connections, over all workers; with `type: udp` sessions. Further connections get 503 and are closed; datagrams of further sessions are dropped. Default: no limit.
+        /// Maximum number of open client connections, over all workers; with `type: udp`, of sessions. Further connections are closed, with `type: http` after a 503; datagrams of further sessions are dropped. Default: no limit.
         optional connections: Connections;
-        /// New client connections (or sessions) per second; `30/m` is a rate per minute. Further ones are closed. Default: no limit.
+        /// New client connections (or sessions) per second; `30/m` is a rate per minute. Further connections are closed; datagrams of further sessions are dropped. Default: no limit.
         optional connections_per_second: Rate;
-        /// Most open requests, over all workers, including waiting ones. Further ones get 429 with Retry-After. Default: no limit.
+        /// Maximum number of open requests, over all workers, including waiting ones. Further requests get 429 with `Retry-After`. Default: no limit.
         optional requests: Connections;
-        /// Requests per second; `5/m` and `10/5m` are rates over other times. Further ones get 429 with Retry-After. Default: no limit.
+        /// Requests per second; `5/m` and `10/5m` are rates over other times. Further requests get 429 with `Retry-After`. Default: no limit.
         optional requests_per_second: Rate;
-        /// Requests that may arrive at once after a pause (bucket size). Default: a tenth of `requests_per_second`, at least 1; for a rate over a longer time, its whole number (10 for `10/5m`).
+        /// For `requests_per_second`: maximum number of requests at once after a pause (bucket size). Default: for a rate per second, a tenth of it, at least 1; for a rate over a longer time, such as `10/5m`, its count (10).
         optional burst: Burst;
         /// Limits per client, or per value of another key. Default: none.
         optional per_key: Vec<Spanned<RateLimit>>;
@@ -32,42 +32,42 @@ section! {
 }
 
 section! {
-    /// Limits for each value of a key, at least one of `requests_per_second`, `requests`, `connections_per_second` and `connections`. Without `key`, connections are counted by the address of the connection's peer, and requests by the client's address (which trusted proxies may set).
+    /// Separate limits for each value of a key. Set at least one of `requests_per_second`, `requests`, `connections_per_second` and `connections`. Without `key`, connections are counted by the address of the connection's peer, and requests by the client's address (see `client_address`).
     RateLimit at "virtual_servers.NAME.limits.per_key[]" {
         /// A template (TEXT) whose value is the key. An empty value is not limited. Default: the client's address.
         optional key: Text;
         /// Without `key`: clients whose IPv4 addresses share this many leading bits count as one.
         default prefix_v4: Whole<u8, 0, 32> = Whole(32);
-        /// The same for IPv6.
+        /// As `prefix_v4`, for IPv6.
         default prefix_v6: Whole<u8, 0, 128> = Whole(64);
         /// Requests per second; `5/m` and `10/5m` are rates over other times. Default: no limit.
         optional requests_per_second: Rate;
-        /// Most open requests. Default: no limit.
+        /// Maximum number of open requests. Default: no limit.
         optional requests: Connections;
-        /// New client connections per second; `30/m` is a rate per minute. Further ones are closed. In `limits`, it cannot be combined with `key`. In rules, it is allowed only if they run for connections. Default: no limit.
+        /// New client connections per second; `30/m` is a rate per minute. Further ones are closed. In `limits`, this key cannot be combined with `key`. In a `rate_limit` action, it is allowed only in `connection_policies` and in policies of `type: tcp`. Default: no limit.
         optional connections_per_second: Rate;
-        /// Most open client connections. Further ones are closed. In `limits`, it cannot be combined with `key`. In rules, it is allowed only if they run for connections. Default: no limit.
+        /// Maximum number of open client connections. Further ones are closed. In `limits`, this key cannot be combined with `key`. In a `rate_limit` action, it is allowed only in `connection_policies` and in policies of `type: tcp`. Default: no limit.
         optional connections: Connections;
-        /// Requests that may arrive at once after a pause (bucket size). Default: a tenth of `requests_per_second`, at least 1; for a rate over a longer time, its whole number (10 for `10/5m`).
+        /// For `requests_per_second`: maximum number of requests at once after a pause (bucket size). Default: for a rate per second, a tenth of it, at least 1; for a rate over a longer time, such as `10/5m`, its count (10).
         optional burst: Burst;
-        /// What happens to a request above the limit.
+        /// Treatment of a request above the limit.
         default exceed: Exceed = Exceed::Reject;
-        /// With `exceed: delay`: how long a request may be delayed; if it would take longer, it is rejected.
+        /// With `exceed: delay`: maximum delay. A request that would wait longer is rejected.
         default delay_max: Timeout = Duration(SECOND);
-        /// Most keys that are counted at the same time. If there are more, the key that would expire next is dropped.
+        /// Maximum number of tracked key values. A full table drops the value that would expire first.
         default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 17);
     }
     later []
 }
 
 choice! {
-    /// What happens to a request above a limit.
+    /// Treatment of a request above a limit.
     Exceed {
-        /// It gets 429 with Retry-After.
+        /// The request gets 429 with `Retry-After`.
         Reject = "reject",
-        /// It waits until the limit allows it; this needs `requests_per_second`.
+        /// The request waits until the limit allows it; this needs `requests_per_second`.
         Delay = "delay",
-        /// Its connection is closed.
+        /// The connection of the request is closed.
         Close = "close",
     }
     later [] maps []

@@ -25,14 +25,14 @@ section! {
     AccessLog at "log.access" {
         /// `stdout`, a file (weir appends to it and reopens it at a reload), or a syslog server: `{ syslog: unix:/dev/log }`.
         default to: LogPath = LogPath::Stdout;
-        /// The format of a line: a word, or your own format: `{ json: [ time, client, status ] }`, `{ text: "${client} ${status}" }`.
+        /// The format of a line: a fixed one, or your own: `{ json: [ time, client, status ] }`, `{ text: "${client} ${status}" }`.
         default format: LogFormatOr = LogFormatOr::Word(AccessLogFormat::Json);
     }
     later []
 }
 
 section! {
-    /// The audit log: one JSON line for each change that was requested over the admin listeners, done or refused, with its user. Without this section the lines go to the events on standard error.
+    /// The audit log: one JSON line, with the user, for each change that was requested over the admin listeners, whether done or refused. Without this section, weir writes the lines to its event log on standard error.
     AuditLog at "log.audit" {
         /// `stdout`, a file, or a syslog server, as for `log.access.to`.
         required to: LogPath;
@@ -43,9 +43,9 @@ section! {
 section! {
     /// A syslog server; each line becomes one message of RFC 5424.
     Syslog at "log.access.to" {
-        /// Its address: `unix:/dev/log`, or a host and a port. Default port: 514, over TLS 6514.
+        /// The address of the syslog server: `unix:/dev/log`, or a host and a port. Default port: 514 (with `transport: tls`: 6514).
         required syslog: Endpoint;
-        /// The transport, except for a unix socket.
+        /// The transport to a host. Not used with a unix socket.
         default transport: SyslogTransport = SyslogTransport::Udp;
         /// With `transport: tls`: trusted authorities and a client certificate. The server's certificate must match its host in `syslog`, or `server_name`.
         optional tls: PoolTls;

@@ -37,7 +37,7 @@ impl Decode for LogFormatOr {
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         match &node.value {
             NodeValue::Map(entries) if entries.is_empty() => {
-                let message = "a form of access log lines is `json` or `text`";
+                let message = "a custom format needs `json` or `text`";
                 let help = "write { json: [ time, client, status ] }, or { text: \"${client} ${status}\" }";
                 context.error_help(node.span, message, help);
                 None

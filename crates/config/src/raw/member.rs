@@ -12,32 +12,32 @@ use crate::tree::{Node, NodeValue};
 section! {
     /// One server of a pool. A member without further settings can be written as its address alone.
     Member at "pools.NAME.members[]" {
-        /// The address of the server. A name is resolved repeatedly, and each address found becomes a member. The port may be omitted if all virtual servers of the pool are of `type: tcp`: the port that the client connected to is then used.
+        /// The address of the server. weir resolves a name repeatedly; each address found becomes a member. If all virtual servers of the pool have `type: tcp`, the port may be omitted; weir then uses the port that the client connected to.
         required address: Endpoint;
-        /// The share of the traffic relative to other members. 0: no new clients; clients with persistence stay, as with `state: drain`.
+        /// The share of traffic, relative to the weights of the other members. 0: no new clients; clients with persistence stay, as with `state: drain`.
         default weight: Weight = Whole(1);
-        /// Most open requests, over all workers. Default: no limit.
+        /// Maximum number of open requests (with `type: tcp`: connections), over all workers. Default: no limit.
         optional connections_max: Connections;
-        /// Most requests per second, over all workers. Default: no limit.
+        /// Maximum number of requests per second, over all workers. Default: no limit.
         optional requests_per_second_max: Connections;
-        /// Members of the highest priority get the traffic while enough of them are up, see `priority` of the pool.
+        /// Members of the highest priority get the traffic while at least `priority.active_members_min` of them are up (see the pool).
         default priority: Whole<u16, 0, 65_535> = Whole(0);
-        /// The traffic of the member.
+        /// The administrative state of the member.
         default state: MemberState = MemberState::Enabled;
-        /// Health checks of this member, instead of the pool's. `[]`: no checks; the member always counts as up. `monitors_min` applies to them; if there are fewer, all must pass.
+        /// Health checks of this member, instead of the pool's. `[]`: no checks; the member always counts as up. `monitors_min` of the pool also applies here; if the member has fewer monitors than that, all must pass.
         optional monitors: List<Spanned<Monitor>>;
     }
     later []
 }
 
 choice! {
-    /// The traffic that a member gets.
+    /// The administrative state of a member.
     MemberState {
-        /// It gets its share.
+        /// The member gets its share of the traffic.
         Enabled = "enabled",
-        /// It gets no new clients; clients with persistence stay.
+        /// The member gets no new clients. Clients with persistence stay, except with persistence by a hash (`mode: passive`, `path_parameter`, `hash`).
         Drain = "drain",
-        /// It gets no new requests.
+        /// The member gets no new requests.
         Disabled = "disabled",
     }
     later [] maps []

@@ -39,8 +39,8 @@ use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
 use crate::shapes::{
-    ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network, Share, StatusCode, Tried,
-    ZoneChoice,
+    ByStatus, Connections, FailureStatus, FieldName, FilePath, HttpsRedirect, Network, Share,
+    Tried, ZoneChoice,
 };
 use crate::snapshot;
 use crate::tree::Span;
@@ -90,7 +90,7 @@ pub(crate) type TimeoutOrZero = Duration<0, TIMEOUT_MS_MAX>;
 pub(crate) type Port = Whole<u16, 1, 65_535>;
 
 section! {
-    /// The whole file.
+    /// The top level of the configuration.
     File at "" {
         /// The admin listeners: the API, metrics and users.
         optional admin: admin::Admin;
@@ -102,9 +102,9 @@ section! {
         optional log: Log;
         /// Certificates from an authority, by ACME.
         optional acme: acme::Acme;
-        /// Where traces of requests go.
+        /// The target of traces: an OpenTelemetry collector.
         optional exporting as "tracing": tracing::Exporting;
-        /// Records of recent requests, for [`weir explain ID`](explain.md#a-request-of-the-past) and `weir requests`. Absent: none are kept, and requests cost nothing more.
+        /// Records of recent requests, for [`weir explain ID`](explain.md#a-request-of-the-past) and `weir requests`. Default: weir keeps no records, and requests have no extra cost.
         optional recent_requests: RecentRequests;
         /// Settings with a name, for use in several places.
         optional profiles: Profiles;
@@ -120,13 +120,13 @@ section! {
         optional data_sets: Named<policy::DataSet>;
         /// Persistence settings, by name: they keep a client on one member.
         optional persistence: Named<persistence::Persistence>;
-        /// The time zone of `time` in [expressions](expressions.md#time): `UTC`, a name with its summer time, for example `Europe/Berlin`, or an offset from UTC, for example `"+01:00"`. A name is read from `/usr/share/zoneinfo` (package `tzdata`) when the configuration is loaded.
+        /// The time zone of `time` in [expressions](expressions.md#time): `UTC`; a zone name such as `Europe/Berlin` (with daylight saving time); or an offset from UTC such as `"+01:00"`. weir reads a zone from `/usr/share/zoneinfo` (package `tzdata`) when it loads the configuration.
         default time_zone: ZoneChoice = ZoneChoice::default();
         /// Authentication settings, by name.
         optional authentication: Named<authentication::Authentication>;
-        /// The folder for data that must survive a restart: the key of inserted cookies, certificates by [ACME](#acme), and the [overlay](operating.md#change-the-configuration-while-weir-serves).
+        /// The directory for data that must survive a restart: the key of inserted cookies, certificates by [ACME](#acme), and the [overlay](operating.md#change-the-configuration-while-weir-serves).
         default state_dir: FilePath = FilePath(default_state_dir());
-        /// Further files of the configuration: paths of files, or of directories, of which all files `*.yaml` are read, in the order of their names. An included file cannot include others. See [several files](#several-files).
+        /// Further configuration files. Each path names a file, or a directory: weir then reads all its `*.yaml` files except hidden ones, sorted by name. An included file cannot include others. See [several files](#several-files).
         optional include: OneOrMany<Spanned<FilePath>>;
     }
     later []
@@ -161,57 +161,57 @@ section! {
     DataPlane at "data_plane" {
         /// Worker threads. `auto`: one per core that the process may use. Fixed at start; a reload does not change it.
         default workers: WordOr<Auto, Whole<u16, 1, WORKERS_MAX>> = WordOr::Word(Auto);
-        /// How long open requests may continue when a virtual server or member is removed, or when weir stops.
+        /// Maximum time for open requests and connections to end after a virtual server or member is removed, or when weir stops.
         default drain_timeout: TimeoutOrZero = Duration(60 * SECOND);
-        /// Whether the kernel keeps worker threads from opening any file (Landlock), so that a defect in what they parse opens none. Fixed at start; a reload does not change it. See [sandbox](operating.md#sandbox).
+        /// Landlock sandbox: the kernel does not let worker threads open files, so an exploited bug in a parser cannot read or write them. Fixed at start; a reload does not change it. See [sandbox](operating.md#sandbox).
         default sandbox: Sandbox = Sandbox::Auto;
     }
     later []
 }
 
 choice! {
-    /// Whether worker threads are kept from files.
+    /// The sandbox of worker threads.
     Sandbox {
-        /// If the kernel can do it (Linux 5.13 or newer, with Landlock).
+        /// On if the kernel supports it (Linux 5.13 or newer, with Landlock).
         Auto = "auto",
-        /// Always; without such a kernel weir does not start.
+        /// Always on; without such a kernel, weir does not start.
         On = "on",
-        /// No.
+        /// No sandbox.
         Off = "off",
     }
     later [] maps []
 }
 
 section! {
-    /// First probes at a start or reload. A member gets no traffic before its first probe has passed. Therefore a configuration takes effect only when each new pool has a usable member, and each new member has been probed once. If a pool has a usable member, weir waits at most 400 ms for its other members. Until then, weir repeats failed probes and resolves names without an address again. During a reload, the previous configuration continues to serve; during a start, connections wait.
+    /// First probes at a start or reload. A new configuration takes effect when each new member has been probed once and each pool with new members has a usable member, at the latest after `wait`. A member is usable if it is up and takes new clients. If a pool has a usable member, weir waits at most 400 ms for its other members. If a pool has none, weir repeats failed probes, and resolves again host names that had no address. During a reload, the previous configuration continues to serve. During a start, the kernel accepts connections, and they wait.
     FirstProbes at "first_probes" {
-        /// The longest wait. weir waits the full time if all members of a new pool are down. `0s`: no wait.
+        /// Maximum wait. weir waits the full time if all members of a new pool are down. `0s`: no wait.
         default wait: Duration<0, FIRST_PROBES_WAIT_MS_MAX> = Duration(5 * SECOND);
-        /// Treatment of members that have not answered a probe, if a pool has no usable member after `wait`.
+        /// Treatment of members that have not answered a probe, if their pool has no usable member after `wait`. A member is usable if it is up and takes new clients.
         default then: AfterFirstProbes = AfterFirstProbes::Serve;
     }
     later []
 }
 
 section! {
-    /// Records of recent requests, in memory. Beside `keep`, all records together have at most 16 MiB; the oldest give way.
+    /// Records of recent requests, in memory. In addition to the numbers below, a limit of about 16 MiB applies to all records together, half of it for slow requests. weir drops the oldest records first.
     RecentRequests at "recent_requests" {
-        /// Records that are kept.
+        /// Maximum number of records, besides those of slow requests.
         default keep: Whole<u32, 1, RECORDS_MAX> = Whole(1_000);
-        /// The share of requests that are recorded. `off`: only slow ones.
+        /// The share of requests to record. `off`: only slow requests.
         default sample: WordOr<Off, Share> = WordOr::Value(Share(100_000));
-        /// Requests that take at least this long count as slow: they are recorded in any case, and the last 200 of them are kept apart. `off`: none count as slow.
+        /// Requests that take at least this long count as slow. weir always records them, whatever `sample` is, and keeps the last 200 of them in a separate list. `off`: no request counts as slow.
         default slow: WordOr<Off, Duration<1, TIMEOUT_MS_MAX>> = WordOr::Value(Duration(SECOND));
     }
     later []
 }
 
 choice! {
-    /// How a pool treats members that have not answered a probe in time.
+    /// Treatment of members that have not answered a probe in time.
     AfterFirstProbes {
-        /// They get requests until their probes fail.
+        /// These members get requests until their probes fail.
         Serve = "serve",
-        /// They get no requests before a probe has passed; clients get 503.
+        /// These members get no requests before a probe has passed; clients get 503.
         Refuse = "refuse",
     }
     later [] maps []
@@ -239,35 +239,35 @@ section! {
 }
 
 section! {
-    /// An address that clients connect to.
+    /// Addresses that clients connect to, with the settings for their traffic. Without `listen`, a virtual server gets requests from other virtual servers.
     VirtualServer at "virtual_servers.NAME" {
-        /// The addresses to listen on, each with a port or a range of ports (`10.0.0.1:8000-8100`), at most 1024 ports in total. With `type: fast_l4` also networks, and any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest prefix wins. Two virtual servers cannot share an address, except one for UDP and one for TCP. Required, unless rules of other virtual servers hand requests to this one (action `virtual_server`).
+        /// The addresses to listen on, each with a port or a range of ports (`10.0.0.1:8000-8100`), at most 1024 ports in total. With `type: fast_l4`, an entry can also be a network, and `*` stands for any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest matching prefix wins. Two virtual servers cannot have the same address and port, unless their protocols (TCP, UDP, `protocol`) or their `interfaces` differ. Required, unless other virtual servers hand requests to this one (action `virtual_server`).
         optional listen: Tried<OneOrMany<crate::decode::Spanned<ListenOn>>>;
-        /// Whether the virtual server serves.
+        /// The state of the virtual server.
         default state: VirtualServerState = VirtualServerState::Enabled;
         /// Network interfaces, VLAN devices included, on which clients can connect. On other interfaces the virtual server does not listen. Virtual servers with different `interfaces` can have the same address and port. Responses leave by the interface on which the client connected. Default: all interfaces.
         optional interfaces: Vec<crate::decode::Spanned<packet::InterfaceName>>;
-        /// Whether the virtual server may listen on an address that this host does not have yet, for example an address that moves between two hosts. Clients cannot connect until the host has the address.
+        /// `true`: the virtual server can listen on an address that this host does not have yet, for example an address that moves between two hosts. Clients cannot connect until the host has the address.
         default free_bind: bool = false;
-        /// The kernel holds a new connection until the client has sent data, or until this time has passed (in whole seconds, rounded up; the connection is then accepted as usual). This saves CPU per connection. Do not use it for protocols in which the server speaks first. Default: connections are accepted at once.
+        /// The kernel holds a new connection until the client has sent data (`TCP_DEFER_ACCEPT`). After this time, rounded up to whole seconds, the connection is accepted as usual. This saves CPU per connection. Do not use it for protocols in which the server speaks first. Default: connections are accepted at once.
         optional defer_accept: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
         /// The protocol.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
-        /// The pool for requests (with `type: tcp` for connections, with `type: udp` for datagrams). With `by_server_name`, it serves clients that send no server name or an unlisted one; without `pool`, these clients are refused. A virtual server needs no pool if it only redirects (`https_redirect`), or if rules (`policies`) answer, refuse or select a pool. Requests that no rule handles then get 503; connections with `type: tcp` are reset.
+        /// The pool for requests (with `type: tcp` for connections, with `type: udp` for datagrams). With `by_server_name`, this pool serves clients without SNI or with a name that is not listed; without `pool`, these clients are refused. A virtual server needs no pool if it only redirects (`https_redirect`), if rules of `policies` respond to requests, refuse them or select a pool, or if `connection_policies` end its connections. Without a pool, a request that no rule handles gets 503, and a connection (`type: tcp`) is reset.
         either pool: Name = "by_server_name|forward|policies|connection_policies|https_redirect";
-        /// `fast_l4` only, instead of a pool: the way of the packets.
+        /// `fast_l4` only, instead of a pool: the forwarding of packets.
         optional forward: Forward;
         /// `fast_l4` only: the IP protocol of the packets. A number needs any port (`*`). A virtual server for a specific protocol takes precedence over `any`.
         default protocol: packet::PacketProtocol = packet::PacketProtocol::Tcp;
-        /// `fast_l4` only: how packets are forwarded. A profile's name, or the settings inline. Default: the defaults of each setting.
+        /// `fast_l4` only: how packets are forwarded. A profile's name, or the settings inline. Default: the default of each setting.
         optional fast_l4: ProfileOr<packet::FastL4Profile>;
-        /// `tcp` only: pools by the server name in the client's first TLS message (SNI). An exact name takes precedence over a wildcard. Without `tls`, nothing is decrypted: the members terminate TLS.
+        /// `tcp` only: pools by the server name in the client's ClientHello (SNI). An exact name takes precedence over a wildcard. Without `tls`, weir does not decrypt connections; the members terminate TLS.
         optional by_server_name: Vec<crate::decode::Spanned<tcp::ServerNamePool>>;
-        /// `tcp` only: timeouts. A profile's name, or the settings inline. Default: the defaults of each setting.
+        /// `tcp` only: timeouts. A profile's name, or the settings inline. Default: the default of each setting.
         optional tcp: ProfileOr<tcp::TcpProfile>;
-        /// `udp` only: which datagrams form a session. A profile's name, or the settings inline. Default: the defaults of each setting.
+        /// `udp` only: which datagrams form a session. A profile's name, or the settings inline. Default: the default of each setting.
         optional udp: ProfileOr<udp::UdpProfile>;
-        /// HTTP limits and timeouts. A profile's name, or the settings inline. Default: the defaults of each setting.
+        /// HTTP limits and timeouts. A profile's name, or the settings inline. Default: the default of each setting.
         optional http: ProfileOr<HttpProfile>;
         /// TLS toward clients. A profile's name, or the settings inline. Default: no TLS.
         optional tls: ProfileOr<tls::Tls>;
@@ -275,29 +275,29 @@ section! {
         optional compression: ProfileOr<compression::Compression>;
         /// The web application firewall for requests. A profile's name, or the settings inline. Default: none.
         optional waf: ProfileOr<waf::Waf>;
-        /// Tells browsers to use only TLS for this host (a `Strict-Transport-Security` field in each response). Needs `tls`.
+        /// Tells browsers to use only TLS for this host (a `Strict-Transport-Security` header in each response). Needs `tls`.
         optional hsts: tls::Hsts;
-        /// Answers every request with a redirect to the same address over TLS: `true` (status 308, port 443), or `{ status: 301, port: 8443 }`.
+        /// Redirects every request to the same URL over TLS: `true` (status 308, port 443), or `{ status: 301, port: 8443 }`.
         default https_redirect: HttpsRedirect = HttpsRedirect::Plainly(false);
         /// Limits on connections and requests.
         optional limits: limit::Limits;
-        /// Policies, by name, in the order in which they run. With `type: tcp`, they run once per connection, before the pool is selected. They can then read `client`, `server` and `tls`; without `tls` on the virtual server only `tls.sni`. Default: none.
+        /// For `type: http` and `tcp`: policies, by name, in the order in which they run. With `type: tcp`, they run once per connection, before the pool is selected. They can then read `client`, `server` and `tls`; if the virtual server has no `tls`, the only readable field of `tls` is `tls.sni`. Default: none.
         optional policies: Vec<crate::decode::Spanned<Name>>;
-        /// For `type: http` and `tcp`: policies, by name, that allow or refuse connections. They run once per connection, before the handshake and any request: when the connection is accepted (and the PROXY header has been read), or, if they read `tls.sni`, when the client has sent the server name. They can read `client`, `server` and, if the virtual server has `tls`, `tls.sni`. Their actions are `rate_limit` (`connections`, `connections_per_second`), `log`, `close` and `reset`. Default: none.
+        /// For `type: http` and `tcp`: policies, by name, that allow or refuse connections. They run once per connection, before the TLS handshake: when weir has accepted the connection and read its PROXY header, if any. If they read `tls.sni`, they run when weir has received the ClientHello. They can read `client`, `server` and, if the virtual server has `tls`, `tls.sni`. Their actions are `rate_limit` (`connections`, `connections_per_second`), `log`, `close` and `reset`. Default: none.
         optional connection_policies: Vec<crate::decode::Spanned<Name>>;
-        /// The authentication that clients need, by name. It runs before the rules of `policies`. A request without valid credentials gets 401. To authenticate only some paths, use the action `authenticate`. Default: clients need none.
+        /// The authentication that clients need: the name of an entry in `authentication`. It applies before the rules of `policies`: until the client is authenticated, no rule responds or selects a member. A request without valid credentials is refused: with 401, or with `type: external` by the response of the service. To authenticate only some paths, use the action `authenticate`. Default: no authentication.
         optional authenticate: Name;
-        /// Persistence: keeps a client on one member. The name of a persistence, or the settings inline. Default: none.
+        /// Persistence: keeps a client on one member. The name of an entry in `persistence`, or the settings inline. Default: none.
         optional persistence: ProfileOr<persistence::Persistence>;
-        /// Finds the client's address behind proxies, and sends it to members.
+        /// Determines the client's address behind trusted proxies, and sends it to members.
         optional client_address: ClientAddress;
-        /// An id of each request, for members, clients and logs: `{}` for the defaults. Default: only the logs have an id.
+        /// An ID of each request, for members, clients and logs: `{}` for the defaults. Default: only the logs have an ID.
         optional request_id: request_id::RequestId;
-        /// Distributed tracing of requests (W3C Trace Context, OpenTelemetry): `{}` for the defaults. Needs `tracing` of the file. Default: requests are not traced, and `traceparent` stays unchanged.
+        /// Distributed tracing of requests (W3C Trace Context, OpenTelemetry): `{}` for the defaults. Needs the top-level section `tracing`. Default: requests are not traced, and `traceparent` stays unchanged.
         optional tracing: tracing::Tracing;
         /// Pages that replace weir's own short responses, by status (`503`) or class (`5xx`). Default: none.
         optional error_pages: ByStatus<Page>;
-        /// Whether responses have a `Server-Timing` field with their duration.
+        /// `true`: each response has a `Server-Timing` header with its duration.
         default server_timing: bool = false;
     }
     later []
@@ -312,11 +312,11 @@ impl VirtualServer {
 }
 
 choice! {
-    /// Whether a virtual server serves.
+    /// The state of a virtual server.
     VirtualServerState {
-        /// It listens and serves.
+        /// The virtual server listens.
         Enabled = "enabled",
-        /// It is checked and keeps its addresses, but does not listen. `weir status` shows it.
+        /// The virtual server does not listen. `weir check` still checks it, and no other virtual server can have its addresses. `weir status` shows it.
         Disabled = "disabled",
     }
     later [] maps []
@@ -331,7 +331,7 @@ choice! {
         Tcp = "tcp",
         /// Datagrams of any protocol. They are relayed unchanged.
         Udp = "udp",
-        /// Packets of any protocol. The kernel forwards them by an eBPF program of weir. Where that is impossible, TCP connections are relayed as with `tcp`.
+        /// Packets of any IP protocol. The kernel forwards them with an eBPF program of weir (Linux 6.6 or newer). Where packets cannot be forwarded, weir relays TCP and UDP with sockets, as with `tcp` and `udp` (see `packet_path.rungs`).
         FastL4 = "fast_l4",
     }
     later [] maps []
@@ -340,39 +340,39 @@ choice! {
 choice! {
     /// Where packets go without a pool.
     Forward {
-        /// Along the routing table of this host.
+        /// By the routing table of this host.
         Route = "route",
     }
     later [] maps []
 }
 
 section! {
-    /// Finds the client's address behind proxies, and sends it to members.
+    /// The client's address behind trusted proxies, and the headers that send it to members.
     ClientAddress at "virtual_servers.NAME.client_address" {
         /// Addresses and networks of trusted proxies: only they can set the client's address. Default: none.
         optional trust: Vec<crate::decode::Spanned<Network>>;
-        /// The field in which trusted proxies send the client's address. weir reads it from the right and skips trusted addresses.
+        /// The header in which trusted proxies send the client's address. weir takes the rightmost address in it that is not in `trust`.
         default header: FieldName = FieldName("X-Forwarded-For".into());
-        /// Whether trusted proxies begin each connection with a PROXY header (version 1 or 2). A connection of a trusted proxy without it is closed. From other addresses, the header is not accepted: over HTTP, it is a malformed request.
+        /// `true`: trusted proxies begin each connection with a PROXY header (version 1 or 2). weir closes a connection from a trusted proxy without this header. From other addresses, weir does not accept the header: with `type: http`, it is a malformed request (400); with `type: tcp`, it is relayed as data.
         default proxy_protocol: bool = false;
-        /// `X-Forwarded-For` for members.
+        /// `X-Forwarded-For` in requests to members.
         default x_forwarded_for: Forwarding = Forwarding::Off;
-        /// `X-Forwarded-Proto` and `X-Forwarded-Host` for members. They replace fields of the same name; `X-Forwarded-Proto` from an address in `trust` stays.
+        /// `true`: requests to members have `X-Forwarded-Proto` and `X-Forwarded-Host`. They replace headers of the client with these names; only an `X-Forwarded-Proto` from an address in `trust` is kept.
         default x_forwarded_proto: bool = false;
-        /// `Forwarded` (RFC 7239) for members.
+        /// `Forwarded` (RFC 7239) in requests to members.
         default forwarded: Forwarding = Forwarding::Off;
     }
     later []
 }
 
 choice! {
-    /// What happens to a list of client addresses.
+    /// Treatment of a list of client addresses.
     Forwarding {
         /// weir adds the address of the connection's peer at the end.
         Append = "append",
         /// weir sends only the client's address.
         Replace = "replace",
-        /// The field stays unchanged.
+        /// The header stays unchanged.
         Off = "off",
     }
     later [] maps []
@@ -381,44 +381,44 @@ choice! {
 section! {
     /// HTTP limits and timeouts of the client side.
     HttpProfile at "profiles.http.NAME" {
-        /// Largest head (request line and fields) of a request or response, and largest trailer section. A larger request head gets 431.
+        /// Maximum size of a head (request line or status line, and headers) and of a trailer section. A larger request head gets 431.
         default head_size_max: Size<KIB, HEAD_SIZE_BYTES_MAX> = Size(32 * KIB);
-        /// Most fields in one head or trailer section. A request with more gets 431.
+        /// Maximum number of headers in one head or trailer section. A request with more gets 431.
         default headers_max: Whole<u16, 1, HEADERS_MAX> = Whole(128);
-        /// Largest request body; a larger one gets 413. `off`: no limit; as bodies are streamed, this costs no memory.
+        /// Maximum size of a request body; a larger one gets 413. `off`: no limit. This needs no memory, because weir streams bodies.
         default body_size_max: WordOr<Off, Size<0, BODY_SIZE_BYTES_MAX>> = WordOr::Word(Off);
-        /// The time for a request head, from its first byte to its last.
+        /// Maximum time for a request head, from its first byte to its last. After it, the client gets 408.
         default header_timeout: Timeout = Duration(10 * SECOND);
-        /// Longest pause of a client while it sends a request body or reads a response. gRPC and event streams use `tunnel_timeout` instead.
+        /// Maximum time without progress while a client sends a request body or reads a response. gRPC and event streams use `tunnel_timeout` instead.
         default body_timeout: Timeout = Duration(30 * SECOND);
-        /// Longest pause of a member while it sends a response. gRPC and event streams (`text/event-stream`) use `tunnel_timeout` instead.
+        /// Maximum time without progress while a member sends a response. gRPC and event streams (`text/event-stream`) use `tunnel_timeout` instead.
         default response_body_timeout: Timeout = Duration(5 * MINUTE);
-        /// How long a client connection may be idle between two requests.
+        /// Maximum time that a client connection is idle between two requests.
         default idle_timeout: Timeout = Duration(60 * SECOND);
-        /// How long a tunnel (WebSocket), an event stream or a gRPC call may be idle in both directions.
+        /// Maximum time without a byte in either direction on a tunnel (WebSocket), an event stream or a gRPC call.
         default tunnel_timeout: Timeout = Duration(HOUR);
-        /// HTTP/2 toward clients: over TLS for clients that select `h2` by ALPN; without TLS for clients that send its preface (h2c with prior knowledge). Default: on with `tls`, off without.
+        /// HTTP/2 toward clients: over TLS for clients that select `h2` by ALPN; without TLS for clients that begin with the HTTP/2 connection preface (h2c with prior knowledge). Default: `true` with `tls`, otherwise `false`.
         optional http2: bool;
-        /// Most open requests of an HTTP/2 client on one connection.
+        /// Maximum number of open requests of a client on one HTTP/2 connection.
         default http2_streams_max: Whole<u32, 1, HTTP2_STREAMS_MAX> = Whole(100);
-        /// Fields after a request body (trailers).
+        /// Trailers of requests (headers after the body).
         default request_trailers: RequestTrailers = RequestTrailers::Drop;
-        /// How the path of a request is normalised for members and rules. `keep`: members get the original path, rules see the path as servers resolve it. Or settings for parts of the path. Default: members and rules get one path that all common servers resolve alike.
+        /// Normalisation of the request path for members and rules. `keep`: members get the original path (raw bytes are percent-encoded), and rules see the normalised path. A map: settings for single elements of the path. Default: members and rules get the same normalised path.
         optional path: path::PathOr;
-        /// Whether a request gets 400 if its target has bytes that RFC 3986 requires to be encoded: bytes above 0x7F, `"`, `<` and `>`. Otherwise weir percent-encodes them: rules and members get `%C3%A9` for `é`.
+        /// For bytes in a request's target that RFC 3986 requires to be percent-encoded: bytes above 0x7F, `"`, `<` and `>`. `true`: the request gets 400. `false`: weir encodes these bytes; rules and members get `%C3%A9` for `é`.
         default strict: bool = false;
-        /// Whether weir rewrites a `Location` that points to the answering member (by the `Host` that the member received, or by its address). The new `Location` has the scheme and host that the client used. For WebDAV, the `Destination` of `COPY` and `MOVE` is rewritten in the other direction.
+        /// `true`: weir rewrites a `Location` that points to the member itself, so that it has the scheme and host that the client used. In WebDAV requests (`COPY`, `MOVE`), weir rewrites a `Destination` that points to the virtual server, so that it has the scheme and host of the member. See [redirects of members](traffic-management.md#redirects-of-members).
         default rewrite_location: bool = false;
     }
     later []
 }
 
 choice! {
-    /// What happens to trailers of requests.
+    /// Treatment of trailers of requests.
     RequestTrailers {
-        /// Members do not get them.
+        /// Members do not get trailers.
         Drop = "drop",
-        /// Members get them, except fields for framing, routing and authentication, and fields that a rule sets, removes or replaces in the head.
+        /// Members get trailers, except headers for framing, routing and authentication, and headers that a rule sets, removes or replaces in the head.
         Forward = "forward",
     }
     later [] maps []
@@ -427,51 +427,51 @@ choice! {
 section! {
     /// A pool of equivalent members.
     Pool at "pools.NAME" {
-        /// How a member is selected for a request.
+        /// The load balancing method.
         default balance: BalanceOr = BalanceOr::Method(Balance::RoundRobin);
         /// The servers. The list may be empty, for a pool that is filled later.
         required members: crate::decode::List<crate::decode::Spanned<member::MemberEntry>>;
-        /// Active health checks of each member. With monitors, a member gets traffic after its first probe has passed. Without monitors, it always counts as up.
+        /// Active health checks of each member. With monitors, a member gets traffic after its first probe has passed (exception: `first_probes.then: serve`). Without monitors, a member always counts as up.
         optional monitors: Vec<crate::decode::Spanned<monitor::Monitor>>;
         /// Takes a member out of service if requests to it fail. Default: off.
         optional passive: Passive;
         /// Idle connections to members, kept for further requests.
         optional reuse: Reuse;
-        /// How many further members a request may try if a member cannot be reached. Only for requests that are safe to repeat.
+        /// Maximum number of further members for a request whose member fails. A request of which nothing has been sent can always be retried, other requests only if they are safe to repeat (idempotent: GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
         default retries: Whole<u8, 0, RETRIES_MAX> = Whole(1);
-        /// Response statuses from 400 to 599 that count as a failure, for example 502 and 503. weir then tries another member, within `retries` and `retry_budget`. This applies only to requests that are safe to repeat, if weir still has the whole request, and before any part of a response has been sent. If no other member can serve, the client gets the response. Default: none.
-        optional retry_on: Vec<crate::decode::Spanned<StatusCode>>;
-        /// Whether `retry_on` also repeats requests that are not safe to repeat (POST, PATCH). The first member may already have executed such a request.
+        /// Response statuses from 400 to 599 that count as a failure, for example 502 and 503. weir then tries another member, within `retries` and `retry_budget`. Conditions: the request is safe to repeat, weir still has everything that it has sent of the request (up to 16 KiB), and the client has received nothing of a response. If no other member can take the request, the client gets this response. Default: none.
+        optional retry_on: Vec<crate::decode::Spanned<FailureStatus>>;
+        /// `true`: `retry_on` also applies to requests that are not safe to repeat (POST, PATCH). The first member may already have executed such a request.
         default retry_non_idempotent: bool = false;
-        /// The time for a member to accept a connection. After it, another member is tried.
+        /// Maximum time until a member accepts a connection. After it, weir tries another member (see `retries`).
         default connect_timeout: Timeout = Duration(5 * SECOND);
-        /// The time from the end of the request to the response head. After it, the client gets 504.
+        /// Maximum time from the end of the request to the response head. After it, the client gets 504.
         default response_timeout: Timeout = Duration(60 * SECOND);
         /// TLS toward members. Default: no TLS.
         optional tls: tls::PoolTls;
-        /// Whether members are contacted by HTTP/2. Many requests then share one connection. gRPC needs it. With `tls`, members must select it by ALPN; without, they must accept h2c with prior knowledge.
+        /// `true`: weir connects to members by HTTP/2. Many requests then share one connection. gRPC needs it. With `tls`, members must select `h2` by ALPN. Without `tls`, they must accept h2c with prior knowledge.
         default http2: bool = false;
-        /// The source of connections to members: a local address; several, used in turn; `{ addresses: …, ports: 40000-49999 }`; or `client`: the client's own address. `client` needs CAP_NET_RAW or CAP_NET_ADMIN, and members must route their responses through this host. Default: the system selects the address.
+        /// The source address of connections to members: one local address; several, which weir uses in turn; a map with addresses and ports (`{ addresses: …, ports: 40000-49999 }`); or `client`: the client's own address. This needs CAP_NET_RAW or CAP_NET_ADMIN, and members must route their responses through this host. Default: the kernel selects the address.
         optional source: source::SourceOr;
-        /// When members of lower priority get traffic.
+        /// The use of members with lower `priority`.
         optional priority: Priority;
-        /// How long a member takes to reach its full share of the traffic after it has come up. Default: it gets its full share at once.
+        /// After a member comes up, its traffic rises to its full share within this time. Default: the member gets its full share at once.
         optional slow_start: Timeout;
-        /// Requests wait here while all members have reached their connection limit. Default: such requests get 503.
+        /// A queue for requests while all members have reached their limits. Default: such requests get 503.
         optional queue: Queue;
-        /// The pool that serves while no member of this pool is up. Default: none: clients get the page of `maintenance`, or 503.
+        /// The pool that is used while no member of this pool is up. Default: no other pool; clients get the page of `maintenance`, or 503.
         optional fallback: Name;
-        /// The pool that serves requests for which this pool has no room. Clients with persistence stay at their member.
+        /// The pool for further requests when this pool is full. A client with persistence stays with its member until that member reaches its limit.
         optional spillover: Spillover;
-        /// How many monitors must pass for a member to be up. Default: all.
+        /// Number of monitors that must pass for a member to be up. Default: all.
         optional monitors_min: Whole<u8, 1, 255>;
         /// Limits retries in proportion to requests.
         optional retry_budget: RetryBudget;
-        /// The page for clients while no member is up, with status 503. Or `{ redirect: URL }`: clients are redirected.
+        /// The page for clients while no member is up, with status 503; or `{ redirect: URL }`, a redirect for clients.
         optional maintenance: Maintenance;
-        /// Whether members get the client's address by the PROXY protocol. If they do, each connection to a member serves only one client.
+        /// The PROXY protocol to members, which tells them the client's address. With it, each connection to a member serves only one client.
         default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
-        /// Malformed responses that are accepted from members. Some are always accepted: the same Content-Length several times, Content-Length together with chunks, spaces after the size of a chunk. Default: no others; the client gets 502. weir always sends well-formed responses; only a status accepted by `unknown_status` is passed on unchanged.
+        /// Malformed responses to accept from members. weir always accepts these: the same `Content-Length` several times, `Content-Length` together with `Transfer-Encoding: chunked`, and spaces after the size of a chunk. For all others that are not listed here, the client gets 502. weir always sends well-formed responses; only a status accepted by `unknown_status` is passed on unchanged. Default: none.
         optional lenient: Vec<crate::decode::Spanned<Leniency>>;
     }
     later []
@@ -491,9 +491,9 @@ choice! {
 }
 
 section! {
-    /// When members of lower priority get traffic.
+    /// The use of members with lower `priority`.
     Priority at "pools.NAME.priority" {
-        /// If fewer members of the highest priorities are up, members of the next priority are used as well.
+        /// Minimum number of members that are up at the highest priority. If fewer are up, weir also uses the members of the next lower priority, and so on.
         default active_members_min: Whole<u16, 1, 65_535> = Whole(1);
     }
     later []
@@ -502,22 +502,22 @@ section! {
 section! {
     /// The queue of requests that wait for a member.
     Queue at "pools.NAME.queue" {
-        /// Most waiting requests, over all workers; further ones get 503.
+        /// Maximum number of waiting requests, over all workers; further ones get 503.
         default length_max: Whole<u32, 1, QUEUE_LENGTH_MAX> = Whole(1_000);
-        /// How long a request may wait; then it gets 503.
+        /// Maximum time that a request waits; then it gets 503.
         default timeout: Timeout = Duration(5 * SECOND);
-        /// What happens to a waiting request whose client half-closes the connection. A browser half-closes when its page is closed; other clients half-close and wait for the response.
+        /// Treatment of a waiting request whose client half-closes the connection. Browsers half-close when the page is closed. Other clients may half-close and still wait for the response.
         default half_closed: HalfClosed = HalfClosed::Wait;
     }
     later []
 }
 
 choice! {
-    /// What happens to a waiting request whose client half-closes the connection.
+    /// Treatment of a waiting request whose client half-closes the connection.
     HalfClosed {
-        /// It keeps its place and is answered.
+        /// The request stays in the queue.
         Wait = "wait",
-        /// It loses its place.
+        /// weir removes the request from the queue.
         Leave = "leave",
     }
     later [] maps []
@@ -526,7 +526,7 @@ choice! {
 section! {
     /// Limits retries in proportion to requests.
     RetryBudget at "pools.NAME.retry_budget" {
-        /// The share of the requests of the last ten seconds that may be retried.
+        /// Maximum number of retries, as a share of the requests of the last ten seconds.
         default share: Percent = Percent(20);
         /// Retries per second and worker that are always allowed.
         default per_second_min: Whole<u32, 0, 1_000_000> = Whole(10);
@@ -535,13 +535,13 @@ section! {
 }
 
 section! {
-    /// A page.
+    /// A page that replaces a short response of weir.
     Page at "virtual_servers.NAME.error_pages.STATUS" {
         /// The text of the page.
         optional body: Text;
         /// A file with the text, read with the configuration.
         optional file: FilePath;
-        /// Its `Content-Type`. Default: by the file's name, else `text/html; charset=utf-8`.
+        /// The `Content-Type` of the page. Default: the type of the file name's extension, otherwise `text/html; charset=utf-8`.
         optional content_type: Text;
     }
     later []
@@ -550,9 +550,9 @@ section! {
 section! {
     /// The pool for requests when this pool is full. If no member is up, requests do not spill over: `fallback` or `maintenance` applies.
     Spillover at "pools.NAME.spillover" {
-        /// The pool that serves them.
+        /// The pool for the further requests.
         required pool: Name;
-        /// When this many requests (with `type: tcp`: connections) are open at the members of this pool, over all workers, further ones spill over. Workers that decide at the same moment may each exceed it by one. Default: when every member has reached its `connections_max`.
+        /// Maximum number of open requests (with `type: tcp`: connections) at the members of this pool, over all workers; further ones spill over. Workers that decide at the same moment can each exceed the number by one. Default: requests spill over when every member has reached its `connections_max`.
         optional connections: Connections;
     }
     later []
@@ -561,11 +561,11 @@ section! {
 section! {
     /// The response for clients while no member is up.
     Maintenance at "pools.NAME.maintenance" {
-        /// A page's text.
+        /// The text of the page.
         optional body: Text;
-        /// A file with its text, read with the configuration.
+        /// A file with the text of the page, read with the configuration.
         optional file: FilePath;
-        /// The page's `Content-Type`. Default: by the file's name, else `text/html; charset=utf-8`.
+        /// The `Content-Type` of the page. Default: the type of the file name's extension, otherwise `text/html; charset=utf-8`.
         optional content_type: Text;
         /// Instead of a page: the URL to which clients are redirected, with status 302.
         optional redirect: Text;
@@ -589,15 +589,15 @@ choice! {
 section! {
     /// Passive health checks: consecutive failures (no connection, 5xx, malformed response) take a member out of service for a while.
     Passive at "pools.NAME.passive" {
-        /// Failures in a row.
+        /// Number of consecutive failures that eject a member.
         default failures: Whole<u16, 1, PASSIVE_FAILURES_MAX> = Whole(5);
         /// The failures must occur within this time.
         default window: Timeout = Duration(10 * SECOND);
-        /// How long the member then gets no traffic.
+        /// Duration of an ejection. After it, the member gets one request as a test.
         default eject: Timeout = Duration(30 * SECOND);
-        /// Each further ejection in a row lasts twice as long, up to this time. Default: ten times `eject`.
+        /// Maximum duration of an ejection. Each consecutive ejection lasts twice as long as the one before. Default: ten times `eject`.
         optional eject_max: Timeout;
-        /// Largest share of the pool's members that may be ejected at the same time. One member may always be ejected.
+        /// Maximum share of the pool's members that may be ejected at the same time. If the share is less than one member, one member may be ejected. `0%`: no member is ejected.
         default ejected_share_max: Percent = Percent(50);
     }
     later []
@@ -606,7 +606,7 @@ section! {
 section! {
     /// Idle connections to members, kept for reuse (connection multiplexing).
     Reuse at "pools.NAME.reuse" {
-        /// Idle connections per worker and member. 0: every request opens a connection.
+        /// Maximum number of idle connections per worker and member. 0: every request opens a connection.
         default idle_per_worker: Whole<u32, 0, IDLE_CONNECTIONS_MAX> = Whole(256);
         /// An idle connection is closed after this time. Keep it below the member's own keep-alive timeout.
         default idle_timeout: Timeout = Duration(30 * SECOND);

@@ -22,47 +22,47 @@ pub(crate) type Probes = Whole<u32, 1, PROBES_MAX>;
 section! {
     /// An active health check.
     Monitor at "pools.NAME.monitors[]" {
-        /// The kind of probe.
+        /// The type of probe.
         required kind as "type": MonitorType;
         /// The path of the request (http and https), optionally with a query.
         default path: ProbePath = ProbePath("/".into());
         /// The method of the request (http and https). A response to HEAD has no body.
         default method: ProbeMethod = ProbeMethod::Get;
-        /// Fields of the request (http and https). They replace the default fields (`User-Agent`, `Accept`). Fields that frame the request cannot be set; `Host` is set by `host`.
+        /// Headers of the request (http and https). They replace the default headers (`User-Agent`, `Accept`). Headers for framing and the connection (such as `Content-Length` and `Connection`) cannot be set; use `host` for `Host`.
         optional headers: FieldTexts;
         /// The body of the request (http and https; with POST, PUT, PATCH and DELETE): text, or `{ hex: … }`. Default: none.
         optional body: Payload;
-        /// The user of the probe's login (http and https, with Basic authentication; redis, ldap, mysql, postgresql and radius). For ldap: the bind DN, for example `cn=probe,dc=example`. Without it, redis uses its default user, ldap binds anonymously, and mysql and postgresql do not log in.
+        /// The user of the probe's login (http and https, with Basic authentication; redis, ldap, mysql, postgresql and radius). For ldap: the bind DN, for example `cn=probe,dc=example`. Without a user, redis uses its default user, ldap binds anonymously, and mysql and postgresql do not log in.
         optional user: Text;
         /// The password of the user. It appears in no log or message, but everyone who can read the configuration can read it.
         optional password: SecretText;
         /// A file with the password, read with the configuration; a final line end is ignored.
         optional password_file: FilePath;
-        /// Whether the connection uses TLS (tcp, redis, smtp, ldap, mysql and postgresql): from its start, or for mysql and postgresql as soon as their protocols allow it.
+        /// `true`: the connection uses TLS (tcp, redis, smtp, ldap, mysql and postgresql), from its start, or for mysql and postgresql as soon as their protocols allow it.
         default tls: bool = false;
-        /// Whether the connection is upgraded to TLS by STARTTLS (smtp and ldap). Do not set `tls` then.
+        /// `true`: STARTTLS upgrades the connection to TLS (smtp and ldap). Do not set `tls` as well.
         default starttls: bool = false;
-        /// The `Host` field of the request (http, https, grpc and grpcs). Over TLS, it is also the server name (SNI), and the certificate must be valid for it. Default: the member's name or address.
+        /// The `Host` header of the request (http, https, grpc and grpcs). Over TLS, it is also the server name (SNI), and the certificate must be valid for it. Default: the member's name or address.
         optional host: HostName;
         /// A port other than the member's. Not for icmp. Default: the member's port.
         optional port: Port;
-        /// Whether the member's certificate must be valid, over TLS.
+        /// Over TLS: `true`: the member's certificate must be valid. `false`: any certificate passes.
         default verify: bool = true;
         /// The expected response (http and https).
         optional expect: Expect;
         /// The data to send after connecting (tcp), or in the datagram (udp): text, in double quotes with `\r` and `\n`, or `{ hex: … }`.
         optional send: Payload;
-        /// What the first 64 KiB of the answer (udp: the first datagram) must contain: text, `{ regex: … }` or `{ hex: … }` (tcp and udp). Default: no answer is needed (tcp), or any answer passes (udp).
+        /// The content that the answer must have (tcp: in its first 64 KiB; udp: in the first datagram): text, `{ regex: … }` or `{ hex: … }`. Default: no answer is needed (tcp), or any answer passes (udp).
         optional receive: BodyExpectation;
-        /// Whether silence is a failure (udp).
+        /// Treatment of a missing answer (udp).
         default answer: UdpAnswer = UdpAnswer::Required;
-        /// The name to query (dns). The name that the monitor sends in EHLO (smtp; default `localhost`).
+        /// dns: the name to query. smtp: the name in EHLO (default: `localhost`).
         optional name: Text;
         /// The type of the records to query (dns).
         default record: DnsRecord = DnsRecord::A;
         /// The expected response code (dns).
         default rcode: DnsRcode = DnsRcode::Noerror;
-        /// For dns: the value that one record of the answer must have, as in a zone file: `192.0.2.1`, `10 mail.example.`; TXT without quotes. Default: an answer without records passes, too. For mysql and postgresql: the expected first value of the answer to `query`, as text. Default: any answer passes.
+        /// dns: the value that one record of the answer must have, as in a zone file: `192.0.2.1`, `10 mail.example.`; TXT without quotes. Default: an answer without records passes, too. mysql and postgresql: the expected first value of the answer to `query`, as text. Default: any answer passes.
         optional value: Text;
         /// The role that the server must have (redis). Default: any.
         optional role: RedisRole;
@@ -84,21 +84,21 @@ section! {
         optional service: Text;
         /// The program and its arguments (script). Its environment has `WEIR_POOL`, `WEIR_MEMBER` (as written), `WEIR_ADDRESS` and `WEIR_PORT`. After `timeout`, it is killed with all its child processes.
         optional command: Vec<Spanned<Text>>;
-        /// An answer that drains the member: it gets only requests of persistent clients (like `recv disable` of BIG-IP; http, https, tcp and udp).
+        /// The answer that drains the member: the member then gets only requests of clients with persistence. For http, https, tcp and udp. Corresponds to `recv disable` of BIG-IP.
         optional drain_on: DrainOn;
         /// Inverts the result: the member is up while the probe fails.
         default reverse: bool = false;
-        /// From the start of one probe to the start of the next.
+        /// The time between the starts of two probes.
         default interval: Interval = Duration(5 * SECOND);
-        /// A probe without an answer in this time has failed. At most the interval. Default: `2s`, or the interval if that is shorter.
+        /// A probe without an answer within this time fails. Must not exceed `interval`. Default: `2s`, or the interval if that is shorter.
         optional timeout: Timeout;
-        /// Passed probes in a row that bring a member up again. After the start, one passed probe is enough.
+        /// Number of consecutive passed probes that bring a down member up. For a new member, and after a start, one passed probe is enough.
         default rise: Probes = Whole(2);
-        /// Failed probes in a row that take a member down.
+        /// Number of consecutive failed probes that take a member down.
         default fall: Probes = Whole(3);
-        /// How long the probes of a down member must pass before it is up again, in addition to `rise`. A new member is up after its first passed probe. Default: no delay.
+        /// A down member comes up only after its probes have passed for this time, in addition to `rise`. A new member is up after its first passed probe. Default: no delay.
         optional up_delay: Timeout;
-        /// Each interval is shortened or lengthened by a random share up to this value, so that probes do not run all at once.
+        /// Each interval is shortened or lengthened by a random share up to this value, so that probes do not all run at the same time.
         default jitter: Percent = Percent(10);
     }
     later []
@@ -109,7 +109,7 @@ choice! {
     ProbeMethod {
         /// Gets a page with its body.
         Get = "GET",
-        /// Gets only the head of a page.
+        /// Gets only the head.
         Head = "HEAD",
         /// Asks for the server's capabilities.
         Options = "OPTIONS",
@@ -126,13 +126,13 @@ choice! {
 }
 
 choice! {
-    /// The kind of probe.
+    /// The type of probe.
     MonitorType {
         /// Passes if an HTTP request gets the expected response.
         Http = "http",
         /// As `http`, over TLS.
         Https = "https",
-        /// Passes if the connection is accepted, and the answer contains `receive`.
+        /// Passes if the connection is accepted and, with `receive`, if the answer has this content.
         Tcp = "tcp",
         /// Passes if the gRPC health service answers SERVING.
         Grpc = "grpc",
@@ -142,7 +142,7 @@ choice! {
         Script = "script",
         /// Passes if a datagram is answered as set by `receive` and `answer`.
         Udp = "udp",
-        /// Passes if a DNS query over UDP is answered with `rcode`.
+        /// Passes if a DNS query over UDP is answered with `rcode` and, with `value`, if a record has this value.
         Dns = "dns",
         /// Passes if the host answers an ICMP echo request.
         Icmp = "icmp",
@@ -150,7 +150,7 @@ choice! {
         Redis = "redis",
         /// Passes if a mail server answers EHLO with 250.
         Smtp = "smtp",
-        /// Passes if a directory accepts a bind, and the entry `base` exists.
+        /// Passes if an LDAP server accepts a bind, and the entry `base` exists.
         Ldap = "ldap",
         /// Passes if MySQL or MariaDB sends its greeting; with `user`, if the login succeeds and `query` is answered.
         Mysql = "mysql",
@@ -187,7 +187,7 @@ choice! {
 }
 
 choice! {
-    /// How silence counts. An ICMP port unreachable is always a failure.
+    /// Treatment of a missing answer. An ICMP port unreachable is always a failure.
     UdpAnswer {
         /// No answer by `timeout` is a failure.
         Required = "required",
@@ -240,11 +240,11 @@ choice! {
 }
 
 section! {
-    /// The answer that a probe must get.
+    /// The response that a probe must get.
     Expect at "pools.NAME.monitors[].expect" {
         /// Status codes: one, a range in quotes, or a list of both.
         default status: StatusExpectation = StatusExpectation::default();
-        /// What the first 64 KiB of the body must contain: text, or `{ regex: … }`. Default: any body.
+        /// The content that the first 64 KiB of the body must have: text, `{ regex: … }` or `{ hex: … }`. Default: any body.
         optional body: BodyExpectation;
     }
     later []
@@ -255,7 +255,7 @@ section! {
     DrainOn at "pools.NAME.monitors[].drain_on" {
         /// Status codes: one, a range in quotes, or a list of both (http and https).
         optional status: StatusExpectation;
-        /// What the first 64 KiB of the body (tcp and udp: of the answer) must contain: text, or `{ regex: … }`. Default: not checked.
+        /// The content that the first 64 KiB of the body (tcp and udp: of the answer) must have: text, `{ regex: … }` or `{ hex: … }`. Default: not checked.
         optional body: BodyExpectation;
     }
     later []

@@ -32,29 +32,29 @@ type FlowTimeout = Duration<SECOND, FLOW_TIMEOUT_MS_MAX>;
 section! {
     /// How packets are forwarded (`type: fast_l4`).
     FastL4Profile at "profiles.fast_l4.NAME" {
-        /// How long a flow may be idle (no packet from either end). Then it is forgotten.
+        /// Maximum time without a packet from either end. After it, weir removes the flow.
         default idle_timeout: FlowTimeout = Duration(5 * MINUTE);
-        /// How long a TCP flow may be idle if only the client has sent packets.
+        /// Idle timeout of a TCP flow in which only the client has sent packets.
         default handshake_timeout: FlowTimeout = Duration(10 * SECOND);
-        /// How long a TCP flow may be idle after both ends have closed it, or one end has reset it.
+        /// Idle timeout of a TCP flow after both ends have closed it, or one end has reset it.
         default closing_timeout: FlowTimeout = Duration(5 * SECOND);
-        /// Whether both ends of a TCP flow get a reset when it ends because it is idle.
+        /// `true`: at an idle timeout, both ends of a TCP flow get a reset.
         default reset_on_timeout: bool = true;
-        /// Whether both ends of a TCP flow get a reset when its member goes down. A new SYN always goes to another member.
+        /// `true`: both ends of a TCP flow get a reset when its member goes down. With either value, a new SYN goes to another member.
         default reset_on_service_down: bool = true;
-        /// Whether a TCP flow may begin with a segment other than SYN. Use it for routing (`forward: route`), and for connections that were open before weir forwarded them.
+        /// `true`: a TCP flow may begin with a segment other than SYN. Use it for routing (`forward: route`), and for connections that were open before weir forwarded them.
         default loose_initiation: bool = false;
-        /// Largest MSS that the ends of a TCP flow may offer; larger values are lowered to it. Default: unchanged.
+        /// Maximum MSS in SYN packets; weir lowers larger values to it. Default: unchanged.
         optional mss_max: Whole<u16, 88, 65_495>;
         /// TTL (IPv6: hop limit) of forwarded packets: a word or a number.
         default ttl: TtlOr = TtlOr::Word(TtlWord::Decrement);
         /// Type of service (IPv6: traffic class) of forwarded packets, as a number; the two ECN bits stay unchanged. Default: unchanged.
         optional tos: Whole<u8, 0, 255>;
-        /// Whether the destination address becomes the member's address. `false`: the packet keeps its destination, and the member is its next hop (without a pool, the routing table selects the next hop). Default: `true` with a pool and without `dsr`.
+        /// `true`: the destination address becomes the member's address. `false`: the packet keeps its destination, and the member is its next hop (without a pool, the routing table selects the next hop). Default: `true` if there is a pool and no `dsr`, otherwise `false`.
         optional translate_address: bool;
-        /// Whether the destination port becomes the member's port.
+        /// `true`: the destination port becomes the member's port.
         default translate_port: bool = true;
-        /// The source address that members see (SNAT). `off`: the client's; the route from members to clients must lead through this host. `auto`: the address of this host on the route to the member. Or addresses, optionally with ports. Default ports: those outside `net.ipv4.ip_local_port_range`.
+        /// The source address that members see (SNAT). `off`: the client's address; members must then route their responses through this host. `auto`: the address of this host on the route to the member. Otherwise one or several addresses, optionally with ports. Default ports: those outside `net.ipv4.ip_local_port_range`, which no other program uses.
         default source: PacketSource = PacketSource::Off;
         /// Direct server return: only the MAC addresses of the packet change, and the member answers the client directly. Members must be on a network of this host, and must have the virtual server's address on a loopback device.
         default dsr: bool = false;
@@ -67,49 +67,49 @@ section! {
     PacketPath at "packet_path" {
         /// Network interfaces whose packets are processed. `auto`: all interfaces that are up and have an IP address and a hardware address.
         default interfaces: WordOr<Auto, Vec<Spanned<InterfaceName>>> = WordOr::Word(Auto);
-        /// The forwarding paths to try, best first. weir names the path of each virtual server at the start, at reloads, in `weir check --explain` and in `/v1/status`.
+        /// The forwarding methods, in order of preference. weir uses the first one that is available, and shows the method of each virtual server at the start, at reloads, in `weir check --explain` and in `/v1/status`. `xdp` and `tcx` need Linux 6.6.
         default rungs: Rungs = Rungs(vec![Rung::Xdp, Rung::Tcx, Rung::Proxy]);
-        /// Distinguishes several instances on one host: programs and tables are kept under `/sys/fs/bpf/weirgate/NAME`.
+        /// The name of this instance, if there are several on one host. weir keeps eBPF programs and tables under `/sys/fs/bpf/weirgate/NAME`.
         default name: PathName = PathName("weir".into());
-        /// Most flows at the same time. Further ones are dropped and counted. A change of this number forgets all flows.
+        /// Maximum number of simultaneous flows. weir drops packets that would open further flows, and counts them. If you change this number, a reload removes all flows.
         default flows_max: Whole<u32, 1_024, FLOWS_MAX> = Whole(1 << 20);
-        /// Most entries in each of four tables: flows with `dsr`, clients with persistence, sources with a rate, and fragmented packets. A full table forgets its oldest entries. A change of this number forgets all flows.
+        /// Maximum number of entries in each of four tables: flows with `dsr`, clients with persistence, sources with a rate limit, and fragmented packets. A full table drops its oldest entries. If you change this number, a reload removes all flows.
         default remembered_max: Whole<u32, 1_024, FLOWS_MAX> = Whole(1 << 16);
         /// Sources whose packets are dropped before any other processing, on all `interfaces` and for all destinations. This also protects virtual servers of other types and the host's own services. Default: none.
         optional deny: Vec<Spanned<Network>>;
-        /// Exceptions to `deny`: the longest prefix of both lists decides. Default: none.
+        /// Exceptions to `deny`. If an address matches both lists, the entry with the longer prefix applies. Default: none.
         optional allow: Vec<Spanned<Network>>;
-        /// New flows per second of one source address (IPv6: of one /64). Further ones are dropped and counted. Default: no limit.
+        /// Maximum number of new flows per second from one source address (IPv6: from one /64). weir drops packets that would open further flows, and counts them. Default: no limit.
         optional connections_per_second_per_source: Whole<u32, 1, RATE_MAX>;
-        /// New flows of a source that may arrive at once after a pause. Default: the flows of one second.
+        /// Maximum number of new flows from one source at once, after a pause. Default: the flows of one second.
         optional burst: Whole<u32, 1, RATE_MAX>;
-        /// Addresses and ports of virtual servers of types `http` and `tcp`. weir answers SYNs to them with SYN cookies, before the SYNs reach a socket. Needs `xdp`, and `net.ipv4.tcp_syncookies=2`. Default: none.
+        /// Addresses and ports of virtual servers of types `http` and `tcp`, each an IP address of this host and one port. weir answers SYNs to them with SYN cookies, before the SYNs reach a socket. Needs `xdp`, and `net.ipv4.tcp_syncookies=2`. Default: none.
         optional syn_cookies: OneOrMany<Spanned<ListenAddress>>;
-        /// What happens to flows when weir ends.
+        /// Treatment of flows when weir stops.
         default on_exit: OnExit = OnExit::Detach;
     }
     later []
 }
 
 choice! {
-    /// What happens to flows when weir ends.
+    /// Treatment of flows when weir stops.
     OnExit {
-        /// They end too, after `drain_timeout`.
+        /// The flows end, at the latest after `drain_timeout`.
         Detach = "detach",
-        /// The kernel continues to forward them, and the next weir with this `name` takes them over; `weir l4 detach` ends them.
+        /// The kernel continues to forward the flows. The next weir process with this `name` takes them over; `weir l4 detach` ends them.
         Keep = "keep",
     }
     later [] maps []
 }
 
 choice! {
-    /// A forwarding path of packets.
+    /// A forwarding method for packets.
     Rung {
         /// In the network driver (XDP).
         Xdp = "xdp",
         /// After the driver, in the kernel's traffic control (tcx).
         Tcx = "tcx",
-        /// By sockets, as with `type: tcp`.
+        /// In user space, with sockets, as with `type: tcp` and `udp`.
         Proxy = "proxy",
     }
     later [] maps []
@@ -140,7 +140,7 @@ impl Shown for Rungs {
 }
 
 choice! {
-    /// What happens to TTL and hop limit, as a word.
+    /// Treatment of TTL and hop limit, as a word.
     TtlWord {
         /// One less, as a router does.
         Decrement = "decrement",
@@ -249,7 +249,7 @@ section! {
     PacketSourcePorts at "profiles.fast_l4.NAME.source" {
         /// One or several addresses. They must be routed to this host.
         required addresses: OneOrMany<Spanned<SourceAddress>>;
-        /// Their ports. Default: those outside `net.ipv4.ip_local_port_range`.
+        /// The source ports. Default: those outside `net.ipv4.ip_local_port_range`.
         optional ports: PortRange;
     }
     later []

@@ -14,7 +14,7 @@ impl Keyword for Keep {
 pub(crate) type PathOr = WordOr<Keep, Path>;
 
 section! {
-    /// Treatment of path parts that servers read differently. Dot-segments (`..`, `%2e%2e`) are always removed, after all of these.
+    /// Treatment of elements of a path that servers interpret differently. weir always removes dot-segments (`..`, `%2e%2e`), after it has applied the settings below.
     Path at "profiles.http.NAME.path" {
         /// Repeated slashes: `//`.
         default repeated_slashes: RepeatedSlashes = RepeatedSlashes::Merge;
@@ -33,7 +33,7 @@ section! {
 choice! {
     /// Treatment of `//`.
     RepeatedSlashes {
-        /// They become one slash, as in nginx, Apache httpd and Tomcat.
+        /// Repeated slashes become one slash, as in nginx, Apache httpd and Tomcat.
         Merge = "merge",
         /// The member gets them unchanged, except at the start of the path; rules see one slash.
         Keep = "keep",
@@ -46,7 +46,7 @@ choice! {
     EncodedSlashes {
         /// The request gets 400.
         Refuse = "refuse",
-        /// They become slashes.
+        /// `%2F` becomes a slash.
         Decode = "decode",
         /// The member gets `%2F`, rules see a slash. A `%2F` next to a dot-segment or in path parameters is refused.
         Keep = "keep",
@@ -59,9 +59,9 @@ choice! {
     Backslashes {
         /// The request gets 400.
         Refuse = "refuse",
-        /// They become slashes, as servers on Windows read them.
+        /// Backslashes become slashes, as servers on Windows interpret them.
         Slash = "slash",
-        /// The member and the rules get `%5C`. Do not use it for members on Windows: they read it as a slash.
+        /// The member and the rules get `%5C`. Do not use it for members on Windows: they interpret `%5C` as a slash.
         Keep = "keep",
     }
     later [] maps []
@@ -70,9 +70,9 @@ choice! {
 choice! {
     /// Treatment of the text after a semicolon.
     Parameters {
-        /// The member gets them, rules do not see them. Parameters of a dot-segment (`..;x`), and of an empty segment that is not the last one (`/;x/a`), are refused.
+        /// The member gets parameters, rules do not see them. Parameters of a dot-segment (`..;x`), and of an empty segment that is not the last one (`/;x/a`), are refused.
         Keep = "keep",
-        /// Neither the member nor rules get them.
+        /// Neither the member nor rules get parameters.
         Remove = "remove",
         /// The request gets 400.
         Refuse = "refuse",

@@ -11,11 +11,11 @@ const ENTRIES_MAX: u64 = 16 * MIB;
 section! {
     /// Persistence: requests of one client go to the same member.
     Persistence at "persistence.NAME" {
-        /// How a client is identified.
+        /// How weir identifies a client.
         required kind as "type": PersistenceType;
-        /// The name of the cookie (default `WEIR`) or path parameter (default `jsessionid`). An inserted cookie has exactly this name. It holds one token per pool, at most 32.
+        /// The name of the cookie (default `WEIR`) or path parameter (default `jsessionid`). An inserted cookie has this name, without an addition, and contains one token per pool, at most 32 tokens.
         optional name: FieldName;
-        /// For `cookie`: the owner of the cookie.
+        /// For `cookie`: the origin of the cookie.
         default mode: CookieMode = CookieMode::Insert;
         /// For an inserted cookie: its path.
         default path: Text = Text("/".into());
@@ -23,63 +23,63 @@ section! {
         optional domain: Text;
         /// For an inserted cookie: its lifetime, at most 400 days (the limit of browsers). Default: until the browser is closed.
         optional max_age: Duration<SECOND, { 400 * DAY }>;
-        /// For an inserted cookie: whether browsers send it only over TLS. `auto`: if the request came over TLS.
+        /// For an inserted cookie: `Secure`: browsers send it only over TLS. `auto`: set if the request came over TLS.
         default secure: AutoOr = AutoOr::Auto;
-        /// For an inserted cookie: whether it is hidden from scripts.
+        /// For an inserted cookie: `HttpOnly`: scripts cannot read it.
         default http_only: bool = true;
-        /// For an inserted cookie: whether browsers send it with requests from other sites. Default: `SameSite` is not set.
+        /// For an inserted cookie: `SameSite`: whether browsers send it with cross-site requests. Default: `SameSite` is not set.
         optional same_site: SameSite;
-        /// For an inserted cookie: whether members get it. If `false`, weir removes from requests each cookie that holds a token of a configured pool, whatever the name of the cookie is.
+        /// For an inserted cookie: `true`: members get it. `false`: weir removes every cookie with a token of a configured pool from requests, under any cookie name.
         default to_member: bool = false;
         /// For an inserted cookie: a file with keys, shared by several instances. The first key signs; all keys are accepted. Default: one key, kept in `state_dir`.
         optional key_file: FilePath;
         /// For `source_address` and `destination_address`: IPv4 addresses that share this many leading bits count as one.
         default prefix_v4: Whole<u8, 0, 32> = Whole(32);
-        /// The same for IPv6.
+        /// As `prefix_v4`, for IPv6.
         default prefix_v6: Whole<u8, 0, 128> = Whole(128);
-        /// For types with a table (`source_address`, `destination_address`, `learned`, `quic`): how long an entry is remembered after its last request or datagram.
+        /// For types with a table (`source_address`, `destination_address`, `learned`, `quic`): lifetime of an entry after its last request or datagram.
         default timeout: Timeout = Duration(3 * MINUTE);
-        /// For types with a table: most remembered entries. If there are more, the entry that would expire first is forgotten.
+        /// For types with a table: maximum number of entries. A full table drops the entry that would expire first.
         default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 17);
-        /// For `source_address`, `destination_address` and `learned`: whether virtual servers with the same pool share the table.
+        /// For `source_address`, `destination_address` and `learned`: `true`: virtual servers with the same pool share the table.
         default across_virtual_servers: bool = false;
-        /// For `quic`: where members put a server ID into each of their connection IDs. weir then recognises a client by later connection IDs, too. Default: the first connection ID of the member, as a whole.
+        /// For `quic`: the position of the server ID in the members' connection IDs. weir then also recognises connection IDs that the member creates later. Default: weir recognises a client by the complete first connection ID of the member.
         optional server_id: ServerId;
-        /// For `hash` and `learned`: a template (TEXT) over the request whose value identifies the client. An empty value means no persistence.
+        /// For `hash` and `learned`: a template (TEXT) that reads the request. Its value identifies the client. An empty value means no persistence.
         optional of: Text;
-        /// For `learned`: a template (TEXT) over the response, for example `${response.cookies['SESSION']}`. weir remembers its value and the member that sent the response. Later requests with this value in `of` go to that member. An empty value is not remembered. Default: weir remembers the value of `of` and the member that gets the first request with it.
+        /// For `learned`: a template (TEXT) that reads the response, for example `${response.cookies['SESSION']}`. weir stores its value with the member that sent the response. Later requests with this value in `of` go to that member. An empty value is not stored. Default: weir stores the value of `of` with the member that gets the first request with it.
         optional learn: Text;
-        /// The name of another persistence, used when this one knows no member for a request. Default: none.
+        /// The name of another entry in `persistence`, used if this one has no member for a request. Default: none.
         optional fallback: Name;
     }
     later []
 }
 
 section! {
-    /// The place of a member's server ID in the QUIC connection IDs that it creates (as with QUIC-LB in plain text).
+    /// The position of a member's server ID in the QUIC connection IDs that it creates (as with QUIC-LB in plain text).
     ServerId at "persistence.NAME.server_id" {
-        /// Bytes of the connection ID before the server ID.
+        /// Number of bytes before the server ID.
         default offset: Whole<u8, 0, 19> = Whole(1);
-        /// Length of the server ID.
+        /// Length of the server ID, in bytes.
         required length: Whole<u8, 1, 20>;
     }
     later []
 }
 
 choice! {
-    /// How a client is identified.
+    /// How weir identifies a client.
     PersistenceType {
         /// By a cookie.
         Cookie = "cookie",
-        /// By the client's address, remembered in a table.
+        /// By the client's address, in a table.
         SourceAddress = "source_address",
-        /// By the address that the client connected to, remembered in a table.
+        /// By the address that the client connected to, in a table.
         DestinationAddress = "destination_address",
-        /// By a value that a member has sent in a response, or that the client has sent, remembered in a table.
+        /// By a value that a member has sent in a response, or that the client has sent, in a table.
         Learned = "learned",
-        /// By the QUIC connection ID that the member has created (`type: udp`). The client stays even if its address changes.
+        /// By the QUIC connection ID that the member has created (`type: udp`). The client keeps its member when its address changes.
         Quic = "quic",
-        /// By a value of the request, hashed to a member.
+        /// By a hash of a value of the request.
         Hash = "hash",
         /// By a parameter in the path (`;jsessionid=…`), or the cookie with the same name in upper case.
         PathParameter = "path_parameter",
@@ -88,7 +88,7 @@ choice! {
 }
 
 choice! {
-    /// The owner of the cookie.
+    /// The origin of the cookie.
     CookieMode {
         /// weir sets its own cookie.
         Insert = "insert",

@@ -6,13 +6,13 @@ use crate::raw::limit::RateLimit;
 use crate::scalar::{Duration, GIB, KIB, MIB, Name, Off, Size, Text, WordOr};
 use crate::shapes::{
     AnyText, AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, PoolChoice,
-    Replacements, Rewrite, Share, StatusCode,
+    RedirectStatus, Replacements, Rewrite, Share, StatusCode,
 };
 
 section! {
     /// An ordered list of rules. Virtual servers list policies by name under `policies`.
     Policy at "policies.NAME" {
-        /// The rules that run.
+        /// Selection of the rules to run.
         default strategy: Strategy = Strategy::FirstMatch;
         /// The rules, in order.
         required rules: Vec<Spanned<Rule>>;
@@ -21,11 +21,11 @@ section! {
 }
 
 choice! {
-    /// Which rules of a policy are followed.
+    /// Selection of the rules to run.
     Strategy {
-        /// Only the first rule whose condition holds; then this policy ends. The next policies in the virtual server's list still run.
+        /// weir runs the first rule whose condition holds; then this policy ends. The next policies in the virtual server's list still run.
         FirstMatch = "first_match",
-        /// Every rule whose condition holds.
+        /// weir runs every rule whose condition holds.
         AllMatch = "all_match",
     }
     later [] maps []
@@ -36,7 +36,7 @@ section! {
     Rule at "policies.NAME.rules[]" {
         /// The rule's name in metrics and messages. Default: its number.
         optional name: Name;
-        /// The condition: an expression ([docs/expressions.md](expressions.md)). It always reads the original request, or the request as another virtual server has handed it over. If it reads `response.*`, the rule applies to the response. Default: the rule always applies.
+        /// The condition: an expression ([docs/expressions.md](expressions.md)). It reads the request before changes by rules; after the action `virtual_server`, the request that was handed over. If it reads `response.*`, the rule applies to the response. Default: the rule always applies.
         optional when: Text;
         /// The actions, in order.
         required then: Vec<Spanned<Action>>;
@@ -47,43 +47,43 @@ section! {
 one_of! {
     /// The actions of a rule. `TEXT` below is a template: `${…}` in it is replaced by the value of an expression, `$$` stands for a dollar sign.
     Action at "policies.NAME.rules[].then[]" {
-        /// The pool for the request, or with `type: tcp` for the connection: its name, or names with weights: `{ blue: 95, green: 5 }`. If pools have weights, a client stays in its pool by persistence or by a hash. The last `pool` wins.
+        /// The pool for the request, or with `type: tcp` for the connection: its name, or names with weights: `{ blue: 95, green: 5 }`. With weights, weir distributes each request separately, unless persistence or balancing by a hash keeps a client in one pool ([rollouts.md](rollouts.md#canary-some-clients-first)). If several rules set the pool, the last one applies.
         Pool as "pool": PoolChoice;
-        /// The member for the request or connection, instead of balancing: an address of the pool. If it is down, another member is selected.
+        /// The address of a member of the selected pool. This member gets the request or connection, without balancing. If it is not available, or not in this pool, weir selects another member.
         Member as "member": Endpoint;
-        /// Requires valid credentials: the name of an authentication. Other requests get 401, and no further action or rule runs.
+        /// Requires valid credentials: the name of an entry in `authentication`. A request without them is refused: with 401, or with `type: external` by the response of the service. No further action or rule then runs.
         Authenticate as "authenticate": Name;
         /// Sends a copy of the request to another pool. The response to the copy is discarded.
         Mirror as "mirror": Mirror;
-        /// Hands the request to another virtual server of type `http`, which decides about it as if the request had come there. Ends the policies.
+        /// Hands the request to another virtual server of type `http`, with the changes of the rules before. That virtual server processes it like a request of its own clients. Ends the policies.
         VirtualServer as "virtual_server": Name;
-        /// Answers with a redirect. Ends the policies. In a rule that reads the response, it replaces the response.
+        /// Responds with a redirect. Ends the policies. In a rule that reads the response, it replaces the response.
         Redirect as "redirect": Redirect;
-        /// Answers instead of a member. Ends the policies. In a rule that reads the response, it replaces the response.
+        /// weir responds itself; no member gets the request. Ends the policies. In a rule that reads the response, it replaces the response.
         Respond as "respond": Respond;
-        /// A new path: TEXT, or a pattern with a replacement for each match. weir changes the path after the last policy, and normalises the new path.
+        /// A new path: TEXT, or a pattern with a replacement for each match. weir changes the path after the last policy, and normalises the new path. If the new path is invalid or has a dot-segment (`/..`), the client gets 500.
         RewritePath as "rewrite_path": Rewrite;
-        /// A new query, in the same way, without the question mark; empty: no query.
+        /// A new query, without the question mark: TEXT, or a pattern with a replacement for each match. An empty result removes the query.
         RewriteQuery as "rewrite_query": Rewrite;
-        /// A new `Host` for the member, in the same way.
+        /// A new `Host` for the member: TEXT, or a pattern with a replacement for each match.
         RewriteHost as "rewrite_host": Rewrite;
-        /// Sets request fields to TEXT. Fields with the same name are replaced.
+        /// Sets request headers to TEXT. Headers with the same name are replaced.
         SetHeader as "set_header": FieldTexts;
-        /// Adds request fields. Fields with the same name stay.
+        /// Adds request headers. Headers with the same name stay.
         AddHeader as "add_header": FieldTexts;
-        /// Removes request fields for the member; `X-Internal-*` matches all names with this prefix.
+        /// Removes request headers for the member; `X-Internal-*` matches all names with this prefix.
         RemoveHeader as "remove_header": OneOrMany<Spanned<FieldName>>;
-        /// Changes the values of request fields by a pattern. A missing field stays missing.
+        /// Changes the values of request headers by a pattern. A missing header stays missing.
         ReplaceHeader as "replace_header": HeaderPatterns;
-        /// Sets response fields to TEXT. Fields with the same name are replaced.
+        /// Sets response headers to TEXT. Headers with the same name are replaced.
         SetResponseHeader as "set_response_header": FieldTexts;
-        /// Adds response fields. Fields with the same name stay.
+        /// Adds response headers. Headers with the same name stay.
         AddResponseHeader as "add_response_header": FieldTexts;
-        /// Removes response fields for the client; `X-Internal-*` matches all names with this prefix.
+        /// Removes response headers for the client; `X-Internal-*` matches all names with this prefix.
         RemoveResponseHeader as "remove_response_header": OneOrMany<Spanned<FieldName>>;
-        /// Changes the values of response fields by a pattern.
+        /// Changes the values of response headers by a pattern.
         ReplaceResponseHeader as "replace_response_header": HeaderPatterns;
-        /// Changes the `Location` of responses by a pattern.
+        /// Changes the `Location` of responses: to TEXT, or by a pattern with a replacement for each match. (For redirects of members to themselves, use `rewrite_location` of the `http` profile.)
         RewriteLocation as "rewrite_location": Rewrite;
         /// Replaces text in response bodies.
         ReplaceResponseBody as "replace_response_body": ReplaceBody;
@@ -93,17 +93,17 @@ one_of! {
         SetCookieAttributes as "set_cookie_attributes": SetCookieAttributes;
         /// Removes request cookies for the member.
         RemoveCookie as "remove_cookie": OneOrMany<Spanned<FieldName>>;
-        /// The persistence of the request: its name. `off`: none.
+        /// The persistence of the request: the name of an entry in `persistence`. `off`: no persistence.
         Persistence as "persistence": WordOr<Off, Name>;
         /// The compression of the response.
         Compression as "compression": NoCompression;
-        /// The mode of the web application firewall for this request; it overrides `mode` of the virtual server's `waf`. The last one wins. Without `waf` on the virtual server it has no effect.
+        /// The mode of the web application firewall for this request; it overrides `mode` of the virtual server's `waf`. If several rules set it, the last one applies. Without `waf` on the virtual server, it has no effect.
         Waf as "waf": WafMode;
-        /// A limit on requests, or with `type: tcp` on connections. A request above it gets 429; a connection above it is closed.
+        /// A limit on requests; with `type: tcp` and in `connection_policies`, on connections. A request above it gets 429, unless `exceed` is set. A connection above it is closed.
         RateLimit as "rate_limit": RateLimit;
         /// Writes TEXT as a line into the event log.
         Log as "log": Text;
-        /// Adds TEXT to the field `marks` of the access log.
+        /// Adds TEXT to the log field `marks` of the access log.
         Trace as "trace": Text;
     }
     words {
@@ -117,18 +117,18 @@ one_of! {
 choice! {
     /// The compression setting of a rule.
     NoCompression {
-        /// None, even if the virtual server has `compression`.
+        /// No compression, even if the virtual server has `compression`.
         Off = "off",
     }
     later [] maps []
 }
 
 section! {
-    /// Copies of requests. weir sends the copy together with the request. The copy has the changes that rules made, and `X-Mirrored: 1`. A request with a body is copied when the body is complete, and only if the body has at most 16 KiB and arrived in pieces of at most 4 KiB. weir never waits for a copy: a copy that cannot be sent at once is dropped and counted.
+    /// Copies of requests. weir sends the copy together with the request; for a request with a body, it first waits until the body is complete. A body is copied only if it has at most 16 KiB and arrived in pieces of at most 4 KiB. The copy has the changes that rules made, and `X-Mirrored: 1`. The request never waits for a copy: weir drops and counts a copy that cannot be sent at once.
     Mirror at "policies.NAME.rules[].then[].mirror" {
         /// The pool for the copies.
         required pool: Name;
-        /// The share of requests that is copied: from 0.001% to 100%.
+        /// The share of requests that are copied.
         default share: Share = Share(100_000);
     }
     later []
@@ -139,24 +139,24 @@ section! {
     Redirect at "policies.NAME.rules[].then[].redirect" {
         /// The new URL or path: TEXT.
         required to: Text;
-        /// Its status: 301, 302, 303, 307 or 308.
-        default status: StatusCode = StatusCode(302);
+        /// The status of the redirect: 301, 302, 303, 307 or 308.
+        default status: RedirectStatus = RedirectStatus(302);
     }
     later []
 }
 
 section! {
-    /// A response of weir's own.
+    /// A response by weir itself.
     Respond at "policies.NAME.rules[].then[].respond" {
-        /// Its status.
+        /// The status of the response.
         default status: StatusCode = StatusCode(200);
-        /// Its body: TEXT. Default: none.
+        /// The body of the response: TEXT. Default: none.
         optional body: Text;
-        /// A file with its body, read with the configuration.
+        /// A file with the body of the response, read with the configuration.
         optional file: FilePath;
-        /// Its `Content-Type`. Default: by the file's name, else `text/plain; charset=utf-8`.
+        /// The `Content-Type` of the response. Default: the type of the file name's extension, otherwise `text/plain; charset=utf-8`.
         optional content_type: Text;
-        /// Further fields, with TEXT as values.
+        /// Further headers, with TEXT as values.
         optional headers: FieldTexts;
     }
     later []
@@ -165,30 +165,30 @@ section! {
 section! {
     /// Replaces text in the body of a member's response while it streams: `strings`, or matches of a `regex`. Encoded bodies, partial responses (206) and gRPC calls stay unchanged.
     ReplaceBody at "policies.NAME.rules[].then[].replace_response_body" {
-        /// Strings and their replacements. If several match at one place, the longest is used.
+        /// Strings and their replacements. If several strings match at the same position, weir replaces the longest one.
         optional strings: Replacements;
         /// A regular expression in the syntax of Rust's `regex` crate, over bytes. It cannot contain `^`, `$` and `\b`, and cannot match the empty text.
         optional regex: Text;
         /// The replacement for each match of `regex`: `$1` and `${name}` are captures, `$$` is a dollar sign.
         optional to: AnyText;
-        /// The longest match in bytes. Longer text does not match. In an event stream, up to this many bytes may be held back.
+        /// Maximum length of a match in bytes; weir does not find a longer match. weir may hold back up to this many bytes of a body, also in event streams.
         default match_size_max: Size<1, { 64 * KIB }> = Size(KIB);
         /// Media types of the bodies: `text/html`, `text/*`, or a suffix such as `+json`. Default: HTML, XHTML, CSS and JavaScript.
         optional types: Vec<Spanned<Text>>;
-        /// The largest body that is rewritten. If the length is known and larger, the body stays unchanged. If the length is unknown, only the bytes up to this size are rewritten. Replacing also stops before the new body would exceed this size.
+        /// Maximum size of a body that is rewritten. If the length is known and larger, the body stays unchanged. If the length is unknown, only the bytes up to this size are rewritten. Replacement also stops when the new body would become larger than this size.
         default size_max: Size<1, GIB> = Size(8 * MIB);
     }
     later []
 }
 
 choice! {
-    /// When browsers send a cookie with requests from other sites.
+    /// When browsers send a cookie with cross-site requests.
     SameSite {
         /// Never.
         Strict = "strict",
-        /// When the user follows a link.
+        /// Only for top-level navigation, for example when the user follows a link.
         Lax = "lax",
-        /// Always; the cookie must be `secure`.
+        /// Always; the cookie needs `secure`.
         None = "none",
     }
     later [] maps []
@@ -197,28 +197,28 @@ choice! {
 section! {
     /// A cookie for the client.
     SetCookie at "policies.NAME.rules[].then[].set_cookie" {
-        /// Its name.
+        /// The name of the cookie.
         required name: FieldName;
-        /// Its value: TEXT.
+        /// The value of the cookie: TEXT.
         required value: Text;
-        /// Its path.
+        /// The path of the cookie.
         default path: Text = Text("/".into());
-        /// Its domain. Default: the host of the request.
+        /// The domain of the cookie. Default: the host of the request.
         optional domain: Text;
-        /// Its lifetime. Default: until the browser is closed.
+        /// The lifetime of the cookie. Default: until the browser is closed.
         optional max_age: Duration<0, { 400 * 24 * crate::scalar::HOUR }>;
-        /// Whether browsers send it only over TLS. `auto`: if the request came over TLS.
+        /// `Secure`: browsers send the cookie only over TLS. `auto`: set if the request came over TLS.
         default secure: AutoOr = AutoOr::Auto;
-        /// Whether it is hidden from scripts.
+        /// `HttpOnly`: scripts cannot read the cookie.
         default http_only: bool = true;
-        /// Whether browsers send it with requests from other sites. Default: `SameSite` is not set.
+        /// `SameSite`: whether browsers send the cookie with cross-site requests. Default: `SameSite` is not set.
         optional same_site: SameSite;
     }
     later []
 }
 
 section! {
-    /// Attributes for cookies of members. The cookie of weir's own persistence has its own settings.
+    /// Attributes for cookies of members. They do not apply to weir's persistence cookie; set those in `persistence`.
     SetCookieAttributes at "policies.NAME.rules[].then[].set_cookie_attributes" {
         /// Names of the cookies; `cart_*` matches all names with this prefix. Default: all.
         optional names: OneOrMany<Spanned<Text>>;
@@ -226,14 +226,14 @@ section! {
         default secure: bool = false;
         /// Adds `HttpOnly` to cookies without it: they are hidden from scripts.
         default http_only: bool = false;
-        /// Sets `SameSite` to this value, even if the cookie has another value. It decides whether browsers send the cookie with requests from other sites. Default: unchanged.
+        /// Sets `SameSite` to this value, even if the cookie has another value. It controls whether browsers send the cookie with cross-site requests. Default: unchanged.
         optional same_site: SameSite;
     }
     later []
 }
 
 section! {
-    /// A named list for conditions and templates: `data['NAME']`. Each reload reads it again.
+    /// A named list for conditions and templates: `data['NAME']`. Each reload reads its file again.
     DataSet at "data_sets.NAME" {
         /// The type of its items.
         required kind as "type": DataSetType;
@@ -259,7 +259,7 @@ choice! {
 }
 
 choice! {
-    /// What happens to a request that rules would deny.
+    /// Treatment of a request that rules would deny.
     WafMode {
         /// Requests are not inspected.
         Off = "off",

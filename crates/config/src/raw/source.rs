@@ -10,11 +10,11 @@ use crate::tree::{Node, NodeValue};
 const CLIENT: &str = "client";
 
 section! {
-    /// Local addresses and ports of connections to members.
+    /// Source addresses and ports of connections to members.
     SourcePorts at "pools.NAME.source" {
-        /// One or several addresses, used in turn.
+        /// One or several addresses, which weir uses in turn.
         required addresses: OneOrMany<Spanned<SourceAddress>>;
-        /// The ports. They must be within `net.ipv4.ip_local_port_range`, which is checked when the configuration takes effect. Needs Linux 6.3. Default: the system selects.
+        /// The source ports. They must be within `net.ipv4.ip_local_port_range` (unlike those of `fast_l4`); weir checks this when the configuration takes effect. Needs Linux 6.3. Default: the kernel selects the port.
         optional ports: PortRange;
     }
     later []

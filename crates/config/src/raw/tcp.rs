@@ -8,9 +8,9 @@ use crate::shapes::ServerName;
 section! {
     /// Timeouts of relayed connections (`type: tcp`).
     TcpProfile at "profiles.tcp.NAME" {
-        /// How long a connection may be idle, without a byte in either direction; then both ends are reset. A connection is not idle while one side is slow to receive.
+        /// Maximum time without a byte in either direction. After it, weir resets both ends. A connection is not idle while data waits for a slow receiver that still takes some.
         default idle_timeout: Timeout = Duration(5 * MINUTE);
-        /// How long weir waits for client data that it needs before relaying: the PROXY header, or the ClientHello for `by_server_name`. After this time, the connection is closed.
+        /// Maximum time for client data that weir needs before relaying: the PROXY header, or the ClientHello for `by_server_name`. After it, weir closes the connection.
         default hello_timeout: Timeout = Duration(10 * SECOND);
     }
     later []

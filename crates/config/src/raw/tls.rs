@@ -10,9 +10,9 @@ const HANDSHAKES_MAX: u64 = 1_000_000;
 section! {
     /// TLS toward clients.
     Tls at "virtual_servers.NAME.tls" {
-        /// Certificates with their keys. The first one serves clients without SNI or with an unknown name. Several certificates for one name may have different key types (RSA, ECDSA); a client gets the one with the lowest CPU cost that it supports.
+        /// Certificates with their keys. The first one serves clients without SNI or with an unknown name. Several certificates for one name may have different key types (RSA, ECDSA); among those that the client supports, weir selects the one with the lowest CPU cost.
         optional certificates: Vec<crate::decode::Spanned<Certificate>>;
-        /// A folder with many certificates: each as `NAME.crt` with `NAME.key`, or as `NAME.pem` with both, and optionally `NAME.ocsp`. They come after those of `certificates`, sorted by name. A reload reads the folder again.
+        /// A directory with many certificates: each as `NAME.crt` with `NAME.key`, or as `NAME.pem` with both, and optionally `NAME.ocsp`. weir adds them after `certificates`, sorted by name. A reload reads the directory again.
         optional certificate_folder: FilePath;
         /// The oldest TLS version.
         default min_version: TlsVersion = TlsVersion::Tls12;
@@ -22,23 +22,23 @@ section! {
         optional ciphers: Vec<crate::decode::Spanned<CipherSuite>>;
         /// Key exchange groups, in order of preference. Default: X25519MLKEM768, X25519, P-256, P-384.
         optional curves: Vec<crate::decode::Spanned<Curve>>;
-        /// How a returning client avoids the full handshake.
+        /// TLS session resumption, which saves returning clients the full handshake.
         default resumption: Resumption = Resumption::Tickets;
-        /// For `tickets`: a file with ticket keys, shared by several instances. The first key encrypts; all keys are accepted. Default: own keys, changed every six hours and never stored.
+        /// For `tickets`: a file with ticket keys, shared by several instances. The first key encrypts; all keys are accepted. Default: weir generates keys, changes them every six hours, and does not store them.
         optional ticket_key_file: FilePath;
-        /// For `stateful`: memory for sessions. When it is full, the oldest sessions are forgotten.
+        /// For `stateful`: memory for sessions. A full cache drops the oldest sessions.
         default cache_size: Size<MIB, { 64 * GIB }> = Size(64 * MIB);
-        /// For `stateful`: whether a returning client may send requests with its first message (0-RTT), which saves a round trip. Only methods that change nothing are accepted. Members get these requests with `Early-Data: 1`.
+        /// For `stateful`: `true`: a returning client may send requests with its ClientHello (0-RTT), which saves a round trip. weir serves only GET, HEAD, OPTIONS and TRACE this way; other methods wait for the handshake (HTTP/2: 425). Members get these requests with `Early-Data: 1`.
         default early_data: bool = false;
-        /// Whether a client without SNI, or with a name that no certificate has, is refused.
+        /// `true`: clients without SNI, or with a name that no certificate covers, are refused.
         default strict_sni: bool = false;
         /// Client certificates. Default: clients are not asked for one.
         optional client_certificates: ClientCertificates;
-        /// The time for the handshake.
+        /// Maximum time for the handshake. After it, weir closes the connection.
         default handshake_timeout: Timeout = Duration(10 * SECOND);
-        /// Most simultaneous handshakes, over all workers; further connections are closed. Default: no limit.
+        /// Maximum number of simultaneous handshakes, over all workers; further connections are closed. Default: no limit.
         optional handshakes_max: Whole<u32, 1, HANDSHAKES_MAX>;
-        /// Other settings for some server names: TLS profiles, by name. Default: none.
+        /// Other TLS profiles for some server names (SNI). Default: none.
         optional by_name: Vec<crate::decode::Spanned<ByName>>;
     }
     later []
@@ -49,11 +49,11 @@ section! {
     Certificate at "virtual_servers.NAME.tls.certificates" {
         /// The certificate and its chain, in PEM, without the root.
         either cert: FilePath = "acme";
-        /// Its private key, in PEM and unencrypted. It may be in the same file.
+        /// The private key of the certificate, in PEM and unencrypted. It may be in the same file.
         either key: FilePath = "acme";
-        /// Host names: weir gets a certificate for them from the authority of [`acme`](#acme), and renews it. With `cert` and `key`, clients get that certificate until there is one.
+        /// Host names: weir gets a certificate for them from the authority of [`acme`](#acme), and renews it. `acme` can be combined with `cert` and `key`: clients then get that certificate until the authority has issued one.
         optional acme: Vec<crate::decode::Spanned<ServerName>>;
-        /// The OCSP response, sent with the certificate while it is valid. A file in DER; or `fetch`: weir asks the responder named in the certificate, and asks again after half of the response's lifetime. Default: none.
+        /// OCSP stapling: weir sends this OCSP response with the certificate while the response is valid. A file in DER; or `fetch`: weir gets the response from the OCSP responder of the certificate, and renews it after half of its lifetime. Default: none.
         optional ocsp: OcspSource;
     }
     later []
@@ -62,7 +62,7 @@ section! {
 section! {
     /// Client certificates.
     ClientCertificates at "virtual_servers.NAME.tls.client_certificates" {
-        /// Treatment of clients without a certificate.
+        /// Treatment of clients without a certificate. A certificate that a client sends must always be valid.
         default mode: ClientCertificateMode = ClientCertificateMode::Require;
         /// Certificates of the accepted authorities, in PEM.
         required ca: FilePath;
@@ -77,31 +77,31 @@ section! {
     ByName at "virtual_servers.NAME.tls.by_name" {
         /// The server names that clients send; `*.` at the front stands for one label.
         required names: Vec<crate::decode::Spanned<ServerName>>;
-        /// The TLS profile for these names. It has its own certificates, or uses those of the virtual server. `resumption`, `early_data` and the limits on handshakes are always those of the virtual server.
+        /// The TLS profile for these names. It has its own certificates, or uses those of the virtual server. `resumption`, `early_data`, `handshake_timeout` and `handshakes_max` are always those of the virtual server.
         required profile: Name;
     }
     later []
 }
 
 choice! {
-    /// How a returning client avoids the full handshake.
+    /// TLS session resumption.
     Resumption {
-        /// The client keeps the encrypted session.
+        /// Session tickets, stored by the client.
         Tickets = "tickets",
-        /// weir keeps the session, for all workers.
+        /// A session cache in weir, shared by all workers.
         Stateful = "stateful",
-        /// Each connection has a full handshake.
+        /// Every connection has a full handshake.
         Off = "off",
     }
     later [] maps []
 }
 
 choice! {
-    /// Whether a client needs a certificate.
+    /// Treatment of clients without a certificate.
     ClientCertificateMode {
-        /// They are refused.
+        /// Clients without a certificate are refused.
         Require = "require",
-        /// They are served, too.
+        /// Clients without a certificate are served, too.
         Request = "request",
     }
     later [] maps []
@@ -110,11 +110,11 @@ choice! {
 section! {
     /// Tells browsers to use only TLS for this host (RFC 6797).
     Hsts at "virtual_servers.NAME.hsts" {
-        /// How many days browsers remember it.
+        /// `max-age` in days: browsers use only TLS for this time.
         default max_age_days: Whole<u32, 0, 36_500> = Whole(365);
-        /// Whether it also applies to all subdomains of the host.
+        /// `true` adds `includeSubDomains`: also for all subdomains of the host.
         default include_subdomains: bool = false;
-        /// Whether the host may be added to the preload lists of browsers.
+        /// `true` adds `preload`: the host may be added to the preload lists of browsers.
         default preload: bool = false;
     }
     later []
@@ -123,11 +123,11 @@ section! {
 section! {
     /// TLS toward members.
     PoolTls at "pools.NAME.tls" {
-        /// Whether a member's certificate must be signed by a trusted authority and match its name. If not, anyone between weir and the member can read and change the traffic.
+        /// `true`: the member's certificate must be signed by a trusted authority and match the member's name. With `false`, anyone between weir and the member can read and change the traffic.
         default verify: bool = true;
         /// Trusted authorities, in PEM. Default: those of the system.
         optional ca: FilePath;
-        /// The server name (SNI) sent to members; their certificates must match it. Default: the member's name in the file, or its address.
+        /// The server name (SNI) sent to members; their certificates must match it. Default: the member's host name in the configuration, or its IP address.
         optional server_name: MemberName;
         /// The client certificate for members that ask for one.
         optional certificate: Certificate;

@@ -6,32 +6,32 @@ use crate::scalar::{Duration, MINUTE, SECOND, Text};
 use crate::shapes::{ByField, FilePath, Network, SecretText, Share, TracesUrl};
 
 section! {
-    /// Where traces go: an OpenTelemetry collector. `tracing` of a virtual server says which requests are traced.
+    /// The target of traces: an OpenTelemetry collector. `virtual_servers.NAME.tracing` selects the traced requests.
     Exporting at "tracing" {
-        /// The URL of the collector, for OTLP over HTTP with protobuf: `http://` or `https://`. Without a path: `/v1/traces`.
+        /// The URL of the collector, for OTLP over HTTP with protobuf: `http://` or `https://`. Default path: `/v1/traces`.
         required otlp: TracesUrl;
         /// For `https`: trusted authorities and a client certificate. The collector's certificate must match the host of the URL, or `server_name`.
         optional tls: PoolTls;
-        /// Further fields of each request to the collector. Put secrets into `headers_file`.
+        /// Additional headers of the requests to the collector. Put secrets into `headers_file`.
         optional headers: ByField<SecretText>;
-        /// A file with further fields: one line `Name: value` for each.
+        /// A file with additional headers, one `Name: value` per line.
         optional headers_file: FilePath;
         /// `service.name` of all spans.
         default service_name: Text = Text("weir".into());
-        /// The time for a request to the collector.
+        /// Maximum time for a request to the collector.
         default timeout: Duration<100, MINUTE> = Duration(10 * SECOND);
-        /// The longest time that a span waits for others, to be sent with them.
+        /// Maximum time that weir collects spans before it sends them as a batch.
         default interval: Duration<100, MINUTE> = Duration(2 * SECOND);
     }
     later []
 }
 
 section! {
-    /// Which requests are traced.
+    /// Tracing of requests.
     Tracing at "virtual_servers.NAME.tracing" {
-        /// The share of new traces that are recorded and sent: from 0.001% to 100%. A trace that a trusted client continues is recorded if its `traceparent` says so.
+        /// The share of new traces that are recorded and sent. For a `traceparent` from an address in `trust`, its sampled flag decides instead.
         default sample: Share = Share(1_000);
-        /// Addresses and networks whose `traceparent` and `tracestate` weir continues. From all others weir replaces `traceparent`, and removes `tracestate`. Default: `client_address.trust`.
+        /// Addresses and networks whose traces weir continues (`traceparent`, `tracestate`). In requests from other addresses, weir replaces `traceparent` and removes `tracestate`. Default: `client_address.trust`.
         optional trust: Vec<Spanned<Network>>;
     }
     later []

@@ -18,43 +18,43 @@ pub(crate) type RuleId = Whole<u32, 1, 4_000_000_000>;
 pub(crate) type Level = Whole<u8, 1, 4>;
 
 section! {
-    /// The web application firewall: its rules, and the actions on findings. Rules are in ModSecurity's language, for example OWASP CRS ([waf.md](waf.md)). If a setting is missing here, the value in the rules applies.
+    /// The web application firewall: its rules, and its reaction to findings. Rules are in ModSecurity's language, for example OWASP CRS ([waf.md](waf.md)). If a setting without a default is missing here, the value in the rules applies.
     Waf at "virtual_servers.NAME.waf" {
-        /// What happens to a request that rules would deny. A policy can set another mode for some requests, with the action `waf`.
+        /// Treatment of a request that rules would deny. A policy can set another mode for some requests, with the action `waf`.
         required mode: WafMode;
-        /// The rules, in the order in which they are read: files, folders of CRS (with `crs-setup.conf`, `rules` and `plugins`), or the word `builtin` for weir's own rules ([waf-rules.md](waf-rules.md)). Default: `builtin`.
+        /// The rules, in the order in which they are read: files, directories of CRS (with `crs-setup.conf`, `rules` and `plugins`), or the word `builtin` for weir's own rules ([waf-rules.md](waf-rules.md)). Default: `builtin`.
         optional rules: OneOrMany<Spanned<FilePath>>;
         /// The paranoia level of rules that count toward the score. A higher level is stricter and has more false positives. Sets `blocking_paranoia_level` of CRS 4 and `paranoia_level` of CRS 3. Default: the value in the rules.
         optional paranoia: Level;
-        /// The paranoia level of rules that are evaluated and logged; not below `paranoia`. Sets `detection_paranoia_level` of CRS 4 and `executing_paranoia_level` of CRS 3. Default with `paranoia`: the same.
+        /// The paranoia level of rules that are evaluated and logged. Must not be lower than `paranoia`. Sets `detection_paranoia_level` of CRS 4 and `executing_paranoia_level` of CRS 3. Default: the value of `paranoia`; without it, the value in the rules.
         optional detection_paranoia: Level;
-        /// The score from which a request is denied. Sets `inbound_anomaly_score_threshold`. Default: the value in the rules.
+        /// The anomaly score at which a request is denied. Sets `inbound_anomaly_score_threshold`. Default: the value in the rules.
         optional threshold: Whole<u32, 1, 1_000_000>;
-        /// Whether a request can be denied by its head alone, before its body is read. Sets `early_blocking` of CRS 4. Default: the value in the rules.
+        /// `true`: a request can be denied by its head alone, before its body is read. Sets `early_blocking` of CRS 4. Default: the value in the rules.
         optional early_blocking: bool;
-        /// Further `TX` variables by name, as `crs-setup.conf` sets them. They override values that rules set.
+        /// Additional `TX` variables by name, as in `crs-setup.conf`. They override values that rules set.
         optional variables: TxTexts;
-        /// Values that a rule does not inspect, because legitimate requests have them; each with a name. `weir waf tune` and the dashboard propose them from findings. Default: none.
+        /// Exclusions for false positives, by name: values that a rule does not inspect. `weir waf tune` and the dashboard propose them from findings. Default: none.
         optional exclusions: Named<Exclusion>;
-        /// Checks that need no rules: their settings. `off`: none of them is done. Default: all checks with their default actions and limits. In mode `detect`, none of them blocks.
+        /// Settings of the built-in checks, which need no rules. `off`: no checks. Default: all checks with their default actions and limits. In mode `detect`, no check blocks.
         optional checks: WordOr<Off, super::checks::Checks>;
         /// Inspection of responses, for error messages and other data that must not leak. Default: none.
         optional responses: Responses;
         /// Protection of the application's cookies, in every mode. Default: none.
         optional cookies: Cookies;
-        /// Largest body that is inspected, before and after decoding (`Content-Encoding`). A request with a larger body is not judged. Bodies are held until they are judged.
+        /// Maximum size of a body that is inspected, before and after decoding (`Content-Encoding`). A larger body is not inspected; `unjudged` then applies. weir holds bodies until they are inspected.
         default body_size_max: Size<KIB, BODY_BYTES_MAX> = Size(MIB);
-        /// How long weir waits until a held body is complete. After this time, the client gets 408.
+        /// Maximum time until a held body is complete. After it, the client gets 408.
         default body_timeout: Timeout = Duration(2 * MINUTE);
-        /// Most arguments of a request. Default: the value in the rules (`SecArgumentsLimit`), else 1000.
+        /// Maximum number of arguments (parameters of query and body) that rules inspect in a request; for more, `unjudged` applies. Default: the value in the rules (`SecArgumentsLimit`), else 1000.
         optional arguments_max: Whole<u32, 1, 1_000_000>;
-        /// Deepest nesting of JSON and XML. Default: the value in the rules (`SecRequestBodyJsonDepthLimit`), else 512.
+        /// Maximum nesting depth of JSON and XML. Default: the value in the rules (`SecRequestBodyJsonDepthLimit`), else 512.
         optional depth_max: Whole<u16, 1, 10_000>;
-        /// Most bytes that rules may read for one request. A byte counts each time it is read.
+        /// Maximum number of bytes that rules may read for one request. A byte counts each time it is read.
         default work_max: Size<MIB, WORK_BYTES_MAX> = Size(256 * MIB);
-        /// Most CPU time that rules may use for one request and its response. weir checks it after about every 64 KiB that rules have read.
+        /// Maximum CPU time that rules may use for one request and its response. weir checks this time after about every 64 KiB that rules have read.
         default time_max: Duration<10, MINUTE> = Duration(SECOND);
-        /// What happens to a request that cannot be judged, because its body is unreadable or exceeds a limit.
+        /// Treatment of a request that cannot be inspected completely (it is *unjudged*), because its body is unreadable or exceeds a limit.
         default unjudged: Unjudged = Unjudged::Block;
     }
     later []
@@ -67,16 +67,16 @@ section! {
         required rule: RuleId;
         /// The argument, cookie or header, as rules and the log name it: `ARGS:text`.
         required variable: Text;
-        /// The requests, by the path that the member gets: `/comment`, or `/api/*` for all paths in this folder.
+        /// The path of the requests, as the member gets it: `/comment`, or `/api/*` for all paths in this directory.
         required path: Text;
     }
     later []
 }
 
 section! {
-    /// Which responses are inspected, and how far. Members then get requests without `Accept-Encoding`; weir compresses responses itself.
+    /// Inspection of responses. With this section, members get requests without `Accept-Encoding`. To compress responses for clients, set `compression` on the virtual server.
     Responses at "virtual_servers.NAME.waf.responses" {
-        /// Most bytes of a body that are inspected. They are held until they are judged; the rest is passed on as it arrives.
+        /// Maximum number of bytes of a body that are inspected. weir holds these bytes until they are inspected, and passes on the rest as it arrives.
         default size_max: Size<KIB, BODY_BYTES_MAX> = Size(512 * KIB);
         /// Media types of inspected bodies: `text/html`, or `text/*`. Event streams, gRPC calls and encoded bodies are never inspected. Default: `text/html`, `text/plain`, `text/xml`, `application/json`, `application/xml`.
         optional types: Vec<Spanned<Text>>;
@@ -87,7 +87,7 @@ section! {
 section! {
     /// Protection of the application's cookies.
     Cookies at "virtual_servers.NAME.waf.cookies" {
-        /// Names of cookies that clients must not change; `cart_*` matches all names with this prefix, `*` all. weir adds a tag after the value, and removes it before the member gets the cookie. A cookie with a wrong tag is a finding of the check `cookie_changed`. Not for cookies that scripts read or set. Default: none.
+        /// Names of cookies that clients must not change; `cart_*` matches all names with this prefix, `*` all. weir seals them: it appends a tag (signature) to the value, and removes it before the member gets the cookie. A cookie with a wrong tag is a finding of the check `cookie_changed`. Do not list cookies that scripts in the browser read or set. Default: none.
         optional sealed: Vec<Spanned<Text>>;
         /// A file with keys for the tags, shared by several instances. The first key signs; all keys are accepted. Default: one key, kept in `state_dir`.
         optional key_file: FilePath;
@@ -95,36 +95,36 @@ section! {
         default secure: bool = false;
         /// Adds `HttpOnly` to cookies without it: they are hidden from scripts.
         default http_only: bool = false;
-        /// Adds `SameSite` with this value to cookies without it. It decides whether browsers send the cookies with requests from other sites. Default: unchanged.
+        /// Adds `SameSite` with this value to cookies without it. It controls whether browsers send the cookie with cross-site requests. Default: unchanged.
         optional same_site: SameSite;
     }
     later []
 }
 
 choice! {
-    /// What happens to a request that cannot be judged.
+    /// Treatment of a request that cannot be inspected completely.
     Unjudged {
-        /// In mode `block` the member does not get it.
+        /// In mode `block`, the request is denied.
         Block = "block",
-        /// It is passed on.
+        /// The request is passed on.
         Pass = "pass",
     }
     later [] maps []
 }
 
 section! {
-    /// The log of the web application firewall: one line for each request that it blocks, would block, or cannot judge.
+    /// The log of the web application firewall. By default, it has one line for each request that the firewall blocks, would block, or cannot inspect completely; see `record`.
     WafLog at "log.waf" {
         /// `stdout`, a file, or a syslog server, as for `log.access.to`. Without the section `log.waf`, this log goes to the target of the access log.
         required to: crate::shapes::LogPath;
-        /// Which requests are recorded completely, so that other rules can judge them again (`weir waf diff`). Values with secret names are masked. A body is left out if it is longer than 64 KiB, or may hold a secret that cannot be masked.
+        /// The requests to record completely, for evaluation with other rules (`weir waf diff`). Values are masked if their names suggest a secret, such as `password`. A body is not recorded if it is longer than 64 KiB, or may have a secret that cannot be masked.
         default record: Record = Record::Off;
     }
     later []
 }
 
 choice! {
-    /// Which requests the log of the web application firewall records completely.
+    /// Requests that the log of the web application firewall records completely.
     Record {
         /// No request.
         Off = "off",

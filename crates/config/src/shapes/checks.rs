@@ -16,7 +16,7 @@ const ACTIONS: [Action; 3] = [Action::Off, Action::Alarm, Action::Block];
 
 const fn meaning(action: Action) -> &'static str {
     match action {
-        Action::Off => "The check is not done.",
+        Action::Off => "The check does not run.",
         Action::Alarm => "Findings are logged and counted.",
         Action::Block => "Findings are logged and counted; in mode `block` the request is denied.",
     }

@@ -14,7 +14,7 @@ pub(crate) struct FilePath(pub PathBuf);
 
 impl Decode for FilePath {
     fn expected() -> String {
-        "a file's path".into()
+        "a path".into()
     }
 
     fn schema(_: &mut Registry) -> Value {

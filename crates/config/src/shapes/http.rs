@@ -8,6 +8,7 @@ use crate::decode::{
 use crate::hints::nearest;
 use crate::quote::clip;
 use crate::scalar::{Text, Whole, whole};
+use crate::shapes::RedirectStatus;
 use crate::tree::{Node, NodeValue, Span};
 
 /// Maximum length of the name of a field, cookie or parameter.
@@ -38,7 +39,8 @@ impl FieldName {
         let lower = self.0.to_ascii_lowercase();
         if let Some(prefix) = lower.strip_suffix('*') {
             let is_among = FRAMING_FIELDS.iter().any(|field| field.starts_with(prefix));
-            return is_among.then_some("weir's own fields have this prefix: write a longer prefix");
+            return is_among
+                .then_some("weir's own headers have this prefix: write a longer prefix");
         }
         if !FRAMING_FIELDS.contains(&lower.as_str()) {
             return None;
@@ -53,7 +55,7 @@ impl FieldName {
 
 impl Decode for FieldName {
     fn expected() -> String {
-        "a name such as X-Forwarded-For".into()
+        "the name of a header or cookie".into()
     }
 
     fn schema(_: &mut Registry) -> Value {
@@ -338,9 +340,9 @@ impl<T: Decode> Decode for ByStatus<T> {
 section! {
     /// The redirect to the same URL over TLS.
     HttpsRedirectSettings at "virtual_servers.NAME.https_redirect" {
-        /// Status of the redirect: 301, 302, 303, 307 or 308.
-        default status: StatusCode = StatusCode(308);
-        /// Port that clients are sent to; 443 is left out of the address.
+        /// The status of the redirect: 301, 302, 303, 307 or 308.
+        default status: RedirectStatus = RedirectStatus(308);
+        /// The port in the redirect URL. Port 443 is omitted.
         default port: Whole<u16, 1, 65_535> = Whole(443);
     }
     later []

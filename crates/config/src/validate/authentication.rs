@@ -104,7 +104,7 @@ fn realm(name: &str, given: Option<&Spanned<Text>>, context: &mut Context) -> Op
     let Some(given) = given else { return Some(name.into()) };
     let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
     if !given.value.0.bytes().all(is_plain) {
-        let message = "`realm` has characters that do not stand in quotes in a field";
+        let message = "`realm` has characters that cannot be in a quoted header value";
         context.error_help(given.span, message, "use ASCII without `\"` and `\\`");
         return None;
     }

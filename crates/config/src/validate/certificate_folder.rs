@@ -32,7 +32,7 @@ pub(super) fn certificates(
         Err(error) => {
             let reason = crate::without_number(&error);
             let help = "a relative path starts at the configuration's directory";
-            let message = format!("cannot read the folder {}: {reason}", path.display());
+            let message = format!("cannot read the directory {}: {reason}", path.display());
             context.error_help(folder.span, message, help);
             return None;
         }

@@ -82,7 +82,7 @@ fn names(
                 .map(|_| "weir sets it itself from the message and the connection")
         };
         if let Some(instead) = instead {
-            let message = format!("the field `{}` cannot be handed on", clip(&name.value.0));
+            let message = format!("the header `{}` cannot be passed on", clip(&name.value.0));
             context.error_help(name.span, message, instead);
             is_sound = false;
         }

@@ -442,7 +442,7 @@ fn may_be_changed(name: &Spanned<FieldName>, context: &mut Context) -> bool {
     let Some(instead) = name.value.is_framing() else {
         return true;
     };
-    let message = format!("the field `{}` cannot be changed by a policy", name.value.0);
+    let message = format!("a policy cannot change the header `{}`", name.value.0);
     context.error_help(name.span, message, instead);
     false
 }

@@ -584,7 +584,7 @@ fn request_id(
 ) -> Option<RequestIdSettings> {
     let header = &raw.header;
     if let Some(instead) = header.value.is_framing() {
-        let message = format!("the field `{}` cannot have the id of a request", header.value.0);
+        let message = format!("the header `{}` cannot have the ID of a request", header.value.0);
         context.error_help(header.span, message, instead);
         return None;
     }

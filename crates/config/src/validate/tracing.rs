@@ -46,7 +46,7 @@ pub(super) fn exporting(
     };
     let headers = headers(&raw.value, directory, context)?;
     if !headers.is_empty() && !is_private(&url) {
-        let message = "fields with secrets go to the collector without TLS";
+        let message = "headers with secrets go to the collector without TLS";
         context.warning_help(otlp.span, message, "write `https://` if the network is not trusted");
     }
     Some(Exporting {

@@ -491,11 +491,11 @@ fn attributes_of_cookies_and_beginnings_of_names() {
         ),
         (
             "{ remove_header: \"Con*\" }",
-            "error 12:34 the field `Con*` cannot be changed by a policy -> weir's own fields have this prefix: write a longer prefix",
+            "error 12:34 a policy cannot change the header `Con*` -> weir's own headers have this prefix: write a longer prefix",
         ),
         (
             "{ remove_response_header: \"*\" }",
-            "error 12:43 the field `*` cannot be changed by a policy -> weir's own fields have this prefix: write a longer prefix",
+            "error 12:43 a policy cannot change the header `*` -> weir's own headers have this prefix: write a longer prefix",
         ),
     ] {
         check_actions(action, &[expected]);

@@ -116,7 +116,7 @@ fn forms_of_the_access_log() {
         (
             "{}",
             26,
-            "a form of access log lines is `json` or `text` -> write { json: [ time, client, status ] }, or { text: \"${client} ${status}\" }",
+            "a custom format needs `json` or `text` -> write { json: [ time, client, status ] }, or { text: \"${client} ${status}\" }",
         ),
         ("{ json: [] }", 34, "the line has no fields -> name at least one, such as `time`"),
         ("{ text: \"\" }", 34, "`log.access.format.text`: the text is empty -> -"),

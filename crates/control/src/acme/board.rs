@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::plan::Basis;
+use super::plan::{Basis, Window};
 
 /// The state of one set of names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,11 +13,13 @@ pub struct Report {
     pub authority: String,
     /// The current state.
     pub state: State,
-    /// When the certificate in use is renewed, in seconds since 1970; `None`: there is none of the authority.
+    /// The time of the next renewal, in seconds since 1970; `None`: the authority has not issued a certificate.
     pub renewal: Option<(i64, Basis)>,
-    /// Orders in a row that have failed.
+    /// The authority's window for that, if it has one.
+    pub window: Option<Window>,
+    /// The number of consecutive failed orders.
     pub failures: u32,
-    /// Why the last one has failed.
+    /// The reason for the last failure.
     pub reason: Option<String>,
     /// The earliest time of the next order, in seconds since 1970, if one is due.
     pub next_try_unix_s: Option<i64>,
@@ -30,17 +32,17 @@ pub enum State {
     Ready,
     /// An order is under way.
     Ordering,
-    /// The last order has failed.
+    /// The last order failed.
     Failing,
-    /// An order is due, and waits for others.
+    /// An order is due, and waits until other orders are done.
     Waiting,
 }
 
 impl State {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Ready, Self::Ordering, Self::Failing, Self::Waiting];
 
-    /// Its word in reports.
+    /// The name in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -51,20 +53,20 @@ impl State {
     }
 }
 
-/// The results of orders.
+/// The result of an order.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// A certificate came.
+    /// The authority issued a certificate.
     pub succeeded: AtomicU64,
-    /// None came.
+    /// The order failed.
     pub failed: AtomicU64,
 }
 
-/// The reports of all sets of names, and counters.
+/// The reports of all sets of names, and counters of orders.
 #[derive(Debug, Clone, Default)]
 pub struct Board {
     reports: Arc<RwLock<BTreeMap<Vec<String>, Report>>>,
-    /// Since the process began.
+    /// Since the process started.
     pub counters: Arc<Counters>,
 }
 
@@ -75,13 +77,13 @@ impl Board {
         reports.get(&sorted(names)).cloned()
     }
 
-    /// How many sets of names are in a state.
+    /// The number of sets of names in each state.
     pub fn count(&self, state: State) -> usize {
         let reports = self.reports.read().unwrap_or_else(PoisonError::into_inner);
         reports.values().filter(|report| report.state == state).count()
     }
 
-    /// The names and reasons of orders that have failed.
+    /// The names and reasons of failed orders.
     pub fn failing(&self) -> Vec<(Vec<String>, String)> {
         let reports = self.reports.read().unwrap_or_else(PoisonError::into_inner);
         let failing = reports.iter().filter(|(_, report)| report.failures > 0);
@@ -100,7 +102,7 @@ impl Board {
     }
 }
 
-/// Names in the order by which sets are compared.
+/// The names, sorted, so that sets can be compared.
 pub(super) fn sorted(names: &[String]) -> Vec<String> {
     let mut names = names.to_vec();
     names.sort_unstable();

@@ -1,5 +1,5 @@
-//! Private keys, requests for certificates, and the certificates that weir signs itself: one that stands in until the first
-//! of the authority is there, and those that answer challenges.
+//! Private keys, certificate signing requests, and the two kinds of certificates that weir signs itself: a temporary one until
+//! the authority has issued the first, and those that answer challenges.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,14 +11,14 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use weir_config::snapshot::KeyKind;
 use weir_tls::identity::{Identity, IdentityError, read_certificates, read_key};
 
-/// How long a certificate that stands in is valid: long enough to mend what keeps the authority's from coming.
+/// Lifetime of a temporary certificate: long enough to remove the cause of failed orders.
 const STAND_IN_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// Clocks of clients may be behind.
+/// The start of the validity is earlier by this time, because clocks of clients may be slow.
 const BACKDATED: Duration = Duration::from_secs(60 * 60);
-/// The subject of a certificate that stands in.
+/// The subject of a temporary certificate.
 pub const STAND_IN: &str = "weir: no certificate of an authority yet";
 
-/// A new private key, in PEM. With RSA it takes seconds.
+/// Generates a private key, in PEM. RSA takes seconds.
 pub fn generate(kind: KeyKind) -> Result<String, rcgen::Error> {
     let rsa = |size| KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, size);
     let key = match kind {
@@ -31,7 +31,7 @@ pub fn generate(kind: KeyKind) -> Result<String, rcgen::Error> {
     Ok(key.serialize_pem())
 }
 
-/// Whether a key in PEM is of this kind.
+/// Whether a key in PEM has this type.
 pub fn is_of_kind(key_pem: &str, kind: KeyKind) -> bool {
     let Ok(key) = KeyPair::from_pem(key_pem) else { return false };
     let is = |algorithm: &'static SignatureAlgorithm| key.algorithm() == algorithm;
@@ -60,14 +60,14 @@ pub fn identity(chain_pem: &str, key_pem: &str) -> Result<Identity, IdentityErro
     Identity::new(read_certificates(chain_pem.as_bytes())?, read_key(key_pem.as_bytes())?)
 }
 
-/// A self-signed certificate that stands in for one of an authority.
+/// A self-signed, temporary certificate.
 pub fn stand_in(names: &[String], now: SystemTime) -> Result<Identity, String> {
     let made = self_signed(names, now, STAND_IN, None);
     let (chain, key) = made.map_err(|error| error.to_string())?;
     identity(&chain, &key).map_err(|error| error.to_string())
 }
 
-/// The certificate that answers a challenge by a handshake (RFC 8737 section 3), and its key.
+/// The certificate that answers a TLS-ALPN-01 challenge (RFC 8737 section 3), and its key.
 pub fn challenge(
     name: &str,
     digest: &[u8; 32],

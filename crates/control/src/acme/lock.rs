@@ -1,9 +1,9 @@
-//! The lock of the process that orders: of two that share a `state_dir`, as in an upgrade, one waits.
+//! The lock that allows one process to order. If two processes share a `state_dir`, as in an upgrade, the second waits.
 
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
-/// A lock on a file, taken when first needed, and let go when this is dropped.
+/// A lock on a file. It is acquired when it is first needed, and released on drop.
 #[derive(Debug)]
 pub struct OrderLock {
     file: File,
@@ -11,12 +11,12 @@ pub struct OrderLock {
 }
 
 impl OrderLock {
-    /// A lock on this file, which is not taken yet.
+    /// A lock on this file, not acquired yet.
     pub fn new(file: File) -> Self {
         Self { file, is_held: Mutex::new(false) }
     }
 
-    /// Takes the lock if nobody has it. Whether this process has it now.
+    /// Acquires the lock if it is free. Returns whether this process holds it.
     pub fn is_held(&self) -> bool {
         let mut is_held = self.is_held.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_held {

@@ -1,8 +1,8 @@
 //! Certificates by ACME (RFC 8555): ordered, renewed, kept in `state_dir`, and put in use without a reload.
 //!
-//! [`Acme::provide`] gives a snapshot the certificates that are known, before it is in force; [`Acme::apply`] follows the one
-//! in force: a task per set of names ([`task`]) orders ([`order`]) when the plan ([`plan`]) says so. Nothing is ordered for a
-//! snapshot that is not in force, nor by a process that drains.
+//! [`Acme::provide`] adds the known certificates to a snapshot before it is in force; [`Acme::apply`] starts the tasks for the
+//! snapshot in force: one task per set of names ([`task`]) orders ([`order`]) when the plan ([`plan`]) says so. No order is made
+//! for a snapshot that is not in force, or by a process that drains.
 //!
 //! | before the authority's certificate is there | clients get |
 //! |---|---|
@@ -11,10 +11,11 @@
 //! | otherwise | a self-signed one |
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -22,14 +23,14 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use weir_config::snapshot::{Acme as Settings, Snapshot};
 use weir_dataplane::error_text::io_error_text;
-use weir_tls::challenges::Challenges;
+use weir_tls::challenges::{Answered, Challenges};
 use weir_tls::identity::Identity;
 use weir_tls::managed::Managed;
 
 use board::{Board, sorted};
 use client::Authority;
 use lock::OrderLock;
-use order::Orders;
+use order::{Orders, answering_all};
 use store::Store;
 use task::{Certificate, Common, Shared, fitted};
 
@@ -45,15 +46,15 @@ pub mod plan;
 mod store;
 mod task;
 
-/// Orders under way at a time.
+/// Maximum number of simultaneous orders.
 const ORDERS_AT_ONCE: usize = 4;
 
-/// Why certificates by ACME are not to be had.
+/// The reason why ACME cannot be used.
 #[derive(Debug)]
 pub enum AcmeError {
-    /// Nothing can be kept.
+    /// The state directory cannot be written.
     Folder(PathBuf, io::Error),
-    /// weir could not make a certificate of its own.
+    /// weir could not generate a temporary certificate.
     StandIn(String),
 }
 
@@ -83,14 +84,26 @@ pub struct Acme {
     board: Board,
     arrived: Arc<Notify>,
     running: Option<Running>,
+    /// Answers to the challenges of orders that another process has begun, until the tasks begin.
+    answers: Mutex<Answers>,
 }
 
-/// Tasks at one authority.
+/// Answers to challenges, by sorted names.
+#[derive(Default)]
+struct Answers(BTreeMap<Vec<String>, Vec<Answered>>);
+
+impl fmt::Debug for Answers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Answers").field(&self.0.len()).finish()
+    }
+}
+
+/// The tasks for one authority.
 struct Running {
     settings: Arc<Settings>,
     state_dir: PathBuf,
     common: Arc<Common>,
-    /// By the sorted names.
+    /// The key is the sorted list of names.
     tasks: BTreeMap<Vec<String>, Task>,
 }
 
@@ -100,7 +113,7 @@ impl fmt::Debug for Running {
     }
 }
 
-/// A running task; it ends when this is dropped.
+/// A running task. It ends on drop.
 struct Task {
     shared: Arc<Shared>,
     handle: JoinHandle<()>,
@@ -113,7 +126,7 @@ impl Drop for Task {
 }
 
 impl Acme {
-    /// None yet.
+    /// Without certificates.
     pub fn new(events: Events) -> Self {
         Self {
             events,
@@ -121,6 +134,7 @@ impl Acme {
             board: Board::default(),
             arrived: Arc::default(),
             running: None,
+            answers: Mutex::default(),
         }
     }
 
@@ -129,7 +143,7 @@ impl Acme {
         self.board.clone()
     }
 
-    /// Gives a snapshot the challenges, and each place the best certificate that is known.
+    /// Adds the challenges to a snapshot, and the best known certificate to each place.
     pub fn provide(&self, snapshot: &mut Snapshot) -> Result<(), AcmeError> {
         let Some(acme) = &mut snapshot.acme else { return Ok(()) };
         acme.challenges = Some(Arc::clone(&self.challenges));
@@ -140,11 +154,22 @@ impl Acme {
         for place in snapshot.managed() {
             let identity = self.known(place, &store, &settings)?;
             place.set(fitted(&identity, place.fetches_ocsp()));
+            if self.running.is_none() {
+                self.answer_for(sorted(place.names()), &store, &settings);
+            }
         }
         Ok(())
     }
 
-    /// The best certificate for a place: one that has not expired before one that has.
+    /// Answers the challenges of an order under way before the first request comes: the authority may ask at any time.
+    fn answer_for(&self, names: Vec<String>, store: &Store, settings: &Settings) {
+        // A damaged file is reported by the task.
+        let progress = store.progress(&names).unwrap_or_default();
+        let answered = answering_all(&self.challenges, settings.challenge, &progress);
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).0.insert(names, answered);
+    }
+
+    /// The best certificate for a place. A valid certificate is preferred to an expired one.
     fn known(
         &self,
         place: &Managed,
@@ -176,7 +201,7 @@ impl Acme {
         made.map(Arc::new).map_err(AcmeError::StandIn)
     }
 
-    /// Follows this snapshot, which is in force. `is_reload`: its files were read again, so what has failed is tried again.
+    /// Starts and ends tasks as this snapshot, which is in force, requires. `is_reload`: failed orders are tried again.
     pub fn apply(&mut self, snapshot: &Snapshot, is_reload: bool) {
         let Some(acme) = &snapshot.acme else { return self.stop() };
         let settings = &acme.authority;
@@ -202,20 +227,30 @@ impl Acme {
             }
             stays
         });
+        running.prune(wanted.keys().cloned().collect());
+        let mut answers =
+            std::mem::take(self.answers.get_mut().unwrap_or_else(PoisonError::into_inner));
         for (sorted, places) in wanted {
-            let Some(task) = running.tasks.get(&sorted) else {
-                let task = running.task(sorted.clone(), places);
-                running.tasks.insert(sorted, task);
-                continue;
+            let task = match running.tasks.entry(sorted) {
+                Entry::Occupied(task) => {
+                    let task = task.into_mut();
+                    task.shared.show_in(places);
+                    task
+                }
+                Entry::Vacant(free) => {
+                    let answers = answers.0.remove(free.key()).unwrap_or_default();
+                    let task = task(&running.common, free.key().clone(), places, answers);
+                    free.insert(task)
+                }
             };
-            task.shared.show_in(places);
+            // Also a task that is made for other settings: these may be what was mended.
             if is_reload {
                 task.shared.hurry.notify_one();
             }
         }
     }
 
-    /// Prepares the state that tasks at one authority share; `None`: this failed, and was reported.
+    /// Prepares the state that the tasks of one authority share; `None`: an error, which was reported.
     fn begin(&self, settings: &Arc<Settings>, snapshot: &Snapshot) -> Option<Running> {
         let store = Store::of(&snapshot.state_dir, &settings.directory);
         let refused = |reason: &dyn fmt::Display| {
@@ -251,31 +286,65 @@ impl Acme {
         })
     }
 
-    /// Orders nothing from now on, and lets another process order. Certificates stay in use.
+    /// Leaves orders to another process. Connections that this one has accepted get answers to challenges to the end.
+    pub fn hand_over(&mut self) {
+        self.challenges.keep();
+        self.stop();
+    }
+
+    /// Ends all tasks, and releases the lock for another process. Certificates stay in use.
     pub fn stop(&mut self) {
         let Some(running) = self.running.take() else { return };
         running.tasks.keys().for_each(|names| self.board.forget(names));
     }
 
-    /// Returns when a certificate has come.
+    /// Waits for the next issued certificate.
     pub async fn arrived(&self) {
         self.arrived.notified().await;
     }
 }
 
 impl Running {
-    fn task(&self, sorted: Vec<String>, places: Vec<Arc<Managed>>) -> Task {
-        let store = &self.common.orders.store;
-        // An unreadable certificate was reported before.
-        let kept = store.certificate(&sorted, self.settings.key).ok().flatten();
-        let is_due = kept.as_ref().is_some_and(|kept| !kept.is_of_kind);
-        let shared = Arc::new(Shared::new(kept.map(|kept| Arc::new(kept.identity))));
-        let names = places.first().map_or_else(Vec::new, |place| place.names().to_vec());
-        shared.show_in(places);
-        let (common, own) = (Arc::clone(&self.common), Arc::clone(&shared));
-        let certificate = Certificate { names, sorted, common, shared: own, is_due };
-        Task { shared, handle: tokio::spawn(certificate.run()) }
+    /// Removes, beside the work, kept files that are of no use: those of other names than these that expired long ago.
+    fn prune(&self, configured: Vec<Vec<String>>) {
+        let common = Arc::clone(&self.common);
+        tokio::task::spawn_blocking(move || {
+            let store = &common.orders.store;
+            let folder = store.folder().display();
+            match store.prune(&configured, now_unix_s()) {
+                Ok(0) => {}
+                Ok(removed) => common.events.info(
+                    "certificates by ACME",
+                    format_args!(
+                        "{removed} expired files of removed names are deleted in {folder}"
+                    ),
+                ),
+                Err(error) => common.events.warning(
+                    "certificates by ACME",
+                    format_args!("expired files stay in {folder}: {}", io_error_text(&error)),
+                ),
+            }
+        });
     }
+}
+
+/// Begins the work for a set of names.
+fn task(
+    common: &Arc<Common>,
+    sorted: Vec<String>,
+    places: Vec<Arc<Managed>>,
+    answers: Vec<Answered>,
+) -> Task {
+    let orders = &common.orders;
+    // An unreadable certificate was reported before.
+    let kept = orders.store.certificate(&sorted, orders.settings.key).ok().flatten();
+    let is_due = kept.as_ref().is_some_and(|kept| !kept.is_of_kind);
+    let shared = Arc::new(Shared::new(kept.map(|kept| Arc::new(kept.identity))));
+    let names = places.first().map_or_else(Vec::new, |place| place.names().to_vec());
+    shared.show_in(places);
+    let (common, own) = (Arc::clone(common), Arc::clone(&shared));
+    let certificate = Certificate { names, sorted, common, shared: own, is_due, answers };
+    Task { shared, handle: tokio::spawn(certificate.run()) }
 }
 
 /// Seconds since 1970.
@@ -283,7 +352,7 @@ fn now_unix_s() -> i64 {
     i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX)
 }
 
-/// A number of a certificate, by which its renewal is spread.
+/// A number derived from a certificate, which spreads the times of renewals.
 fn spread(identity: &Identity) -> u32 {
     let der = identity.certified.cert.first().map_or(&[][..], |certificate| certificate);
     let found = digest(&SHA256, der);

@@ -1,64 +1,71 @@
-//! An order for a certificate: from the account over proofs to the chain (RFC 8555 section 7.4).
+//! One order for a certificate: the account, the proofs, the certificate chain (RFC 8555 section 7.4).
 //!
-//! An order that the authority has taken is kept with its key before anything is proved. So a process that ends on the way,
-//! or hands over to another, does not order twice.
+//! weir stores an order and its key as soon as the authority has accepted it, before any proof. If the process ends or hands
+//! over, the next process continues this order and does not create a second one.
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use data_encoding::BASE64URL_NOPAD;
 use instant_acme::{
     Account, AccountCredentials, AuthorizationHandle, AuthorizationStatus, CertificateIdentifier,
-    ChallengeType, Error, ExternalAccountKey, Identifier, NewAccount, NewOrder, Order, OrderStatus,
-    Problem, RetryPolicy,
+    ChallengeStatus, ChallengeType, Error, ExternalAccountKey, Identifier, NewAccount, NewOrder,
+    Order, OrderStatus, Problem, RetryPolicy,
 };
 use serde::{Deserialize, Serialize};
 use weir_config::snapshot::{Acme, AcmeChallenge};
 use weir_tls::CertificateDer;
 use weir_tls::challenges::{Answered, Challenges};
 
-use super::client::Authority;
+use super::client::{Authority, NoAnswer};
 use super::keys;
 use super::plan::Window;
-use super::store::{PendingOrder, Progress, Store};
+use super::store::{PendingOrder, Progress, Proof, Store};
 
-/// How often an order is looked at: at once, then after longer and longer pauses.
+/// How an order is polled: at once, then after growing pauses.
 const POLLS: RetryPolicy = RetryPolicy::new()
     .initial_delay(Duration::from_millis(500))
     .backoff(1.5)
     .timeout(Duration::from_secs(120));
-/// Bytes of a reason: authorities repeat what they got.
+/// Maximum size of a reason in bytes: authorities quote requests.
 const REASON_BYTES_MAX: usize = 600;
 const PROBLEM: &str = "urn:ietf:params:acme:error:";
 
+/// Problems that end no order: the same request can succeed later.
+const TRANSIENT: [&str; 3] = ["badNonce", "rateLimited", "serverInternal"];
+
 /// The state that all orders at one authority share.
+#[derive(Clone)]
 pub struct Orders {
     /// The settings.
     pub settings: Arc<Acme>,
-    /// Its files.
+    /// The files of this authority.
     pub store: Store,
-    /// Connections to it.
+    /// The connections to the authority.
     pub authority: Authority,
-    /// Where workers look for answers.
+    /// The answers to challenges, as workers read them.
     pub challenges: Arc<Challenges>,
 }
 
-/// A certificate that has come, in PEM.
+/// An issued certificate, in PEM.
 pub struct Issued {
-    /// It and its chain.
+    /// The certificate and its chain.
     pub chain: String,
-    /// Its key.
+    /// The private key.
     pub key: String,
 }
 
-/// Why there is no certificate.
+/// The reason why there is no certificate.
 #[derive(Debug)]
 pub struct Failed {
-    /// The reason, for people.
+    /// The reason, as text.
     pub reason: String,
-    /// The order is over: another one is needed.
+    /// The order has failed for good: a new one is needed.
     pub is_final: bool,
+    /// The pause that the authority asks for.
+    pub retry_after: Option<Duration>,
 }
 
 impl fmt::Display for Failed {
@@ -68,20 +75,26 @@ impl fmt::Display for Failed {
 }
 
 impl Failed {
-    fn on_the_way(reason: impl fmt::Display) -> Self {
-        Self { reason: clip(reason.to_string()), is_final: false }
+    /// The order can go on later.
+    pub fn on_the_way(reason: impl fmt::Display) -> Self {
+        Self { reason: clip(reason.to_string()), is_final: false, retry_after: None }
     }
 
-    fn at_last(reason: impl fmt::Display) -> Self {
-        Self { reason: clip(reason.to_string()), is_final: true }
+    /// The order is over.
+    pub fn at_last(reason: impl fmt::Display) -> Self {
+        Self { is_final: true, ..Self::on_the_way(reason) }
     }
 }
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
         match error {
+            Error::Api(problem) if is_transient(&problem) => Self::on_the_way(told(&problem)),
             Error::Api(problem) => Self::at_last(told(&problem)),
-            Error::Timeout(_) => Self::on_the_way("the authority has not decided in time"),
+            Error::Timeout(next) => Self {
+                retry_after: next.map(|next| next.saturating_duration_since(Instant::now())),
+                ..Self::on_the_way("the authority has not decided in time")
+            },
             Error::Json(error) => {
                 Self::on_the_way(format_args!("an answer that ACME does not have: {error}"))
             }
@@ -98,7 +111,12 @@ struct KeptAccount {
 }
 
 impl Orders {
-    /// Gets a certificate. `keep` is called when the authority has taken the order. `replaced`: the certificate in use.
+    /// The same for one operation: a pause that the authority asks for applies to that operation alone.
+    pub fn for_one(&self) -> Self {
+        Self { authority: self.authority.for_one(), ..self.clone() }
+    }
+
+    /// Gets a certificate. An order that the authority has taken is kept in `progress`. `replaced`: the certificate in use.
     pub async fn obtain(
         &self,
         names: &[String],
@@ -106,12 +124,12 @@ impl Orders {
         replaced: Option<&CertificateDer<'static>>,
     ) -> Result<Issued, Failed> {
         let account = self.account().await?;
-        let (mut order, key) = match self.pending(&account, progress).await {
+        let (mut order, key) = match self.pending(&account, names, progress).await? {
             Some(found) => found,
             None => self.begin(&account, names, progress, replaced).await?,
         };
         if order.state().status == OrderStatus::Pending {
-            self.prove(&mut order).await?;
+            self.prove(&mut order, names, progress).await?;
         }
         if order.state().status == OrderStatus::Ready {
             let request = keys::request(names, &key).map_err(Failed::at_last)?;
@@ -121,7 +139,7 @@ impl Orders {
         Ok(Issued { chain, key })
     }
 
-    /// The window in which the authority wants this certificate to be renewed, and when to ask again; `None`: it has no
+    /// The authority's renewal window for this certificate, and the time of the next query; `None`: the authority offers no
     /// windows, or there is no account yet.
     pub async fn window(
         &self,
@@ -152,7 +170,7 @@ impl Orders {
         Ok(builder.from_credentials(credentials).await?)
     }
 
-    /// The account: the one that is kept, or a new one.
+    /// The account: the stored one, or a new one.
     async fn account(&self) -> Result<Account, Failed> {
         let email = &self.settings.email;
         let contact = email.as_ref().map(|email| format!("mailto:{email}"));
@@ -197,7 +215,7 @@ impl Orders {
         })
     }
 
-    /// Forgets an account that the authority does not know: the next try makes another.
+    /// Deletes an account that the authority does not know. The next attempt registers a new one.
     fn unknown_account(&self, error: Error) -> Failed {
         let is_unknown =
             matches!(&error, Error::Api(problem) if is(problem, "accountDoesNotExist"));
@@ -208,11 +226,43 @@ impl Orders {
         failed
     }
 
-    /// The order that is under way, if the authority still has it.
-    async fn pending(&self, account: &Account, progress: &Progress) -> Option<(Order, String)> {
-        let PendingOrder { url, key_pem } = progress.order.clone()?;
-        let mut order = account.order(url).await.ok()?;
-        (order.state().status != OrderStatus::Invalid).then_some((order, key_pem))
+    /// The order that is under way, if the authority still has it. An authority that cannot say so now is asked later:
+    /// another order would be one too many.
+    async fn pending(
+        &self,
+        account: &Account,
+        names: &[String],
+        progress: &mut Progress,
+    ) -> Result<Option<(Order, String)>, Failed> {
+        let Some(PendingOrder { url, key_pem, proofs }) = progress.order.clone() else {
+            return Ok(None);
+        };
+        let mut order = match account.order(url.clone()).await {
+            Ok(order) => order,
+            Err(Error::Api(problem)) if !is_transient(&problem) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let status = order.state().status;
+        if status == OrderStatus::Invalid {
+            return Ok(None);
+        }
+        if keys::is_of_kind(&key_pem, self.settings.key) {
+            return Ok(Some((order, key_pem)));
+        }
+        // The configuration asks for another kind of key since. A certificate for the old one is no longer wanted.
+        if !matches!(status, OrderStatus::Pending | OrderStatus::Ready) {
+            return Ok(None);
+        }
+        let key_pem = self.new_key().await?;
+        progress.order = Some(PendingOrder { url, key_pem: key_pem.clone(), proofs });
+        self.keep_progress(names, progress)?;
+        Ok(Some((order, key_pem)))
+    }
+
+    async fn new_key(&self) -> Result<String, Failed> {
+        let kind = self.settings.key;
+        let key = tokio::task::spawn_blocking(move || keys::generate(kind)).await;
+        key.map_err(Failed::on_the_way)?.map_err(Failed::on_the_way)
     }
 
     async fn begin(
@@ -222,9 +272,7 @@ impl Orders {
         progress: &mut Progress,
         replaced: Option<&CertificateDer<'static>>,
     ) -> Result<(Order, String), Failed> {
-        let kind = self.settings.key;
-        let key = tokio::task::spawn_blocking(move || keys::generate(kind)).await;
-        let key = key.map_err(Failed::on_the_way)?.map_err(Failed::on_the_way)?;
+        let key = self.new_key().await?;
         let identifiers: Vec<Identifier> =
             names.iter().map(|name| Identifier::Dns(name.clone())).collect();
         let wanted = || {
@@ -237,20 +285,21 @@ impl Orders {
         let replaced = replaced.and_then(|it| CertificateIdentifier::try_from(it).ok());
         let order = match replaced {
             None => account.new_order(&wanted()).await,
-            // An authority that does not take the hint takes the order without it.
+            // If the authority refuses `replaces`, the order is sent without it.
             Some(id) => match account.new_order(&wanted().replaces(id)).await {
                 Ok(order) => Ok(order),
-                Err(Error::Api(problem)) if is(&problem, "rateLimited") => Err(Error::Api(problem)),
-                Err(_) => account.new_order(&wanted()).await,
+                Err(error) if may_have_no_hint(&error) => account.new_order(&wanted()).await,
+                Err(error) => Err(error),
             },
         };
         let order = order.map_err(|error| self.unknown_account(error))?;
-        progress.order = Some(PendingOrder { url: order.url().to_owned(), key_pem: key.clone() });
+        let (url, key_pem) = (order.url().to_owned(), key.clone());
+        progress.order = Some(PendingOrder { url, key_pem, proofs: Vec::new() });
         self.keep_progress(names, progress)?;
         Ok((order, key))
     }
 
-    /// Keeps what is known of the orders for these names.
+    /// Stores the state of the orders for these names.
     pub fn keep_progress(&self, names: &[String], progress: &Progress) -> Result<(), Failed> {
         let kept = self.store.keep_progress(&super::board::sorted(names), progress);
         kept.map_err(|error| {
@@ -260,7 +309,12 @@ impl Orders {
     }
 
     /// Proves that weir serves the names of an order.
-    async fn prove(&self, order: &mut Order) -> Result<(), Failed> {
+    async fn prove(
+        &self,
+        order: &mut Order,
+        names: &[String],
+        progress: &mut Progress,
+    ) -> Result<(), Failed> {
         let mut answered: Vec<Answered> = Vec::new();
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
@@ -273,7 +327,7 @@ impl Orders {
                     return Err(Failed::at_last(format_args!("{name} is {status:?}")));
                 }
             }
-            answered.push(self.answer(&mut authorization).await?);
+            answered.push(self.answer(&mut authorization, names, progress).await?);
         }
         let judged = order.poll_ready(&POLLS).await;
         drop(answered);
@@ -289,8 +343,13 @@ impl Orders {
         }
     }
 
-    /// Answers the challenge for a name, and tells the authority to look.
-    async fn answer<'a>(&self, of: &'a mut AuthorizationHandle<'a>) -> Result<Answered, Failed> {
+    /// Publishes the answer to the challenge for a name, and asks the authority to check it.
+    async fn answer<'a>(
+        &self,
+        of: &'a mut AuthorizationHandle<'a>,
+        names: &[String],
+        progress: &mut Progress,
+    ) -> Result<Answered, Failed> {
         let name = of.identifier().to_string();
         let kind = match self.settings.challenge {
             AcmeChallenge::Http01 => ChallengeType::Http01,
@@ -301,24 +360,53 @@ impl Orders {
             let what = format_args!("the authority does not offer {kind} for {name}");
             return Err(Failed::at_last(what));
         };
-        let proof = challenge.key_authorization();
-        let answered = match self.settings.challenge {
-            AcmeChallenge::Http01 => self.challenges.add_text(&challenge.token, proof.as_str()),
-            AcmeChallenge::TlsAlpn01 => {
-                let digest = proof.digest();
-                let digest = <&[u8; 32]>::try_from(digest.as_ref()).map_err(Failed::at_last)?;
-                let made = keys::challenge(&name, digest, SystemTime::now());
-                let (certificate, key) = made.map_err(Failed::on_the_way)?;
-                let added = self.challenges.add_handshake(&name, certificate, key);
-                added.map_err(Failed::on_the_way)?
-            }
-        };
-        challenge.set_ready().await?;
+        let token = challenge.token.clone();
+        let key_authorization = challenge.key_authorization().as_str().to_owned();
+        let proof = Proof { name, token, key_authorization };
+        let answered = answering(&self.challenges, self.settings.challenge, &proof)?;
+        if let Some(order) = progress.order.as_mut().filter(|it| !it.proofs.contains(&proof)) {
+            order.proofs.push(proof);
+            self.keep_progress(names, progress)?;
+        }
+        // An order that goes on after a restart may be past this.
+        if challenge.status == ChallengeStatus::Pending {
+            challenge.set_ready().await?;
+        }
         Ok(answered)
     }
 }
 
-/// The errors of the authority about the proofs of an order.
+/// Answers a challenge from now on.
+pub fn answering(
+    challenges: &Arc<Challenges>,
+    kind: AcmeChallenge,
+    proof: &Proof,
+) -> Result<Answered, Failed> {
+    match kind {
+        AcmeChallenge::Http01 => Ok(challenges.add_text(&proof.token, &proof.key_authorization)),
+        AcmeChallenge::TlsAlpn01 => {
+            let digest = digest(&SHA256, proof.key_authorization.as_bytes());
+            let digest = <&[u8; 32]>::try_from(digest.as_ref()).map_err(Failed::at_last)?;
+            let made = keys::challenge(&proof.name, digest, SystemTime::now());
+            let (certificate, key) = made.map_err(Failed::on_the_way)?;
+            let added = challenges.add_handshake(&proof.name, certificate, key);
+            added.map_err(Failed::on_the_way)
+        }
+    }
+}
+
+/// Answers the challenges of an order that another process has begun. What cannot be answered yet is answered when the order
+/// goes on, or the order says why not.
+pub fn answering_all(
+    challenges: &Arc<Challenges>,
+    kind: AcmeChallenge,
+    progress: &Progress,
+) -> Vec<Answered> {
+    let proofs = progress.order.iter().flat_map(|order| &order.proofs);
+    proofs.filter_map(|proof| answering(challenges, kind, proof).ok()).collect()
+}
+
+/// The authority's errors about the proofs of an order.
 async fn refusals(order: &mut Order) -> Option<Failed> {
     let mut told_of = Vec::new();
     let mut authorizations = order.authorizations();
@@ -333,7 +421,24 @@ async fn refusals(order: &mut Order) -> Option<Failed> {
     (!told_of.is_empty()).then(|| Failed::at_last(told_of.join("; ")))
 }
 
-/// Whether a problem is of this type.
+/// Whether an order can succeed without the certificate that it replaces. Not if the authority did not answer, or is busy: it
+/// could have taken the order, or refuses the other one as well.
+fn may_have_no_hint(error: &Error) -> bool {
+    match error {
+        Error::Api(problem) => !is_transient(problem) && !is(problem, "accountDoesNotExist"),
+        Error::Other(error) => !error.is::<NoAnswer>(),
+        Error::Unsupported(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether the same request can succeed later.
+fn is_transient(problem: &Problem) -> bool {
+    problem.status.is_some_and(|status| status >= 500)
+        || TRANSIENT.iter().any(|kind| is(problem, kind))
+}
+
+/// Whether a problem has this type.
 fn is(problem: &Problem, kind: &str) -> bool {
     problem.r#type.as_deref().and_then(|it| it.strip_prefix(PROBLEM)) == Some(kind)
 }
@@ -354,7 +459,7 @@ fn told(problem: &Problem) -> String {
     text
 }
 
-/// A reason without control characters, and not too long: it comes from outside.
+/// Removes control characters from a reason and limits its length, because it comes from outside.
 fn clip(reason: String) -> String {
     let plain = |it: char| if it.is_control() { ' ' } else { it };
     let mut reason: String = reason.chars().map(plain).collect();
@@ -389,6 +494,35 @@ mod tests {
         }
         let limited = problem(r#"{"type":"urn:ietf:params:acme:error:rateLimited"}"#);
         assert!(is(&limited, "rateLimited") && !is(&limited, "dns"));
+    }
+
+    #[test]
+    fn busy_authorities_end_no_order() {
+        let failed = |text: &str| Failed::from(Error::Api(problem(text)));
+        for (kind, is_final) in [
+            ("badNonce", false),
+            ("rateLimited", false),
+            ("serverInternal", false),
+            ("unauthorized", true),
+            ("dns", true),
+        ] {
+            let text = format!(r#"{{"type":"{PROBLEM}{kind}"}}"#);
+            assert_eq!(failed(&text).is_final, is_final, "{kind}");
+            let has_other_try = may_have_no_hint(&Error::Api(problem(&text)));
+            assert_eq!(has_other_try, is_final, "{kind}: an order without `replaces`");
+        }
+        assert!(!failed(r#"{"type":"about:blank","status":503}"#).is_final);
+        assert!(may_have_no_hint(&Error::Unsupported("ARI")));
+        let error = serde_json::from_str::<Problem>("<html>").expect_err("not JSON");
+        assert!(!may_have_no_hint(&Error::Json(error)));
+    }
+
+    #[test]
+    fn the_authority_says_when_it_will_have_decided() {
+        let next = Instant::now() + Duration::from_secs(3_600);
+        let failed = Failed::from(Error::Timeout(Some(next)));
+        assert!(failed.retry_after.is_some_and(|it| it > Duration::from_secs(3_500)), "{failed:?}");
+        assert!(!failed.is_final);
     }
 
     #[test]

@@ -1,36 +1,36 @@
-//! When a certificate is renewed, and when a failed order is tried again. No clock and no I/O.
+//! The times of renewals and of new attempts after failures. No clock and no I/O.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::asking::until_retry;
 
-/// Pause after the first failed order; it doubles with each further one. Five tries fall into the first hour: as many as a
-/// public authority lets fail for a name.
+/// Pause after the first failed order. It doubles with each further failure. Five attempts fall into the first hour: as many
+/// as a public authority permits per name.
 const RETRY_MIN: Duration = Duration::from_secs(3 * 60);
-/// Longest pause between two orders that fail.
+/// Maximum pause after a failed order.
 const RETRY_MAX: Duration = Duration::from_secs(6 * 60 * 60);
 const RETRIES: RangeInclusive<Duration> = RETRY_MIN..=RETRY_MAX;
-/// Longest pause that an authority can ask for.
+/// Maximum accepted `Retry-After` of an authority.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Shortest time from an order that succeeded to the next one for the same names.
+/// Minimum time between a successful order and the next one for the same names.
 const RENEWAL_PAUSE_MIN_S: i64 = 60 * 60;
-/// Shortest time from an order to one that a reload asks for.
+/// Minimum time between an order and the next one that a reload requests.
 const BY_HAND_PAUSE_MIN_S: i64 = 10;
-/// How often the authority is asked for its window (RFC 9773 section 4.3.2).
+/// Interval between queries for the renewal window (RFC 9773 section 4.3.2).
 pub const WINDOW_PAUSES: RangeInclusive<Duration> =
     Duration::from_secs(60)..=Duration::from_secs(24 * 60 * 60);
-/// When it is asked again after a failure.
+/// Interval after a failed query.
 pub const WINDOW_RETRY: Duration = Duration::from_secs(60 * 60);
-/// A part of the lifetime by which renewals without a window are spread, so that an authority does not get all at once.
+/// The fraction of the lifetime by which renewals without a window are spread, so that they do not all happen at once.
 const SPREAD_PART: i64 = 20;
 
-/// When a certificate is valid, in seconds since 1970.
+/// The validity of a certificate, in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifetime {
-    /// From this second.
+    /// The first second.
     pub from_unix_s: i64,
-    /// To this one.
+    /// The last second.
     pub until_unix_s: i64,
 }
 
@@ -40,12 +40,12 @@ impl Lifetime {
     }
 }
 
-/// When the authority wants a certificate to be renewed (RFC 9773), in seconds since 1970.
+/// The authority's renewal window for a certificate (RFC 9773), in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// From this second.
+    /// The first second.
     pub start_unix_s: i64,
-    /// To this one.
+    /// The last second.
     pub end_unix_s: i64,
 }
 
@@ -59,7 +59,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// Its word in reports.
+    /// The name in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Authority => "authority",
@@ -68,11 +68,11 @@ impl Basis {
     }
 }
 
-/// When a certificate is renewed, in seconds since 1970. `spread` is a number of the certificate: the same place in the
-/// window however often it is asked for.
+/// The time to renew a certificate, in seconds since 1970. `spread` is derived from the certificate, so repeated calls select the
+/// same time in the window.
 pub fn renewal(lifetime: Lifetime, window: Option<Window>, spread: u32) -> (i64, Basis) {
     let seconds = lifetime.seconds();
-    // Not so late that the certificate expires on the way, whatever the authority says.
+    // Before the certificate expires, whatever the authority says.
     let latest = lifetime.until_unix_s.saturating_sub(seconds / SPREAD_PART);
     let usable = window.filter(|it| it.start_unix_s <= it.end_unix_s && it.start_unix_s < latest);
     if let Some(window) = usable {
@@ -88,18 +88,25 @@ fn part(of: i64, spread: u32) -> i64 {
     i64::try_from((i128::from(of) * i128::from(spread)) >> 32).unwrap_or(0)
 }
 
-/// The pause after this many orders in a row have failed; `asked`: the authority wants at least this one.
+/// The pause after this number of consecutive failures; `asked`: the minimum that the authority has asked for.
 pub fn pause(failures: u32, asked: Option<Duration>) -> Duration {
     let asked = asked.unwrap_or_default().min(RETRY_AFTER_MAX);
     until_retry(failures, RETRIES).max(asked)
 }
 
-/// The earliest time of an order after one that has succeeded. A certificate of hours has a shorter pause.
+/// The earliest time of an order after a successful one. A certificate with a lifetime of hours has a shorter pause.
 pub fn after_success(now_unix_s: i64, lifetime: Lifetime) -> i64 {
     now_unix_s + RENEWAL_PAUSE_MIN_S.min(lifetime.seconds() / 3)
 }
 
-/// The earliest time of an order that a reload asks for.
+/// A time that was planned, as seen now. No plan reaches further than the longest pause: one that does was made when the
+/// clock was ahead, and is over.
+pub fn reachable(at_unix_s: i64, now_unix_s: i64) -> i64 {
+    let longest_s = i64::try_from(RETRY_AFTER_MAX.as_secs()).unwrap_or(i64::MAX);
+    if at_unix_s > now_unix_s.saturating_add(longest_s) { now_unix_s } else { at_unix_s }
+}
+
+/// The earliest time of an order that a reload requests.
 pub fn by_hand(not_before_unix_s: i64, last_order_unix_s: i64) -> i64 {
     not_before_unix_s.min(last_order_unix_s.saturating_add(BY_HAND_PAUSE_MIN_S))
 }
@@ -122,7 +129,7 @@ mod tests {
             (lifetime(0, 90 * DAY_S), None, HALF, (60 * DAY_S - 90 * DAY_S / 40, own)),
             (lifetime(1_000, 1_060), None, 0, (1_040, own)),
             (lifetime(1_000, 1_060), None, u32::MAX, (1_038, own)),
-            // The authority's window, also one that has passed.
+            // The authority's window, even if it has passed.
             (lifetime(0, 90 * DAY_S), window(70 * DAY_S, 72 * DAY_S), 0, (70 * DAY_S, authority)),
             (
                 lifetime(0, 90 * DAY_S),
@@ -131,7 +138,7 @@ mod tests {
                 (71 * DAY_S, authority),
             ),
             (lifetime(0, 90 * DAY_S), window(-5, -5), HALF, (-5, authority)),
-            // One that ends with the certificate, or behind it, is used up to a twentieth of the lifetime before that.
+            // A window that ends with the certificate or later is cut a twentieth of the lifetime before the certificate expires.
             (
                 lifetime(0, 20 * DAY_S),
                 window(17 * DAY_S, 20 * DAY_S),
@@ -144,7 +151,7 @@ mod tests {
                 HALF,
                 (18 * DAY_S, authority),
             ),
-            // Windows that cannot be meant.
+            // Invalid windows.
             (lifetime(0, 90 * DAY_S), window(89 * DAY_S, 91 * DAY_S), 0, (60 * DAY_S, own)),
             (lifetime(0, 90 * DAY_S), window(72 * DAY_S, 70 * DAY_S), 0, (60 * DAY_S, own)),
             // A certificate that was never valid is due.
@@ -166,10 +173,19 @@ mod tests {
         assert_eq!(asked(3_600), Duration::from_secs(3_600));
         assert_eq!(asked(u64::MAX), RETRY_AFTER_MAX);
         assert!(asked(0) <= RETRY_MIN);
-        // The sixth try comes after five pauses, each a quarter shorter at most.
+        // The sixth attempt follows five pauses, each of which is at most a quarter shorter.
         let shortest_s = RETRY_MIN.as_secs() * 3 / 4;
         let sixth_s: u64 = (0..5).map(|doubled| shortest_s << doubled).sum();
         assert!(sixth_s > 60 * 60, "the sixth try comes after {sixth_s} s");
+    }
+
+    #[test]
+    fn plans_of_a_clock_that_was_ahead_are_over() {
+        for (at, expected) in [(0, 0), (1_500, 1_500), (1_000 + DAY_S, 1_000 + DAY_S)] {
+            assert_eq!(reachable(at, 1_000), expected);
+        }
+        assert_eq!(reachable(1_001 + DAY_S, 1_000), 1_000);
+        assert_eq!(reachable(i64::MAX, i64::MAX), i64::MAX);
     }
 
     #[test]

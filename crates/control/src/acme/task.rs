@@ -1,43 +1,47 @@
-//! The certificate for one set of names: ordered when it is due, kept, and shown from then on.
+//! The certificate for one set of names: ordered when it is due, stored, and then in use.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+use weir_tls::challenges::Answered;
 use weir_tls::identity::Identity;
 use weir_tls::managed::Managed;
 use weir_tls::ocsp::{Staple, responder_url};
 
 use super::board::{Board, Report, State};
 use super::lock::OrderLock;
-use super::order::{Failed, Issued, Orders};
+use super::order::{Failed, Issued, Orders, answering_all};
 use super::plan::{self, Lifetime, WINDOW_PAUSES, WINDOW_RETRY, Window};
 use super::store::Progress;
 use super::{now_unix_s, spread};
 use crate::events::Events;
 use crate::time::rfc3339;
 
-/// Longest time of an order: after that it is tried again.
+/// Timeout of an order. It is then tried again.
 const ORDER_TIME_MAX: Duration = Duration::from_secs(10 * 60);
-/// Longest sleep: the clock may be set, and the host may have slept.
+/// Maximum sleep, because the clock may be set, or the host may have been suspended.
 const SLEEP_MAX: Duration = Duration::from_secs(60 * 60);
-/// How often it is looked whether another process still orders.
-const LOCK_POLL: Duration = Duration::from_millis(500);
+/// Interval between attempts to acquire the lock that another process holds.
+const LOCK_POLL: Duration = Duration::from_millis(100);
+/// How often it is looked whether that process has got the certificate.
+const KEPT_POLL: Duration = Duration::from_secs(30);
 
-/// The state that all sets of names share.
+/// The state that the tasks of an authority share.
 pub struct Common {
-    /// Orders at the authority.
+    /// The client for orders.
     pub orders: Orders,
-    /// Limits orders under way.
+    /// Limits the number of simultaneous orders.
     pub gate: Semaphore,
     /// Held by the process that orders.
     pub lock: Arc<OrderLock>,
-    /// Reports.
+    /// The reports.
     pub board: Board,
-    /// Log lines.
+    /// The events.
     pub events: Events,
-    /// Told of each certificate that has come.
+    /// Notified of each issued certificate.
     pub arrived: Arc<Notify>,
 }
 
@@ -45,7 +49,7 @@ pub struct Common {
 #[derive(Debug, Default)]
 pub struct Shared {
     places: Mutex<Places>,
-    /// A reload asks for another try.
+    /// A reload requests a new attempt.
     pub hurry: Notify,
 }
 
@@ -56,18 +60,18 @@ struct Places {
 }
 
 impl Shared {
-    /// Begins with a kept certificate of the authority, if there is one.
+    /// Starts with the stored certificate, if there is one.
     pub fn new(current: Option<Arc<Identity>>) -> Self {
         let places = Mutex::new(Places { all: Vec::new(), current });
         Self { places, hurry: Notify::new() }
     }
 
-    /// The certificate of the authority.
+    /// The authority's certificate.
     pub fn current(&self) -> Option<Arc<Identity>> {
         self.lock().current.clone()
     }
 
-    /// The certificate is shown in these places from now on.
+    /// Adds places for the certificate.
     pub fn show_in(&self, places: Vec<Arc<Managed>>) {
         let mut own = self.lock();
         own.all = places;
@@ -76,7 +80,7 @@ impl Shared {
         }
     }
 
-    /// Shows another certificate.
+    /// Replaces the certificate in all places.
     fn set(&self, identity: &Arc<Identity>) {
         let mut own = self.lock();
         own.current = Some(Arc::clone(identity));
@@ -88,7 +92,7 @@ impl Shared {
     }
 }
 
-/// A certificate with a place for its OCSP response, where such are fetched.
+/// A certificate with a place for its OCSP response, if OCSP responses are fetched.
 pub fn fitted(identity: &Arc<Identity>, fetches_ocsp: bool) -> Arc<Identity> {
     let [certificate, _issuer, ..] = &identity.certified.cert[..] else {
         return Arc::clone(identity);
@@ -105,19 +109,21 @@ pub fn fitted(identity: &Arc<Identity>, fetches_ocsp: bool) -> Arc<Identity> {
 
 /// The work for one set of names.
 pub struct Certificate {
-    /// In the order of the configuration.
+    /// The names in the order of the configuration.
     pub names: Vec<String>,
-    /// The same, sorted.
+    /// The names, sorted.
     pub sorted: Vec<String>,
-    /// The state that all sets of names share.
+    /// The state that the tasks of an authority share.
     pub common: Arc<Common>,
-    /// The places where it is shown.
+    /// The places that use the certificate.
     pub shared: Arc<Shared>,
-    /// The certificate that is there must be replaced: it has another kind of key.
+    /// The certificate must be replaced, because its key has another type.
     pub is_due: bool,
+    /// Answers to the challenges of an order that another process has begun, until this one goes on with it.
+    pub answers: Vec<Answered>,
 }
 
-/// The authority's window, and when it is asked for again.
+/// The authority's renewal window, and the time of the next query.
 #[derive(Default)]
 struct Asked {
     window: Option<Window>,
@@ -125,7 +131,7 @@ struct Asked {
 }
 
 impl Certificate {
-    /// Runs for good.
+    /// Runs until it is dropped.
     pub async fn run(mut self) {
         let mut progress = match self.common.orders.store.progress(&self.sorted) {
             Ok(progress) => progress,
@@ -137,12 +143,16 @@ impl Certificate {
         let mut asked = Asked::default();
         loop {
             let now = now_unix_s();
+            progress.not_before_unix_s = plan::reachable(progress.not_before_unix_s, now);
+            progress.last_order_unix_s = progress.last_order_unix_s.min(now);
+            asked.next_unix_s = plan::reachable(asked.next_unix_s, now);
             if self.shared.current().is_some() && now >= asked.next_unix_s {
                 self.ask_window(&mut asked).await;
             }
             let at = self.order_at(&progress, asked.window);
             if at <= now {
-                self.order(&mut progress).await;
+                self.order(&mut progress, asked.window).await;
+                self.answers.clear();
                 asked = Asked::default();
                 continue;
             }
@@ -170,15 +180,21 @@ impl Certificate {
 
     /// The time of the next order.
     fn order_at(&self, progress: &Progress, window: Option<Window>) -> i64 {
-        // One that the authority has taken already costs nothing to look at.
+        // Polling an accepted order does not count against limits.
         let not_before = if progress.order.is_some() && progress.reason.is_none() {
             0
         } else {
             progress.not_before_unix_s
         };
-        let due = self.renewal(window).map_or(0, |(at, _)| at);
-        let due = if self.is_due || progress.order.is_some() { 0 } else { due };
-        due.max(not_before)
+        self.due_at(progress, window).max(not_before)
+    }
+
+    /// The time from which another certificate is needed.
+    fn due_at(&self, progress: &Progress, window: Option<Window>) -> i64 {
+        if self.is_due || progress.order.is_some() {
+            return 0;
+        }
+        self.renewal(window).map_or(0, |(at, _)| at)
     }
 
     fn renewal(&self, window: Option<Window>) -> Option<(i64, plan::Basis)> {
@@ -189,7 +205,7 @@ impl Certificate {
     async fn ask_window(&self, asked: &mut Asked) {
         let Some(current) = self.shared.current() else { return };
         let Some(certificate) = current.certified.cert.first() else { return };
-        let pause = match self.common.orders.window(certificate).await {
+        let pause = match self.common.orders.for_one().window(certificate).await {
             Ok(Some((window, pause))) => {
                 asked.window = Some(window);
                 pause.clamp(*WINDOW_PAUSES.start(), *WINDOW_PAUSES.end())
@@ -198,26 +214,29 @@ impl Certificate {
                 asked.window = None;
                 *WINDOW_PAUSES.end()
             }
-            // The last window stays; without one, the lifetime decides.
+            // The last window stays in use. Without a window, the lifetime decides.
             Err(_) => WINDOW_RETRY,
         };
         let pause = i64::try_from(pause.as_secs()).unwrap_or(i64::MAX);
         asked.next_unix_s = now_unix_s().saturating_add(pause);
     }
 
-    /// Orders, and shows what comes.
-    async fn order(&mut self, progress: &mut Progress) {
+    /// Orders a certificate, and puts it in use.
+    async fn order(&mut self, progress: &mut Progress, window: Option<Window>) {
         let common = Arc::clone(&self.common);
-        self.report(State::Waiting, progress, None);
-        let Ok(_permit) = common.gate.acquire().await else { return };
+        self.report(State::Waiting, progress, window);
+        let mut next_look = Instant::now();
         while !common.lock.is_held() {
+            if Instant::now() >= next_look {
+                if self.is_done_by_another(progress, window) {
+                    return;
+                }
+                next_look = Instant::now() + KEPT_POLL;
+            }
             tokio::time::sleep(LOCK_POLL).await;
         }
-        // The process before may have got it in the meantime, and what it knows of the order.
-        if let Ok(known) = common.orders.store.progress(&self.sorted) {
-            *progress = known;
-        }
-        if self.take_kept() {
+        let Ok(_permit) = common.gate.acquire().await else { return };
+        if self.is_done_by_another(progress, window) {
             return;
         }
         self.report(State::Ordering, progress, None);
@@ -231,7 +250,7 @@ impl Certificate {
         }
     }
 
-    /// Notes the order before it is made: a process that ends on the way does not begin again at once, and again.
+    /// Stores the attempt before the order is sent. A process that crashes during orders cannot repeat them without a pause.
     fn begin(&self, progress: &mut Progress) -> Result<(), Failed> {
         progress.failures = progress.failures.saturating_add(1);
         progress.last_order_unix_s = now_unix_s();
@@ -243,17 +262,20 @@ impl Certificate {
     async fn obtain(&self, progress: &mut Progress) -> Result<Issued, Failed> {
         let current = self.shared.current();
         let replaced = current.as_ref().and_then(|it| it.certified.cert.first());
-        let obtained = self.common.orders.obtain(&self.names, progress, replaced);
-        let timed_out = |_| Failed {
-            reason: format!("the order was not done in {ORDER_TIME_MAX:?}"),
-            is_final: false,
-        };
-        tokio::time::timeout(ORDER_TIME_MAX, obtained).await.map_err(timed_out)?
+        let orders = self.common.orders.for_one();
+        let obtained = orders.obtain(&self.names, progress, replaced);
+        let timed_out =
+            |_| Failed::on_the_way(format_args!("the order was not done in {ORDER_TIME_MAX:?}"));
+        let obtained = tokio::time::timeout(ORDER_TIME_MAX, obtained).await;
+        obtained.map_err(timed_out).flatten().map_err(|failed| Failed {
+            retry_after: failed.retry_after.or(orders.authority.take_retry_after()),
+            ..failed
+        })
     }
 
-    /// Keeps and shows a certificate that has come.
+    /// Stores an issued certificate, and puts it in use.
     fn take(&mut self, issued: &Issued) -> Result<Arc<Identity>, Failed> {
-        let unusable = |reason: String| Failed { reason, is_final: true };
+        let unusable = |reason: String| Failed::at_last(reason);
         let identity = super::keys::identity(&issued.chain, &issued.key)
             .map_err(|error| unusable(format!("the certificate cannot be used: {error}")))?;
         if let Some(name) = self.names.iter().find(|name| !identity.names.contains(name)) {
@@ -265,7 +287,7 @@ impl Certificate {
         let store = &self.common.orders.store;
         let kept = store.keep_certificate(&self.sorted, &issued.key, &issued.chain);
         if let Err(error) = kept {
-            // It is used all the same: a restart would order again.
+            // The certificate is used, but it would be ordered again after a restart.
             let folder = store.folder().display();
             let what = format_args!("cannot be kept in {folder}: {error}");
             self.common.events.error(self.subject(), what);
@@ -277,7 +299,20 @@ impl Certificate {
         Ok(identity)
     }
 
-    /// Takes a certificate that another process has got. Whether there is one that is not due.
+    /// Takes what another process has got, and what it knows of its order. Whether no certificate is needed after that.
+    fn is_done_by_another(&mut self, progress: &mut Progress, window: Option<Window>) -> bool {
+        if let Ok(known) = self.common.orders.store.progress(&self.sorted) {
+            *progress = known;
+            let orders = &self.common.orders;
+            let kind = orders.settings.challenge;
+            self.answers = answering_all(&orders.challenges, kind, progress);
+        }
+        // The window is that of the certificate before.
+        let window = if self.take_kept() { None } else { window };
+        self.due_at(progress, window) > now_unix_s()
+    }
+
+    /// Reads a certificate that another process has stored. Returns whether it exists and is not due.
     fn take_kept(&mut self) -> bool {
         let orders = &self.common.orders;
         let Ok(Some(kept)) = orders.store.certificate(&self.sorted, orders.settings.key) else {
@@ -312,8 +347,8 @@ impl Certificate {
 
     fn fail(&self, progress: &mut Progress, failed: &Failed) {
         self.common.board.counters.failed.fetch_add(1, Relaxed);
-        let asked = self.common.orders.authority.take_retry_after();
-        progress.not_before_unix_s = later(plan::pause(progress.failures.max(1), asked));
+        let pause = plan::pause(progress.failures.max(1), failed.retry_after);
+        progress.not_before_unix_s = later(pause);
         progress.reason = Some(failed.reason.clone());
         if failed.is_final {
             progress.order = None;
@@ -342,6 +377,7 @@ impl Certificate {
             authority: self.common.orders.settings.directory.host.clone(),
             state,
             renewal: self.renewal(window),
+            window,
             failures: if state == State::Ordering {
                 progress.failures.saturating_sub(1)
             } else {
@@ -354,12 +390,12 @@ impl Certificate {
     }
 }
 
-/// When a certificate is valid.
+/// The validity of a certificate.
 pub fn lifetime(identity: &Identity) -> Lifetime {
     Lifetime { from_unix_s: identity.not_before_unix_s, until_unix_s: identity.not_after_unix_s }
 }
 
-/// Names for a log line: the first, and how many more there are.
+/// The names in an event: the first, and the number of the others.
 fn shown(names: &[String]) -> String {
     match names {
         [] => String::new(),

@@ -1,6 +1,6 @@
-//! The stream that an open dashboard reads: what its view shows, whole at first, then what has changed.
+//! The stream for an open dashboard: first the whole data of its view, then the changes.
 //!
-//! All streams share one sampler ([`crate::board`]). A list has only the rows that are seen; a search is done here.
+//! All streams share one sampler ([`crate::board`]). A list contains only the visible rows; weir performs the search.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ mod patch;
 mod rows;
 mod view;
 
-/// Rows of a list without `rows`.
+/// Number of rows per page without `rows`.
 const ROWS_DEFAULT: u64 = 50;
 
-/// Most rows of a list.
+/// Maximum number of rows per page.
 const ROWS_MAX: u64 = 200;
 
-/// Most pages of a list.
+/// Maximum number of a page.
 const PAGES_MAX: u64 = 1_000_000;
 
 const VIEW: Parameter = Parameter {
@@ -83,9 +83,9 @@ pub(super) fn routes() -> Vec<Route> {
 #[schemars(rename = "DashboardWhole")]
 struct Whole {
     document: Document,
-    /// Points of the charts, the oldest first, one in two seconds: of a virtual server in its view, else of all together.
+    /// The points of the charts, oldest first, one per two seconds: of the virtual server in the view, or of all together.
     points: Points,
-    /// Requests per second of each virtual server in the list, the oldest first.
+    /// Requests per second of each virtual server in the list, oldest first.
     rows: BTreeMap<String, Vec<f32>>,
 }
 
@@ -120,7 +120,7 @@ async fn watch(observed: Arc<Observed>, wanted: Wanted, sink: Sink) -> Result<()
         let sample = samples.borrow_and_update().clone();
         if let Some(sample) = sample {
             let work = (Arc::clone(&observed), Arc::clone(&wanted), sample);
-            // A panic of it is a defect, and ends the stream.
+            // A panic here is a defect, and ends the stream.
             let made = tokio::task::spawn_blocking(move || make(work, before)).await;
             let (event, document) = made.map_err(|_| Closed)?.ok_or(Closed)?;
             match &event {
@@ -129,7 +129,7 @@ async fn watch(observed: Arc<Observed>, wanted: Wanted, sink: Sink) -> Result<()
             }
             before = Some(document);
         }
-        // The sender lives as long as the process.
+        // The sender exists as long as the process.
         samples.changed().await.map_err(|_| Closed)?;
     }
 }
@@ -139,7 +139,7 @@ enum Event {
     Change(Change),
 }
 
-/// The next event, and the document as the page then has it; `None`: it cannot be written as JSON.
+/// The next event, and the resulting document of the page; `None`: it cannot be written as JSON.
 fn make(
     (observed, wanted, sample): (Arc<Observed>, Arc<Wanted>, Arc<Sample>),
     before: Option<Value>,

@@ -20,13 +20,13 @@ use crate::firewall::group::Group;
 use crate::firewall::line::{Checked, Found, Line, decoded};
 use crate::firewall::{Wanted, propose};
 
-/// Findings that are listed, those in most requests first.
+/// Maximum number of listed findings.
 const FINDINGS_MAX: usize = 200;
 
-/// Bytes of the readable part of an exclusion's name.
+/// Maximum size of the readable part of an exclusion's name, in bytes.
 const NAME_BYTES_MAX: usize = 40;
 
-/// Virtual servers that an exclusion is said to apply to.
+/// Maximum number of listed virtual servers per exclusion.
 const SERVERS_TOLD_MAX: usize = 20;
 
 /// The largest id of a rule.
@@ -71,7 +71,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// A request with findings.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FirewallEvent {
-    /// Its number since the start.
+    /// The number of the request since the start.
     number: u64,
     time: String,
     request_id: String,
@@ -79,7 +79,7 @@ struct FirewallEvent {
     virtual_server: String,
     method: String,
     host: String,
-    /// The target, secrets masked.
+    /// The target, with secrets masked.
     target: String,
     /// The mode: `detect` or `block`.
     mode: String,
@@ -87,26 +87,26 @@ struct FirewallEvent {
     outcome: String,
     /// The status of the firewall's answer.
     status: Option<u16>,
-    /// The rule that decided.
+    /// The deciding rule.
     rule: Option<u64>,
-    /// The check that decided.
+    /// The deciding check.
     check: Option<String>,
-    /// The limit because of which it was not judged.
+    /// The exceeded limit that ended the inspection.
     limit: Option<String>,
     /// The sum of the scores of all findings.
     score: i64,
-    /// The score from which a request is denied.
+    /// The score at which requests are denied.
     threshold: Option<i64>,
     rules: Vec<RuleFinding>,
     checks: Vec<CheckFinding>,
 }
 
-/// A rule that found something.
+/// A rule with a finding.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RuleFinding {
     id: u64,
     message: String,
-    /// The rule's text about the value.
+    /// The rule's data about the value.
     data: String,
     severity: String,
     values: Vec<FoundValue>,
@@ -116,11 +116,11 @@ struct RuleFinding {
 #[derive(Debug, Serialize, JsonSchema)]
 struct FoundValue {
     variable: String,
-    /// Its value, secrets masked.
+    /// The value, with secrets masked.
     value: String,
 }
 
-/// A check that found something.
+/// A check with a finding.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CheckFinding {
     name: String,
@@ -202,21 +202,21 @@ fn events(ask: &Ask) -> Handled {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "WafFindings")]
 struct Findings {
-    /// Those in most requests first.
+    /// The findings, those in most requests first.
     items: Vec<Finding>,
-    /// Further ones that are not listed.
+    /// The number of findings that are not listed.
     left_out: usize,
-    /// Findings in variables that no exclusion can name.
+    /// The number of findings in variables that an exclusion cannot name.
     unnamed: u64,
     /// The version of the configuration, for `If-Match: "version-N"` of a change.
     version: u64,
 }
 
-/// A rule that found something in one variable of requests with one path.
+/// A finding of a rule in one variable of requests with one path.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "WafFinding")]
 struct Finding {
-    /// Names it in the list.
+    /// The identifier in the list.
     id: String,
     virtual_server: String,
     rule: u64,
@@ -225,21 +225,21 @@ struct Finding {
     variable: String,
     /// The path, or `/folder/*`.
     path: String,
-    /// Recent requests with it.
+    /// The number of recent requests with the finding.
     requests: u64,
-    /// Clients that sent them: at most 64 are counted.
+    /// The number of clients that sent them: at most 64 are counted.
     clients: usize,
-    /// Requests among them that have another attack elsewhere, or come from a scanner.
+    /// The number of these requests that contain another attack elsewhere, or come from a scanner.
     suspicious: u64,
     /// The score of one such finding.
     score: i64,
-    /// A value that was found, if it is no secret.
+    /// A matched value, unless it is a secret.
     example: Option<String>,
-    /// Whether `weir waf tune` would propose the exclusion, with its usual thresholds.
+    /// Whether `weir waf tune` would propose the exclusion with its default thresholds.
     is_proposed: bool,
-    /// Whether the configuration has an exclusion for it.
+    /// Whether the configuration contains an exclusion for it.
     is_excluded: bool,
-    /// The virtual servers that the exclusion applies to: more than one, if they share a profile.
+    /// The virtual servers that the exclusion applies to: several, if they share a profile.
     applies_to: Vec<String>,
     /// The change that makes the exclusion: for `POST /v1/changes`.
     change: Value,
@@ -256,7 +256,7 @@ fn findings(ask: &Ask) -> Handled {
         table.snapshot.virtual_servers.iter().map(|server| (&*server.name, server)).collect();
     let (mut items, mut unnamed) = (Vec::new(), 0);
     for (name, lines) in by_server {
-        // One that is gone since has nothing to exclude from.
+        // A virtual server that was removed needs no exclusion.
         let Some((server, waf)) = servers.get(name).and_then(|it| Some((*it, it.waf.as_ref()?)))
         else {
             continue;
@@ -340,7 +340,7 @@ fn applies_to(server: &VirtualServer, waf: &Waf, table: &LiveTable) -> Vec<Strin
     all.take(SERVERS_TOLD_MAX).map(|server| server.name.to_string()).collect()
 }
 
-/// A name that only this exclusion has: what it is about, and a hash.
+/// A unique name for this exclusion: readable text and a hash.
 fn name_of(Exclusion { rule, variable, place }: &Exclusion) -> String {
     let whole = format!("{rule}-{variable}-{place}");
     let is_plain = |char: char| char.is_ascii_alphanumeric();

@@ -1,4 +1,4 @@
-//! The time of a connection, which events of a stream prolong.
+//! The deadline of a connection. Each event of a stream that the client accepts extends it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,23 +6,23 @@ use tokio::time::Instant;
 
 use super::CONNECTION_TIME_MAX;
 
-/// The time of a connection. Clones share it.
+/// The deadline of a connection. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Lifetime(Arc<Mutex<Instant>>);
 
 impl Lifetime {
-    /// The time of a connection that begins.
+    /// The deadline of a new connection.
     pub(super) fn begin() -> Self {
         Self(Arc::new(Mutex::new(Instant::now() + CONNECTION_TIME_MAX)))
     }
 
-    /// The client takes what it is sent: its time begins again.
+    /// Restarts the time, because the client accepts data.
     pub(super) fn prolong(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
             Instant::now() + CONNECTION_TIME_MAX;
     }
 
-    /// Returns when the time is over.
+    /// Waits for the deadline.
     pub(super) async fn over(&self) {
         loop {
             let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);

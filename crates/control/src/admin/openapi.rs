@@ -159,7 +159,7 @@ fn operation(route: &Route, statuses: &[StatusCode], schemas: &mut Schemas) -> V
     operation
 }
 
-/// A stream. OpenAPI 3.1 has no word for the data of its events, so this is an extension.
+/// A stream. OpenAPI 3.1 cannot describe the data of events, so this is an extension.
 fn stream(events: &[(&'static str, SchemaOf)], schemas: &mut Schemas) -> Value {
     let end: (&str, SchemaOf) = ("end", SchemaGenerator::subschema_for::<End>);
     let data: Map<String, Value> = events

@@ -1,7 +1,7 @@
-//! Reports of `weir bench`, in a folder that the configuration names: read only, and only `NAME/report.html`.
+//! Reports of `weir bench` in a configured folder: read-only, and only `NAME/report.html`.
 //!
-//! A report is a page of somebody's making: it gets an origin of its own without scripts (`sandbox`), so it can neither read
-//! the API nor act in it.
+//! A report may come from anyone. It gets an origin of its own without scripts (`sandbox`), so it can neither read the API nor
+//! call it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
@@ -23,22 +23,22 @@ use super::problem::Problem;
 use super::route::{Content, Handled, Route};
 use crate::time::rfc3339;
 
-/// The file of a report, in its folder.
+/// The name of the file with a report.
 const FILE: &str = "report.html";
 
-/// The folder without `admin.reports`, in the state directory.
+/// The default folder, in the state directory.
 const FOLDER: &str = "reports";
 
-/// Entries of the folder that are looked at.
+/// Maximum number of entries that are read.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Bytes of a report that is shown.
+/// Maximum size of a report in bytes.
 const REPORT_BYTES_MAX: u64 = 16 << 20;
 
 /// The media type of reports.
 const HTML: &str = "text/html; charset=utf-8";
 
-/// The content policy of a report: it may use only the styles and pictures that it contains.
+/// The content security policy of a report: only styles and pictures that the report contains.
 pub(super) const POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                                  base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -57,16 +57,16 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "BenchReport")]
 struct Report {
-    /// The name of its folder.
+    /// The name of the folder.
     name: String,
-    /// When it was written.
+    /// The time of its last modification.
     written: String,
     bytes: u64,
-    /// Whether it is small enough to be shown.
+    /// Whether it is within the maximum size.
     is_shown: bool,
 }
 
-/// A report as it is found: when it was written, in milliseconds since 1970, its name and its size.
+/// A report in the folder: its modification time in milliseconds since 1970, its name and its size.
 type Found = (u64, String, u64);
 
 fn folder(ask: &Ask) -> PathBuf {
@@ -78,7 +78,7 @@ fn list(ask: &Ask) -> Handled {
     let folder = folder(ask);
     let found = match found(&folder) {
         Ok(found) => found,
-        // Nothing was ever put there.
+        // The folder does not exist yet.
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(unreadable(&folder, &error)),
     };
@@ -102,13 +102,13 @@ fn unreadable(folder: &Path, error: &io::Error) -> Problem {
         .help("weir's user needs the right to read it: see `admin.reports`")
 }
 
-/// All reports in the folder, the newest first. Links are not followed.
+/// All reports in the folder, newest first. Links are not followed.
 fn found(folder: &Path) -> io::Result<Vec<Found>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)?.take(ENTRIES_MAX) {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        // A folder without a report, or one that went away since.
+        // A folder without a report, or a folder that was removed in the meantime.
         let Ok(file) = open(folder, &name) else { continue };
         let Ok(metadata) = file.metadata() else { continue };
         let written = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -119,7 +119,7 @@ fn found(folder: &Path) -> io::Result<Vec<Found>> {
     Ok(all)
 }
 
-/// Opens the report of this name: a plain file in a folder that is no link.
+/// Opens the report with this name. Neither the folder nor the file may be a link.
 fn open(folder: &Path, name: &str) -> io::Result<File> {
     let mut parts = Path::new(name).components();
     let is_one = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name);

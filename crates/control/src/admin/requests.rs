@@ -1,7 +1,7 @@
-//! Recent requests, and the stream of those that come.
+//! Recent requests, and the stream of new requests and events.
 //!
-//! They show what clients asked for, so they need the role operate; secrets are masked. Why a request went where it went needs
-//! admin, as all explanations do.
+//! Requests may contain private data, so they need the role operate; secrets are masked. The explanation of a request needs the
+//! role admin, as every explanation does.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -54,10 +54,10 @@ const WAF: Parameter = Parameter {
 const CLIENT: Parameter =
     Parameter { name: "client", kind: Kind::Ip, summary: "Only requests of this client" };
 
-/// The filters, and a page.
+/// The filters, and the parameters of a page.
 const OF_LIST: &[Parameter] = &[LIMIT, AFTER, VIRTUAL_SERVER, STATUS, SLOW, MEMBER, WAF, CLIENT];
 
-/// The filters, and what is followed.
+/// The filters, and the kinds of messages to follow.
 const OF_STREAM: &[Parameter] = &[VIRTUAL_SERVER, STATUS, SLOW, MEMBER, WAF, CLIENT];
 
 const EVENTS: &[(&str, SchemaOf)] = &[
@@ -66,12 +66,12 @@ const EVENTS: &[(&str, SchemaOf)] = &[
     ("missed", SchemaGenerator::subschema_for::<Missed>),
 ];
 
-/// Requests that a stream has in a second; further ones are counted as missed.
+/// Maximum number of requests per second in a stream; further ones are counted as missed.
 const REQUESTS_PER_SECOND_MAX: u32 = 2_000;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Why there are none.
+/// The reason why no requests are recorded.
 const OFF: &str = "set `recent_requests: {}` in the configuration to record requests";
 
 pub(super) fn routes() -> Vec<Route> {
@@ -104,11 +104,11 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Which requests are wanted.
+/// The filters for requests.
 #[derive(Debug, Default)]
 struct Filter {
     virtual_server: Option<String>,
-    /// From and to.
+    /// The first and the last status.
     status: Option<(u16, u16)>,
     is_slow: bool,
     member: Option<String>,
@@ -134,7 +134,7 @@ impl Filter {
         })
     }
 
-    /// Whether anything but requests is left out.
+    /// Whether a filter for requests is set.
     fn is_of_requests(&self) -> bool {
         let Self { virtual_server, status, is_slow, member, waf, client } = self;
         virtual_server.is_some()
@@ -192,7 +192,7 @@ fn list(ask: &Ask) -> Handled {
     Answer::json(&Page::of(&ask.query, wanted, name, |record| summary(&record))?)
 }
 
-/// The record that a path names.
+/// The record with the id in the path.
 fn record_of(ask: &Ask) -> Result<Arc<Record>, Problem> {
     let requests = &ask.context.observed.admin.requests;
     let id = ask.name("id");
@@ -220,7 +220,7 @@ fn why(ask: &Ask) -> Handled {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Event")]
 struct EventTold {
-    /// When.
+    /// The time.
     time: String,
     /// `info`, `warning` or `error`.
     level: &'static str,
@@ -228,10 +228,10 @@ struct EventTold {
     text: String,
 }
 
-/// The reader, or weir, is too slow.
+/// The reader or weir is too slow.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Missed {
-    /// So many requests and events are missing here.
+    /// The number of requests and events that are missing here.
     count: u64,
 }
 
@@ -263,7 +263,7 @@ fn follow(ask: Ask) -> Result<Producer, Problem> {
     }))
 }
 
-/// How many requests a stream has had in this second: writing them is work for the thread of the monitors.
+/// The number of requests that a stream has sent in this second. It is limited, because the thread of the monitors writes them.
 struct Pace {
     since: Instant,
     count: u32,
@@ -275,7 +275,7 @@ impl Pace {
         Self { since: Instant::now(), count: 0, left_out: 0 }
     }
 
-    /// Whether another one may go out; one that may not is counted.
+    /// Whether another request may be sent. If not, it is counted.
     fn has_room(&mut self) -> bool {
         if self.since.elapsed() >= SECOND {
             (self.since, self.count) = (Instant::now(), 0);
@@ -286,7 +286,7 @@ impl Pace {
         has_room
     }
 
-    /// Those that were left out, once the second is over.
+    /// The number of omitted requests, after the second is over.
     fn missed(&mut self) -> Option<u64> {
         let is_told = self.left_out > 0 && self.since.elapsed() >= SECOND;
         is_told.then(|| std::mem::take(&mut self.left_out))

@@ -34,7 +34,7 @@ pub(super) enum Run {
     Compute(fn(&Ask) -> Handled),
     /// Asynchronously: it waits for other parts of weir.
     Wait(fn(Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>>),
-    /// An event at a time, for as long as the client reads.
+    /// One event at a time, as long as the client reads.
     Stream(fn(Ask) -> Result<Producer, Problem>),
 }
 
@@ -59,7 +59,7 @@ pub(super) enum Content {
     OpenApi,
     /// Text of this media type.
     Text(&'static str),
-    /// Events: their names, and the forms of their data.
+    /// Events: their names, and the schemas of their data.
     Events(&'static [(&'static str, SchemaOf)]),
 }
 
@@ -123,7 +123,7 @@ impl Route {
         Self::new(path, id, summary, Run::Wait(wait))
     }
 
-    /// A stream of events with these names and data; the event `end` is added. `begin` must not take time: it runs on
+    /// A stream of events with these names and data; the event `end` is added. `begin` must return at once, because it runs on
     /// the thread of the monitors.
     pub(super) fn stream(
         path: &'static str,

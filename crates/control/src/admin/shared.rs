@@ -28,11 +28,11 @@ pub struct Shared {
     pub requests_limited: AtomicU64,
     /// The audit log.
     pub audit: Audit,
-    /// Answers that go on.
+    /// The open streams.
     pub streams: Streams,
     /// Figures for open dashboards.
     pub sampler: Sampler,
-    /// The last findings of the web application firewall.
+    /// The latest findings of the web application firewall.
     pub findings: Arc<Recent>,
     /// Records of recent requests.
     pub requests: Arc<Requests>,

@@ -1,10 +1,10 @@
-//! Answers that go on: server-sent events (`text/event-stream`, section 9.2 of the HTML standard).
+//! Streams: server-sent events (`text/event-stream`, section 9.2 of the HTML standard).
 //!
 //! A route of [`Route::stream`](super::route::Route::stream) returns a [`Producer`], which sends its events to a [`Sink`].
-//! Everything else is done here: a comment keeps the connection alive while there are no events; a client that does not
-//! read makes the producer wait in [`Sink::send`], and its connection is closed after
-//! [`CONNECTION_TIME_MAX`](super::CONNECTION_TIME_MAX); the producer is dropped when the client goes, when weir ends or hands
-//! over to another process, and when the credentials of the request do not suffice any more. The last event is `end`, with
+//! This module does everything else. Without events, a comment keeps the connection alive. A client that does not read makes
+//! the producer wait in [`Sink::send`], and its connection is closed after
+//! [`CONNECTION_TIME_MAX`](super::CONNECTION_TIME_MAX). The producer is dropped when the client disconnects, when weir ends or
+//! hands over to another process, and when the credentials of the request become insufficient. The last event is `end`, with
 //! the reason.
 
 use std::pin::Pin;
@@ -29,38 +29,38 @@ use super::peer::Caller;
 use super::problem::Problem;
 use crate::observed::Observed;
 
-/// The media type.
+/// The media type of streams.
 pub(super) const EVENTS: &str = "text/event-stream";
 
-/// Most simultaneous streams of all listeners. Connections are left for other requests.
+/// Maximum number of streams on all listeners. It leaves connections for other requests.
 pub const STREAMS_MAX: usize = 16;
 
 /// Most simultaneous streams of one source over TCP, so that others have streams, too.
 pub const STREAMS_PER_SOURCE_MAX: usize = STREAMS_MAX / 2;
 
-/// Events that may wait for the client of a stream, besides those in the buffers of its connection.
+/// Maximum number of events that wait for a client, in addition to those in the buffers of its connection.
 const EVENTS_WAITING_MAX: usize = 4;
 
-/// A comment is sent in this time: proxies close silent connections, and a client that is gone is noticed.
+/// Interval between comments. They keep proxies from closing the connection, and reveal disconnected clients.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// How often credentials are checked again.
+/// Interval between checks of the credentials.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The longest wait for a client to take the last event.
+/// Maximum wait until a client has received the last event.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Makes the events of a stream, until it returns or is dropped.
+/// Produces the events of a stream, until it returns or is dropped.
 pub(super) type Producer = Box<dyn FnOnce(Sink) -> Produced + Send>;
 
 /// The work of a producer.
 type Produced = Pin<Box<dyn Future<Output = Result<(), Closed>> + Send>>;
 
-/// The client is gone.
+/// The client has disconnected.
 #[derive(Debug)]
 pub(super) struct Closed;
 
-/// Why a stream ends.
+/// The reason for the end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "StreamEndReason")]
@@ -71,7 +71,7 @@ pub(crate) enum Reason {
     Stopped,
     /// Another process serves: connect again.
     HandedOver,
-    /// The credentials of the request do not suffice any more.
+    /// The credentials of the request are no longer sufficient.
     Revoked,
 }
 
@@ -79,11 +79,11 @@ pub(crate) enum Reason {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "StreamEnd")]
 pub(super) struct End {
-    /// Why the stream ends.
+    /// The reason for the end.
     reason: Reason,
 }
 
-/// A producer that does this.
+/// A producer from a function.
 pub(super) fn producer<F>(produce: impl FnOnce(Sink) -> F + Send + 'static) -> Producer
 where
     F: Future<Output = Result<(), Closed>> + Send + 'static,
@@ -91,12 +91,12 @@ where
     Box::new(|sink| Box::pin(produce(sink)))
 }
 
-/// Where a producer sends its events.
+/// The destination of a producer's events.
 #[derive(Debug, Clone)]
 pub(super) struct Sink(mpsc::Sender<Bytes>);
 
 impl Sink {
-    /// Sends an event; waits while the client does not take those before it. `name`: letters and hyphens.
+    /// Sends an event, and waits while the client has not received the previous ones. `name`: letters and hyphens.
     pub(super) async fn send(&self, name: &str, data: &impl Serialize) -> Result<(), Closed> {
         // A document that cannot be written ends the stream. JSON in this form has no line feed.
         let data = serde_json::to_string(data).map_err(|_| Closed)?;
@@ -128,15 +128,15 @@ impl Default for Streams {
 }
 
 impl Streams {
-    /// Ends all streams, and those to come. [`Self::ended`] waits for them.
+    /// Ends all streams, including future ones. [`Self::ended`] waits for them.
     pub(crate) fn end(&self, reason: Reason) {
         self.end.send_replace(Some(reason));
     }
 
-    /// Returns when clients have got the end of all streams, or have had their time.
+    /// Waits until all clients have received the last event, or the maximum wait is over.
     pub(crate) async fn ended(&self) {
         let all = u32::try_from(STREAMS_MAX).unwrap_or(u32::MAX);
-        // Whether they have got it or not: the process ends.
+        // The process ends in either case.
         let _ = tokio::time::timeout(END_TIMEOUT, self.permits.acquire_many(all)).await;
     }
 
@@ -207,22 +207,22 @@ async fn run(produced: Produced, mut guard: Guard, events: mpsc::Sender<Bytes>) 
     };
     let data = reason.and_then(|reason| serde_json::to_string(&End { reason }).ok());
     if let Some(data) = data {
-        // A client that does not take it sees the connection end.
+        // If the client does not receive it, its connection is closed.
         let _ = tokio::time::timeout(END_TIMEOUT, events.send(frame("end", &data))).await;
     }
 }
 
-/// Sends comments. While something waits for the client, none is needed.
+/// Sends comments. None is needed while an event waits for the client.
 async fn keep_alive(events: &mpsc::Sender<Bytes>) -> std::convert::Infallible {
     let mut times = tokio::time::interval(KEEP_ALIVE);
     loop {
         times.tick().await;
-        // The first one at once: the client learns that it is connected.
+        // The first comment is sent at once, so the client knows that it is connected.
         let _ = events.try_send(Bytes::from_static(b":\n\n"));
     }
 }
 
-/// Sees why a stream has to end.
+/// Waits for the reason to end a stream.
 struct Guard {
     observed: Arc<Observed>,
     caller: Caller,
@@ -265,7 +265,7 @@ impl HttpBody for Events {
         context: &mut TaskContext<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let event = std::task::ready!(self.waiting.poll_recv(context));
-        // It is asked for as long as the client takes what was before.
+        // The body is polled only after the client has received the previous data.
         self.lifetime.iter().for_each(Lifetime::prolong);
         Poll::Ready(event.map(|event| Ok(Frame::data(event))))
     }

@@ -227,7 +227,7 @@ async fn try_exchange(
     Ok(Answered::of(std::str::from_utf8(&answer).unwrap()))
 }
 
-/// Whether the head of an answer that goes on is here.
+/// Whether the whole head of a stream has arrived.
 fn is_stream(answer: &[u8]) -> bool {
     let head = answer.windows(4).position(|end| end == b"\r\n\r\n");
     head.is_some_and(|end| {

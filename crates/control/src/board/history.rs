@@ -1,4 +1,4 @@
-//! The points of charts, of the last minutes.
+//! The points of charts over the last minutes.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::sample::Sample;
 
-/// Points that are kept: four minutes.
+/// Maximum number of points: four minutes.
 pub(crate) const POINTS_MAX: usize = 120;
 
-/// Figures between two samples.
+/// The figures between two samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "DashboardPoint")]
 pub(crate) struct Point {
@@ -19,7 +19,7 @@ pub(crate) struct Point {
     pub requests: f32,
     /// Responses with 5xx per second.
     pub failed: f32,
-    /// The mean response time in milliseconds; `null`: there was no response.
+    /// The mean response time in milliseconds; `null`: no responses.
     pub ms: Option<f32>,
     /// Open connections of clients.
     pub open: f32,
@@ -29,10 +29,10 @@ pub(crate) struct Point {
     pub blocked: f32,
 }
 
-/// The points of one chart, the oldest first.
+/// The points of one chart, oldest first.
 pub(crate) type Points = VecDeque<Point>;
 
-/// All points that are kept.
+/// The points of all charts.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     total: Points,
@@ -40,17 +40,17 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Of all virtual servers together.
+    /// The sum of all virtual servers.
     pub fn total(&self) -> Points {
         self.total.clone()
     }
 
-    /// Of one.
+    /// One virtual server.
     pub fn of(&self, server: &str) -> Points {
         self.servers.get(server).cloned().unwrap_or_default()
     }
 
-    /// Takes the points of a sample; of servers that are gone nothing is kept.
+    /// Adds the points of a sample, and removes charts of deleted virtual servers.
     pub fn push(&mut self, sample: &Sample) {
         let Some(total) = sample.total else { return };
         push(&mut self.total, total);
@@ -58,7 +58,7 @@ impl History {
             let points = self.servers.entry(Arc::clone(&server.name)).or_default();
             match server.point {
                 Some(point) => push(points, point),
-                // Another one of this name.
+                // Another virtual server with this name.
                 None => points.clear(),
             }
         }

@@ -1,7 +1,7 @@
-//! Figures for open dashboards: one sampler for all of them, and nothing while none is open.
+//! Figures for open dashboards. All dashboards share one sampler, which runs only while one is open.
 //!
-//! The sampler reads counters and states every two seconds, on another thread, and keeps the points of charts. It begins
-//! with the first reader and ends, with all that it keeps, when there is none left.
+//! The sampler reads counters and states every two seconds on another thread, and stores the points of charts. It starts with
+//! the first reader. When the last reader has gone, it ends and its points are dropped.
 
 mod history;
 mod sample;
@@ -17,7 +17,7 @@ pub(crate) use sample::{PoolSample, Sample, ServerSample, Shown, member_shown};
 
 use crate::observed::Observed;
 
-/// Between two samples.
+/// The interval between two samples.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(2);
 
 /// The sampler of a process.
@@ -39,7 +39,7 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// The samples from now on; the last one, if there is one, at once. Must be called within a tokio runtime.
+    /// Subscribes to samples. The latest sample, if any, is delivered at once. Must be called within a tokio runtime.
     pub(crate) fn subscribe(observed: &Arc<Observed>) -> watch::Receiver<Option<Arc<Sample>>> {
         let sampler = &observed.admin.sampler;
         let samples = sampler.samples.subscribe();
@@ -56,13 +56,13 @@ impl Sampler {
         lock(&self.history)
     }
 
-    /// Whether it samples.
+    /// Whether the sampler runs.
     #[cfg(test)]
     pub(crate) fn is_running(&self) -> bool {
         *lock(&self.is_running)
     }
 
-    /// Ends it if nobody reads. Whoever comes later starts it again.
+    /// Ends the sampler if it has no readers. The next reader starts it again.
     fn has_ended(&self) -> bool {
         let mut is_running = lock(&self.is_running);
         if self.samples.receiver_count() > 0 {
@@ -90,7 +90,7 @@ async fn run(observed: Arc<Observed>) {
             shared.admin.sampler.history().push(&sample);
             sample
         };
-        // A panic of it is a defect; the next sample may do better.
+        // A panic here is a defect. The next sample may succeed.
         let Ok(sample) = tokio::task::spawn_blocking(take).await else { continue };
         before = Some(Arc::clone(&sample));
         observed.admin.sampler.samples.send_replace(Some(sample));

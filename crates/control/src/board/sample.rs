@@ -1,4 +1,4 @@
-//! Counters and states of one moment, and the figures since the moment before.
+//! The counters and states at one moment, and the figures since the previous sample.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::observed::{Observed, shown_gauge};
 use crate::status::quantile;
 use crate::time::monotonic_ms;
 
-/// How a state is shown.
+/// The severity of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shown {
-    /// All is well.
+    /// No problem.
     Good,
-    /// It is off by the will of the operator, or has nothing to do.
+    /// Switched off by the operator, or not in use.
     Off,
-    /// It serves, but not as it should.
+    /// Serves with problems.
     Warn,
-    /// It does not serve.
+    /// Does not serve.
     Bad,
 }
 
 impl Shown {
-    /// The word for the page.
+    /// The name for the page.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -40,7 +40,7 @@ impl Shown {
     }
 }
 
-/// Counters of a virtual server; they only grow.
+/// Counters of a virtual server. They only grow.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     requests: u64,
@@ -62,7 +62,7 @@ pub(crate) struct ServerSample {
     pub p99_ms: Option<f64>,
     pub state: &'static str,
     pub shown: Shown,
-    /// `None`: there is no sample before.
+    /// `None`: this is the first sample.
     pub point: Option<Point>,
 }
 
@@ -71,25 +71,25 @@ pub(crate) struct ServerSample {
 pub(crate) struct PoolSample {
     pub members: usize,
     pub in_service: usize,
-    /// Members that are up, whatever the operator wants.
+    /// The number of members that are up, regardless of their administrative state.
     pub up: usize,
     pub shown: Shown,
 }
 
-/// One moment.
+/// A sample.
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub at_ms: u64,
     pub table: Arc<LiveTable>,
-    /// In the order of the table.
+    /// In the order of the active table.
     pub servers: Vec<ServerSample>,
-    /// In the order of the table.
+    /// In the order of the active table.
     pub pools: Vec<PoolSample>,
-    /// `None`: there is no sample before.
+    /// `None`: this is the first sample.
     pub total: Option<Point>,
 }
 
-/// The state of a member: its word, and how it is shown.
+/// The state of a member, with its severity.
 pub(crate) fn member_shown(configured: &Member, live: &LiveMember) -> (&'static str, Shown) {
     let state = MemberState::of(live);
     if matches!(state, MemberState::Down | MemberState::Ejected) {
@@ -117,7 +117,7 @@ impl PoolSample {
         Self { members: live.members.len(), in_service, up, shown }
     }
 
-    /// The word for its state.
+    /// The name of the state.
     pub fn state(&self) -> String {
         match self.shown {
             Shown::Off => "empty".into(),
@@ -141,7 +141,7 @@ impl Counts {
         }
     }
 
-    /// The counts since `earlier`; `None`: the counters began anew.
+    /// The counts since `earlier`; `None`: the counters were reset.
     fn since(&self, earlier: &Self) -> Option<Self> {
         Some(Self {
             requests: self.requests.checked_sub(earlier.requests)?,
@@ -178,7 +178,7 @@ impl Counts {
 }
 
 impl Sample {
-    /// The sample of this moment; `before`: the last one.
+    /// Takes a sample. `before`: the previous one.
     pub fn of(observed: &Observed, before: Option<&Self>) -> Self {
         let (table, at_ms) = (observed.table(), monotonic_ms());
         let snapshot = &table.snapshot;
@@ -218,7 +218,7 @@ impl Sample {
     }
 }
 
-/// The state of a virtual server by the pools that it uses; one without a pool answers by itself.
+/// The state of a virtual server, which follows from its pools. Without a pool, it answers by itself.
 fn server_state(
     snapshot: &Snapshot,
     configured: &weir_config::snapshot::VirtualServer,

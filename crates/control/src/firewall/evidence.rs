@@ -22,12 +22,12 @@ const SCANNERS: u64 = 913;
 /// The evidence from logs.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// By rule and variable, then by place.
+    /// By rule and variable, then by path.
     pub groups: HashMap<Subject, HashMap<Place, Group>>,
     groups_count: usize,
-    /// Findings that were not stored because the maximum was reached.
+    /// The number of findings that were not stored because the maximum was reached.
     pub left_out: u64,
-    /// Findings in variables that an exclusion cannot name.
+    /// The number of findings in variables that an exclusion cannot name.
     pub unnamed: u64,
 }
 

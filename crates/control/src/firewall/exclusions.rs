@@ -8,12 +8,12 @@ use super::finding::{Subject, variables};
 use super::group::Group;
 use super::line::Found;
 
-/// An exclusion, and its reason.
+/// An exclusion and its reason.
 #[derive(Debug)]
 pub struct Proposed {
-    /// It.
+    /// The exclusion.
     pub exclusion: Exclusion,
-    /// The requests.
+    /// The requests with the finding.
     pub group: Group,
 }
 

@@ -54,7 +54,7 @@ fn number_of(client: &str) -> u64 {
 /// Requests in which a rule matched a variable.
 #[derive(Debug, Default, Clone)]
 pub struct Group {
-    /// How many.
+    /// The number of requests.
     pub requests: u64,
     /// The clients that sent them.
     pub clients: Clients,
@@ -64,7 +64,7 @@ pub struct Group {
     pub score: i64,
     /// The message of the rule.
     pub message: String,
-    /// A value, if it is no secret.
+    /// An example value, unless it is a secret.
     pub example: Option<String>,
 }
 

@@ -2,67 +2,67 @@
 
 use serde::Deserialize;
 
-/// A request that was inspected.
+/// An inspected request.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Line {
     /// `waf`: a line of this log.
     pub r#type: String,
-    /// When the line was written.
+    /// The time of the line.
     pub time: String,
-    /// Names the request in both logs.
+    /// The request id, the same in both logs.
     pub request_id: String,
-    /// The client's address and port; `unix`: it came over a unix socket.
+    /// The client's address and port; `unix`: a unix socket.
     pub client: String,
     /// The virtual server.
     pub virtual_server: String,
     /// The request's method.
     pub method: String,
-    /// The host that it names.
+    /// The requested host.
     pub host: String,
-    /// Its target, secrets masked.
+    /// The target, with secrets masked.
     pub target: String,
     /// `detect` or `block`.
     pub mode: String,
     /// `passed`, `detected`, `blocked` or `unjudged`.
     pub outcome: String,
-    /// The status of the firewall's answer; 0: it made none.
+    /// The status of the firewall's answer; 0: none.
     pub status: u16,
-    /// The rule that decided; 0: none.
+    /// The deciding rule; 0: none.
     pub rule: u64,
-    /// The check that decided.
+    /// The deciding check.
     pub check: Option<String>,
-    /// The limit because of which it was not judged.
+    /// The exceeded limit that ended the inspection.
     pub limit: Option<String>,
     /// The sum of the scores of all findings.
     pub score: i64,
-    /// The score from which a request is denied; 0: unknown.
+    /// The score at which requests are denied; 0: unknown.
     pub threshold: i64,
-    /// Rules that found something.
+    /// Rules with findings.
     pub rules: Vec<Found>,
-    /// Checks that found something.
+    /// Checks with findings.
     pub checks: Vec<Checked>,
-    /// The request itself, where it is recorded.
+    /// The request itself, if it is recorded.
     pub request: Option<Recorded>,
 }
 
-/// A rule that held.
+/// A rule with a finding.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Found {
-    /// The rule.
+    /// The id of the rule.
     pub id: u64,
     /// The message of the rule.
     pub message: String,
-    /// The rule's text about the value.
+    /// The rule's data about the value.
     pub data: String,
     /// The severity, as SecLang names it.
     pub severity: String,
-    /// Its tags.
+    /// The tags of the rule.
     pub tags: Vec<String>,
     /// The file with the rule.
     pub file: String,
-    /// The values that it was found in.
+    /// The matched values.
     pub values: Vec<Value>,
 }
 
@@ -72,15 +72,15 @@ pub struct Found {
 pub struct Value {
     /// The variable, as rules name it.
     pub variable: String,
-    /// Its value, secrets masked.
+    /// The value, with secrets masked.
     pub value: String,
 }
 
-/// A finding of a check that needs no rules.
+/// A finding of a native check.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Checked {
-    /// The check.
+    /// The name of the check.
     pub name: String,
     /// `block` or `alarm`.
     pub action: String,
@@ -96,13 +96,13 @@ pub struct Checked {
 pub struct Recorded {
     /// The request line and fields.
     pub head: String,
-    /// The target that the member got, if it is another.
+    /// The target that the member received, if it differs.
     pub member_target: Option<String>,
     /// The body, in base64.
     pub body: Option<String>,
 }
 
-/// The bytes of a text: the log has each above ASCII as the code point of its value.
+/// The bytes of a text. The log writes each byte above ASCII as the code point with its value.
 pub fn bytes(text: &str) -> Vec<u8> {
     text.chars().map(|char| u8::try_from(u32::from(char)).unwrap_or(b'?')).collect()
 }

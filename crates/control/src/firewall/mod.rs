@@ -1,5 +1,5 @@
-//! Recent findings of the web application firewall, and the exclusions that findings give reason for: for the admin API,
-//! and for `weir waf tune`.
+//! Recent findings of the web application firewall, and exclusions proposed from findings: for the admin API and for
+//! `weir waf tune`.
 
 pub mod evidence;
 pub mod exclusions;
@@ -14,15 +14,15 @@ use evidence::Evidence;
 use exclusions::Exclusions;
 use line::Line;
 
-/// Times that lines are read for exclusions.
+/// Maximum number of passes over the lines.
 pub const ROUNDS_MAX: usize = 8;
 
 /// Thresholds for proposing exclusions.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
-    /// Least number of requests with the finding.
+    /// Minimum number of requests with the finding.
     pub requests: u64,
-    /// Least number of clients that sent them.
+    /// Minimum number of clients that sent them.
     pub clients: usize,
 }
 
@@ -32,8 +32,8 @@ impl Default for Wanted {
     }
 }
 
-/// The evidence in these lines, and the exclusions that it gives reason for. Findings that an exclusion removes do not make
-/// others suspicious, so lines are read again until nothing is added.
+/// The evidence in these lines, and the exclusions that it justifies. A finding that an exclusion removes must not make other
+/// findings suspicious. So the lines are read again until no exclusion is added.
 pub fn propose(lines: &[&Line], wanted: Wanted) -> (Evidence, Exclusions) {
     let mut exclusions = Exclusions::default();
     let mut evidence = Evidence::default();

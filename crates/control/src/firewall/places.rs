@@ -1,10 +1,10 @@
-//! Places of requests, as rules see them.
+//! The paths of requests, as rules read them.
 
 use weir_http::path::{PathForm, canonicalise};
 use weir_waf::exclusion::Place;
 
-/// The place of a target, as in `REQUEST_FILENAME`. If rules cannot name a part of it literally, the folder above that
-/// part is used.
+/// The path of a target, as in `REQUEST_FILENAME`. If a part of it cannot be written literally in a rule, the folder above
+/// that part is used.
 pub fn place_of(target: &str) -> Place {
     let path = target.split('?').next().unwrap_or_default();
     let path = match path.split_once("://") {

@@ -1,4 +1,4 @@
-//! The last lines of the firewall's log that tell of findings, kept in memory for the admin API.
+//! The latest lines of the firewall's log with findings, stored in memory for the admin API.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,16 +7,16 @@ use memchr::memmem;
 
 use super::line::Line;
 
-/// Lines that are kept.
+/// Maximum number of lines.
 pub const LINES_MAX: usize = 2_000;
 
-/// Bytes of all lines that are kept.
+/// Maximum size of all lines in bytes.
 pub const BYTES_MAX: usize = 4 << 20;
 
-/// The begin of a recorded request, which is not kept. No text of a client has it: quotes within texts are escaped.
+/// The start of a recorded request, which is cut off. A client cannot send this text, because quotes are escaped.
 const RECORDED: &[u8] = b",\"request\":{";
 
-/// Part of each line without findings.
+/// A part of every line without findings.
 const PASSED: &[u8] = b"\"outcome\":\"passed\"";
 const NO_RULES: &[u8] = b"\"rules\":[]";
 const CHECKS: &[u8] = b"\"checks\":[";
@@ -34,7 +34,7 @@ struct Kept {
 }
 
 impl Recent {
-    /// Keeps what a batch of lines tells of findings.
+    /// Stores the lines of a batch that have findings.
     pub fn keep(&self, batch: &[u8]) {
         let mut kept = self.kept();
         for line in batch.split(|byte| *byte == b'\n').filter(|line| tells(line)) {
@@ -42,7 +42,7 @@ impl Recent {
         }
     }
 
-    /// Lines with their numbers, the newest first.
+    /// The lines with their numbers, newest first.
     pub fn lines(&self) -> Vec<(u64, Line)> {
         let (texts, next) = {
             let kept = self.kept();
@@ -53,7 +53,7 @@ impl Recent {
         newest.filter_map(|(text, number)| Some((number, line(text)?))).collect()
     }
 
-    /// The number that the next line gets.
+    /// The number of the next line.
     pub fn next(&self) -> u64 {
         self.kept().next
     }
@@ -75,7 +75,7 @@ impl Kept {
     }
 }
 
-/// Whether a line has a finding, or was not judged.
+/// Whether a line has a finding or an incomplete inspection.
 fn tells(line: &[u8]) -> bool {
     let has = |what: &[u8]| memmem::find(line, what).is_some();
     let is_without_findings = has(PASSED) && has(NO_RULES) && !has(CHECKS);

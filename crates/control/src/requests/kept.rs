@@ -1,4 +1,4 @@
-//! The records that are kept: the last ones, and the last slow ones.
+//! The stored records: the latest ones, and the latest slow ones.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use weir_config::snapshot::RecentRequests;
 use weir_dataplane::records::record::Record;
 
-/// Bytes of all records in memory, about: slow ones have one half, and the last ones the other.
+/// Approximate maximum size of all records in bytes: one half for slow requests, the other for the latest ones.
 pub const RECORD_BYTES_MAX: usize = 16 << 20;
 
-/// Slow requests that are kept apart.
+/// Maximum number of slow requests in their own list.
 pub const SLOW_MAX: usize = 200;
 
-/// Records in the order of their ends.
+/// Records in the order in which their requests ended.
 #[derive(Debug, Default)]
 struct List {
     records: VecDeque<Arc<Record>>,
@@ -34,29 +34,29 @@ impl List {
     }
 }
 
-/// The records that are kept. A slow one is in both lists if it was chosen to be kept, too.
+/// The stored records. A slow one is in both lists if it was also sampled.
 #[derive(Debug, Default)]
 pub struct Kept {
     recent: List,
     slow: List,
-    /// How many recent ones there may be.
+    /// Maximum number of recent records.
     keep: usize,
 }
 
 impl Kept {
-    /// Keeps as many as these settings say; without settings, none.
+    /// Sets the number of stored records; without settings, none.
     pub fn set(&mut self, settings: Option<RecentRequests>) {
         self.keep = settings.map_or(0, |settings| settings.keep as usize);
         self.recent.shrink(self.keep);
         self.slow.shrink(if self.keep == 0 { 0 } else { SLOW_MAX });
     }
 
-    /// Whether any are kept.
+    /// Whether records are stored.
     pub fn is_on(&self) -> bool {
         self.keep > 0
     }
 
-    /// Keeps a record, if it is to be kept.
+    /// Stores a record, if the settings require it.
     pub fn add(&mut self, record: &Arc<Record>) {
         if self.keep == 0 {
             return;
@@ -69,12 +69,12 @@ impl Kept {
         }
     }
 
-    /// The kept records, in no order, each once; `only_slow`: those that were slow.
+    /// The stored records, without order or repetition; `only_slow`: slow requests only.
     pub fn all(&self, only_slow: bool) -> Vec<Arc<Record>> {
         let slow = &self.slow.records;
         let mut all: Vec<Arc<Record>> = slow.iter().cloned().collect();
         if !only_slow {
-            // Some slow ones were too many for the other list.
+            // Some slow records did not fit into the other list.
             let is_new = |record: &&Arc<Record>| {
                 !record.is_slow || !slow.iter().any(|it| Arc::ptr_eq(it, record))
             };

@@ -1,10 +1,10 @@
 //! The exporter of spans: a thread that takes encoded spans from the workers and sends them to an OpenTelemetry collector
 //! (OTLP over HTTP).
 //!
-//! Workers hand over batches through a bounded channel and never wait: when it is full they drop the batch and count its
-//! spans. Batches are gathered into requests bounded by size, number and age. A request that fails for a reason that may
-//! pass is repeated after growing pauses, or after `Retry-After`, a few times; meanwhile the channel fills. At the end of the
-//! process, what waits is sent as long as [`SpanExport::finish`] allows.
+//! Workers send batches through a bounded channel and never wait. When the channel is full, they drop the batch and count its
+//! spans. The exporter joins batches to requests with limits on size, number and age. After a temporary failure, it repeats a
+//! request a few times, after growing pauses or after `Retry-After`. Meanwhile the channel fills. At the end of the process,
+//! waiting spans are sent within the time of [`SpanExport::finish`].
 
 mod post;
 mod request;
@@ -30,51 +30,51 @@ use crate::log_writer::AllLogCounters;
 use post::{Accepted, PostError, post};
 use request::Request;
 
-/// Batches that may wait to be sent, of all workers together; each has about 32 KiB at most.
+/// Capacity of the channel, in batches of all workers. A batch has at most about 32 KiB.
 pub const BATCHES_WAITING_MAX: usize = 256;
-/// A request of this size is sent at once.
+/// A request with this size is sent at once.
 const REQUEST_BYTES: usize = 1 << 20;
-/// And one of so many spans.
+/// A request with this number of spans is sent at once.
 const REQUEST_SPANS: u32 = 4_096;
-/// How often a request is sent until its spans are given up.
+/// Maximum number of attempts per request. Its spans are then dropped.
 const TRIES_MAX: u32 = 5;
-/// Pauses between two tries.
+/// Pauses between two attempts.
 const RETRIES: RangeInclusive<Duration> = Duration::from_millis(500)..=Duration::from_secs(30);
 /// The name in events.
 const SUBJECT: &str = "traces";
-/// How often the end of the thread is looked for.
+/// Interval between checks whether the thread has ended.
 const FINISH_INTERVAL: Duration = Duration::from_millis(5);
-/// The time that the thread may take to notice that its time is up.
+/// Additional time for the thread to notice the end of its time.
 const FINISH_SLACK: Duration = Duration::from_millis(200);
 
-/// Results of the export.
+/// The results of the export.
 #[derive(Debug, Default)]
 pub struct SpanCounters {
-    /// Spans that the collector has taken.
+    /// Spans that the collector accepted.
     pub exported: AtomicU64,
-    /// Spans given up because the collector could not be reached, or was not ready.
+    /// Spans dropped because the collector was unreachable or not ready.
     pub failed: AtomicU64,
-    /// Spans that the collector has refused.
+    /// Spans that the collector refused.
     pub refused: AtomicU64,
     failing: Mutex<Option<Failing>>,
 }
 
-/// The export does not succeed at the moment.
+/// The export fails at the moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failing {
     /// The collector.
     pub url: String,
-    /// The last reason.
+    /// The last error.
     pub reason: String,
 }
 
 impl SpanCounters {
-    /// Why the last request was not taken; `None`: it was.
+    /// The error of the last request; `None`: the collector accepted it.
     pub fn failing(&self) -> Option<Failing> {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the state before.
+    /// Returns the previous state.
     pub(crate) fn set_failing(&self, failing: Option<Failing>) -> Option<Failing> {
         let mut place = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut place, failing)
@@ -84,13 +84,13 @@ impl SpanCounters {
 /// The state of the export thread.
 #[derive(Debug, Clone, Default)]
 struct Orders {
-    /// Where spans go; `None`: nowhere.
+    /// The collector; `None`: spans are dropped.
     exporting: Option<Arc<Exporting>>,
-    /// When everything must have been sent; `None`: the process goes on.
+    /// The end of the time for sending; `None`: the process continues.
     until: Option<Instant>,
 }
 
-/// The running exporter.
+/// A running exporter.
 #[derive(Debug)]
 pub struct SpanExport {
     batches: SyncSender<SpanBatch>,
@@ -113,12 +113,12 @@ impl SpanExport {
         Ok(Self { batches, orders, thread })
     }
 
-    /// Where workers send their batches.
+    /// The sender of batches, for workers.
     pub fn sender(&self) -> SyncSender<SpanBatch> {
         self.batches.clone()
     }
 
-    /// From now on, spans go there.
+    /// Sets the collector.
     pub fn apply(&self, exporting: Option<&Arc<Exporting>>) {
         self.orders.send_if_modified(|orders| {
             let is_other = orders.exporting.as_ref() != exporting;
@@ -127,8 +127,8 @@ impl SpanExport {
         });
     }
 
-    /// Sends the waiting spans and ends, if that takes no longer than `until`; call it when the workers have ended. The
-    /// returned value waits for that.
+    /// Sends the waiting spans until `until`, and ends. Must be called after the workers have ended. The returned value waits for
+    /// the end.
     pub fn finish(self, until: Instant) -> Finishing {
         let Self { batches, orders, thread } = self;
         orders.send_modify(|orders| orders.until = Some(until));
@@ -145,9 +145,9 @@ pub struct Finishing {
 }
 
 impl Finishing {
-    /// Waits for the end. Returns whether it came in time.
+    /// Waits for the end. Returns whether the exporter ended in time.
     pub fn wait(self) -> bool {
-        // The thread gives up by itself then.
+        // The thread then ends by itself.
         let until = self.until + FINISH_SLACK;
         while !self.thread.is_finished() {
             if Instant::now() >= until {
@@ -159,13 +159,13 @@ impl Finishing {
     }
 }
 
-/// Returns when the process ends and its time for that is up.
+/// Waits until the process ends and the time for sending is over.
 async fn time_is_up(orders: &mut watch::Receiver<Orders>) {
     let ordered = orders.wait_for(|orders| orders.until.is_some()).await;
     let until = ordered.ok().and_then(|orders| orders.until);
     match until {
         Some(until) => tokio::time::sleep_until(until.into()).await,
-        // Nobody gives orders any more.
+        // The sender of settings is gone.
         None => std::future::pending().await,
     }
 }
@@ -176,7 +176,7 @@ struct Exporter {
     orders: watch::Receiver<Orders>,
     counters: Arc<AllLogCounters>,
     events: Events,
-    /// Made with the first request.
+    /// Created with the first request.
     runtime: Option<Runtime>,
 }
 
@@ -186,7 +186,7 @@ impl Exporter {
             let gathered = self.gather(first);
             self.export(&gathered);
         }
-        // A look-up of a name cannot be ended, and is not waited for.
+        // A name lookup cannot be cancelled, so the runtime does not wait for it.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -213,13 +213,13 @@ impl Exporter {
         gathered
     }
 
-    /// Sends spans, as often as it takes and makes sense.
+    /// Sends spans, and repeats temporary failures.
     fn export(&mut self, gathered: &SpanBatch) {
         let spans = u64::from(gathered.lines);
         let mut tries = 0;
         loop {
             let Orders { exporting, until } = self.orders.borrow_and_update().clone();
-            // Spans of a configuration before.
+            // Spans of an earlier configuration.
             let Some(exporting) = exporting else {
                 self.counters.spans.failed.fetch_add(spans, Relaxed);
                 return;
@@ -278,7 +278,7 @@ impl Exporter {
         self.runtime.as_ref().ok_or(PostError::Request)
     }
 
-    /// Waits so long, or until there are other orders.
+    /// Waits for this time, or for other settings.
     fn pause(&mut self, pause: Duration) {
         let (Some(runtime), orders) = (&self.runtime, &mut self.orders) else { return };
         runtime.block_on(async {

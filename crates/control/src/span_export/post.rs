@@ -19,39 +19,39 @@ use weir_tls::explain;
 use super::request::refused;
 use crate::asking::{self, AskError};
 
-/// Bytes of a response.
+/// Maximum size of a response in bytes.
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a collector's reason.
+/// Maximum size of a collector's reason in bytes.
 const REASON_BYTES_MAX: usize = 200;
 
-/// The collector has taken a request.
+/// The collector has accepted a request.
 #[derive(Debug)]
 pub struct Accepted {
-    /// Spans that it refused.
+    /// The number of refused spans.
     pub refused: u64,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Why a request was not taken.
+/// The reason why a request was not accepted.
 #[derive(Debug)]
 pub enum PostError {
-    /// No connection.
+    /// The connection failed.
     Connect(io::Error),
-    /// No TLS.
+    /// The TLS handshake failed.
     Tls(String),
-    /// The settings make no request.
+    /// The request could not be built from the settings.
     Request,
-    /// No response.
+    /// The connection ended before the response.
     Ask(AskError),
     /// A status other than 200, and its `Retry-After`.
     Status(u16, Option<Duration>),
-    /// No response in this time.
+    /// The timeout is over.
     TimedOut(Duration),
 }
 
 impl PostError {
-    /// Whether the same request may succeed later.
+    /// Whether a repetition of the request may succeed.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Status(status, _) => matches!(status, 429 | 502 | 503 | 504),
@@ -60,7 +60,7 @@ impl PostError {
         }
     }
 
-    /// The pause that the collector asks for.
+    /// The pause that the collector has asked for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status(_, retry_after) => *retry_after,
@@ -134,7 +134,7 @@ pub async fn post(exporting: &Exporting, body: Vec<u8>) -> Result<Accepted, Post
     Ok(Accepted { refused, reason: reason[..end].escape_debug().to_string() })
 }
 
-/// The error of a handshake.
+/// The error of a TLS handshake.
 fn in_words(error: io::Error) -> PostError {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
     PostError::Tls(

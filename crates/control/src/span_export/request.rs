@@ -1,4 +1,4 @@
-//! A request of OTLP (`opentelemetry/proto/collector/trace/v1/trace_service.proto`) around spans that are encoded.
+//! An OTLP request (`opentelemetry/proto/collector/trace/v1/trace_service.proto`) with encoded spans.
 
 use weir_dataplane::protobuf::{Fields, Message, Value};
 
@@ -9,7 +9,7 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The body; `spans`: fields `spans` of `ScopeSpans`.
+    /// The body. `spans`: encoded fields `spans` of `ScopeSpans`.
     pub fn encode(&self, spans: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(spans.len() + 512);
         let version = env!("CARGO_PKG_VERSION").as_bytes();
@@ -43,7 +43,7 @@ fn put_attribute(resource: &mut Message<'_>, key: &str, value: &[u8]) {
     });
 }
 
-/// How many spans a response says are refused, and why. A response that is not understood refuses none.
+/// The number of refused spans in a response, and the reason. An unreadable response refuses none.
 pub fn refused(response: &[u8]) -> (u64, String) {
     let (mut refused, mut reason) = (0, String::new());
     for (field, value) in Fields(response) {

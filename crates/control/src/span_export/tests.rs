@@ -1,4 +1,4 @@
-//! The exporter by itself: its end, and what it does without a collector. What a collector gets: `tests/tests/tracing.rs`.
+//! The exporter alone: its end, and its behaviour without a collector. `tests/tests/tracing.rs` tests it with a collector.
 
 use std::net::TcpListener;
 

@@ -7,7 +7,7 @@ use weir_tls::identity::Identity;
 use weir_tls::managed::Credential;
 
 use crate::acme::board::{Board, Report};
-use crate::acme::plan::Basis;
+use crate::acme::plan::{Basis, Window};
 use crate::time::{rfc3339, unix_ms};
 
 const DAY_S: i64 = 86_400;
@@ -40,12 +40,27 @@ pub struct AcmeStatus {
     renews_at: Option<String>,
     /// Why then: `authority` (its window, RFC 9773) or `lifetime` (two thirds of that).
     renews_by: Option<&'static str>,
+    /// The authority's window for the renewal (RFC 9773), if it has one.
+    window: Option<AcmeWindow>,
     /// Orders in a row that have failed.
     failures: u32,
     /// Why the last one has failed.
     reason: Option<String>,
     /// The earliest time of the next order, if one is due.
     next_try: Option<String>,
+}
+
+/// When an authority wants a certificate to be renewed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AcmeWindow {
+    start: String,
+    end: String,
+}
+
+impl From<Window> for AcmeWindow {
+    fn from(window: Window) -> Self {
+        Self { start: date(window.start_unix_s), end: date(window.end_unix_s) }
+    }
 }
 
 impl From<Report> for AcmeStatus {
@@ -56,6 +71,7 @@ impl From<Report> for AcmeStatus {
             state: report.state.as_str(),
             renews_at: renews_at.map(date),
             renews_by: renews_by.map(Basis::as_str),
+            window: report.window.map(AcmeWindow::from),
             failures: report.failures,
             reason: report.reason,
             next_try: report.next_try_unix_s.map(date),

@@ -5,7 +5,7 @@
 //! | pending | up | draining | down after `fall` in a row, else pending |
 //! | up | up | draining | down after `fall` in a row, else up |
 //! | draining | up | draining | down after `fall` in a row, else draining |
-//! | down | up after `rise` passes in a row, else down | draining after as many, else down | down |
+//! | down | up after `rise` passes in a row, else down | draining after `rise` in a row, else down | down |
 //!
 //! With `up_delay`, a member that is down must also have passed in a row for that time. New members have no such delay:
 //! their first pass counts at once.
@@ -54,16 +54,16 @@ pub struct MonitorState {
     health: Health,
     /// The number of results in a row that contradict `health`.
     streak: u32,
-    /// The time of the first of them.
+    /// The time of the first of these results.
     streak_began_ms: u64,
 }
 
 /// A change of health by a monitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
-    /// The health before.
+    /// The previous health.
     pub from: Health,
-    /// The health now.
+    /// The new health.
     pub to: Health,
 }
 
@@ -74,7 +74,7 @@ impl Default for MonitorState {
 }
 
 impl MonitorState {
-    /// The state before the first probe has ended.
+    /// The state before the end of the first probe.
     pub fn new() -> Self {
         Self { health: Health::Pending, streak: 0, streak_began_ms: 0 }
     }
@@ -149,7 +149,7 @@ impl MonitorState {
 }
 
 impl Schedule {
-    /// When the first probe of a member that is new at `now_ms` starts; `random` spreads it.
+    /// The start of the first probe of a member that is new at `now_ms`; `random` spreads these starts.
     pub fn first_probe_at(&self, now_ms: u64, random: u64) -> u64 {
         now_ms + random % FIRST_PROBE_SPREAD_MS.min(self.interval_ms).max(1)
     }
@@ -294,13 +294,13 @@ mod tests {
         check(10, &[(0, '+')], "u");
         check(10, &[(0, '-'), (1, '+')], "pu");
         check(10, &then(&[(2, '+'), (3, '+'), (11, '+'), (12, '+')]), "pddddu");
-        // `rise` holds as well.
+        // `rise` is required, too.
         check(10, &then(&[(2, '+'), (90, '+')]), "pddu");
         check(10, &then(&[(2, '-'), (30, '+'), (31, '-'), (40, '+'), (50, '+')]), "pdddddu");
         check(10, &then(&[(2, '+'), (9, '-'), (12, '+'), (13, '+'), (22, '+')]), "pdddddu");
         check(10, &then(&[(2, '~'), (12, '~'), (13, '+')]), "pdd~u");
         check(0, &then(&[(2, '+'), (2, '+')]), "pddu");
-        // A clock that jumps back delays, and nothing more.
+        // A clock that jumps back only causes a delay.
         check(10, &then(&[(20, '+'), (3, '+'), (30, '+')]), "pdddu");
     }
 

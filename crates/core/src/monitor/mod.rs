@@ -12,28 +12,28 @@ pub use passive::{Circuit, Ejected, EjectionBounds, Passive, TRIAL_MS, may_eject
 /// The times of a monitor's probes, and the number of results that change the health. Durations in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
-    /// From the start of one probe to the start of the next.
+    /// Time from the start of one probe to the start of the next.
     pub interval_ms: u64,
-    /// A probe without an answer after this time has failed.
+    /// A probe without an answer within this time has failed.
     pub timeout_ms: u64,
-    /// Consecutive passes that bring a member up again.
+    /// Number of consecutive passes that bring a member up again.
     pub rise: u32,
-    /// Consecutive failures that take a member down.
+    /// Number of consecutive failures that take a member down.
     pub fall: u32,
     /// Each interval is shortened or lengthened by up to this many percent, so that probes spread.
     pub jitter_percent: u8,
-    /// How long a member that was down must pass before it is up again.
+    /// Time for which a member that was down must pass before it is up again.
     pub up_delay_ms: u64,
 }
 
 /// Passive monitoring: health by the results of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassiveSettings {
-    /// Consecutive failures (no connection, 5xx, malformed response) that eject the member.
+    /// Number of consecutive failures (no connection, 5xx, malformed response) that eject the member.
     pub failures: u16,
     /// The failures must occur within this time.
     pub window_ms: u32,
-    /// The length of the first ejection; later ejections in a row are longer.
+    /// Length of the first ejection; later ejections in a row are longer.
     pub eject_ms: u32,
 }
 
@@ -41,7 +41,7 @@ pub struct PassiveSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Health {
-    /// No probe has passed yet: no traffic.
+    /// No probe has passed yet: the member takes no requests.
     Pending = 0,
     /// Takes traffic.
     Up = 1,
@@ -80,7 +80,7 @@ impl Health {
         }
     }
 
-    /// The word in logs, metrics and status.
+    /// The name in logs, metrics and status.
     pub fn as_str(self) -> &'static str {
         match self {
             Health::Pending => "pending",

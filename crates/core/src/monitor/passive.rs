@@ -89,8 +89,8 @@ pub struct Ejected {
     pub until_ms: u64,
 }
 
-/// Whether one more member of a pool may be ejected if `ejected` of `members` already are: the ejected ones must then
-/// be at most `share_max_percent` of all. One member always may be ejected, unless the share is 0.
+/// Whether one more member of a pool may be ejected if `ejected` of `members` already are. With it, at most
+/// `share_max_percent` of all members may be ejected. One member may always be ejected, unless the share is 0.
 pub fn may_eject(ejected: usize, members: usize, share_max_percent: u8) -> bool {
     let most = members.saturating_mul(usize::from(share_max_percent)) / 100;
     share_max_percent > 0 && ejected < most.max(1)
@@ -100,7 +100,7 @@ impl Passive {
     /// No failure since the last success.
     pub const CLEAN: Self = Self(0);
 
-    /// The word that workers share.
+    /// The state as the word that workers share.
     pub fn to_bits(self) -> u64 {
         self.0
     }
@@ -153,12 +153,12 @@ impl Passive {
         (self.0 & KIND == ON_TRIAL).then(|| Self::pack(EJECTED, self.count(), 0))
     }
 
-    /// Failures in a row; 0 while ejected or on trial.
+    /// Number of failures in a row; 0 while ejected or on trial.
     pub fn failures(self) -> u16 {
         if self.is_counting() { self.count() } else { 0 }
     }
 
-    /// Ejections in a row; 0 after a success.
+    /// Number of ejections in a row; 0 after a success.
     pub fn ejections(self) -> u16 {
         if self.is_counting() { 0 } else { self.count() }
     }
@@ -203,7 +203,7 @@ impl Passive {
         if self.is_ejected(now_ms) { self } else { Self::CLEAN }
     }
 
-    /// The failures in a row and the time of the first, if there is one more at `now_ms`.
+    /// The number of failures in a row, including one at `now_ms`, and the time of the first.
     fn row_with_failure(self, now_ms: u64, settings: &PassiveSettings) -> (u16, u64) {
         let is_late = now_ms.saturating_sub(self.time_ms()) > u64::from(settings.window_ms);
         match self.failures() {
@@ -238,7 +238,7 @@ mod tests {
     const SETTINGS: PassiveSettings =
         PassiveSettings { failures: 3, window_ms: 10_000, eject_ms: 30_000 };
 
-    /// The pool can do without the member.
+    /// The pool may eject the member.
     const FREE: EjectionBounds = EjectionBounds { eject_max_ms: 0, allowed: true };
 
     #[test]
@@ -347,7 +347,7 @@ mod tests {
         let trial = state.begin_trial(31_000).unwrap();
         assert_eq!((trial.circuit(31_000), trial.begin_trial(35_999)), (Circuit::OnTrial, None));
         assert!(!trial.is_ejected(31_000) && !trial.is_clean());
-        // Answered well, badly, or never.
+        // The trial succeeds, fails, or gets no answer.
         assert_eq!(trial.on_success(31_500), Passive::CLEAN);
         let (again, ejected) = trial.on_failure(31_500, &one, FREE);
         assert_eq!((again.ejections(), ejected), (2, Some(Ejected { until_ms: 61_500 })));
@@ -397,7 +397,7 @@ mod tests {
             let bounds = EjectionBounds { eject_max_ms: 8_000, allowed: true };
             let recovers_ms = 20_000 + random.below(60_000) as u64;
             let mut state = Passive::CLEAN;
-            // When requests under way are answered.
+            // The times at which open requests are answered.
             let mut under_way: Vec<u64> = Vec::new();
             let (mut trials, mut ejections, mut closed_ms) = (0, 0, None);
             for now_ms in 0..120_000 {
@@ -437,8 +437,8 @@ mod tests {
         }
     }
 
-    /// Against a model that keeps every failure: an ejection needs its failures in its window or a
-    /// trial, and never comes later than the failures doubled.
+    /// Comparison with a model that stores every failure: an ejection needs the required failures within the window, or a
+    /// failed trial, and occurs at the latest after twice the required failures.
     #[test]
     fn ejections_follow_the_failures() {
         for seed in 0..256 {

@@ -3,12 +3,12 @@
 use data_encoding::{BASE64, BASE64_NOPAD};
 use weir_http::message::RequestHead;
 
-/// Bytes of a user's name.
+/// Maximum length of a user name in bytes.
 pub const USER_BYTES_MAX: usize = 256;
-/// Bytes of a password.
+/// Maximum length of a password in bytes.
 pub const PASSWORD_BYTES_MAX: usize = 1024;
 
-/// Bytes of both in base64.
+/// Maximum length of user name and password in base64.
 const ENCODED_BYTES_MAX: usize = (USER_BYTES_MAX + 1 + PASSWORD_BYTES_MAX).div_ceil(3) * 4;
 
 /// The credentials of a client.

@@ -7,27 +7,27 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use aws_lc_rs::constant_time;
 use data_encoding::{BASE64_NOPAD, Encoding, Specification};
 
-/// Largest cost of bcrypt: seconds of a core for one check.
+/// Maximum cost of bcrypt: one check then takes a core for seconds.
 pub const BCRYPT_COST_MAX: u32 = 15;
-/// Most memory of Argon2 for one check.
+/// Maximum memory of one Argon2 check.
 pub const ARGON2_MEMORY_KIB_MAX: u32 = 256 * 1024;
-/// Most memory of Argon2 times its passes.
+/// Maximum product of the memory and the passes of Argon2.
 pub const ARGON2_WORK_KIB_MAX: u64 = 8 * ARGON2_MEMORY_KIB_MAX as u64;
 
-/// Smallest cost of bcrypt.
+/// Minimum cost of bcrypt.
 const BCRYPT_COST_MIN: u32 = 4;
-/// Bytes of a password that bcrypt looks at, a zero behind it included.
+/// Maximum length of a bcrypt key in bytes: the password and the zero byte behind it.
 const BCRYPT_PASSWORD_BYTES_MAX: usize = 72;
-/// Bytes of a hash of bcrypt that are written.
+/// Number of bytes of a bcrypt hash that are written.
 const BCRYPT_HASH_BYTES: usize = 23;
-/// Characters of its salt.
+/// Number of characters of a bcrypt salt.
 const BCRYPT_SALT_CHARACTERS: usize = 22;
-/// Most lanes of Argon2.
+/// Maximum number of Argon2 lanes.
 const ARGON2_LANES_MAX: u32 = 16;
-/// Bytes of a salt and of a hash of Argon2.
+/// Permitted lengths of an Argon2 salt and hash in bytes.
 const ARGON2_BYTES: std::ops::RangeInclusive<usize> = 8..=64;
 
-/// The alphabet of bcrypt. Bits behind the last byte may have any value.
+/// The base64 alphabet of bcrypt. Bits after the last byte may have any value.
 static BCRYPT: LazyLock<Encoding> = LazyLock::new(|| {
     let mut form = Specification::new();
     form.symbols.push_str("./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789");
@@ -35,7 +35,7 @@ static BCRYPT: LazyLock<Encoding> = LazyLock::new(|| {
     form.encoding().expect("64 symbols")
 });
 
-/// The hash of a password.
+/// A password hash.
 pub(super) struct Hash {
     text: Box<[u8]>,
     how: How,
@@ -52,21 +52,21 @@ struct OfArgon2 {
     hash: Vec<u8>,
 }
 
-/// Why a hash cannot be used.
+/// The reason why a hash cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HashError {
-    /// It is one of MD5, SHA-1 or DES, or of crypt with another hash.
+    /// The hash is MD5, SHA-1 or DES, or another weak hash of crypt.
     Weak(&'static str),
-    /// Not a hash; perhaps a plain password.
+    /// The text is not a hash; perhaps a plain password.
     Plain,
-    /// It is cut, or has characters that it does not have.
+    /// The hash is truncated, or contains invalid characters.
     Malformed(&'static str),
     /// A check would take too long.
     TooDear(&'static str),
 }
 
 impl HashError {
-    /// How to mend it.
+    /// How to correct the error.
     pub fn help(self) -> &'static str {
         match self {
             Self::Weak(_) | Self::Plain => {
@@ -90,7 +90,7 @@ impl fmt::Display for HashError {
 }
 
 impl Hash {
-    /// The hash that a text is.
+    /// Parses a hash.
     pub fn parse(text: &[u8]) -> Result<Self, HashError> {
         let plain = std::str::from_utf8(text).map_err(|_| HashError::Plain)?;
         let how = if let Some(rest) = plain.strip_prefix("$2") {
@@ -112,16 +112,16 @@ impl Hash {
         Ok(Self { text: text.into(), how })
     }
 
-    /// The hash as written.
+    /// The hash as it is written in the file.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Whether it is that of this password. Takes its time.
+    /// Whether the password matches the hash. Slow on purpose.
     pub fn verifies(&self, password: &[u8]) -> bool {
         match &self.how {
             How::Bcrypt { cost, salt, hash } => {
-                // A zero is behind the password where there is room for it.
+                // A zero byte follows the password if there is room for it.
                 let mut key = password[..password.len().min(BCRYPT_PASSWORD_BYTES_MAX)].to_vec();
                 if key.len() < BCRYPT_PASSWORD_BYTES_MAX {
                     key.push(0);
@@ -142,7 +142,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     constant_time::verify_slices_are_equal(one, other).is_ok()
 }
 
-/// The text behind `$2`: `y$05$`, 22 characters of salt, 31 of hash.
+/// Parses the text after `$2`: `y$05$`, 22 characters of salt, 31 of hash.
 fn bcrypt(rest: &str) -> Result<How, HashError> {
     const MALFORMED: HashError = HashError::Malformed("bcrypt");
     let mut parts = rest.split('$');
@@ -168,7 +168,7 @@ fn bcrypt(rest: &str) -> Result<How, HashError> {
     Ok(How::Bcrypt { cost, salt, hash })
 }
 
-/// The text behind `$argon2`: `id$v=19$m=65536,t=3,p=4$salt$hash`.
+/// Parses the text after `$argon2`: `id$v=19$m=65536,t=3,p=4$salt$hash`.
 fn argon2(rest: &str) -> Result<OfArgon2, HashError> {
     const MALFORMED: HashError = HashError::Malformed("Argon2");
     let parts: Vec<&str> = rest.split('$').collect();

@@ -17,11 +17,11 @@ use hash::Hash;
 pub use credentials::{Credentials, PASSWORD_BYTES_MAX, USER_BYTES_MAX};
 pub use hash::{ARGON2_MEMORY_KIB_MAX, ARGON2_WORK_KIB_MAX, BCRYPT_COST_MAX, HashError};
 
-/// Bytes of a file with users.
+/// Maximum size of a file with users in bytes.
 pub const USERS_BYTES_MAX: usize = 4 << 20;
-/// Users of a file.
+/// Maximum number of users in a file.
 pub const USERS_MAX: usize = 20_000;
-/// Bytes of the tag of a user with a password.
+/// Length of the tag of a user with a password in bytes.
 pub const TAG_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
 /// Users and the hashes of their passwords.
@@ -57,7 +57,7 @@ pub enum LineError {
     LongName,
     /// The name has control characters.
     Control,
-    /// The user has a line before it.
+    /// An earlier line has the same user.
     Twice,
     /// The hash cannot be used.
     Hash(HashError),
@@ -68,7 +68,7 @@ pub enum LineError {
 }
 
 impl LineError {
-    /// How to mend it.
+    /// How to correct the error.
     pub fn help(&self) -> &'static str {
         match self {
             Self::NoColon | Self::NoName | Self::LongName | Self::Control => {
@@ -141,8 +141,8 @@ impl Users {
         Ok(())
     }
 
-    /// Whether the password is that of the user. It takes as long for a user that there is not: the hash of another
-    /// one, always the same, is checked in its place.
+    /// Whether the password is the user's. The check takes as long for an unknown user: the hash of another user, always the
+    /// same one, is checked instead.
     pub fn check(&self, name: &[u8], password: &[u8]) -> bool {
         let known = self.numbers.get(name).copied();
         let stand_in = || {
@@ -161,7 +161,7 @@ impl Users {
     pub fn tag(&self, key: &hmac::Key, name: &[u8], password: &[u8]) -> Option<[u8; TAG_BYTES]> {
         let hash = &self.hashes[*self.numbers.get(name)? as usize];
         let mut context = hmac::Context::with_key(key);
-        // Each part with its length ahead, so that no two lists of parts are the same message.
+        // Each part is preceded by its length, so that two different lists of parts never give the same message.
         for part in [hash.text(), name, password] {
             context.update(&(part.len() as u64).to_be_bytes());
             context.update(part);
@@ -209,8 +209,7 @@ mod tests {
         let users = Users::parse(format!("ann:{hash}\nbob:{hash}\n").as_bytes()).unwrap();
         assert!(users.check(b"ann", b"abc") && users.check(b"bob", b"abc"));
         assert!(!users.check(b"ann", b"abd"));
-        // Passwords for unknown users, which are compared with another user's hash, and are never
-        // accepted.
+        // Passwords for unknown users are compared with another user's hash, and are never accepted.
         for nobody in [&b""[..], b"Ann", b"eve", b"ann "] {
             assert!(!users.check(nobody, b"abc"));
         }
@@ -228,7 +227,7 @@ mod tests {
         assert_ne!(users.tag(&key(2), b"ann", b"secret"), Some(ann));
         let others = [tag("ann", "secre"), tag("ann", "other"), tag("bob", "secret")];
         assert!(others.iter().all(|other| other.is_some_and(|other| other != ann)));
-        // Another password in the file.
+        // The password in the file has changed.
         let changed = FILE.replace("NlwuYNGN", "NlwuYNGM");
         let changed = Users::parse(changed.as_bytes()).unwrap();
         assert_ne!(changed.tag(&key(1), b"ann", b"secret"), Some(ann));

@@ -1,7 +1,7 @@
-//! The keys of persistence cookies and of sealed ones: their file, and derived keys.
+//! The keys of persistence cookies and of sealed cookies: the key file, and derived keys.
 //!
 //! A key file has one key per line: 32 bytes as base64 (44 characters) or as 64 hexadecimal digits. Empty lines and
-//! lines that start with `#` are passed over. The first key signs; the others are still accepted, so that a key can be
+//! lines that start with `#` are ignored. The first key signs; the others are still accepted, so that a key can be
 //! changed without a client losing its member: put the new key on top, and remove the old one when its cookies have
 //! expired.
 
@@ -12,13 +12,13 @@ use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 
 use crate::keyed_hash::KeyedHash;
 
-/// Bytes of a key.
+/// Length of a key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// Keys that are honoured at a time; each costs a table of tokens per pool.
+/// Maximum number of accepted keys; each costs a table of tokens per pool.
 pub const KEYS_MAX: usize = 8;
 
-/// Bytes that are kept of a message authentication code.
+/// Length of a truncated message authentication code in bytes.
 pub const TAG_BYTES: usize = 16;
 
 /// A secret. Values derived from it reveal nothing about it.
@@ -45,8 +45,8 @@ impl Key {
         Self(bytes)
     }
 
-    /// The first half of the HMAC-SHA-256 (RFC 2104 section 5 allows that) of `parts`, each with its
-    /// length ahead of it, so that no two lists of parts are the same message.
+    /// The first half of the HMAC-SHA-256 (RFC 2104 section 5 permits truncation) of `parts`. Each part is preceded by its
+    /// length, so that two different lists of parts never give the same message.
     pub(super) fn tag(&self, tag_use: Use, parts: &[&str]) -> [u8; TAG_BYTES] {
         let mut message = match tag_use {
             Use::Token => b"weir persistence token 1".to_vec(),
@@ -66,16 +66,16 @@ impl Key {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys(Vec<Key>);
 
-/// Why a key file cannot be used. Lines are counted from 1; no error holds a part of a key.
+/// The reason why a key file cannot be used. Lines are counted from 1; no error contains a part of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyFileError {
     /// The line is not a key.
     Line(usize),
-    /// The line's key stands further up already.
+    /// The key in this line is also in an earlier line.
     Repeated(usize),
-    /// There are no keys.
+    /// The file has no keys.
     Empty,
-    /// There are more than [`KEYS_MAX`].
+    /// The file has more than [`KEYS_MAX`] keys.
     TooMany,
 }
 
@@ -97,12 +97,12 @@ impl fmt::Display for KeyFileError {
 impl std::error::Error for KeyFileError {}
 
 impl Keys {
-    /// Just this key.
+    /// A list of one key.
     pub fn single(key: Key) -> Self {
         Self(vec![key])
     }
 
-    /// Their bytes, for uses of their own.
+    /// The bytes of the keys, for other purposes.
     pub fn secrets(&self) -> Vec<[u8; KEY_BYTES]> {
         self.0.iter().map(|key| key.0).collect()
     }
@@ -128,8 +128,8 @@ impl Keys {
         }
     }
 
-    /// The key file that [`Keys::parse`] reads these keys from. It is a secret: for the owner's eyes
-    /// only (mode 0600).
+    /// The text of a key file from which [`Keys::parse`] reads these keys. It is a secret: the file must be readable only by
+    /// its owner (mode 0600).
     pub fn to_file(&self) -> String {
         let mut text =
             String::from("# The first key signs persistence cookies, the others are honoured.\n");
@@ -154,17 +154,17 @@ impl Keys {
         self.0.iter()
     }
 
-    /// The hash by which clients of this `purpose` (a persistence profile's name) are spread over
-    /// members: the same on every instance with the same first key.
+    /// The hash that spreads clients of this `purpose` (a persistence profile's name) over members. It is the same on every
+    /// instance with the same first key.
     pub fn hash(&self, purpose: &str) -> KeyedHash {
         KeyedHash::new(self.0[0].tag(Use::Hash, &[purpose]))
     }
 }
 
-/// The purpose of sealing keys: their tags are never valid for another purpose.
+/// The purpose of sealing keys. Their tags are never valid for another purpose.
 const SEALS_PURPOSE: &[u8] = b"weir sealed cookies 1";
 
-/// Makes and knows the tags of sealed cookies.
+/// Creates and verifies the tags of sealed cookies.
 #[derive(Clone)]
 pub struct Seals(Vec<hmac::Key>);
 
@@ -175,12 +175,12 @@ impl fmt::Debug for Seals {
 }
 
 impl Seals {
-    /// The tag by the key that signs.
+    /// The tag of a message under the signing key.
     pub fn tag(&self, message: &[u8]) -> [u8; TAG_BYTES] {
         tag_by(&self.0[0], message)
     }
 
-    /// Whether it is the tag by one of the keys, in constant time.
+    /// Whether the tag is valid under one of the keys. Takes constant time.
     pub fn is_tag(&self, message: &[u8], tag: &[u8; TAG_BYTES]) -> bool {
         let is_by =
             |key| constant_time::verify_slices_are_equal(&tag_by(key, message), tag).is_ok();
@@ -188,7 +188,7 @@ impl Seals {
     }
 }
 
-/// The first half of the HMAC-SHA-256, as RFC 2104 section 5 allows.
+/// The first half of the HMAC-SHA-256; RFC 2104 section 5 permits truncation.
 fn tag_by(key: &hmac::Key, message: &[u8]) -> [u8; TAG_BYTES] {
     *hmac::sign(key, message).as_ref().first_chunk().expect("a SHA-256 has 32 bytes")
 }
@@ -228,7 +228,7 @@ mod tests {
             (&HEX[2..], Line(1)),
             (format!("{OTHER}\n{}g", &HEX[1..]).as_str(), Line(2)),
             (&BASE64_OF_IT[..43], Line(1)),
-            // The last character has bits that belong to no byte.
+            // The last character has unused bits that are not zero.
             ("//////////////////////////////////////////9=", Line(1)),
             (format!("{HEX}\n\n{BASE64_OF_IT}").as_str(), Repeated(3)),
             (many.as_str(), TooMany),
@@ -249,8 +249,8 @@ mod tests {
         assert!(!Keys::single(new).seals().is_tag(b"message", &tag));
     }
 
-    /// The expected tag was computed with Python's `hmac`: the format must not change unseen, since
-    /// that would cost every client its member.
+    /// The expected tag was computed with Python's `hmac`. An unnoticed change of the format would cost every client its
+    /// member.
     #[test]
     fn tags_stay_what_they_are() {
         let key = Key::new([7; 32]);

@@ -1,15 +1,15 @@
-//! Persistence: a client that was sent to a member goes there again.
+//! Persistence: later requests of a client go to the same member.
 //!
-//! The place where the member is remembered decides what weir must store:
+//! The place where the member is stored determines the state that weir must keep:
 //!
-//! | kind | remembered by | stored in weir |
+//! | kind | stored by | stored in weir |
 //! |---|---|---|
 //! | [`cookie`], inserted | the client, in weir's cookie | nothing: a token per member, from the key |
 //! | source address | a table ([`source`] packs its words) | a bounded number of entries |
-//! | consistent hash of an address, a cookie of the application, a field, an expression | – | nothing: [`KeyedHash`](crate::keyed_hash::KeyedHash) gives the place on the ring |
-//! | session id in the path ([`path_parameter`]) | the application | nothing: hashed, without its route |
+//! | consistent hash of an address, a cookie of the application, a field, an expression | – | nothing: [`KeyedHash`](crate::keyed_hash::KeyedHash) gives the position on the ring |
+//! | session id in the path ([`path_parameter`]) | the application | nothing: the session id is hashed, without its route |
 //!
-//! However the member was found, [`stays`] decides whether it serves the client.
+//! For every kind, [`stays`] decides whether the found member serves the client.
 
 pub mod cookie;
 pub mod keys;
@@ -20,18 +20,18 @@ pub mod source;
 
 pub use path_parameter::{path_parameter, session_id};
 
-/// The state of a client's member; the first that applies from the top.
+/// The state of a client's member. If several apply, the first from the top is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
     /// Removed from the configuration.
     Gone,
-    /// The operator took it out.
+    /// Disabled by the operator.
     Disabled,
-    /// Its monitors or its traffic say that it does not serve, or no probe has passed yet.
+    /// Down by its monitors or its traffic, or no probe has passed yet.
     Down,
     /// At its connection limit.
     Full,
-    /// It finishes open requests: no new clients, its persistent ones stay.
+    /// Draining: it takes no new clients, but keeps persistent ones.
     Draining,
     /// Takes requests.
     Up,
@@ -43,10 +43,10 @@ pub enum MemberState {
 /// | state | stays | reason |
 /// |---|---|---|
 /// | up | yes | |
-/// | draining | yes | until the cookie or the entry ends: that is what draining waits for |
+/// | draining | yes | until the cookie or the entry expires: draining waits for this |
 /// | full, down, disabled, gone | no | |
 ///
-/// The new member is remembered: the client's next requests go there, even when the old one recovers. So the
+/// The new member is stored: the client's next requests go there, even after the old member has recovered. So the
 /// application's session moves once, not twice.
 pub fn stays(state: MemberState) -> bool {
     match state {

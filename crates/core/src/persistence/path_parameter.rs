@@ -1,19 +1,19 @@
 //! Session ids in the path: `/shop;jsessionid=0A1B2C.node1/cart` (Jakarta Servlet 6.0 section 7.1.3).
 
-/// The value of the first path parameter called `name` in the path that a member gets.
+/// The value of the first path parameter with this `name` in the path that is sent to the member.
 ///
-/// A parameter belongs to a segment and stands behind a semicolon (RFC 3986 section 3.3). Names are
-/// compared byte by byte, as servlet containers do; `%3B` is no semicolon, since the canonical path
-/// leaves it encoded and the member sees the same path.
+/// A parameter belongs to a path segment and follows a semicolon (RFC 3986 section 3.3). Names are compared byte by byte, as
+/// servlet containers do. `%3B` does not count as a semicolon, because the canonical path leaves it encoded and the member
+/// receives the same path.
 pub fn path_parameter<'a>(path: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     path.split(|byte| *byte == b'/')
         .flat_map(|segment| segment.split(|byte| *byte == b';').skip(1))
         .find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix(b"="))
 }
 
-/// The session id in the value of a path parameter, or of the cookie of the same name: without the route
-/// that a servlet container puts behind the last dot (Tomcat's `jvmRoute`), which changes when the session
-/// moves. Quotes around a cookie's value are left out: some containers write them.
+/// The session id in the value of a path parameter, or of the cookie with the same name. The route that a servlet container
+/// appends after the last dot (Tomcat's `jvmRoute`) is removed, because it changes when the session moves. Quotes around a
+/// cookie's value, which some containers write, are removed, too.
 pub fn session_id(value: &[u8]) -> &[u8] {
     let unquoted = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
     let value = unquoted.unwrap_or(value);

@@ -8,7 +8,7 @@ use super::{MemberState, stays};
 use weir_http::cookies::SetCookie;
 use weir_testing::Random;
 
-/// Members that a configuration may name.
+/// The members of all configurations.
 const LABELS: [&str; 10] = [
     "10.0.0.1:80",
     "10.0.0.2:80",
@@ -22,19 +22,19 @@ const LABELS: [&str; 10] = [
     "unix:/b",
 ];
 
-/// Two pools of the same members; they share clients, and the clients' cookies.
+/// Two pools with the same members; clients use the same cookies for both.
 const POOLS: [&str; 2] = ["web", "api"];
 
 const CLIENTS: usize = 300;
 const TIMEOUT_MS: u64 = 60_000;
 
-/// A timeout's eighth and a tick: an entry may live that much longer.
+/// An entry may live longer than its timeout by this time: an eighth of the timeout, and a tick.
 const TIMEOUT_MS_END: u64 = TIMEOUT_MS + TIMEOUT_MS / 8 + 100;
 
 /// One client at one pool.
 struct Client {
     by: By,
-    /// The model's state: the last member, the time, and the key of its cookie.
+    /// The state in the model: the last member, the time, and the key of the cookie.
     home: Option<usize>,
     last_ms: u64,
     key: u8,
@@ -57,9 +57,9 @@ struct World {
     seed: u64,
     random: Random,
     now_ms: u64,
-    /// The first signs.
+    /// The keys; the first one signs.
     keys: Vec<u8>,
-    /// Configured ones, by their place in [`LABELS`].
+    /// The configured members, as indexes in [`LABELS`].
     members: Vec<usize>,
     states: [MemberState; LABELS.len()],
     pools: [Pool; POOLS.len()],
@@ -87,11 +87,11 @@ impl World {
         }
     }
 
-    /// Members change their state; sometimes the configuration is reloaded.
+    /// Members change their states; sometimes the configuration is reloaded.
     fn something_happens(&mut self) {
         use MemberState::*;
         let label = self.random.below(LABELS.len());
-        // Half of the events bring a member up, so that most are most of the time.
+        // Half of the events bring a member up, so that most members are up most of the time.
         let states = [Disabled, Down, Full, Draining, Up, Up, Up, Up];
         self.states[label] = states[self.random.below(states.len())];
         if self.random.percent(10) {
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// Members are added, removed and listed in another order; keys are added and taken out.
+    /// Members are added, removed and reordered; keys are added and removed.
     fn reload(&mut self) {
         let label = self.random.below(LABELS.len());
         match self.members.iter().position(|&member| member == label) {
@@ -127,14 +127,14 @@ impl World {
         if self.members.contains(&label) { self.states[label] } else { MemberState::Gone }
     }
 
-    /// The member that a cookie names, and the tokens beside it.
+    /// The member in a client's cookie, and the tokens of other pools.
     fn read(&self, jar: usize, pool: usize) -> (Option<Found>, OtherTokens) {
         let mut others = OtherTokens::default();
         let field = [self.jars[jar].as_bytes()];
         (self.pools[pool].tokens.read(field, "WEIR", &mut others), others)
     }
 
-    /// The member that the client's cookie or entry names.
+    /// The member in the client's cookie or entry.
     fn found(&self, client: &Client) -> Option<usize> {
         match client.by {
             By::Cookie { jar, pool } => {
@@ -207,7 +207,7 @@ impl World {
         }
     }
 
-    /// Whether the client may, or must, have been forgotten.
+    /// Whether the entry of the client may, or must, have expired.
     fn forgotten(&self, client: &Client) -> (bool, bool) {
         match client.by {
             By::Cookie { .. } => {
@@ -289,7 +289,7 @@ fn no_client_moves_without_a_cause() {
             })
             .collect();
         for _ in 0..STEPS {
-            // A client asks every 45 s or so: some stay away for longer than the timeout.
+            // A client sends a request about every 45 s: some pauses are longer than the timeout.
             world.now_ms += world.random.below(300) as u64;
             if world.random.percent(3) {
                 world.something_happens();
@@ -301,6 +301,6 @@ fn no_client_moves_without_a_cause() {
         moves += world.moves;
         stays += world.stays;
     }
-    // Both happened, and often.
+    // Both cases were frequent.
     assert!(moves > 10_000 && stays > 300_000, "{moves} moves, {stays} stays");
 }

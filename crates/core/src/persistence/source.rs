@@ -1,34 +1,34 @@
 //! Persistence by the client's address: the entry of a client in a table, in 56 bits.
 //!
-//! The table itself is shared by the workers and elsewhere; its words change by compare-and-swap. The expiry of an
-//! entry is moved only when a part of the timeout has passed since the last time: other requests only read, and the
-//! cache line stays with every core.
+//! The table itself is elsewhere and is shared by the workers; its words change by compare-and-swap. The expiry of an entry
+//! is updated only when a part of the timeout has passed since the last update: other requests only read, so every core
+//! keeps the cache line.
 
-/// Bits that name a member.
+/// Number of bits of an entry for the member.
 pub const MEMBER_BITS: u32 = 24;
 
-/// Largest number of a member that an entry can hold.
+/// Largest member number that an entry can hold.
 pub const MEMBER_MAX: u32 = (1 << MEMBER_BITS) - 1;
 
-/// Unit in which an entry's end is kept.
+/// Unit of the stored end of an entry.
 const TICK_MS: u64 = 100;
 
-/// Bits of an end: 13 years.
+/// Number of bits of an entry for its end: 13 years.
 const END_BITS: u32 = 32;
 
-/// Latest end; one less than the bits allow, so that no word is all ones.
+/// Latest end; one less than the bits permit, so that no word is all ones.
 const END_TICKS_MAX: u64 = (1 << END_BITS) - 2;
 
-/// An entry is touched when this part of the timeout has passed since it was last.
+/// An entry is updated when this part of the timeout has passed since its last update.
 const TOUCH_PART: u64 = 8;
 
-/// Shortest timeout: below it, ticks would count for much.
+/// Minimum timeout: for a shorter one, a tick would be too coarse.
 pub const TIMEOUT_MS_MIN: u64 = 1_000;
 
-/// Longest timeout: a year.
+/// Maximum timeout: a year.
 pub const TIMEOUT_MS_MAX: u64 = 365 * 24 * 3_600 * 1_000;
 
-/// How long a client that sends nothing keeps its member.
+/// The time for which a client without requests keeps its member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeout {
     ms: u64,
@@ -44,16 +44,16 @@ impl Timeout {
 /// The entry of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceEntry {
-    /// The number that stands for its member, at most [`MEMBER_MAX`].
+    /// The number of the member, at most [`MEMBER_MAX`].
     pub member: u32,
     end_ticks: u64,
 }
 
 impl SourceEntry {
-    /// A client that is sent to this member now.
+    /// A new entry for a client that is sent to this member now.
     ///
-    /// It ends no sooner than `timeout` after its last request and at most an eighth, and a tick,
-    /// later, since not every request touches it.
+    /// The entry expires no earlier than `timeout` after the client's last request, and at most an eighth of the timeout and
+    /// a tick later, because not every request updates it.
     pub fn new(member: u32, now_ms: u64, timeout: Timeout) -> Self {
         debug_assert!(member <= MEMBER_MAX);
         let end_ms = now_ms.saturating_add(timeout.ms + timeout.ms / TOUCH_PART);
@@ -61,19 +61,19 @@ impl SourceEntry {
         Self { member: member & MEMBER_MAX, end_ticks }
     }
 
-    /// The entry after a request now, if that changes it.
+    /// The entry after a request now; `None`: unchanged.
     pub fn touched(self, now_ms: u64, timeout: Timeout) -> Option<Self> {
         let left_ms = self.ends_ms().saturating_sub(now_ms);
         (left_ms <= timeout.ms).then(|| Self::new(self.member, now_ms, timeout))
     }
 
-    /// The same client, whose member has another number now (after a reload).
+    /// The entry of the same client after its member got another number (by a reload).
     pub fn with_member(self, member: u32) -> Self {
         debug_assert!(member <= MEMBER_MAX);
         Self { member: member & MEMBER_MAX, ..self }
     }
 
-    /// From then on it does not count.
+    /// The expiry of the entry.
     pub fn ends_ms(self) -> u64 {
         self.end_ticks * TICK_MS
     }

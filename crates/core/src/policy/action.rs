@@ -14,9 +14,9 @@ use crate::expression::{Reads, Replacement, Template};
 pub enum Action {
     /// The pool that gets the request.
     Pool(PoolChoice),
-    /// The member that gets it, by its label.
+    /// The member that gets the request, by its label.
     Member(Arc<str>),
-    /// How the client is kept at a member, by the index of the persistence in the snapshot; `None`: not at all.
+    /// The persistence of the request, by its index in the snapshot; `None`: no persistence.
     Persistence(Option<u32>),
     /// The request counts against the rate limit of this index.
     RateLimit(u32),
@@ -60,7 +60,7 @@ pub enum Action {
     Reset,
 }
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Debug, Clone)]
 pub enum PoolChoice {
     /// To this pool, by its index in the snapshot.
@@ -69,7 +69,7 @@ pub enum PoolChoice {
     Split(Arc<Split>),
 }
 
-/// Where copies of requests go.
+/// The destination of copies of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mirror {
     /// Index of the pool in the snapshot.
@@ -90,7 +90,7 @@ impl Mirror {
 }
 
 impl Action {
-    /// The pools that it may choose, by their indexes.
+    /// The pools that the choice may give, by their indexes.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
         let (one, split) = match self {
             Self::Pool(PoolChoice::One(pool)) => (Some(*pool as usize), None),
@@ -100,7 +100,7 @@ impl Action {
         one.into_iter().chain(split.into_iter().flat_map(|split| split.pools()))
     }
 
-    /// The pool that gets a request of weir's own, a question or a copy, by its index.
+    /// The pool that gets a request of weir's own (an authorisation request or a copy), by its index.
     pub fn pool_beside(&self) -> Option<usize> {
         match self {
             Self::Mirror(mirror) => Some(mirror.pool as usize),
@@ -117,23 +117,23 @@ impl Action {
         }
     }
 
-    /// Whether nothing more is done after it.
+    /// Whether the action ends the evaluation of rules.
     pub fn is_end(&self) -> bool {
         matches!(self, Self::Answer(_) | Self::VirtualServer(_) | Self::Close | Self::Reset)
     }
 
-    /// Whether its virtual server does nothing more with its request. An answer that reads the response takes the place
-    /// of that.
+    /// Whether the action ends the request at its virtual server. An answer that reads the response does not: it replaces
+    /// the response later.
     pub fn ends_request(&self) -> bool {
         self.is_end() && !self.reads_response()
     }
 
-    /// Whether it changes the head of every response.
+    /// Whether the action changes the head of every response.
     pub fn edits_response(&self) -> bool {
         matches!(self, Self::ResponseField(_) | Self::SetCookie(_) | Self::CookieAttributes(_))
     }
 
-    /// The values that its texts read.
+    /// The values that the action's templates read.
     pub fn reads(&self) -> Reads {
         match self {
             Self::RewritePath(how) | Self::RewriteQuery(how) | Self::RewriteHost(how) => {
@@ -170,12 +170,12 @@ impl Action {
         }
     }
 
-    /// Whether one of its texts reads the response.
+    /// Whether a template of the action reads the response.
     pub fn reads_response(&self) -> bool {
         self.reads().response
     }
 
-    /// Whether it changes fields that came in a response, and so has to wait for one.
+    /// Whether the action changes or reads fields of a response, and therefore needs one.
     pub fn needs_response(&self) -> bool {
         let rewrites = |field: &FieldAction| matches!(field.change, FieldChange::Rewrite(_));
         self.reads_response()
@@ -183,8 +183,8 @@ impl Action {
             || matches!(self, Self::ResponseField(field) if rewrites(field))
     }
 
-    /// Whether it works on the request, and so comes too late for a response. An answer may take the place of a
-    /// member's.
+    /// Whether the action changes the request, and therefore has no effect at a response. An answer does not count: it may
+    /// replace a member's response.
     pub fn is_for_request(&self) -> bool {
         !matches!(
             self,
@@ -207,7 +207,7 @@ pub enum WafMode {
     Off,
     /// Findings are logged and counted.
     Detect,
-    /// As `Detect`, and the member does not get the request.
+    /// As `Detect`, and requests with findings do not reach the member.
     Block,
 }
 
@@ -225,7 +225,7 @@ impl WafMode {
 /// A change to the fields of one name.
 #[derive(Debug, Clone)]
 pub struct FieldAction {
-    /// The field's name as it is written.
+    /// The field's name as it is sent.
     pub name: Arc<str>,
     /// The change.
     pub change: FieldChange,
@@ -234,22 +234,22 @@ pub struct FieldAction {
 /// A change of the fields of a name.
 #[derive(Debug, Clone)]
 pub enum FieldChange {
-    /// One with this value takes their place.
+    /// The fields are replaced by one with this value.
     Set(Template),
-    /// One more.
+    /// A field with this value is added.
     Add(Template),
-    /// The attributes are removed.
+    /// The fields are removed.
     Remove,
-    /// So are all whose names begin with the name.
+    /// All fields whose names begin with the name are removed.
     RemovePrefix,
-    /// Their values are changed, if they are there.
+    /// The values of existing fields are changed.
     Rewrite(Rewrite),
 }
 
-/// How a text is changed.
+/// A change of a text.
 #[derive(Debug, Clone)]
 pub enum Rewrite {
-    /// Another text.
+    /// The text is replaced by another one.
     Text(Template),
     /// Each match of a pattern is replaced; a text without a match stays as it is.
     Pattern(Arc<Replacement>),
@@ -264,7 +264,7 @@ impl Rewrite {
     }
 }
 
-/// Cookies by their names, and the attributes that they get.
+/// Cookies by their names, and the attributes to set.
 #[derive(Debug, Clone)]
 pub struct NamedCookies {
     /// The names of the cookies; empty: all.
@@ -273,7 +273,7 @@ pub struct NamedCookies {
     pub attributes: CookieAttributes,
 }
 
-/// A cookie for the client: the text before and behind its value.
+/// A cookie for the client: its value, and the texts before and after the value.
 #[derive(Debug, Clone)]
 pub struct CookieTemplate {
     /// `name=`
@@ -282,14 +282,14 @@ pub struct CookieTemplate {
     pub value: Template,
     /// `; Path=/; HttpOnly`, without Secure.
     pub after: Box<[u8]>,
-    /// Whether it is for TLS only.
+    /// Whether the cookie gets the Secure attribute.
     pub secure: Secure,
 }
 
-/// Whether a cookie is sent over TLS only.
+/// When a cookie gets the Secure attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secure {
-    /// When the request came over TLS.
+    /// If the request came over TLS.
     Auto,
     /// Always.
     Always,
@@ -298,7 +298,7 @@ pub enum Secure {
 }
 
 impl Secure {
-    /// For a request that came over TLS, or did not.
+    /// Whether the cookie gets the attribute; `is_tls`: the request came over TLS.
     pub fn holds(self, is_tls: bool) -> bool {
         match self {
             Self::Auto => is_tls,
@@ -322,7 +322,7 @@ pub struct Answer {
 /// The body of an answer.
 #[derive(Debug, Clone)]
 pub enum Body {
-    /// No body of its own.
+    /// No body from the rule.
     None,
     /// From a template.
     Text(Template),

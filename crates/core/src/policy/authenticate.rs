@@ -18,9 +18,9 @@ pub struct Authenticator {
     pub name: Arc<str>,
     /// The realm for clients; safe within quotes.
     pub realm: Box<str>,
-    /// Whether members get the credentials.
+    /// Whether credentials are forwarded to members.
     pub forwards: bool,
-    /// How it is shown.
+    /// The kind of credentials that are required.
     pub how: How,
 }
 
@@ -29,21 +29,21 @@ pub struct Authenticator {
 pub enum How {
     /// By a token.
     Token {
-        /// The index of its reader in the snapshot's expressions.
+        /// The index of the token's reader in the snapshot's expressions.
         reader: u32,
-        /// Where it is.
+        /// The place of the token in the request.
         place: TokenPlace,
-        /// The claim that names the user.
+        /// The claim with the user name.
         user_claim: Box<str>,
     },
     /// By user name and password (RFC 7617).
     Password(Arc<Users>),
-    /// A service says whether it is let in.
+    /// By an external service.
     External(Box<External>),
 }
 
 impl Authenticator {
-    /// The service that it asks, if it does.
+    /// The external service, if this authentication uses one.
     pub fn external(&self) -> Option<&External> {
         match &self.how {
             How::External(external) => Some(external),
@@ -57,7 +57,7 @@ impl Authenticator {
     }
 }
 
-/// A name and a password that have to be checked before anything that was decided takes effect.
+/// A user name and a password that must be checked before any decision takes effect.
 #[derive(Debug, Clone)]
 pub struct Login {
     /// The authentication that requires them.
@@ -67,24 +67,24 @@ pub struct Login {
 }
 
 impl Login {
-    /// A login with these credentials, to be checked against this file's users.
+    /// A login with these credentials, to be checked against these users.
     pub fn new(by: Arc<Authenticator>, users: Arc<Users>, credentials: Credentials) -> Self {
         Self { by, users, credentials }
     }
 
-    /// Whether the password is that of the user. Takes its time.
+    /// Whether the password is correct. Slow on purpose.
     pub fn check(&self) -> bool {
         self.users.check(&self.credentials.user, &self.credentials.password)
     }
 
-    /// The tag of both: see [`Users::tag`].
+    /// The tag of user name and password: see [`Users::tag`].
     pub fn tag(&self, key: &hmac::Key) -> Option<[u8; TAG_BYTES]> {
         self.users.tag(key, &self.credentials.user, &self.credentials.password)
     }
 }
 
 impl Decision {
-    /// Lets the request in, or ends it.
+    /// Accepts the request, or ends it.
     pub(super) fn authenticate(
         &mut self,
         by: &Arc<Authenticator>,
@@ -110,7 +110,7 @@ impl Decision {
                 Ok(claims) => {
                     self.work.scratch.clear();
                     claims.write(user_claim, &mut self.work.scratch);
-                    // A token without a user name keeps the user of a password.
+                    // If the token has no user name, the user of an earlier password stays.
                     if !self.work.scratch.is_empty() {
                         evaluation.set_user(&self.work.scratch);
                     }
@@ -142,7 +142,7 @@ impl Decision {
         }
     }
 
-    /// By RFC 6750 section 3: a request without a token gets no error code.
+    /// As in RFC 6750 section 3: the response to a request without a token has no error code.
     fn refuse_token(
         &mut self,
         by: &Authenticator,
@@ -236,7 +236,7 @@ mod tests {
         Arc::new(Policy { name: "p".into(), request, response: Vec::new() })
     }
 
-    /// Status and fields of the answer; `None`: the request goes to its member, with this user.
+    /// Status and fields of the answer; `None`: the request is accepted, with this user.
     fn follow(
         sample: &Sample,
         policies: &[Arc<Policy>],
@@ -271,7 +271,7 @@ mod tests {
             (good.as_str(), 0, 200, None),
             ("", 0, 401, Some("Bearer realm=\"shop\"")),
             (old.as_str(), 0, 401, Some(expired)),
-            // Its reader has no keys: the token is not at fault.
+            // The token's reader has no keys: this is not the token's fault.
             (good.as_str(), 1, 503, None),
         ] {
             for strategy in [Strategy::FirstMatch, Strategy::AllMatch] {
@@ -313,7 +313,7 @@ mod tests {
             let (status, ..) = follow(&sample, &[let_in, answered]);
             assert_eq!(status.is_some(), holds, "{condition}");
         }
-        // Before the action, no user is authenticated.
+        // No user is authenticated before the action.
         let mut sample = sample(&format!("Authorization: Bearer {}\r\n", token(CLAIMS)));
         let when = Condition::compile("request.user != ''", &mut sample.scope()).unwrap();
         let answered = policy(Strategy::FirstMatch, vec![(Some(when), vec![answer(&mut sample)])]);

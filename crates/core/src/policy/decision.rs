@@ -24,7 +24,7 @@ use crate::persistence::cookie::OtherTokens;
 pub struct Decision {
     /// Another pool than the virtual server's.
     pub pool: Option<PoolChoice>,
-    /// The label of the member that shall get the request.
+    /// The label of the member that gets the request.
     pub member: Option<Arc<str>>,
     /// Persistence other than the virtual server's; inner `None`: no persistence.
     pub persistence: Option<Option<u32>>,
@@ -40,11 +40,11 @@ pub struct Decision {
     pub inspection: Option<WafMode>,
     /// Tokens of other pools in the client's persistence cookie.
     pub other_tokens: OtherTokens,
-    /// How the request ends here, if it does.
+    /// The end of the request by a rule; `None`: the request continues.
     pub end: Option<End>,
-    /// The fields of an answer.
+    /// The fields of an answer to the request.
     pub answer: FieldEdits,
-    /// The body of an answer, where it was made from a template.
+    /// The body of an answer, if it was made from a template.
     pub body: Vec<u8>,
     /// The rules that were followed, by their numbers in the snapshot.
     pub followed: Vec<u32>,
@@ -66,16 +66,16 @@ pub struct Decision {
 /// Pending questions about a request's user.
 #[derive(Debug, Default)]
 pub struct Authentication {
-    /// Passwords that have to be checked first.
+    /// Passwords that must be checked first.
     pub logins: Vec<Login>,
-    /// Services that have to be asked then.
+    /// External services that must be asked after the passwords.
     pub externals: Vec<Arc<Authenticator>>,
     /// The request is refused for lack of valid credentials.
     pub is_refused: bool,
 }
 
 impl Authentication {
-    /// Whether no decision takes effect before a pending check.
+    /// Whether a check is pending. No decision takes effect before it.
     pub fn has_to_be_asked(&self) -> bool {
         !self.logins.is_empty() || !self.externals.is_empty()
     }
@@ -95,7 +95,7 @@ pub(super) struct Work {
     target: Target,
 }
 
-/// A target while rules make it another.
+/// The request target while rules rewrite it.
 #[derive(Debug, Default)]
 struct Target {
     path: Vec<u8>,
@@ -104,7 +104,7 @@ struct Target {
 }
 
 impl Target {
-    /// The path so far.
+    /// The path after the rewrites so far.
     fn path<'a>(&'a self, facts: &'a Facts<'_>) -> &'a [u8] {
         if self.is_path_given { &self.path } else { facts.request.member_path(facts.request_input) }
     }
@@ -133,7 +133,7 @@ pub enum End {
 pub struct HandOver {
     /// The changes to the request.
     pub request: RequestEdits,
-    /// Fields of the response, cookies among them, that do not depend on it.
+    /// Fields of the response, including cookies, that do not depend on the response.
     pub response: FieldEdits,
     /// The rules that were followed.
     pub followed: Vec<u32>,
@@ -148,31 +148,31 @@ pub enum AnswerBody {
     None,
     /// These bytes.
     Fixed(Arc<[u8]>),
-    /// The contents of [`Decision::body`].
+    /// The body is in [`Decision::body`].
     Made,
 }
 
-/// Which rules are followed, and how far.
+/// The set of rules and actions to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
-    /// All that hold, with all that they do.
+    /// All matching rules, with all their actions.
     All,
-    /// All that hold, with their changes to the response: the request has its answer.
+    /// All matching rules, but only their changes to the response: the request already has its answer.
     ResponseEdits,
-    /// Unconditional rules that change the response, without a request.
+    /// Only unconditional changes to the response: there is no request.
     Unconditional,
 }
 
-/// The reason why a request with the changes of policies cannot be sent.
+/// The reason why a rewritten request cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewriteError {
     /// The new path is not valid, or has a dot-segment.
     Path,
-    /// The new query has bytes that may not stand there.
+    /// The new query contains bytes that are not permitted in a query.
     Query,
     /// The new host is not valid.
     Host,
-    /// A replacement made a text longer than any head may be.
+    /// A rewritten text is longer than the maximum length of a head.
     Length,
 }
 
@@ -184,18 +184,18 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Forgets them, with the capacity they have.
+    /// Removes the texts and keeps the capacity.
     pub fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
     }
 
-    /// Whether it is empty.
+    /// Whether there are no texts.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Bytes of text that they have room for.
+    /// The capacity for text in bytes.
     pub fn capacity(&self) -> usize {
         self.text.capacity()
     }
@@ -206,7 +206,7 @@ impl Lines {
         self.ends.push(self.text.len() as u32);
     }
 
-    /// Each of them.
+    /// All texts.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.text[start as usize..end as usize])
@@ -214,7 +214,7 @@ impl Lines {
 }
 
 impl Decision {
-    /// Forgets everything, with the capacity it has.
+    /// Removes everything and keeps the capacity.
     pub fn clear(&mut self) {
         self.pool = None;
         self.member = None;
@@ -241,9 +241,8 @@ impl Decision {
         self.authentication.is_refused = false;
     }
 
-    /// Follows the policies for a request, up to an action that ends it. Of the rules behind that only the changes to
-    /// the response are made: these are for every response. A path that they make is taken as `form` says, as the
-    /// received one was.
+    /// Follows the policies for a request, up to an action that ends it. Later rules only change the response: such changes
+    /// apply to every response. A rewritten path is parsed according to `form`, like the received path.
     ///
     /// # Errors
     /// The rewritten target is invalid; the request must not be sent.
@@ -280,7 +279,7 @@ impl Decision {
         Some(over)
     }
 
-    /// Makes the changes to the response alone, for a request that is answered before it came to the policies.
+    /// Makes only the changes to the response, for a request that was answered before its policies ran.
     pub fn edit_response_only(
         &mut self,
         policies: &[Arc<Policy>],
@@ -292,7 +291,7 @@ impl Decision {
         }
     }
 
-    /// Makes the unconditional changes to the response: there is no request, or rules must not read it.
+    /// Makes only the unconditional changes to the response: there is no request, or rules must not read it.
     pub fn edit_response_unconditionally(
         &mut self,
         policies: &[Arc<Policy>],
@@ -309,8 +308,8 @@ impl Decision {
         matches!(self.end, Some(End::Close | End::Reset))
     }
 
-    /// Follows the policies for a response; its changes are added to [`Decision::response`]. An answer takes the place
-    /// of the response; of the rules behind it only the changes to that are made.
+    /// Follows the policies for a response; the changes are added to [`Decision::response`]. An answer replaces the
+    /// response; later rules only change that answer.
     pub fn follow_response(
         &mut self,
         policies: &[Arc<Policy>],
@@ -353,7 +352,7 @@ impl Decision {
                 self.followed.extend(rule.id);
             }
             for action in rule.actions.iter().filter(|it| is_whole || it.edits_response()) {
-                // Nothing takes the place of the answer that a stranger gets.
+                // No rule may replace the answer to an unauthenticated client.
                 if !self.authentication.is_refused || action.edits_response() {
                     self.act(action, evaluation, facts);
                 }
@@ -499,7 +498,7 @@ impl Decision {
         self.end = Some(End::Answer { status: answer.status, body });
     }
 
-    /// Makes the rewritten target one that can be sent. A question mark in the path begins the query.
+    /// Makes the rewritten target valid for sending. A question mark in the path begins the query.
     fn finish_target(&mut self, form: PathForm) -> Result<(), RewriteError> {
         if self.work.target.is_too_long {
             return Err(RewriteError::Length);
@@ -526,7 +525,7 @@ impl Decision {
     }
 }
 
-/// Appends `text` as it is to be, if it is to be another.
+/// Appends the rewritten form of `text` if it changes.
 fn rewrite(
     how: &Rewrite,
     text: &[u8],
@@ -562,7 +561,7 @@ fn change<'v>(
                 match rewrite(how, value, evaluation, out) {
                     Replaced::Yes => Change::Changed,
                     Replaced::No => Change::None,
-                    // A value that should have been changed must not be forwarded unchanged.
+                    // A value that could not be changed must not be forwarded unchanged.
                     Replaced::TooLong => Change::Removed,
                 }
             });
@@ -570,7 +569,7 @@ fn change<'v>(
     }
 }
 
-/// Takes cookies out of the `Cookie` fields that were received.
+/// Removes cookies from the received `Cookie` fields.
 pub(super) fn remove_cookies<'v>(
     edits: &mut FieldEdits,
     received: impl Iterator<Item = &'v [u8]>,

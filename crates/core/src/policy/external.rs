@@ -17,8 +17,8 @@ const TOLD: [&[u8]; 5] = [
     b"X-Forwarded-Uri",
 ];
 
-/// Fields by which proxies name the client, its request or its user in other ways. A service might trust them, and
-/// clients could write them.
+/// Other fields by which proxies describe the client, its request or its user. They are removed, because a service might
+/// trust them although a client could have sent them.
 const OF_PROXIES: [&[u8]; 7] = [
     b"Forwarded",
     b"X-Original-Host",
@@ -29,8 +29,8 @@ const OF_PROXIES: [&[u8]; 7] = [
     b"X-Rewrite-URL",
 ];
 
-/// Fields of the client that are about its own request alone: its body, and which response it would take. The answer of
-/// the service has to be a whole one that is not encoded, since the client may get it.
+/// Fields of the client that concern only its own request: its body, and the acceptable responses. They are removed, because
+/// the service's response must be complete and not encoded: the client may get it.
 const ABOUT_THE_REQUEST: [&[u8]; 8] = [
     b"Accept-Encoding",
     b"Expect",
@@ -45,38 +45,38 @@ const ABOUT_THE_REQUEST: [&[u8]; 8] = [
 /// A service that decides about requests.
 #[derive(Debug)]
 pub struct External {
-    /// Index of its pool in the snapshot.
+    /// Index of the service's pool in the snapshot.
     pub pool: u32,
-    /// The path of the request to it.
+    /// The path of requests to the service.
     pub path: Box<str>,
-    /// The fields of the client's request that it sees; `None`: all.
+    /// The fields of the client's request that are sent to the service; `None`: all.
     pub sent: Option<Box<[Box<str>]>>,
-    /// The fields of its answer that the member gets when the request is let in.
+    /// The fields of the service's response that are sent to the member if the request is accepted.
     pub added: Box<[Box<str>]>,
-    /// The fields of its answer that the client gets when the request is not.
+    /// The fields of the service's response that are sent to the client if the request is denied.
     pub answered: Box<[Box<str>]>,
-    /// The field of its answer that names the user.
+    /// The field of the service's response with the user name.
     pub user: Option<Box<str>>,
-    /// How long its answer may take, all in all.
+    /// Timeout of the complete response.
     pub timeout_ms: u64,
-    /// Whether a request is let in about which it cannot be asked.
+    /// Whether a request is accepted if the service cannot be asked.
     pub lets_in_on_error: bool,
 }
 
 /// The meaning of a service's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
-    /// The request is let in.
+    /// The request is accepted.
     LetIn,
-    /// The client gets the answer.
+    /// The request is denied: the client gets the service's response.
     Denied,
     /// The service has failed.
     Failed,
 }
 
 impl External {
-    /// Appends the head of the request to the service about a client's request with this scheme. It is parsed like a
-    /// client's request.
+    /// Appends the head of the request to the service. `facts` and `scheme` describe the client's request. The head is
+    /// parsed like a client's request.
     pub fn write(&self, facts: &Facts<'_>, scheme: &[u8], out: &mut Vec<u8>) {
         let (head, input) = (facts.request, facts.request_input);
         let authority = head.authority(input);
@@ -87,7 +87,7 @@ impl External {
         let mut withheld = FieldEdits::default();
         TOLD.iter().chain(&ABOUT_THE_REQUEST).for_each(|name| withheld.remove(name));
         OF_PROXIES.iter().for_each(|name| withheld.remove(name));
-        // Fields that members get from the service must not reach the service from clients.
+        // Fields that the service sets for members must not reach the service from clients.
         let own = self.added.iter().chain(&self.user);
         own.for_each(|name| withheld.remove(name.as_bytes()));
         withheld.remove_prefix(b"Content-");
@@ -126,7 +126,8 @@ impl External {
             300..=499 => (Judgement::Denied, &self.answered),
             _ => return Judgement::Failed,
         };
-        // Flaws that are tolerated in responses of some members must not split the head that the value is put into.
+        // Control characters, which are tolerated in responses of some members, must not split the head that receives the
+        // value.
         let is_sound =
             |value: &[u8]| value.iter().all(|&byte| byte == b'\t' || !byte.is_ascii_control());
         let mut read = read.iter().chain(user);
@@ -137,7 +138,7 @@ impl External {
         }
     }
 
-    /// The user in an answer; empty: not named.
+    /// The user name in a response; empty: none.
     pub fn user<'a>(&'a self, head: &'a ResponseHead, input: &'a [u8]) -> &'a [u8] {
         let name = self.user.as_deref();
         name.and_then(|name| forwarded_values(&head.fields, input, name.as_bytes()).next())
@@ -145,7 +146,7 @@ impl External {
     }
 }
 
-/// The values of the fields of an answer that are called so.
+/// The values of the response's fields with this name.
 pub fn named<'a>(
     head: &'a ResponseHead,
     input: &'a [u8],

@@ -1,12 +1,12 @@
-//! The rules of a policy that may hold for a request, found without asking each.
+//! An index that finds the rules of a policy that may match a request.
 //!
-//! Most policies of many rules say in most of them which host or which path they are about. Those rules
-//! stand in tables by host and by path; for a request the tables are asked once, and only the rules
-//! found, and those that say neither, are evaluated.
+//! Most rules of large policies compare the host or the path with constants. Those rules are in tables by host and by path.
+//! For each request, the tables are searched once, and only the rules found, and the rules without such a comparison, are
+//! evaluated.
 //!
-//! A table of paths is the sorted list of all paths and prefixes in it, each linked to the longest other
-//! one that it starts with. The greatest that is not beyond a request's path starts with every prefix
-//! of that path in the list: so one binary search, and a walk along the links, finds all of them.
+//! A table of paths is a sorted list of all its paths and prefixes. Each entry is linked to the longest other entry that it
+//! starts with. Take the greatest entry that is not greater than a request's path: it starts with every listed prefix of
+//! that path. So one binary search, and then the links, find all matching entries.
 //!
 //! | operation | cost, for n rules of which c are candidates |
 //! |---|---|
@@ -19,27 +19,27 @@ use foldhash::fast::FixedState;
 
 use crate::expression::{Condition, Key, PathKey};
 
-/// An index over the rules of one policy; rules are named by their position.
+/// An index over the rules of one policy; rules are identified by their position.
 #[derive(Debug, Clone)]
 pub struct RuleIndex {
-    /// Rules that name no host and no path.
+    /// Rules without a host and a path.
     always: Box<[u32]>,
-    /// Rules that name a path alone.
+    /// Rules with a path only.
     any_host: PathTable,
-    /// The hash is not keyed: hosts come from the configuration, and a request that collides with one
-    /// costs a comparison.
+    /// The hash is not keyed: hosts come from the configuration, and a collision with a host in a request costs one
+    /// comparison.
     hosts: HashMap<Box<[u8]>, HostRules, FixedState>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct HostRules {
-    /// Rules that name this host and no path.
+    /// Rules with this host and without a path.
     any_path: Box<[u32]>,
     paths: PathTable,
 }
 
 impl RuleIndex {
-    /// An index over rules with these conditions; a rule without one always applies.
+    /// An index over rules with these conditions; a rule without a condition always applies.
     ///
     /// # Panics
     /// If there are more than `u32::MAX` rules.
@@ -68,13 +68,13 @@ impl RuleIndex {
         Self { always: always.into(), any_host: any_host.finish(), hosts: hosts.collect() }
     }
 
-    /// Whether any rule names a host; if none does, the result is the same for every host.
+    /// Whether any rule names a host. If not, the result is the same for every host.
     pub fn names_hosts(&self) -> bool {
         !self.hosts.is_empty()
     }
 
-    /// The rules that may hold for a request with this host and path (`request.host` and
-    /// `request.path`), in order, each once, written over `out`. No other rule holds.
+    /// Writes the rules that may match a request with this host and path (`request.host` and `request.path`) to `out`, in
+    /// order and without duplicates. No other rule matches.
     pub fn candidates(&self, host: &[u8], path: &[u8], out: &mut Vec<u32>) {
         out.clear();
         out.extend_from_slice(&self.always);
@@ -97,9 +97,9 @@ struct PathTable(Box<[Entry]>);
 #[derive(Debug, Clone)]
 struct Entry {
     text: Box<[u8]>,
-    /// The longest entry that this one starts with, itself apart.
+    /// The longest other entry that this one starts with.
     parent: Option<u32>,
-    /// Rules for the path that is this text.
+    /// Rules for exactly this path.
     exact: Box<[u32]>,
     /// Rules for paths that start with this text.
     prefix: Box<[u32]>,
@@ -116,8 +116,8 @@ impl PathTable {
         let mut next = Some(greatest as u32);
         while let Some(index) = next {
             let entry = &self.0[index as usize];
-            // An ancestor is a prefix of the greatest entry, and so of the path if it is not longer than their common
-            // part.
+            // An ancestor is a prefix of the greatest entry. So it is a prefix of the path if it is not longer than the
+            // common part of both.
             if entry.text.len() <= common {
                 out.extend_from_slice(&entry.prefix);
                 if entry.text.len() == path.len() {
@@ -136,7 +136,7 @@ fn common_length(one: &[u8], other: &[u8]) -> usize {
 /// A [`PathTable`] under construction.
 #[derive(Debug, Default)]
 struct Builder<'c> {
-    /// Path, whether it is one only as a whole, and rule.
+    /// Each rule with its path, and whether the path must match completely.
     rules: Vec<(&'c [u8], bool, u32)>,
 }
 
@@ -157,7 +157,7 @@ impl<'c> Builder<'c> {
             let rules = |exact: bool| {
                 group.iter().filter(|rule| rule.1 == exact).map(|rule| rule.2).collect()
             };
-            // Sorted, the parent is the entry before this one, or one of that one's ancestors.
+            // The list is sorted, so the parent is the previous entry or one of its ancestors.
             let mut parent = entries.len().checked_sub(1).map(|index| index as u32);
             while let Some(index) = parent
                 && !text.starts_with(&entries[index as usize].text)
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// A condition on few hosts and paths, so that many of them overlap.
+    /// A condition with few hosts and paths, so that many conditions overlap.
     fn random_rule(random: &mut Random, depth: usize) -> String {
         let path = |random: &mut Random| {
             let length = random.below(5);
@@ -288,7 +288,7 @@ mod tests {
                 let path: String =
                     (0..random.below(6)).map(|_| ["a", "b", "/"][random.below(3)]).collect();
                 let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-                // The host, the only field of these rules, has the same slot everywhere.
+                // The host is the only field of these rules, so it has the same slot in all of them.
                 let sample = Sample::new(&request);
                 let facts = sample.facts();
                 let path = String::from_utf8_lossy(facts.request.path(facts.request_input));

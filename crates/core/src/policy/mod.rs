@@ -1,7 +1,7 @@
 //! Policies: ordered rules, each with a condition and actions.
 //!
-//! [`RuleIndex`] finds the rules that may hold, [`Decision`] follows those that do and collects their results: another
-//! pool, changes to the heads, a response. The caller carries these out.
+//! [`RuleIndex`] finds the rules that may match. [`Decision`] follows the matching ones and collects their results: another
+//! pool, changes to the heads, a response. The caller applies the results.
 
 mod action;
 mod authenticate;

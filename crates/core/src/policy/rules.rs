@@ -1,4 +1,4 @@
-//! Policies: ordered rules, compiled, with the index that finds those which may hold.
+//! Policies: ordered rules, compiled, with an index that finds the rules that may match.
 
 use std::sync::Arc;
 
@@ -6,31 +6,31 @@ use super::action::Action;
 use super::index::RuleIndex;
 use crate::expression::Condition;
 
-/// Which rules of a policy are followed.
+/// The strategy of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// The first whose condition holds.
+    /// Only the first matching rule is followed.
     FirstMatch,
-    /// All whose condition holds.
+    /// All matching rules are followed.
     AllMatch,
 }
 
 /// One rule.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// The name; a number if the file names none.
+    /// The name; the rule's position if the file has no name.
     pub name: Arc<str>,
-    /// Its number among all rules of the snapshot, for counting; `None`: it is the second part of one that
+    /// The number of the rule among all rules of the snapshot, for counters; `None`: this is the second part of a rule that
     /// was counted with the request.
     pub id: Option<u32>,
-    /// When it holds; `None`: always.
+    /// The condition; `None`: the rule always matches.
     pub condition: Option<Condition>,
     /// The actions, in order.
     pub actions: Vec<Action>,
 }
 
 impl Rule {
-    /// Whether it changes the head of every response.
+    /// Whether the rule changes the head of every response.
     pub fn edits_response(&self) -> bool {
         self.actions.iter().any(Action::edits_response)
     }
@@ -46,7 +46,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Rules in order.
+    /// Rules with this strategy, in order.
     pub fn new(strategy: Strategy, rules: Vec<Rule>) -> Self {
         let conditions: Vec<Option<&Condition>> =
             rules.iter().map(|rule| rule.condition.as_ref()).collect();
@@ -60,23 +60,23 @@ impl Rules {
         self.edits_response
     }
 
-    /// Whether one of them replaces text in bodies.
+    /// Whether a rule replaces text in bodies.
     pub fn edit_bodies(&self) -> bool {
         let is_edit = |action: &Action| matches!(action, Action::ReplaceBody(_));
         self.rules.iter().any(|rule| rule.actions.iter().any(is_edit))
     }
 
-    /// Which of them are followed.
+    /// The strategy.
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// All of them.
+    /// All rules.
     pub fn all(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// The index over their conditions.
+    /// The index over the rules' conditions.
     pub fn index(&self) -> &RuleIndex {
         &self.index
     }
@@ -84,9 +84,9 @@ impl Rules {
 
 /// A policy of a virtual server.
 ///
-/// A rule whose condition reads only the request can also change the response: such a rule has a part that waits for
-/// the response. With `first_match`, the waiting parts keep their place among the rules before and behind them, so that
-/// the same rule is found.
+/// A rule whose condition reads only the request can also change the response: such a rule has a second part that waits for
+/// the response. With `first_match`, the second parts keep their positions among the other rules, so that the same rule
+/// matches.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// The name in the file.
@@ -98,7 +98,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether one of its rules replaces text in bodies.
+    /// Whether a rule of the policy replaces text in bodies.
     pub fn edits_bodies(&self) -> bool {
         self.request.edit_bodies() || self.response.iter().any(Rules::edit_bodies)
     }

@@ -1,11 +1,11 @@
-//! Requests that are shared out among pools by weights.
+//! The distribution of requests to pools by weights.
 
-/// Pools and their weights, in the order in which the file has them.
+/// Pools and their weights, in the order of the file.
 #[derive(Debug)]
 pub struct Split(Box<[(u32, u32)]>);
 
 impl Split {
-    /// From indexes in the snapshot and weights.
+    /// A split from pools' indexes in the snapshot and their weights.
     pub fn new(pools: impl IntoIterator<Item = (u32, u32)>) -> Self {
         Self(pools.into_iter().collect())
     }
@@ -15,8 +15,8 @@ impl Split {
         self.0.iter().map(|(pool, _)| *pool as usize)
     }
 
-    /// The pool at this position (of 2^64) among the pools that `is_usable` accepts; among all, if it accepts no pool
-    /// with a weight. After a change of weights, a position moves to another pool only as far as shares have moved.
+    /// The pool at this position (of 2^64) among the pools that `is_usable` accepts; among all pools, if it accepts no pool
+    /// with a weight. After a change of weights, as few positions as possible change their pool.
     pub fn at(&self, place: u64, is_usable: impl Fn(usize) -> bool) -> usize {
         let sum = |is_in: &dyn Fn(usize) -> bool| -> u64 {
             let weights = self.0.iter().filter(|(pool, _)| is_in(*pool as usize));
@@ -41,7 +41,8 @@ impl Split {
     }
 }
 
-/// Spreads a key over all places: members are chosen by the same key, and would else be unevenly used.
+/// Spreads a key evenly over all positions. Otherwise a pool would get only some of the keys, and use its members unevenly,
+/// because members are chosen by the same key.
 pub fn place_of(key: u64) -> u64 {
     // The end of SplitMix64 (Steele, Lea and Flood, 2014).
     let mut mixed = key ^ 0x5350_4c49_5430_3031;

@@ -1,35 +1,34 @@
 //! The queue of one worker: first come, first served, with deadlines.
 //!
-//! A ring in order of arrival. A waiter that leaves early leaves its place empty; empty places at either end
-//! are dropped at once, and when they are more than half of the ring (and more than [`EMPTY_MIN`]) the
-//! ring is closed up. So a client that comes and goes does not make it grow, and each departure pays for at
-//! most two places.
+//! A ring in order of arrival. A waiter that leaves early leaves an empty place. Empty places at either end are removed at
+//! once; if more than half of the ring (and more than [`EMPTY_MIN`]) is empty, the ring is compacted. So waiters that come
+//! and leave do not make it grow, and each departure costs the removal of at most two places.
 //!
 //! | operation | cost |
 //! |---|---|
 //! | `push` | O(1) amortised |
 //! | `pop`, `expire` | O(1) amortised |
-//! | `cancel` | O(1) amortised while the ring was not closed up behind the waiter, else O(log n) |
+//! | `cancel` | O(1) amortised if the ring was not compacted behind the waiter, else O(log n) |
 //! | `waiting_since_ms`, `next_deadline_ms`, `len` | O(1) |
-//! | memory | at most twice the places of the waiting requests, and [`EMPTY_MIN`] |
+//! | memory | at most two places per waiting request, and [`EMPTY_MIN`] |
 
 use std::collections::VecDeque;
 
 /// Minimum number of empty places before the ring is compacted.
 const EMPTY_MIN: usize = 32;
 
-/// Waiting requests of one pool on one worker; the caller finds them again by `T`.
+/// Waiting requests of one pool on one worker; `T` identifies a request for the caller.
 #[derive(Debug, Clone)]
 pub struct Line<T> {
-    /// In order of tickets and of deadlines. Neither end is empty.
+    /// The places, in order of tickets and of deadlines. Neither the first nor the last is empty.
     places: VecDeque<Place<T>>,
-    /// Places that are not empty.
+    /// Number of places that are not empty.
     waiting: usize,
     length_max: usize,
     next_ticket: u64,
 }
 
-/// Names a waiter of one line; never used again.
+/// Identifies a waiter of one line; it is never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket(u64);
 
@@ -47,10 +46,10 @@ impl<T> Line<T> {
         Self { places: VecDeque::new(), waiting: 0, length_max, next_ticket: 0 }
     }
 
-    /// Joins the end of the line, for at most `timeout_ms`. Gives the waiter back if the line is full.
+    /// Adds a waiter at the end, for at most `timeout_ms`. Returns the waiter if the line is full.
     ///
-    /// Deadlines keep the order of arrival: one is put off to that of the waiter before it if it would come
-    /// earlier, which happens only where the timeout has just been shortened.
+    /// Deadlines are kept in order of arrival: a deadline before that of the previous waiter is moved to that one. This
+    /// happens only after the timeout was shortened.
     pub fn push(&mut self, waiter: T, now_ms: u64, timeout_ms: u64) -> Result<Ticket, T> {
         if self.waiting >= self.length_max {
             return Err(waiter);
@@ -66,12 +65,12 @@ impl<T> Line<T> {
         Ok(Ticket(ticket))
     }
 
-    /// The first in the line.
+    /// The first waiter.
     pub fn first(&self) -> Option<&T> {
         self.places.front()?.waiter.as_ref()
     }
 
-    /// Takes the first out of the line, even if its deadline has just passed: it is served.
+    /// Removes the first waiter, even if its deadline has just passed: it is served.
     pub fn pop(&mut self) -> Option<T> {
         let waiter = self.places.pop_front()?.waiter;
         self.waiting -= 1;
@@ -79,7 +78,7 @@ impl<T> Line<T> {
         waiter
     }
 
-    /// Takes the first out of the line if its deadline has passed; call until `None`.
+    /// Removes the first waiter if its deadline has passed; call this until the result is `None`.
     pub fn expire(&mut self, now_ms: u64) -> Option<T> {
         if self.next_deadline_ms()? > now_ms {
             return None;
@@ -96,7 +95,7 @@ impl<T> Line<T> {
         Some(waiter)
     }
 
-    /// Changes the maximum length. Requests that wait already stay.
+    /// Changes the maximum length. Requests that already wait stay.
     pub fn set_length_max(&mut self, length_max: usize) {
         self.length_max = length_max;
     }
@@ -107,7 +106,7 @@ impl<T> Line<T> {
         self.places.front().map_or(0, |place| place.since_ms.max(1))
     }
 
-    /// When [`Self::expire`] has something to do.
+    /// The time of the next call of [`Self::expire`] that has an effect.
     pub fn next_deadline_ms(&self) -> Option<u64> {
         self.places.front().map(|place| place.deadline_ms)
     }
@@ -124,7 +123,7 @@ impl<T> Line<T> {
 
     fn index_of(&self, Ticket(ticket): Ticket) -> Option<usize> {
         let first = self.places.front()?.ticket;
-        // Where it is if no place was closed up between.
+        // The index, if no place in between was removed.
         let index = usize::try_from(ticket.checked_sub(first)?).ok()?;
         if self.places.get(index).is_some_and(|place| place.ticket == ticket) {
             return Some(index);
@@ -132,7 +131,7 @@ impl<T> Line<T> {
         self.places.binary_search_by_key(&ticket, |place| place.ticket).ok()
     }
 
-    /// Drops empty places at the ends, and those between when they are too many.
+    /// Removes empty places at the ends, and all empty places when they are too many.
     fn tidy(&mut self) {
         let is_empty = |place: Option<&Place<T>>| place.is_some_and(|place| place.waiter.is_none());
         while is_empty(self.places.front()) {
@@ -192,7 +191,7 @@ mod tests {
         let mut line = Line::new(10);
         line.push('a', 0, 100).unwrap();
         line.push('b', 10, 100).unwrap();
-        // A shorter timeout does not overtake.
+        // A later waiter with a shorter timeout keeps its position.
         line.push('c', 20, 5).unwrap();
         assert_eq!((line.next_deadline_ms(), line.expire(99)), (Some(100), None));
         assert_eq!((line.expire(100), line.expire(100)), (Some('a'), None));
@@ -226,7 +225,7 @@ mod tests {
         assert_eq!(line.pop(), Some(1));
     }
 
-    /// One waits while thousands join and leave behind it.
+    /// One waiter stays while thousands join and leave behind it.
     #[test]
     fn departures_do_not_make_it_grow() {
         let mut line = Line::new(100);
@@ -234,7 +233,7 @@ mod tests {
         let mut last = None;
         for number in 1..10_000 {
             let ticket = line.push(number, 0, 1_000).unwrap();
-            // Not at the end, so that the place cannot be dropped at once.
+            // The last waiter stays, so that the place cannot be removed at once.
             if let Some(before) = last.replace(ticket) {
                 assert_eq!(line.cancel(before), Some(number - 1));
             }
@@ -243,7 +242,7 @@ mod tests {
         assert_eq!(line.len(), 2);
     }
 
-    /// Compared with a simple list.
+    /// Comparison with a simple list.
     #[test]
     fn agrees_with_a_list() {
         for seed in 0..128 {

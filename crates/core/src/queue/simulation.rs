@@ -1,15 +1,15 @@
-//! Workers that share a pool with limits: requests come, wait, give up, time out, are served, and wake-ups are late.
-//! Within a millisecond the workers' steps are interleaved at random; each step is one atomic operation.
+//! Workers that share a pool with limits: requests arrive, wait, give up, time out and are served, and wake-ups are late.
+//! Within a millisecond, the workers' steps are interleaved at random; each step is one atomic operation.
 
 use super::{Line, OVERTAKING_MS_MAX, Places, Ticket, Turn, anybody_waits, turn};
 use weir_testing::Random;
 
 const TIMEOUT_MS: u64 = 200;
 
-/// The current step of a worker.
+/// The next step of a worker.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// A request has come: does any request wait?
+    /// A request has arrived: does any request wait?
     Come(usize),
     /// No request waited: is a member free?
     Try(usize),
@@ -44,9 +44,9 @@ struct Request {
 struct Worker {
     line: Line<usize>,
     places: Places,
-    /// Begun, the next one last.
+    /// The steps of the current operation, the next one last.
     steps: Vec<Step>,
-    /// When a wake-up arrives.
+    /// The time at which a wake-up arrives.
     woken_ms: Option<u64>,
 }
 
@@ -54,12 +54,12 @@ struct Pool {
     random: Random,
     now_ms: u64,
     workers: Vec<Worker>,
-    /// The words that the workers share.
+    /// The shared words of the workers.
     words: Vec<u64>,
     occupancy: Vec<u32>,
     limit: Vec<u32>,
     requests: Vec<Request>,
-    /// Requests on members: when they end, worker, member.
+    /// Active requests: end, worker and member of each.
     running: Vec<(u64, usize, usize)>,
     service_ms: usize,
     wake_ups: u64,
@@ -91,7 +91,7 @@ impl Pool {
         (0..self.limit.len()).find(|&member| self.occupancy[member] < self.limit[member])
     }
 
-    /// One millisecond, in which this many requests come, and one client gives up with this percentage.
+    /// Simulates one millisecond with this number of arrivals; one client gives up with this probability.
     fn tick(&mut self, arrivals: usize, cancel_percent: usize) {
         for _ in 0..arrivals {
             let worker = self.random.below(self.workers.len());
@@ -200,7 +200,7 @@ impl Pool {
         self.words[worker] = self.workers[worker].line.waiting_since_ms();
     }
 
-    /// A request is served: no waiting request is overtaken by more than the stated bound.
+    /// Serves a request: no waiting request is overtaken by more than the stated bound.
     fn begin(&mut self, worker: usize, request: usize, member: usize) {
         assert!(matches!(self.requests[request].state, State::Coming | State::Waiting(_)));
         self.requests[request].state = State::Served;
@@ -244,7 +244,7 @@ impl Pool {
         }
     }
 
-    /// Between the ticks: no request waits beside a free place unless a wake-up is on its way.
+    /// Between the ticks: no request waits while a place is free, unless a wake-up is pending.
     fn check(&self) {
         let on_its_way = self.workers.iter().any(|worker| worker.woken_ms.is_some());
         let waits = anybody_waits(self.words.iter().copied());
@@ -274,7 +274,7 @@ fn nobody_is_lost_overtaken_or_left_beside_a_free_place() {
         let mut pool = Pool::new(seed, 1 + random.below(6), limit, 1 + random.below(40));
         pool.service_ms = 5 + random.below(50);
         for _ in 0..20 {
-            // From idle to far too much.
+            // From an idle pool to heavy overload.
             let load_percent = random.below(100);
             let cancel_percent = random.below(60);
             for _ in 0..60 {
@@ -295,8 +295,8 @@ fn nobody_is_lost_overtaken_or_left_beside_a_free_place() {
     }
 }
 
-/// At twice the load that the members bear they are busy all the time, all workers get their share, and
-/// few places need a wake-up.
+/// At twice the capacity of the members, the members are always busy, all workers get their share, and few places need a
+/// wake-up.
 #[test]
 fn at_double_load_no_place_is_idle() {
     for seed in 0..8 {
@@ -325,8 +325,8 @@ fn at_double_load_no_place_is_idle() {
     }
 }
 
-/// One worker has few requests and another many, of which half can be served: those of the first are
-/// served at least as often as those of the second, though it begins without a place.
+/// One worker has few requests and another many, half of which can be served. The requests of the first are served at least
+/// as often as those of the second, although the first begins without a place.
 #[test]
 fn a_worker_with_few_places_does_not_starve() {
     let mut pool = Pool::new(3, 2, vec![10], 500);

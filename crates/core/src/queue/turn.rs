@@ -7,14 +7,14 @@ pub const OVERTAKING_MS_MAX: u64 = 20;
 /// waited about as long; the next place goes to that worker.
 pub const KEPT_MAX: u32 = 8;
 
-/// The taker of a free place.
+/// The recipient of a free place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// No request waits.
     Nobody,
-    /// The first in the own line.
+    /// The first request in the worker's own line.
     Own,
-    /// The first in the line of this worker, which must be woken.
+    /// The first request in the line of this worker, which must be woken.
     Other(usize),
 }
 
@@ -42,7 +42,7 @@ pub fn turn(waiting_since_ms: impl Iterator<Item = u64> + Clone, own: usize) -> 
     }
 }
 
-/// Workers whose first has waited about as long as since `longest_ms`.
+/// Workers whose first request has waited about as long as one that waits since `longest_ms`.
 fn near(
     waiting_since_ms: impl Iterator<Item = u64>,
     longest_ms: u64,
@@ -53,22 +53,22 @@ fn near(
     waiting_since_ms.enumerate().filter(is_near).map(|(worker, _)| worker)
 }
 
-/// A worker's rule for the places that it frees in one pool.
+/// A worker's fairness state for the places that it frees in one pool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Places {
-    /// Given to the own line, while others waited, since one was given away.
+    /// Number of places kept for the own line, while others waited, since the last place was given away.
     kept: u32,
-    /// The worker that got one last.
+    /// The last worker that got a place.
     last: usize,
 }
 
 impl Places {
-    /// No place was freed yet.
+    /// The state before the first freed place.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The taker of the place that this worker, `own`, has freed, and the new state once the place is taken. The words
+    /// The recipient of the place that this worker, `own`, has freed, and the new state after the place is taken. The words
     /// are those of [`turn`].
     ///
     /// Cost: O(workers).
@@ -83,7 +83,7 @@ impl Places {
         }
         let longest_ms = waiting_since_ms.clone().filter(|&since_ms| since_ms != 0).min();
         let others = near(waiting_since_ms, longest_ms.unwrap_or(0)).filter(|&near| near != own);
-        // In rotation: the first after the last one, else the first of all.
+        // Round robin: the first worker after the last recipient, else the first of all.
         let Some(other) = others.min_by_key(|&other| (other <= self.last, other)) else {
             return (Turn::Own, self);
         };
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn every_so_often_a_place_is_given_away_in_rotation() {
         let mut places = Places::new();
-        // Older, about as old, too young, and empty.
+        // An older request, one about as old, one too young, and an empty line.
         let words = [100, 95, 110, 116, 0];
         let mut freed = |words: [u64; 5]| {
             let (turn, after) = places.next(words.into_iter(), 0);
@@ -133,7 +133,7 @@ mod tests {
         for expected in [1, 2, 1, 2] {
             for _ in 0..KEPT_MAX {
                 assert_eq!(freed(words), Turn::Own);
-                // While no other worker has a waiting request, nothing is owed.
+                // While no other worker has a waiting request, no place has to be given away.
                 assert_eq!(freed([100, 0, 0, 0, 0]), Turn::Own);
             }
             assert_eq!(freed(words), Turn::Other(expected));

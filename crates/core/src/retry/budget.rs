@@ -1,20 +1,19 @@
 //! The number of retries that a pool allows.
 //!
-//! When members fail because of overload, retries make it worse: with three attempts each, the load triples at the
-//! worst moment. So retries are limited to a share of the recent requests, and a few more, so that a pool with little
-//! traffic can retry at all (the retry budget of Finagle).
+//! If members fail because of overload, retries make it worse: with three attempts each, the load triples. So retries are
+//! limited to a share of the recent requests, plus a small rate, so that a pool with little traffic can retry at all (the
+//! retry budget of Finagle).
 //!
 //! In the last [`WINDOW_MS`] there are never more retries than `share_percent` of the requests in it plus `floor_per_s`
 //! for each of its seconds. The window slides in ten steps, so that an event counts for [`WINDOW_MS`] less at most one
 //! step.
 //!
-//! A budget belongs to one worker: each sees its part of the requests and is given its part of the floor, so
-//! no word is shared.
+//! A budget belongs to one worker. Each worker counts its own requests and has its part of the floor, so no word is shared.
 
-/// How long a request pays for retries, and a retry counts.
+/// The time for which a request permits retries, and for which a retry counts.
 pub const WINDOW_MS: u64 = 10_000;
 
-/// Steps in which the window slides.
+/// Number of steps in which the window slides.
 pub const SLOTS: usize = 10;
 
 const SLOT_MS: u64 = WINDOW_MS / SLOTS as u64;
@@ -24,9 +23,9 @@ const _: () = assert!(WINDOW_MS.is_multiple_of(SLOTS as u64) && WINDOW_MS.is_mul
 /// The allowance of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetSettings {
-    /// Retries per hundred requests.
+    /// Maximum number of retries per hundred requests.
     pub share_percent: u16,
-    /// Retries per second besides.
+    /// Number of additional retries per second.
     pub floor_per_s: u32,
 }
 
@@ -34,9 +33,9 @@ pub struct BudgetSettings {
 #[derive(Debug, Clone, Default)]
 pub struct RetryBudget {
     slots: [Counts; SLOTS],
-    /// Sum of the slots.
+    /// The sum of all slots.
     sum: Counts,
-    /// The newest slot, counted from the beginning of time; it lies at its remainder by [`SLOTS`].
+    /// The number of the newest slot since time 0; its index is the remainder of a division by [`SLOTS`].
     newest: u64,
 }
 
@@ -47,14 +46,14 @@ struct Counts {
 }
 
 impl RetryBudget {
-    /// Nothing has happened yet.
+    /// A budget without requests and retries.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A request begins; its retries do not count here.
+    /// Counts a request; retries are not counted here.
     ///
-    /// Cost: constant, at most `SLOTS` steps. A time before the latest one counts as that.
+    /// Cost: constant, at most `SLOTS` steps. A time before the latest one counts as the latest one.
     pub fn request(&mut self, now_ms: u64) {
         self.slide(now_ms);
         self.slots[self.newest_index()].requests += 1;
@@ -62,7 +61,7 @@ impl RetryBudget {
         self.check_invariants();
     }
 
-    /// Whether a request may be tried again; if so, that is counted.
+    /// Whether a request may be retried; if so, the retry is counted.
     ///
     /// Cost: as [`Self::request`].
     pub fn try_retry(&mut self, now_ms: u64, settings: BudgetSettings) -> bool {
@@ -75,7 +74,7 @@ impl RetryBudget {
         true
     }
 
-    /// Whether [`Self::try_retry`] would allow it. Nothing is counted.
+    /// Whether [`Self::try_retry`] would permit a retry. Nothing is counted.
     pub fn allows(&mut self, now_ms: u64, settings: BudgetSettings) -> bool {
         self.slide(now_ms);
         let floor = u64::from(settings.floor_per_s) * (WINDOW_MS / 1_000);
@@ -114,7 +113,7 @@ mod tests {
 
     const SETTINGS: BudgetSettings = BudgetSettings { share_percent: 20, floor_per_s: 1 };
 
-    /// Retries allowed now.
+    /// The number of retries that are permitted now.
     fn drain(budget: &mut RetryBudget, now_ms: u64) -> usize {
         (0..1_000_000).take_while(|_| budget.try_retry(now_ms, SETTINGS)).count()
     }
@@ -139,7 +138,7 @@ mod tests {
         assert_eq!(drain(&mut budget, 2_000), 10 + 20);
         (0..50).for_each(|_| budget.request(8_000));
         assert_eq!(drain(&mut budget, 8_000), 10);
-        // The first requests have left the window, their retries not yet.
+        // The first requests have left the window, but their retries have not.
         assert_eq!(drain(&mut budget, 11_500), 0);
         // The window holds 50 requests and the 10 retries of 8 s.
         assert_eq!(drain(&mut budget, 12_000), 10);
@@ -154,9 +153,8 @@ mod tests {
         assert_eq!(drain(&mut budget, 90_500), 0);
     }
 
-    /// A pool in which everything fails: compared with the list of all events, no window has more
-    /// retries than its budget, and the load is no more than the share and the floor above the
-    /// requests.
+    /// A pool in which everything fails, compared with the list of all events: no window has more retries than its budget,
+    /// and the load exceeds the requests by no more than the share and the floor.
     #[test]
     fn no_window_exceeds_its_budget() {
         for seed in 0..64 {
@@ -183,7 +181,7 @@ mod tests {
                     };
                     let floor = 10 * u64::from(settings.floor_per_s);
                     let share = u64::from(settings.share_percent);
-                    // Retries that left the window a step early may still be in the exact window.
+                    // Retries that have left the budget's window one step early may still be in the exact window.
                     let sure = within(&retries, WINDOW_MS - SLOT_MS);
                     assert!(
                         sure <= floor + within(&requests, WINDOW_MS) * share / 100,

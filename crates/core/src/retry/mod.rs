@@ -10,14 +10,14 @@ mod budget;
 
 pub use budget::{BudgetSettings, RetryBudget};
 
-/// How far a request got on the connection that failed.
+/// The progress of sending a request on the connection that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// No byte was handed to the kernel: the member cannot have acted on it.
+    /// No byte was passed to the kernel: the member cannot have processed it.
     Nothing,
-    /// Some or all of it was sent, and every byte of it is still here to be sent again.
+    /// Some or all of the request was sent, and every byte is still available for a retry.
     Replayable,
-    /// Some or all of it was sent, and part of it (a streamed body) is gone.
+    /// Some or all of the request was sent, and a part of it (a streamed body) is not available any more.
     Consumed,
 }
 
@@ -28,17 +28,17 @@ pub struct FailedAttempt {
     pub idempotent: bool,
     /// The part of the request that the member may have seen.
     pub sent: Sent,
-    /// Whether a byte of a response has arrived, an interim one (1xx) included.
+    /// Whether a byte of a response, or of an interim one (1xx), has arrived.
     pub response_started: bool,
-    /// The connection had served an earlier request. The member may have closed it while it was idle,
-    /// which says nothing about the member: repeating the request on a new connection is not
-    /// counted as a try. The caller must use a new connection then, so this happens once per member.
+    /// Whether the connection has served an earlier request. The member may have closed it while it was idle, which is not a
+    /// failure of the member: a retry on a new connection is not counted. The caller must then use a new connection, so this
+    /// happens once per member.
     pub reused_connection: bool,
-    /// Further members that this request may still try.
+    /// Number of further members that this request may try.
     pub tries_left: u8,
 }
 
-/// Whether the request may be sent once more.
+/// Whether the request may be sent again.
 ///
 /// Cost: constant.
 pub fn may_retry(failed: &FailedAttempt) -> bool {

@@ -75,13 +75,14 @@ fn rules_are_those_of_calendars() {
         &[(2026, 3, 8, 419), (2026, 3, 8, 420), (2026, 11, 1, 359), (2026, 11, 1, 360)],
         &[-5.0, -4.0, -4.0, -5.0],
     );
-    // Sydney, where summer spans the turn of the year.
+    // Sydney: summer time spans the turn of the year.
     check(
         "AEST-10AEDT,M10.1.0,M4.1.0/3",
         &[(2026, 1, 1, 0), (2026, 4, 4, 959), (2026, 4, 4, 960), (2026, 10, 3, 960)],
         &[11.0, 11.0, 10.0, 11.0],
     );
-    // Lord Howe: half an hour. Dublin: the offset is in winter. Nuuk: on the eve.
+    // Lord Howe: a change of half an hour. Dublin: the special offset is in winter. Nuuk: the change is on the evening
+    // before.
     check(
         "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0",
         &[(2026, 1, 1, 0), (2026, 7, 1, 0)],
@@ -93,7 +94,7 @@ fn rules_are_those_of_calendars() {
         &[(2026, 3, 29, 59), (2026, 3, 29, 60), (2026, 10, 25, 60)],
         &[-2.0, -1.0, -2.0],
     );
-    // Days of the year: J60 is the first of March, 59 is the last of February in leap years.
+    // Days of the year: J60 is 1 March, 59 is 29 February in leap years.
     check("AAA0BBB,J60/0,J300/0", &[(2028, 2, 29, 1439), (2028, 3, 1, 0)], &[0.0, 1.0]);
     check("AAA0BBB,59/0,300/0", &[(2028, 2, 28, 1439), (2028, 2, 29, 0)], &[0.0, 1.0]);
     check("UTC0", &[(2026, 7, 1, 0)], &[0.0]);
@@ -107,7 +108,7 @@ fn what_a_file_lists_comes_before_its_rule() {
     let times =
         [(1_960, 1, 1, 0), (2026, 5, 1, 0), (2026, 7, 1, 0), (2027, 1, 1, 0), (2027, 7, 1, 0)];
     assert_eq!(hours(&zone, &times), [2.0, 2.0, 1.0, 1.0, 2.0]);
-    // Without a rule the last change holds for ever.
+    // Without a rule, the last change is valid for ever.
     let zone = self::zone(&[(change, 1)], &[7_200, 3_600], "");
     assert_eq!(hours(&zone, &[(2026, 5, 1, 0), (2100, 7, 1, 0)]), [2.0, 1.0]);
 }

@@ -5,8 +5,7 @@
 use weir_core::datagram::quic::{Header, LongHeader};
 use weir_core::datagram::{quic, radius, sip};
 
-/// A QUIC header, written again, equals the input; bytes after it do not matter, and a cut header
-/// is invalid.
+/// A QUIC header, written again, equals the input; bytes after the header do not matter, and a truncated header is invalid.
 pub fn quic(datagram: &[u8]) {
     for short_id_bytes in [0, 1, 8, 20] {
         let found = Header::parse(datagram, short_id_bytes);
@@ -50,7 +49,7 @@ fn long(first: u8, version: u32, destination: &[u8], source: &[u8]) -> Vec<u8> {
     [&[first][..], &version, &length(destination), destination, &length(source), source].concat()
 }
 
-/// A SIP value is before the empty line, has no space around it, and is the same by either name.
+/// A SIP value is before the empty line, has no space around it, and is the same by its long and its short name.
 pub fn sip(datagram: &[u8]) {
     for (name, other) in [("Call-ID", "i"), ("v", "via"), ("X-Other", "x-OTHER"), ("", "")] {
         let found = sip::header(datagram, name);
@@ -71,7 +70,7 @@ pub fn sip(datagram: &[u8]) {
     }
 }
 
-/// Attributes of RADIUS are those that a simple reference implementation finds.
+/// The attributes of RADIUS equal those found by a simple reference implementation.
 pub fn radius(datagram: &[u8]) {
     let attributes = walk(datagram);
     for number in 0..=u8::MAX {

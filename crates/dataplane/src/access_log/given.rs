@@ -10,9 +10,12 @@ use weir_config::snapshot::{LogField, LogFormat, LogLine, LogPiece};
 use weir_core::expression::TlsFacts;
 use weir_event_loop::wall_clock::Date;
 use weir_http::message::RequestHead;
+use weir_http::write_ip;
 
-use super::{Entry, RequestId, put_address_text, put_marks, put_quoted, put_rules, version_of};
-use crate::json::{SHOWN_BYTES_MAX, put, put_json_string, put_number};
+use super::{
+    Entry, RequestId, Shown, put_address_text, put_marks, put_quoted, put_rules, version_of,
+};
+use crate::json::{SHOWN_BYTES_MAX, put_id, put_json_string, put_number, put_three_digits};
 
 /// A form, and the number that the worker gave it.
 #[derive(Debug, Clone)]
@@ -21,6 +24,21 @@ pub struct Given {
     pub number: u8,
     /// The form.
     pub format: Arc<LogFormat>,
+    /// The JSON keys of the form, in its order: `"status":`.
+    keys: Vec<Box<[u8]>>,
+    /// The parts of a request head that the form shows.
+    head: HeadFields,
+}
+
+/// The parts of a request head that a form shows.
+#[derive(Debug, Clone, Copy)]
+struct HeadFields {
+    method: bool,
+    host: bool,
+    target: bool,
+    version: bool,
+    referer: bool,
+    user_agent: bool,
 }
 
 /// Tags of the kept data of a request; [`HEADERS`] and higher values are header fields of the format.
@@ -42,6 +60,29 @@ enum Kept {
 const HEADERS: u8 = 64;
 
 impl Given {
+    /// Prepares a form, so that lines need not search in its list of fields.
+    pub fn new(number: u8, format: &Arc<LogFormat>) -> Self {
+        let key = |field: &LogField| {
+            let mut key = Vec::new();
+            put_json_string(&mut key, name(format, *field).as_bytes());
+            key.push(b':');
+            key.into_boxed_slice()
+        };
+        let keys = match &format.line {
+            LogLine::Json(fields) => fields.iter().map(key).collect(),
+            LogLine::Text(_) => Vec::new(),
+        };
+        let head = HeadFields {
+            method: format.shows(LogField::Method),
+            host: format.shows(LogField::Host),
+            target: format.shows(LogField::Target),
+            version: format.shows(LogField::Version),
+            referer: format.shows(LogField::Referer),
+            user_agent: format.shows(LogField::UserAgent),
+        };
+        Self { number, format: Arc::clone(format), keys, head }
+    }
+
     /// Keeps the data of a request head that lines need.
     pub fn keep_head(
         &self,
@@ -56,15 +97,26 @@ impl Given {
             put_address_text(&mut text, client);
             keep(out, Kept::Client as u8, &text);
         }
-        let shown = [
-            (LogField::Method, Kept::Method, head.method_text.of(input)),
-            (LogField::Host, Kept::Host, head.authority(input)),
-            (LogField::Target, Kept::Target, head.target.of(input)),
-            (LogField::Version, Kept::Version, version_of(head).as_bytes()),
-        ];
-        for (field, tag, value) in shown {
-            if self.format.shows(field) {
-                keep(out, tag as u8, value);
+        let shown = &self.head;
+        if shown.method {
+            keep(out, Kept::Method as u8, head.method_text.of(input));
+        }
+        if shown.host {
+            keep(out, Kept::Host as u8, head.authority(input));
+        }
+        if shown.target {
+            keep(out, Kept::Target as u8, head.target.of(input));
+        }
+        if shown.version {
+            keep(out, Kept::Version as u8, version_of(head).as_bytes());
+        }
+        if shown.referer || shown.user_agent {
+            let Shown { referer, user_agent } = Shown::of(head, input);
+            if shown.referer {
+                keep(out, Kept::Referer as u8, referer);
+            }
+            if shown.user_agent {
+                keep(out, Kept::UserAgent as u8, user_agent);
             }
         }
         let value = |name: &[u8]| {
@@ -72,14 +124,6 @@ impl Given {
             let found = fields.find(|field| field.name.of(input).eq_ignore_ascii_case(name));
             found.map(|field| field.value.of(input))
         };
-        for (field, tag, name) in [
-            (LogField::Referer, Kept::Referer, &b"referer"[..]),
-            (LogField::UserAgent, Kept::UserAgent, b"user-agent"),
-        ] {
-            if let Some(value) = value(name).filter(|_| self.format.shows(field)) {
-                keep(out, tag as u8, value);
-            }
-        }
         for (tag, name) in (HEADERS..).zip(&self.format.headers) {
             if let Some(value) = value(name.as_bytes()) {
                 keep(out, tag, value);
@@ -161,6 +205,14 @@ enum Value<'a> {
     List(Vec<u8>),
 }
 
+/// The name of a field in JSON.
+fn name(format: &LogFormat, field: LogField) -> &str {
+    if let LogField::Header(place) = field {
+        return format.headers.get(usize::from(place)).map_or("", |name| name);
+    }
+    LogField::NAMED.iter().find(|(_, named)| *named == field).map_or("", |(name, _)| name)
+}
+
 struct Line<'a> {
     given: &'a Given,
     entry: &'a Entry<'a>,
@@ -173,13 +225,12 @@ impl Line<'_> {
     fn json(&self, fields: &[LogField], out: &mut Vec<u8>) {
         out.push(b'{');
         let mut is_first = true;
-        for &field in fields {
+        for (&field, key) in fields.iter().zip(&self.given.keys) {
             let Some(value) = self.value(field) else { continue };
             if !std::mem::take(&mut is_first) {
                 out.push(b',');
             }
-            put_json_string(out, self.name(field).as_bytes());
-            out.push(b':');
+            out.extend_from_slice(key);
             match value {
                 Value::Text(text) => put_json_string(out, text),
                 Value::Made(text) => put_json_string(out, &text),
@@ -206,31 +257,24 @@ impl Line<'_> {
         }
     }
 
-    fn name(&self, field: LogField) -> &str {
-        if let LogField::Header(place) = field {
-            return self.given.format.headers.get(usize::from(place)).map_or("", |name| name);
-        }
-        LogField::NAMED.iter().find(|(_, named)| *named == field).map_or("", |(name, _)| name)
-    }
-
     /// The request's data; `None`: nothing is known.
     fn value(&self, field: LogField) -> Option<Value<'_>> {
         let entry = self.entry;
         Some(match field {
             LogField::Time => Value::Made({
                 let mut text = self.date.iso.as_bytes().to_vec();
-                put(&mut text, format_args!(".{:03}Z", self.millisecond));
+                text.push(b'.');
+                put_three_digits(&mut text, self.millisecond);
+                text.push(b'Z');
                 text
             }),
             LogField::TimeCombined => Value::Text(self.date.combined.as_bytes()),
             LogField::RequestId => match entry.request_id {
-                RequestId::OfLog => Value::Made(format!("{:032x}", self.of_log).into_bytes()),
-                RequestId::Made(id) => Value::Made(format!("{id:032x}").into_bytes()),
+                RequestId::OfLog => Value::Made(id_text(self.of_log)),
+                RequestId::Made(id) => Value::Made(id_text(id)),
                 RequestId::Taken(id) => Value::Text(id),
             },
-            LogField::TraceId => {
-                Value::Made(format!("{:032x}", entry.decided.trace?.0).into_bytes())
-            }
+            LogField::TraceId => Value::Made(id_text(entry.decided.trace?.0)),
             LogField::SpanId => {
                 Value::Made(format!("{:016x}", entry.decided.trace?.1).into_bytes())
             }
@@ -283,7 +327,7 @@ impl Line<'_> {
         let mut text = Vec::new();
         match (address, field) {
             (None, _) => text.extend_from_slice(b"unix"),
-            (Some(address), LogField::ClientIp) => put(&mut text, format_args!("{}", address.ip())),
+            (Some(address), LogField::ClientIp) => write_ip(address.ip(), &mut text),
             (Some(address), _) => put_address_text(&mut text, address),
         }
         Some(Value::Made(text))
@@ -332,6 +376,12 @@ fn put_text(out: &mut Vec<u8>, value: &[u8], keeps_spaces: bool) {
         }
         put_quoted(out, word);
     }
+}
+
+fn id_text(id: u128) -> Vec<u8> {
+    let mut text = Vec::with_capacity(32);
+    put_id(&mut text, id);
+    text
 }
 
 /// An address as it was kept, without its port.

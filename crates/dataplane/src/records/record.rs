@@ -99,7 +99,7 @@ impl fmt::Display for Id {
 pub struct Notes {
     /// The request was sampled.
     pub(super) is_sampled: bool,
-    /// The request head, in HTTP/1.1 syntax.
+    /// The request head, in the syntax of HTTP/1.
     pub head: Vec<u8>,
     /// The head was longer than the limit, and is truncated.
     pub is_head_cut: bool,

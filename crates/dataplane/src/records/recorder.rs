@@ -22,7 +22,7 @@ use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::inspected::Outcome;
 use weir_exchange::parts::witness::{self, Step};
-use weir_http::message::{FieldId, RequestHead};
+use weir_http::message::{FieldId, RequestHead, Version};
 use weir_waf::inspection::Inspection;
 
 use crate::access_log::Entry;
@@ -266,10 +266,15 @@ impl Recorder {
     }
 }
 
-/// Writes a head in HTTP/1.1 syntax, up to the maximum size.
+/// Writes a head in the syntax of HTTP/1, up to the maximum size.
 fn write_head(head: &RequestHead, input: &[u8], notes: &mut Notes) {
     let out = &mut notes.head;
-    let line = [head.method_text.of(input), b" ", head.target.of(input), b" HTTP/1.1\r\n"];
+    // A head of HTTP/1.0 may lack `Host`, so it could not be parsed as HTTP/1.1.
+    let version: &[u8] = match head.version {
+        Version::Http10 => b" HTTP/1.0\r\n",
+        Version::Http11 | Version::Http2 => b" HTTP/1.1\r\n",
+    };
+    let line = [head.method_text.of(input), b" ", head.target.of(input), version];
     let field = |name: &[u8], value: &[u8]| name.len() + value.len() + 4;
     let authority = head.authority(input);
     let has_host = head.fields.iter().any(|field| field.id == FieldId::Host);
@@ -339,6 +344,13 @@ fn note_decided(notes: &mut Notes, decided: &witness::Decided<'_, '_>, clock: Cl
 /// Returns the current state of a pool.
 fn sought(pool: &LocalPool, preference: Preference, clock: Clock) -> Sought {
     let eligible = pool.eligible(clock);
+    // The first members as bits: all that are shown, except a preferred member behind them.
+    let first = eligible.iter().filter(|member| **member < u64::BITS);
+    let first = first.fold(0_u64, |bits, member| bits | 1 << member);
+    let is_eligible = |member: u32| match member {
+        0..u64::BITS => first >> member & 1 == 1,
+        _ => eligible.contains(&member),
+    };
     let preferred = match preference {
         Preference::Member(member) => Some(member),
         Preference::Any | Preference::Key(_) => None,
@@ -356,7 +368,7 @@ fn sought(pool: &LocalPool, preference: Preference, clock: Clock) -> Sought {
                 state: live.state(configured),
                 is_ejected: live.ejected_until_ms(clock.now_ms()).is_some(),
                 occupancy: live.occupancy.load(Relaxed),
-                is_eligible: eligible.contains(&member),
+                is_eligible: is_eligible(member),
             }
         })
         .collect();

@@ -1,5 +1,5 @@
-//! Reasons for the end of a connection or stream. A violation by the peer is a [`Misbehaviour`], an excess a
-//! [`Flood`], and an impossible call a [`SendError`].
+//! Reasons for the end of a connection or stream. A protocol violation by the peer is a [`Misbehaviour`], an exceeded limit
+//! a [`Flood`], and an invalid call a [`SendError`].
 
 use std::fmt;
 
@@ -15,31 +15,31 @@ pub enum Misbehaviour {
     FirstFrame,
     /// A frame larger than our SETTINGS_MAX_FRAME_SIZE.
     FrameTooLarge,
-    /// A length that this type of frame cannot have.
+    /// The length is invalid for this type of frame.
     FrameSize,
-    /// A frame on stream 0 that is only allowed on other streams.
+    /// A frame on stream 0, although its type requires another stream.
     StreamZero,
-    /// A frame on a stream that is only allowed on stream 0.
+    /// A frame on another stream than 0, although its type requires stream 0.
     StreamNotZero,
-    /// Padding that is not shorter than its frame.
+    /// Padding that is as long as its frame, or longer.
     Padding,
-    /// Another frame within a header block, or CONTINUATION outside of one.
+    /// Another frame within a header block, or CONTINUATION without a header block.
     Continuation,
     /// A frame on a stream that was never opened.
     StreamIdle,
-    /// A stream id that the peer may not choose, or one that is not higher than those before.
+    /// A stream id that the peer may not use, or that is not higher than the previous ids.
     StreamId,
     /// A frame on a stream that the peer has ended.
     StreamClosed,
     /// A stream, or an update, that depends on itself (RFC 7540 section 5.3.1).
     SelfDependency,
-    /// A promise of a push, which was forbidden.
+    /// PUSH_PROMISE, although server push is disabled.
     PushPromise,
-    /// A setting with a value that it cannot have.
+    /// An invalid value of a setting.
     SettingsValue,
-    /// An initial window size too large, or one that makes a stream's window too large.
+    /// An initial window size above the maximum, or one that makes the window of a stream too large.
     SettingsWindow,
-    /// A window that grows by nothing.
+    /// WINDOW_UPDATE with an increment of 0.
     WindowIncrement,
     /// A window beyond 2^31-1.
     WindowOverflow,
@@ -47,20 +47,20 @@ pub enum Misbehaviour {
     FlowControl,
     /// A header block that cannot be decoded.
     Compression(HpackError),
-    /// A second header section that does not end the stream.
+    /// A second header section without END_STREAM.
     TrailersWithoutEnd,
     /// Data before the head of a response, or an interim response that ends the stream.
     ResponseOrder,
-    /// More or less data than Content-Length said.
+    /// The size of the data contradicts Content-Length.
     ContentLength,
-    /// PRIORITY_UPDATE of a stream that cannot be, or sent by a server.
+    /// PRIORITY_UPDATE from a server, or for an impossible stream.
     PriorityUpdate,
-    /// A message that RFC 9113 section 8 calls malformed, as the caller found.
+    /// A malformed message (RFC 9113 section 8), found by the caller.
     Malformed,
 }
 
 impl Misbehaviour {
-    /// The code that answers it.
+    /// The error code for the peer.
     pub fn code(self) -> ErrorCode {
         match self {
             Self::FrameTooLarge | Self::FrameSize => ErrorCode::FRAME_SIZE_ERROR,
@@ -73,7 +73,7 @@ impl Misbehaviour {
         }
     }
 
-    /// The error in words.
+    /// The text of the error.
     pub fn text(self) -> &'static str {
         match self {
             Self::Preface => "no HTTP/2 connection preface",
@@ -112,15 +112,15 @@ impl fmt::Display for Misbehaviour {
     }
 }
 
-/// Something allowed of which there was too much. Each has its bound in
-/// [`Limits`](super::Limits); its name is a metric's label.
+/// Permitted frames that exceeded a limit. Each kind has its own limit in [`Limits`](super::Limits); its name is a metric
+/// label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flood {
     /// Streams that a client reset soon after it opened them (CVE-2023-44487).
     Resets,
-    /// Streams that had to be reset for a client's errors (CVE-2025-8671).
+    /// Streams that were reset because of a client's errors (CVE-2025-8671).
     StreamErrors,
-    /// Frames on streams that are closed.
+    /// Frames on closed streams.
     ClosedStreams,
     /// Streams beyond SETTINGS_MAX_CONCURRENT_STREAMS.
     RefusedStreams,
@@ -134,20 +134,20 @@ pub enum Flood {
     WindowUpdates,
     /// DATA frames without data.
     EmptyData,
-    /// DATA frames with next to no data.
+    /// DATA frames with only a few bytes of data.
     TinyData,
     /// Interim responses to one request.
     InterimResponses,
     /// CONTINUATION frames of one header block (CVE-2024-27316).
     Continuations,
-    /// Bytes of one header block, as it is encoded.
+    /// The size of one encoded header block.
     HeaderBlock,
-    /// Size of one header list, as it is decoded.
+    /// The size of one decoded header list.
     HeaderList,
 }
 
 impl Flood {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 14] = [
         Self::Resets,
         Self::StreamErrors,
@@ -165,7 +165,7 @@ impl Flood {
         Self::HeaderList,
     ];
 
-    /// A word for a metric's label.
+    /// The name for a metric label.
     pub fn label(self) -> &'static str {
         match self {
             Self::Resets => "resets",
@@ -186,17 +186,17 @@ impl Flood {
     }
 }
 
-/// Why a connection ends. GOAWAY with the code is in the output already.
+/// The reason for the end of a connection. The output already contains a GOAWAY frame with the error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionError {
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Misbehaved(Misbehaviour),
-    /// The peer made too much work.
+    /// The peer exceeded a limit.
     Flooded(Flood),
 }
 
 impl ConnectionError {
-    /// The code that GOAWAY carries.
+    /// The error code in GOAWAY.
     pub fn code(self) -> ErrorCode {
         match self {
             Self::Misbehaved(error) => error.code(),
@@ -204,7 +204,7 @@ impl ConnectionError {
         }
     }
 
-    /// The error in words, for GOAWAY.
+    /// The text of the error, for GOAWAY.
     pub fn text(self) -> &'static str {
         match self {
             Self::Misbehaved(error) => error.text(),
@@ -236,14 +236,14 @@ impl From<Flood> for ConnectionError {
     }
 }
 
-/// Why something is not sent. Nothing was written.
+/// The reason why a frame was not sent. Nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendError {
-    /// The stream has ended, or was reset meanwhile: its event may not have been read yet.
+    /// The stream has ended or was reset. The caller may not have read this event yet.
     Gone,
-    /// The stream is not in a state for it.
+    /// The state of the stream does not permit the frame.
     State,
-    /// More data than [`data_allowance`](super::Connection::data_allowance) says.
+    /// More data than [`data_allowance`](super::Connection::data_allowance) permits.
     Window,
     /// The connection has failed.
     Failed,
@@ -262,12 +262,13 @@ impl fmt::Display for SendError {
 
 impl std::error::Error for SendError {}
 
-/// Why no stream is opened.
+/// The reason why no stream can be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenError {
     /// The peer's limit on open streams is reached.
     Full,
-    /// The connection takes no more: either side said GOAWAY, ids ran out, or it has failed.
+    /// The connection accepts no new streams: either side has sent GOAWAY, the ids are used up, or the connection has
+    /// failed.
     Closing,
 }
 

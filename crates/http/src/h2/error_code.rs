@@ -7,33 +7,33 @@ use std::fmt;
 pub struct ErrorCode(pub u32);
 
 impl ErrorCode {
-    /// Nothing is wrong.
+    /// No error.
     pub const NO_ERROR: Self = Self(0x0);
-    /// The protocol was broken in a way that has no code of its own.
+    /// A protocol violation without a code of its own.
     pub const PROTOCOL_ERROR: Self = Self(0x1);
-    /// The endpoint itself is in trouble.
+    /// An internal error of the endpoint.
     pub const INTERNAL_ERROR: Self = Self(0x2);
     /// More data than the window allows.
     pub const FLOW_CONTROL_ERROR: Self = Self(0x3);
     /// SETTINGS were not acknowledged in time.
     pub const SETTINGS_TIMEOUT: Self = Self(0x4);
-    /// A frame on a stream that is closed in its direction.
+    /// A frame on a stream that is closed in this direction.
     pub const STREAM_CLOSED: Self = Self(0x5);
-    /// A frame of a size that it cannot have.
+    /// A frame with an invalid size.
     pub const FRAME_SIZE_ERROR: Self = Self(0x6);
-    /// The stream was not processed at all and may be tried again.
+    /// The stream was not processed and may be tried again.
     pub const REFUSED_STREAM: Self = Self(0x7);
     /// The stream is not needed any more.
     pub const CANCEL: Self = Self(0x8);
     /// A header block that cannot be decoded.
     pub const COMPRESSION_ERROR: Self = Self(0x9);
-    /// The tunnel's other side failed.
+    /// The connection of the tunnel to the destination failed.
     pub const CONNECT_ERROR: Self = Self(0xa);
-    /// The peer makes too much work.
+    /// The peer causes excessive load.
     pub const ENHANCE_YOUR_CALM: Self = Self(0xb);
-    /// The transport is not as secure as it must be.
+    /// The security of the transport is insufficient.
     pub const INADEQUATE_SECURITY: Self = Self(0xc);
-    /// HTTP/1.1 is to be used instead.
+    /// The endpoint requires HTTP/1.1.
     pub const HTTP_1_1_REQUIRED: Self = Self(0xd);
 
     /// The name in the standard.

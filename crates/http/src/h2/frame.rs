@@ -1,5 +1,5 @@
-//! Frames (RFC 9113 sections 4 and 6): headers, codes, and checks of a frame's header alone. Everything is appended to
-//! the caller's buffer.
+//! Frames (RFC 9113 sections 4 and 6): headers, codes, and the checks that need only the frame header. All functions append
+//! to the caller's buffer.
 
 use super::error::Misbehaviour;
 use super::error_code::ErrorCode;
@@ -7,22 +7,22 @@ use super::error_code::ErrorCode;
 /// Bytes of a frame header.
 pub const FRAME_HEADER_SIZE: usize = 9;
 
-/// The beginning of a client's connection (RFC 9113 section 3.4).
+/// The client connection preface (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The largest stream id, and the largest window.
+/// The largest stream id.
 pub const STREAM_ID_MAX: u32 = 0x7fff_ffff;
 
 /// The largest window (RFC 9113 section 6.9.1).
 pub const WINDOW_SIZE_MAX: u32 = 0x7fff_ffff;
 
-/// The largest payload until a setting says otherwise, and the least that one may say.
+/// The initial maximum payload, and the minimum of SETTINGS_MAX_FRAME_SIZE.
 pub const FRAME_SIZE_DEFAULT: u32 = 16_384;
 
-/// The largest payload that a setting may allow.
+/// The maximum of SETTINGS_MAX_FRAME_SIZE.
 pub const FRAME_SIZE_MAX: u32 = 0x00ff_ffff;
 
-/// Bytes of the priority part of HEADERS, and of a PRIORITY frame.
+/// Bytes of the priority fields in HEADERS, and of the payload of PRIORITY.
 pub(super) const PRIORITY_SIZE: usize = 5;
 
 /// Frame types.
@@ -53,33 +53,33 @@ pub mod kind {
 
 /// Frame flags.
 pub mod flag {
-    /// SETTINGS and PING: an answer.
+    /// SETTINGS and PING: an acknowledgement.
     pub const ACK: u8 = 0x1;
-    /// DATA and HEADERS: the sender will send no more on the stream.
+    /// DATA and HEADERS: the last frame of the sender on this stream.
     pub const END_STREAM: u8 = 0x1;
-    /// HEADERS and CONTINUATION: the header block is whole.
+    /// HEADERS and CONTINUATION: the end of the header block.
     pub const END_HEADERS: u8 = 0x4;
-    /// DATA and HEADERS: padding follows.
+    /// DATA and HEADERS: the frame has padding.
     pub const PADDED: u8 = 0x8;
-    /// HEADERS: a priority precedes the block.
+    /// HEADERS: priority fields precede the block.
     pub const PRIORITY: u8 = 0x20;
 }
 
 /// A frame header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// Bytes of the payload.
+    /// The length of the payload in bytes.
     pub length: u32,
-    /// One of [`kind`], or another.
+    /// The type: a constant of [`kind`], or an unknown type.
     pub kind: u8,
-    /// The flags, of [`flag`].
+    /// The flags, see [`flag`].
     pub flags: u8,
-    /// 0 for the connection; without the reserved bit.
+    /// The stream id without the reserved bit; 0 for the connection.
     pub stream: u32,
 }
 
 impl FrameHeader {
-    /// Reads one.
+    /// Reads a frame header.
     pub fn read(bytes: &[u8; FRAME_HEADER_SIZE]) -> Self {
         let [l0, l1, l2, kind, flags, s0, s1, s2, s3] = *bytes;
         Self {
@@ -90,7 +90,7 @@ impl FrameHeader {
         }
     }
 
-    /// Appends it.
+    /// Appends the frame header.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.bytes());
     }
@@ -108,14 +108,14 @@ impl FrameHeader {
         self.flags & flag != 0
     }
 
-    /// Checks its length and stream independently of the state: section 6, frame by frame. [`Severity::Stream`]
+    /// Checks the length and the stream id, without the state of the connection (section 6). [`Severity::Stream`]: the error
     /// concerns only the stream.
     pub(super) fn check(&self, frame_size_max: u32) -> Result<(), (Severity, Misbehaviour)> {
         let connection = |error| Err((Severity::Connection, error));
         let on_stream = self.stream != 0;
         if self.length > frame_size_max {
-            // Section 4.2 lets some of these end their stream alone; a peer that does not keep to the
-            // size is not worth following.
+            // Section 4.2 permits a stream error for some of these frames. A peer that ignores the maximum frame size loses
+            // its connection.
             return connection(Misbehaviour::FrameTooLarge);
         }
         let length = self.length as usize;
@@ -160,13 +160,13 @@ impl FrameHeader {
 /// The scope of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Severity {
-    /// One stream.
+    /// The error ends one stream.
     Stream,
-    /// All of them.
+    /// The error ends the connection.
     Connection,
 }
 
-/// The number in four bytes, without its uppermost bit.
+/// The number in four bytes, without its highest bit.
 pub(super) fn read_u31(bytes: &[u8]) -> u32 {
     read_u32(bytes) & STREAM_ID_MAX
 }
@@ -189,7 +189,7 @@ pub fn write_window_update(stream: u32, increment: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&increment.to_be_bytes());
 }
 
-/// Appends PING, or the answer to one.
+/// Appends PING or its acknowledgement.
 pub fn write_ping(payload: [u8; 8], is_ack: bool, out: &mut Vec<u8>) {
     let flags = if is_ack { flag::ACK } else { 0 };
     FrameHeader { length: 8, kind: kind::PING, flags, stream: 0 }.write(out);

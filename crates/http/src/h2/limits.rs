@@ -3,10 +3,10 @@
 use super::error::Flood;
 use super::hpack::{ListLimits, TABLE_SIZE_DEFAULT};
 
-/// How much of something is allowed at once, and how fast that comes back.
+/// The maximum number of occurrences at once, and the rate of the refill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// The burst.
+    /// Maximum burst.
     pub burst: u32,
     /// The refill per second, up to the burst.
     pub per_second: u32,
@@ -18,49 +18,47 @@ impl Allowance {
     }
 }
 
-/// Everything that bounds a connection. The names end in their unit; numbers without one are counts.
+/// The limits of a connection. Names end in the unit; numbers without a unit are counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum number of streams that the peer may have open (SETTINGS_MAX_CONCURRENT_STREAMS) of a server; of a
-    /// client, the maximum that it opens even if the peer permits more.
+    /// For a server: maximum number of streams that the peer may have open (SETTINGS_MAX_CONCURRENT_STREAMS). For a client:
+    /// maximum number of streams that it opens, even if the peer permits more.
     pub streams_max: u32,
-    /// Size of a header list as it is decoded, with 32 bytes for each line (SETTINGS_MAX_HEADER_LIST_SIZE). A larger
-    /// one is delivered truncated, so that it can be answered.
+    /// Maximum size of a decoded header list, with 32 bytes for each line (SETTINGS_MAX_HEADER_LIST_SIZE). A larger list is
+    /// delivered truncated, so that the caller can respond.
     pub header_list_size_max: u32,
-    /// Lines of a header list, crumbs of a cookie each for itself.
+    /// Maximum number of lines of a header list. Each crumb of a cookie counts as a line.
     pub headers_max: u16,
-    /// Size of a header list that is only decoded to keep the table in step. Beyond it the connection ends.
+    /// Maximum size of a header list that is decoded only to keep the table in step. A larger list ends the connection.
     pub header_list_hard_size_max: u32,
-    /// Size of a header block as it is received. Beyond it the connection ends.
+    /// Maximum size of a received header block. A larger block ends the connection.
     pub header_block_size_max: u32,
-    /// CONTINUATION frames of a header block.
+    /// Maximum number of CONTINUATION frames of a header block.
     pub continuations_max: u16,
-    /// Size of the table that the peer's encoder may use (SETTINGS_HEADER_TABLE_SIZE).
+    /// Maximum size of the table of the peer's encoder (SETTINGS_HEADER_TABLE_SIZE).
     pub decoder_table_size: u32,
     /// Maximum size of the table that our encoder uses, even if the peer permits more.
     pub encoder_table_size_max: u32,
-    /// Size of a received frame's payload (SETTINGS_MAX_FRAME_SIZE): 16,384 to 16,777,215.
+    /// Maximum payload of a received frame (SETTINGS_MAX_FRAME_SIZE): 16,384 to 16,777,215.
     pub frame_size_max: u32,
     /// Maximum payload of a sent frame, even if the peer permits more.
     pub sent_frame_size_max: u32,
-    /// Bytes that a peer may send on a stream beyond the forwarded ones (SETTINGS_INITIAL_WINDOW_SIZE).
+    /// Maximum number of bytes that a peer may send on a stream beyond the forwarded bytes (SETTINGS_INITIAL_WINDOW_SIZE).
     pub stream_window_size: u32,
-    /// The same on all streams together; at least 65,535, the initial window of a connection.
+    /// The same limit for all streams together; at least 65,535, the initial window of a connection.
     pub connection_window_size: u32,
-    /// Interim responses to one request.
+    /// Maximum number of interim responses to one request.
     pub interim_responses_max: u16,
-    /// Bytes that a stalled stream must be able to send to count as moving again.
+    /// Minimum number of bytes that a stalled stream must be able to send before it counts as moving again.
     pub stall_progress_size_min: u32,
     /// A server announces support for extended CONNECT (RFC 8441).
     pub extended_connect: bool,
-    /// Streams that a client resets within a second of opening them. A stream that comes to its end gives one
-    /// back.
+    /// Streams that a client resets within a second of opening them. Each stream that ends regularly gives one back.
     pub resets: Allowance,
-    /// Streams that are reset for a client's errors, which correct clients do not make. Each stream that ends regularly
-    /// returns one. Servers have no such limit: our own requests bound the number.
+    /// Streams that are reset because of a client's errors. Correct clients cause none. Each stream that ends regularly
+    /// gives one back. Connections to servers have no such limit, because the number of our requests limits these streams.
     pub stream_errors: Allowance,
-    /// Frames on streams that were closed. A whole window in small frames may be under way when a stream is
-    /// reset.
+    /// Frames on closed streams. When a stream is reset, a whole window of small frames may be in flight.
     pub closed_streams: Allowance,
     /// Streams beyond `streams_max`.
     pub refused_streams: Allowance,
@@ -70,28 +68,28 @@ pub struct Limits {
     pub pings: Allowance,
     /// PRIORITY, PRIORITY_UPDATE and frames of unknown types. A new stream gives four back.
     pub priorities: Allowance,
-    /// WINDOW_UPDATE frames. A DATA frame that we send gives four back, also beyond the burst, for its receiver may
-    /// answer many of them late and at once; a new stream two.
+    /// WINDOW_UPDATE frames. A DATA frame that we send gives four back, even beyond the burst, because its receiver may send
+    /// many of these updates late and at once. A new stream gives two back.
     pub window_updates: Allowance,
-    /// DATA frames that bring nothing. One that brings something gives one back.
+    /// DATA frames without data. A DATA frame with data gives one back.
     pub empty_data: Allowance,
-    /// DATA frames of a client that are shorter than [`TINY_DATA_SIZE`] and do not end their stream; a frame of half
-    /// that size costs half. Larger frames earn one back per this many bytes.
+    /// DATA frames of a client that are shorter than [`TINY_DATA_SIZE`] and do not end their stream. A frame of half that
+    /// size costs half a unit. A larger frame gives one back per [`TINY_DATA_SIZE`] bytes.
     pub tiny_data: Allowance,
-    /// For the rest of a request that was answered before its end: bytes accepted beyond the stream's window.
+    /// The rest of a request after an early response: maximum number of accepted bytes beyond the stream's window.
     pub unwanted_size_max: u32,
-    /// The time in milliseconds until the stream is reset.
+    /// The rest of a request after an early response: time in milliseconds until the stream is reset.
     pub unwanted_ms_max: u64,
 }
 
-/// The most that a peer can earn.
+/// The maximum that frames of a peer can give back.
 const EARNED_MAX: u64 = 1_000_000;
 
-/// A DATA frame that brings less is a tiny one.
+/// A DATA frame with fewer bytes is a tiny one.
 pub const TINY_DATA_SIZE: u32 = 16;
 
 impl Limits {
-    /// Suitable for a server with browsers as clients, and for a client of its members.
+    /// Suitable for a server whose clients are browsers, and for a client of members.
     pub const DEFAULT: Self = Self {
         streams_max: 100,
         header_list_size_max: 32 * 1024,
@@ -122,7 +120,7 @@ impl Limits {
         unwanted_ms_max: 1000,
     };
 
-    /// These limits, each brought to where the protocol allows it to be.
+    /// These limits, each clamped to the range that the protocol permits.
     pub(super) fn sound(mut self) -> Self {
         use super::frame::{FRAME_SIZE_DEFAULT, FRAME_SIZE_MAX, WINDOW_SIZE_MAX};
         self.streams_max = self.streams_max.clamp(1, STREAMS_MAX);
@@ -137,7 +135,7 @@ impl Limits {
         self
     }
 
-    /// The part about header lists.
+    /// The limits for header lists.
     pub(super) fn list(&self) -> ListLimits {
         ListLimits {
             size_max: self.header_list_size_max,
@@ -146,7 +144,7 @@ impl Limits {
         }
     }
 
-    /// The allowance for a kind of flood; `None`: that kind is bounded otherwise.
+    /// The allowance for a kind of flood; `None`: another limit applies.
     pub(super) fn allowance(&self, flood: Flood) -> Option<Allowance> {
         Some(match flood {
             Flood::Resets => self.resets,
@@ -173,23 +171,23 @@ impl Default for Limits {
     }
 }
 
-/// More streams than this are never open at once.
+/// Maximum number of open streams of any connection.
 pub const STREAMS_MAX: u32 = 10_000;
 
-/// The connection's window until it is made larger (RFC 9113 section 6.9.2), and each stream's until a
-/// setting says otherwise.
+/// The initial window of a connection (RFC 9113 section 6.9.2), and the initial window of a stream before
+/// SETTINGS_INITIAL_WINDOW_SIZE.
 pub(super) const CONNECTION_WINDOW_DEFAULT: u32 = 65_535;
 
-/// The rest of every allowance.
+/// The remaining units of every allowance.
 #[derive(Debug, Clone)]
 pub(super) struct Budgets {
-    /// In thousandths, so that a slow refill is not lost between calls.
+    /// The remaining units in thousandths, so that a slow refill is not lost between calls.
     left_milli: [u64; Flood::ALL.len()],
     refilled_ms: [u64; Flood::ALL.len()],
 }
 
 impl Budgets {
-    /// Full ones.
+    /// Full budgets.
     pub(super) fn new(limits: &Limits) -> Self {
         let left_milli = Flood::ALL.map(|flood| {
             limits.allowance(flood).map_or(0, |allowance| u64::from(allowance.burst) * 1000)
@@ -207,7 +205,7 @@ impl Budgets {
         self.spend_milli(flood, 1000, limits, now_ms)
     }
 
-    /// As [`Self::spend`], in thousandths.
+    /// Like [`Self::spend`], in thousandths of a unit.
     pub(super) fn spend_milli(
         &mut self,
         flood: Flood,
@@ -222,13 +220,13 @@ impl Budgets {
         let refill = elapsed_ms.saturating_mul(u64::from(allowance.per_second));
         let full = u64::from(allowance.burst) * 1000;
         let left = &mut self.left_milli[place];
-        // An amount earned beyond the burst stays.
+        // Units given back beyond the burst stay.
         *left = left.saturating_add(refill).min(full.max(*left));
         *left = left.checked_sub(u64::from(milli)).ok_or(flood)?;
         Ok(())
     }
 
-    /// Gives `count` back for useful work.
+    /// Gives back `count` units for useful work.
     pub(super) fn earn(&mut self, flood: Flood, count: u32, limits: &Limits) {
         let Some(allowance) = limits.allowance(flood) else { return };
         let full = u64::from(allowance.burst) * 1000;
@@ -236,7 +234,7 @@ impl Budgets {
         *left = (*left + u64::from(count) * 1000).min(full.max(*left));
     }
 
-    /// Gives some back beyond the burst: the peer may answer our frames at any time, and all at once.
+    /// Gives back `count` units, even beyond the burst, because the peer may answer our frames at any time and all at once.
     pub(super) fn earn_beyond(&mut self, flood: Flood, count: u32) {
         let left = &mut self.left_milli[flood as usize];
         *left = (*left + u64::from(count) * 1000).min(EARNED_MAX * 1000);

@@ -1,5 +1,5 @@
-//! Facts about a single header line (RFC 9113 sections 8.2 and 8.3). They are determined when the line is first
-//! decoded, and stored in the table, so that a repeated line is not checked again.
+//! Facts about a single header line (RFC 9113 sections 8.2 and 8.3). They are determined when the line is first decoded, and
+//! stored in the table. So a repeated line is not checked again.
 
 use crate::chars::{find_control, is_ows, token_length};
 use crate::fields::{Kind, classify};
@@ -20,15 +20,15 @@ pub(super) enum Name {
     Protocol,
     /// `:status`
     Status,
-    /// Any other that starts with a colon.
+    /// Any other name that starts with a colon.
     UnknownPseudo,
-    /// Empty, no token, or not in lower case.
+    /// An empty name, an invalid token, or a name with upper-case letters.
     Malformed,
-    /// A field that concerns a connection of HTTP/1.
+    /// A connection-specific field of HTTP/1.
     Connection,
-    /// TE, which may say `trailers` alone.
+    /// TE, whose only valid value is `trailers`.
     Te,
-    /// Cookie, which may come in crumbs.
+    /// Cookie, which may be split into several lines.
     Cookie,
     /// Any other field.
     Field(Kind),
@@ -87,7 +87,7 @@ impl Name {
         Self::Field(Kind { id, forward })
     }
 
-    /// Whether it starts with a colon.
+    /// Whether the name starts with a colon.
     pub(super) fn is_pseudo(self) -> bool {
         matches!(
             self,
@@ -105,10 +105,10 @@ impl Name {
 /// The flaw of a value, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
-    /// Nothing.
+    /// No flaw.
     Sound,
-    /// A control character other than the tab. Section 8.2.1 names only some; RFC 9110 section 5.5 permits none of
-    /// them, and HTTP/1 accepts none.
+    /// A control character other than the tab. Section 8.2.1 forbids only some; RFC 9110 section 5.5 permits none of them,
+    /// and our HTTP/1 parser accepts none.
     Control,
     /// Whitespace at its start or end.
     Space,

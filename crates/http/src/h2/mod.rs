@@ -1,8 +1,8 @@
-//! HTTP/2 (RFC 9113), either role, without any I/O.
+//! HTTP/2 (RFC 9113) for clients and servers, without any I/O.
 //!
-//! A [`Connection`] takes bytes and returns events; its replies, and the caller's frames, are appended to a buffer of
-//! the caller. A header list comes out of it as a [`HeaderBlock`](hpack::HeaderBlock), which [`message`] turns into the
-//! head that all versions share.
+//! A [`Connection`] reads bytes and returns events. Its replies and the caller's frames are appended to a buffer of the
+//! caller. A received header list is a [`HeaderBlock`](hpack::HeaderBlock), which [`message`] converts to the head that all
+//! versions share.
 //!
 //! | part | module |
 //! |---|---|

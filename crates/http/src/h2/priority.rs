@@ -2,12 +2,12 @@
 
 use crate::chars::trim_ows;
 
-/// How urgent a response is, and whether it is of use in parts.
+/// The urgency of a response, and whether a client can use parts of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Priority {
-    /// 0, the most urgent, to 7.
+    /// From 0, the most urgent, to 7.
     pub urgency: u8,
-    /// Parts of it are of use before the whole is there.
+    /// The client can use parts of the response before it is complete.
     pub incremental: bool,
 }
 
@@ -22,7 +22,7 @@ impl Priority {
         let mut priority = Self::DEFAULT;
         for member in value.split(|byte| *byte == b',') {
             let member = trim_ows(member);
-            // Parameters of a member mean nothing here.
+            // The parameters of a dictionary member have no meaning here.
             let end = memchr::memchr(b';', member).unwrap_or(member.len());
             match trim_ows(&member[..end]) {
                 [b'u', b'=', digit @ b'0'..=b'7'] => priority.urgency = digit - b'0',

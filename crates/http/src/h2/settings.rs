@@ -21,19 +21,19 @@ const NO_RFC7540_PRIORITIES: u16 = 0x9;
 /// The peer's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerSettings {
-    /// Size of the table that our encoder may use.
+    /// Maximum size of our encoder's table.
     pub header_table_size: u32,
-    /// Streams that we may have open at once.
+    /// Maximum number of our open streams.
     pub streams_max: u32,
-    /// Our send window on a new stream.
+    /// The initial send window of our streams.
     pub stream_window_size: u32,
-    /// Largest payload of a frame that we send.
+    /// Maximum payload of our frames.
     pub frame_size_max: u32,
-    /// The limit for header lists that we send, if the peer has set it.
+    /// Maximum size of our header lists, if the peer has set one.
     pub header_list_size_max: Option<u32>,
-    /// Whether it supports extended CONNECT (RFC 8441).
+    /// Whether the peer supports extended CONNECT (RFC 8441).
     pub extended_connect: bool,
-    /// Whether it uses only the priorities of RFC 9218.
+    /// Whether the peer uses only the priorities of RFC 9218.
     pub no_rfc7540_priorities: bool,
 }
 
@@ -51,7 +51,7 @@ impl PeerSettings {
         }
     }
 
-    /// Takes in a SETTINGS payload, of a server if `from_server`. Unknown settings are ignored.
+    /// Reads a SETTINGS payload; `from_server`: the peer is a server. Unknown settings are ignored.
     pub(super) fn take_in(
         &mut self,
         payload: &[u8],
@@ -62,7 +62,7 @@ impl PeerSettings {
             let is_switch = value <= 1;
             match u16::from_be_bytes([entry[0], entry[1]]) {
                 HEADER_TABLE_SIZE => self.header_table_size = value,
-                // Section 6.5.2: a server must not enable it, as far as it says anything.
+                // Section 6.5.2: a server must not enable push, and may only send the value 0.
                 ENABLE_PUSH if !is_switch || (from_server && value != 0) => {
                     return Err(Misbehaviour::SettingsValue);
                 }
@@ -90,7 +90,7 @@ impl PeerSettings {
     }
 }
 
-/// Appends the SETTINGS that a connection starts with.
+/// Appends the first SETTINGS frame of a connection.
 pub(super) fn write_initial(limits: &Limits, is_server: bool, out: &mut Vec<u8>) {
     let mut entries = [(0, 0); 7];
     let mut count = 0;
@@ -118,7 +118,7 @@ pub(super) fn write_initial(limits: &Limits, is_server: bool, out: &mut Vec<u8>)
     write(&entries[..count], out);
 }
 
-/// Appends SETTINGS with another window of streams.
+/// Appends a SETTINGS frame with a new initial window of streams.
 pub(super) fn write_stream_window(size: u32, out: &mut Vec<u8>) {
     write(&[(INITIAL_WINDOW_SIZE, size)], out);
 }

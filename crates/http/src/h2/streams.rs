@@ -1,52 +1,52 @@
-//! The streams of a connection: open ones, stored densely, and a memory of recently closed ones.
+//! The streams of a connection: open streams, stored densely, and a memory of recently closed streams.
 //!
 //! | state (RFC 9113 section 5.1) | here |
 //! |---|---|
-//! | idle | an id above all that were used |
-//! | open | both halves are not [`Half::Ended`] |
-//! | half-closed (local), (remote) | one half is |
-//! | closed | not among the open ones; the way of closing is remembered for a while |
+//! | idle | an id above all used ids |
+//! | open | neither half is [`Half::Ended`] |
+//! | half-closed (local), (remote) | one half is [`Half::Ended`] |
+//! | closed | not among the open streams; the reason for closing is remembered for a while |
 //!
 //! Streams are never reserved, because there is no server push.
 
 use super::window::ReceiveWindow;
 
-/// How far one side of a stream is.
+/// The progress of one side of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Half {
-    /// The head of the message is to come; interim responses may precede it.
+    /// The head of the message is expected; interim responses may precede it.
     Head,
-    /// Data or trailers are to come.
+    /// Data or trailers are expected.
     Body,
-    /// END_STREAM.
+    /// END_STREAM was sent or received.
     Ended,
 }
 
 /// The kind of response that a client expects to its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// A head, and a body where the status has one.
+    /// A head, and a body if the status has one.
     Usual,
-    /// A head alone: the request is HEAD.
+    /// Only a head: the request is HEAD.
     HeadOnly,
     /// A tunnel if the status is 2xx: the request is CONNECT.
     Tunnel,
 }
 
-/// A stream that has something to send and may not.
+/// The state of a stream that has data to send but no window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stall {
     pub(super) since_ms: u64,
-    /// Bytes sent since.
+    /// Bytes sent since the start of the stall.
     pub(super) sent: u32,
 }
 
-/// The accepted rest of a request that is dropped.
+/// The rest of a request that is accepted and dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unwanted {
-    /// When the stream is reset.
+    /// The time when the stream is reset.
     pub(super) until_ms: u64,
-    /// Bytes whose window is still given back.
+    /// Number of bytes whose window is still returned to the peer.
     pub(super) size_left: u32,
 }
 
@@ -54,45 +54,46 @@ pub(super) struct Unwanted {
 #[derive(Debug, Clone)]
 pub(super) struct Stream {
     pub(super) id: u32,
-    /// The caller's.
+    /// The caller's tag.
     pub(super) tag: u64,
     pub(super) opened_ms: u64,
-    /// The peer's side.
+    /// The state of the peer's side.
     pub(super) peer: Half,
-    /// Our side.
+    /// The state of our side.
     pub(super) ours: Half,
     pub(super) answer: Answer,
     /// Bytes that we may send; below 0 after the peer reduced its setting.
     pub(super) send_window: i64,
     pub(super) receive: ReceiveWindow,
-    /// The rest of the announced Content-Length; `None` without one.
+    /// The number of bytes until the announced Content-Length is reached; `None`: no Content-Length.
     pub(super) body_left: Option<u64>,
     pub(super) interim_responses: u16,
     pub(super) stall: Option<Stall>,
-    /// It was answered before its request ended, and the caller has left it.
+    /// The rest of the request, if the response ended before the request and the caller has left the stream.
     pub(super) unwanted: Option<Unwanted>,
 }
 
-/// How a stream closed.
+/// The reason for the end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closed {
-    /// By END_STREAM of both sides.
+    /// Both sides sent END_STREAM.
     Ended,
     /// The peer reset it.
     ByPeer,
-    /// We reset it, or never took it: frames may be under way.
+    /// We reset or refused the stream: frames may be in flight.
     ByUs,
 }
 
-/// Maximum number of remembered streams: of those that we reset, and of those that ended otherwise. A frame on a stream
-/// that ended long ago is a connection error; on one that we reset it never is, because the peer may not have known.
+/// Maximum number of remembered streams, for each of two lists: streams that we reset, and streams that ended otherwise. A
+/// frame on a stream that ended long ago is a connection error. A frame on a stream that we reset is none, because the peer
+/// may not have known of the reset.
 const REMEMBERED_MAX: usize = 128;
 
-/// The latest of some values.
+/// A ring of the latest values.
 #[derive(Debug, Clone)]
 struct Ring<T> {
     values: Vec<T>,
-    /// The oldest, once there are as many as there may be.
+    /// The position of the oldest value, once the ring is full.
     next: usize,
 }
 
@@ -103,7 +104,7 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// Adds a value; returns the value that is dropped for it.
+    /// Adds a value. Returns the value that it replaces, if any.
     fn push(&mut self, value: T) -> Option<T> {
         if self.values.len() < REMEMBERED_MAX {
             self.values.push(value);
@@ -118,15 +119,15 @@ impl<T> Ring<T> {
 /// The streams of a connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Streams {
-    /// In arbitrary order.
+    /// The open streams, in arbitrary order.
     alive: Vec<Stream>,
     /// Positions in `alive` by hash of the id, with open addressing; [`VACANT`] for an empty slot. The size is a power
     /// of two, and at least twice the number of open streams.
     index: Vec<u32>,
     /// Streams that we reset.
     reset: Ring<u32>,
-    /// The highest forgotten stream that we reset. A lower stream that is not remembered otherwise may have been reset
-    /// too.
+    /// The highest stream that we reset and that is not remembered any more. A lower stream that is in neither list may have
+    /// been reset too.
     reset_forgotten: u32,
     /// Streams that ended, and whether the peer reset them.
     ended: Ring<(u32, Closed)>,
@@ -135,7 +136,7 @@ pub(super) struct Streams {
 const VACANT: u32 = u32::MAX;
 
 impl Streams {
-    /// Streams that live.
+    /// Number of open streams.
     pub(super) fn len(&self) -> usize {
         self.alive.len()
     }
@@ -158,7 +159,7 @@ impl Streams {
         Some(&mut self.alive[self.index[slot] as usize])
     }
 
-    /// Adds a stream, whose id is not there yet.
+    /// Adds a new stream.
     pub(super) fn insert(&mut self, stream: Stream) {
         debug_assert!(self.get(stream.id).is_none());
         let id = stream.id;
@@ -170,7 +171,7 @@ impl Streams {
         }
     }
 
-    /// Takes a stream away and remembers how it closed.
+    /// Removes a stream, and remembers the reason for its end.
     pub(super) fn close(&mut self, id: u32, how: Closed) -> Option<Stream> {
         let slot = self.slot(id)?;
         let place = self.index[slot] as usize;
@@ -185,7 +186,7 @@ impl Streams {
         Some(self.alive.swap_remove(place))
     }
 
-    /// A stream that does not live is reset by us, possibly again.
+    /// We reset a stream that is not open, possibly again.
     pub(super) fn remember_reset(&mut self, id: u32) {
         self.change_end(id, Closed::ByUs);
         if !self.reset.values.contains(&id) {
@@ -193,7 +194,7 @@ impl Streams {
         }
     }
 
-    /// Changes how a stream ended, if that is remembered.
+    /// Changes the remembered reason for the end of a stream. Returns whether the stream is remembered.
     fn change_end(&mut self, id: u32, how: Closed) -> bool {
         let end = self.ended.values.iter_mut().find(|(known, _)| *known == id);
         end.map(|end| end.1 = how).is_some()
@@ -207,14 +208,14 @@ impl Streams {
         }
     }
 
-    /// The peer resets a stream that is not alive. If we had reset it, the peer now knows: later frames are errors.
+    /// The peer resets a stream that is not open. If we had reset it, the peer now knows: later frames are errors.
     pub(super) fn note_reset_by_peer(&mut self, id: u32) {
         if self.closed(id) == Some(Closed::ByUs) && !self.change_end(id, Closed::ByPeer) {
             self.ended.push((id, Closed::ByPeer));
         }
     }
 
-    /// How a stream closed, as far as that is remembered.
+    /// The remembered reason for the end of a stream.
     pub(super) fn closed(&self, id: u32) -> Option<Closed> {
         if let Some((_, how)) = self.ended.values.iter().find(|(known, _)| *known == id) {
             return Some(*how);
@@ -223,9 +224,9 @@ impl Streams {
         is_reset.then_some(Closed::ByUs)
     }
 
-    /// Takes every stream above `id` away.
+    /// Removes every stream above `id`.
     pub(super) fn close_above(&mut self, id: u32, how: Closed) {
-        // From the end: a stream that moves into a free place was checked already.
+        // From the end: a stream that moves into a vacated place was already checked.
         for place in (0..self.alive.len()).rev() {
             let found = self.alive[place].id;
             if found > id {
@@ -262,7 +263,7 @@ impl Streams {
         self.index[slot] = place as u32;
     }
 
-    /// Makes a slot vacant and moves those behind it up that would not be found any more.
+    /// Makes a slot vacant, and moves up the later entries that could not be found otherwise.
     fn vacate(&mut self, slot: usize) {
         let mask = self.index.len() - 1;
         let (mut hole, mut next) = (slot, (slot + 1) & mask);
@@ -288,7 +289,7 @@ impl Streams {
         }
     }
 
-    /// Bytes of memory held.
+    /// The allocated memory in bytes.
     pub(super) fn memory_size(&self) -> usize {
         self.alive.capacity() * size_of::<Stream>()
             + self.index.capacity() * size_of::<u32>()
@@ -376,7 +377,7 @@ mod tests {
         assert_eq!(streams.closed(999), Some(Closed::ByPeer), "it knew, and said so");
         streams.remember_reset(999);
         assert_eq!(streams.closed(999), Some(Closed::ByUs));
-        // Neither ended streams nor later resets displace streams that we reset.
+        // Neither ended streams nor later resets displace the streams that we reset.
         for id in 1000..2000 {
             streams.insert(stream(id));
             streams.close(id, if id % 2 == 0 { Closed::Ended } else { Closed::ByUs });

@@ -1,19 +1,19 @@
-//! Flow control of received data (RFC 9113 section 5.2), of a stream or of the connection.
+//! Flow control of received data (RFC 9113 section 5.2), for a stream or for the connection.
 
 use super::frame;
 
 /// The peer's remaining window, and the state of received bytes.
 ///
-/// `open + unreleased + consumed` always equals the window's size: every received byte waits until the caller has
-/// forwarded it, and then for the update to the peer.
+/// `open + unreleased + consumed` always equals the window's size. Every received byte is unreleased until the caller has
+/// forwarded it, and then consumed until the peer gets the update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReceiveWindow {
     size: i64,
-    /// Bytes that the peer may send now. Below 0 after the size was reduced.
+    /// Number of bytes that the peer may send now. Negative after a reduction of the size.
     open: i64,
-    /// Arrived, and not yet handed on.
+    /// Number of received bytes that are not forwarded yet.
     unreleased: i64,
-    /// Forwarded, and not yet returned to the peer.
+    /// Number of forwarded bytes that are not returned to the peer yet.
     consumed: i64,
 }
 
@@ -22,7 +22,7 @@ impl ReceiveWindow {
         Self { size: i64::from(size), open: i64::from(size), unreleased: 0, consumed: 0 }
     }
 
-    /// Takes in `bytes` of a frame. Whether the peer was allowed to send them.
+    /// Counts the `bytes` of a received frame. Returns whether the window permitted them.
     pub(super) fn take(&mut self, bytes: u32) -> bool {
         let bytes = i64::from(bytes);
         if bytes > self.open && bytes > 0 {
@@ -41,14 +41,14 @@ impl ReceiveWindow {
         self.due()
     }
 
-    /// For a connection's window: WINDOW_UPDATE is appended when it is due.
+    /// Like [`Self::release`], for a connection's window: appends WINDOW_UPDATE when it is due.
     pub(super) fn release_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
         if let Some(increment) = self.release(bytes) {
             frame::write_window_update(0, increment, out);
         }
     }
 
-    /// The window has another size, which the peer knows. Returns the increment that is now due, if any.
+    /// Sets the size of the window, which the peer knows. Returns the increment that is now due, if any.
     pub(super) fn resize(&mut self, size: u32) -> Option<u32> {
         self.open += i64::from(size) - self.size;
         self.size = i64::from(size);
@@ -64,17 +64,17 @@ impl ReceiveWindow {
         Some(increment as u32)
     }
 
-    /// Bytes that the peer may send now.
+    /// Number of bytes that the peer may send now.
     pub(super) fn open(&self) -> u64 {
         self.open.max(0) as u64
     }
 
-    /// The open part if the window had another size.
+    /// Number of bytes that the peer could send if the window had this size.
     pub(super) fn open_with(&self, size: u32) -> u64 {
         (self.open + i64::from(size) - self.size).max(0) as u64
     }
 
-    /// Bytes that arrived and were not handed on.
+    /// Number of received bytes that are not forwarded yet.
     pub(super) fn unreleased(&self) -> u64 {
         self.unreleased as u64
     }

@@ -1,8 +1,8 @@
-//! The path that decisions read.
+//! The path for decisions.
 
 use crate::chars::{hex_value, is_segment_delimiter};
 
-/// Appends the path that servers read from a member's canonical path.
+/// Appends the path for decisions, which servers resolve from the member's canonical path.
 pub(super) fn write(out: &mut Vec<u8>) {
     let end = out.len();
     let mut at = 0;
@@ -14,7 +14,7 @@ pub(super) fn write(out: &mut Vec<u8>) {
             }
             b'/' => push_slash(out, end),
             b'%' => {
-                // The path is canonical, so two digits follow.
+                // The path is canonical, so two hexadecimal digits follow.
                 let digit = |at: usize| out.get(at).and_then(|digit| hex_value(*digit));
                 let decoded = digit(at + 1).unwrap_or(0) << 4 | digit(at + 2).unwrap_or(0);
                 if decoded == b'/' {

@@ -1,14 +1,14 @@
 //! Paths: the one for the member, and the one for decisions.
 //!
-//! Servers do not agree on what a path means. Most decode `%2F` and merge `//` before they remove dot-segments,
-//! some take `..;x` for a dot-segment. A rule for one spelling can be bypassed with another. So there are two paths,
-//! computed from the received one in this order:
+//! Servers disagree on the meaning of a path. Most decode `%2F` and merge `//` before they remove dot-segments; some read
+//! `..;x` as a dot-segment. A rule for one spelling can be bypassed with another. So two paths are computed from the
+//! received path, in this order:
 //!
-//! 1. The **member's path** is one that all usual servers read alike: escapes of unreserved characters are decoded,
-//!    others get upper-case digits (RFC 3986 section 6.2.2), and characters that browsers send raw although they are
-//!    not allowed are encoded, as are bytes above 0x7F. [`Spellings`] decides about repeated slashes, `%2F`, `\`,
-//!    parameters and `%00`. Only then are dot-segments removed. With [`PathForm::Keep`] it is the received one, but for
-//!    [raw bytes](RawBytes), which are encoded.
+//! 1. The **member's path** has the same meaning for all usual servers. Escapes of unreserved characters are decoded,
+//!    other escapes get upper-case digits (RFC 3986 section 6.2.2). Forbidden characters that browsers send raw are
+//!    encoded, and so are bytes above 0x7F. [`Spellings`] defines the treatment of repeated slashes, `%2F`, `\`,
+//!    parameters and `%00`. Only then are dot-segments removed. With [`PathForm::Keep`] the member's path is the received
+//!    path, except that [raw bytes](RawBytes) are encoded.
 //! 2. The **decided path** is the path that those servers resolve, in one spelling: without parameters, with a slash
 //!    for a kept `%2F`, slashes merged, and without unnecessary escapes. Mostly it equals the member's.
 //!
@@ -28,7 +28,7 @@ use crate::message::Span;
 pub use raw_bytes::{RawBytes, TargetForm, encode_raw_bytes, has_raw_bytes};
 use writer::{Dots, write_member_path};
 
-/// How the path of a request is taken.
+/// The form of a request's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathForm {
     /// The member gets the received path; decisions use the path that servers resolve.
@@ -71,7 +71,7 @@ pub enum EncodedSlashes {
     Refuse,
     /// Decoded to a slash.
     Decode,
-    /// The member gets it as it is; to decisions it is a slash.
+    /// The member gets it unchanged; for decisions it is a slash.
     Keep,
 }
 
@@ -87,10 +87,10 @@ pub enum Backslash {
     Keep,
 }
 
-/// The treatment of the parameters of segments: the text behind a semicolon.
+/// The treatment of the parameters of segments: the text after a semicolon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Parameters {
-    /// The member gets them; decisions do not see them.
+    /// The member gets them; the path for decisions does not contain them.
     #[default]
     Keep,
     /// Removed.
@@ -110,7 +110,7 @@ pub enum Nul {
 }
 
 impl Spellings {
-    /// Only necessary changes.
+    /// The spellings with the fewest changes.
     const KEPT: Self = Self {
         slashes: Slashes::Keep,
         encoded_slashes: EncodedSlashes::Keep,
@@ -130,19 +130,19 @@ impl Default for PathForm {
 /// read them differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathError {
-    /// `%` without two hexadecimal digits.
+    /// A `%` without two hexadecimal digits.
     Escape,
-    /// A byte that may not stand in a path, or no leading slash.
+    /// A forbidden byte in a path, or no leading slash.
     Character,
     /// `%00`.
     Nul,
     /// `\` or `%5C`.
     Backslash,
-    /// `%2F`; where it is kept, one beside a dot-segment or within parameters.
+    /// `%2F`; if it is kept, only one next to a dot-segment or within parameters.
     EncodedSlash,
     /// Parameters; if they are kept, parameters of a dot-segment, or of an empty segment followed by others.
     Parameters,
-    /// In a kept path: `..` behind an empty segment, or behind one with an encoded slash. In a path of a rule: any.
+    /// In a kept path: `..` after an empty segment or after one with an encoded slash. In a path of a rule: any dot-segment.
     DotSegment,
 }
 
@@ -169,7 +169,7 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// Writes the path that a member gets for `path`, which starts with a slash and has no query, over `out`.
+/// Writes the member's path for `path`, which starts with a slash and has no query, and overwrites `out`.
 pub fn canonicalise(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<(), PathError> {
     match form {
         PathForm::Canonical(spellings) => {
@@ -184,9 +184,9 @@ pub fn canonicalise(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// Writes the member's path for a path that a rule has computed. A dot-segment in it could escape from the prefix that
-/// the rule has added, whether it comes from the request or arises from `..` and a slash of the rule; so the path is
-/// refused.
+/// Writes the member's path for a path that a rule has computed. A dot-segment in this path could escape from the prefix
+/// that the rule has added, whether it comes from the request or results from `..` and a slash of the rule. So a path with a
+/// dot-segment is refused.
 pub fn rewritten(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<(), PathError> {
     match form {
         PathForm::Canonical(spellings) => {
@@ -201,23 +201,23 @@ pub fn rewritten(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<(), P
     Ok(())
 }
 
-/// The path for decisions if this path is requested. It is its own decided path in the same form.
+/// The path for decisions of this requested path. The result is its own path for decisions in the same form.
 pub fn decided(path: &[u8], form: PathForm) -> Result<Vec<u8>, PathError> {
     let mut out = Vec::new();
     let read = read(path, form, &mut out)?;
     Ok(read.decided.or(read.member).map_or(path, |span| span.of(&out)).to_vec())
 }
 
-/// Where the paths of a request stand.
+/// The positions of a request's paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Read {
-    /// The member's; `None`: it is the received one.
+    /// The member's path; `None`: the received path.
     pub(crate) member: Option<Span>,
-    /// The decided one; `None`: it is the member's.
+    /// The path for decisions; `None`: the member's path.
     pub(crate) decided: Option<Span>,
 }
 
-/// Writes those paths of a request over `out` that are not the received one.
+/// Writes the member's path and the path for decisions, if they differ from the received path, and overwrites `out`.
 pub(crate) fn read(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<Read, PathError> {
     let differs = match form {
         PathForm::Canonical(spellings) => write_member_path(path, spellings, Dots::Remove, out)?,
@@ -241,7 +241,8 @@ pub(crate) fn read(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<Rea
     })
 }
 
-/// The member's path is the received one, behind the decided one where raw bytes of it are to be encoded.
+/// The member's path for a kept path: the received path, or, if raw bytes must be encoded, a copy after the path for
+/// decisions.
 fn read_kept(path: &[u8], decided: Span, out: &mut Vec<u8>) -> Read {
     let kept = raw_bytes::encoded(path);
     let decided = (decided.of(out) != &*kept).then_some(decided);
@@ -255,7 +256,7 @@ fn read_kept(path: &[u8], decided: Span, out: &mut Vec<u8>) -> Read {
 
 /// As above, for a path that is kept: `out` gets its canonical form with as much kept as possible.
 fn check_kept(path: &[u8], dots: Dots, out: &mut Vec<u8>) -> Result<bool, PathError> {
-    // Not a path character, so no signature covers it.
+    // A backslash is not a path character, so a signature does not cover it.
     if path.contains(&b'\\') {
         return Err(PathError::Backslash);
     }

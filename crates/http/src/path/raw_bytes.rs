@@ -9,23 +9,23 @@ use crate::chars::{is_raw_byte, push_escape};
 /// The treatment of raw bytes in a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RawBytes {
-    /// Rules and the member get them percent-encoded.
+    /// Percent-encode them for rules and for the member.
     #[default]
     Encode,
     /// The request is refused.
     Refuse,
 }
 
-/// How the target of a request is taken.
+/// The form of a request's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TargetForm {
     /// The form of the path.
     pub path: PathForm,
-    /// Raw bytes in its path and its query.
+    /// The treatment of raw bytes in path and query.
     pub raw_bytes: RawBytes,
 }
 
-/// Appends `text` with its raw bytes encoded.
+/// Appends `text`, and percent-encodes its raw bytes.
 pub fn encode_raw_bytes(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         if is_raw_byte(byte) {
@@ -36,7 +36,7 @@ pub fn encode_raw_bytes(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether `text` has a raw byte.
+/// Whether `text` contains a raw byte.
 pub fn has_raw_bytes(text: &[u8]) -> bool {
     text.iter().any(|byte| is_raw_byte(*byte))
 }

@@ -1,23 +1,23 @@
-//! The member's path.
+//! Computation of the member's path.
 
 use super::{Backslash, EncodedSlashes, Nul, Parameters, PathError, Slashes, Spellings};
 use crate::chars::{PATH, PathByte, hex_value, is_segment_delimiter, is_unreserved, push_escape};
 
-/// How dot-segments are removed.
+/// The treatment of dot-segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dots {
-    /// As RFC 3986 section 5.2.4 says.
+    /// Removed as in RFC 3986 section 5.2.4.
     Remove,
-    /// As `Remove`, but not if another order of merging slashes, decoding and removing would give another path: for a
-    /// path that the member gets with its dot-segments.
+    /// Like `Remove`, but refused if another order of merging slashes, decoding and removing would result in another path.
+    /// For a path whose dot-segments the member gets.
     RemoveUnambiguous,
-    /// Not at all: a path with one is refused.
+    /// Refused.
     Refuse,
 }
 
 const ENCODED_SLASH: &[u8] = b"%2F";
 
-/// Writes the path that a member gets over `out`. Whether the decided one may be another.
+/// Writes the member's path, and overwrites `out`. Returns whether the path for decisions may differ.
 pub(super) fn write_member_path(
     path: &[u8],
     spellings: Spellings,
@@ -57,7 +57,7 @@ pub(super) fn write_member_path(
     Ok(writer.decided_differs)
 }
 
-/// Whether others follow a segment.
+/// Whether a segment is the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Position {
     Inner,
@@ -68,11 +68,11 @@ struct Writer<'a> {
     out: &'a mut Vec<u8>,
     spellings: Spellings,
     dots: Dots,
-    /// Where in `out` the slash of the segment under way is.
+    /// The position in `out` of the slash before the current segment.
     segment_start: usize,
-    /// Where in `out` its parameters start; with [`Parameters::Remove`] they are not written.
+    /// The position in `out` where the parameters of the segment start; with [`Parameters::Remove`] they are not written.
     parameters_start: Option<usize>,
-    /// Whether it contains an encoded slash.
+    /// Whether the segment contains an encoded slash.
     has_encoded_slash: bool,
     decided_differs: bool,
 }
@@ -106,7 +106,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A slash, however it was spelled.
+    /// Handles a slash in any spelling.
     fn separate(&mut self) -> Result<(), PathError> {
         self.end_segment(Position::Inner)?;
         self.segment_start = self.out.len();
@@ -135,7 +135,7 @@ impl<'a> Writer<'a> {
             EncodedSlashes::Refuse => Err(PathError::EncodedSlash),
             EncodedSlashes::Decode => self.separate(),
             EncodedSlashes::Keep if self.is_skipping() => Ok(()),
-            // Servers that strip parameters do not see it; others see a slash.
+            // Servers that remove parameters do not see this slash; other servers see it.
             EncodedSlashes::Keep if self.parameters_start.is_some() => Err(PathError::EncodedSlash),
             EncodedSlashes::Keep => {
                 (self.has_encoded_slash, self.decided_differs) = (true, true);
@@ -166,7 +166,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Takes the segment under way off `out` if it is a dot-segment, or an empty one that is not to stay.
+    /// Removes the current segment from `out` if it is a dot-segment, or an empty segment that must not stay.
     fn end_segment(&mut self, position: Position) -> Result<(), PathError> {
         let name_end = self.parameters_start.unwrap_or(self.out.len());
         let name = &self.out[self.segment_start + 1..name_end];
@@ -207,7 +207,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Where the last segment of `out` starts.
+    /// The position in `out` where the last segment starts.
     fn parent(&self) -> Result<usize, PathError> {
         let Some(start) = memchr::memrchr(b'/', self.out) else { return Ok(0) };
         let name = &self.out[start + 1..];
@@ -223,7 +223,7 @@ fn is_dots(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
 
-/// The pieces between encoded slashes.
+/// The parts between encoded slashes.
 fn pieces(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(name);
     std::iter::from_fn(move || {

@@ -1,11 +1,12 @@
-//! The PROXY protocol, versions 1 and 2: a few bytes ahead of a connection that contain its real addresses
+//! The PROXY protocol, versions 1 and 2: a header at the start of a connection that contains the original addresses
 //! (HAProxy's `proxy-protocol.txt`).
 //!
-//! The caller decides who may send a header: it is parsed only from listed sources, where it is required, and is never
-//! guessed from the bytes (section 2 of the specification).
+//! The caller decides which sources may send a header: from these sources it is required and parsed, and it is never
+//! detected from the bytes (section 2 of the specification).
 //!
-//! Read strictly, with one spelling for everything: a header that two readers could take for different addresses is an
-//! error. Both versions are bounded, so that a sender cannot fill memory: [`V1_BYTES_MAX`] and [`V2_BYTES_MAX`].
+//! The parser is strict and accepts one spelling of everything: a header that two readers could read as different addresses
+//! is an error. Both versions have a maximum length, so that a sender cannot fill memory: [`V1_BYTES_MAX`] and
+//! [`V2_BYTES_MAX`].
 
 mod v1;
 mod v2;
@@ -16,42 +17,42 @@ use std::net::SocketAddr;
 pub use v1::write_v1;
 pub use v2::write_v2;
 
-/// Longest header of version 1, its CR LF included (section 2.1).
+/// Maximum length of a version 1 header, with its CR LF (section 2.1).
 pub const V1_BYTES_MAX: usize = 107;
 
-/// Maximum length of a parsed header of version 2. The format permits 65,551; ours has at most 450, and headers with
+/// Maximum length of an accepted version 2 header. The format permits 65,551. Our headers have at most 450; headers with
 /// names of a client certificate have about a thousand.
 pub const V2_BYTES_MAX: usize = 4096;
 
-/// Longest unique id (section 2.2.5).
+/// Maximum length of a unique id (section 2.2.5).
 pub const UNIQUE_ID_BYTES_MAX: usize = 128;
 
-/// Longest authority: a host name (RFC 1035 section 2.3.4).
+/// Maximum length of an authority: a host name (RFC 1035 section 2.3.4).
 pub const AUTHORITY_BYTES_MAX: usize = 255;
 
 /// The addresses in a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyHeader<'a> {
-    /// The sender itself speaks (a health check): the connection's own addresses count.
+    /// The connection was opened by the sender itself, for example for a health check: the connection's own addresses apply.
     Local,
-    /// A connection of another host without addresses (unknown family, or Unix sockets).
+    /// A proxied connection without addresses (unknown family, or Unix sockets).
     Unknown,
-    /// Somebody else's connection.
+    /// A proxied connection with addresses.
     Proxied(Proxied<'a>),
 }
 
-/// The connection or flow that a sender stands in for.
+/// The original connection or flow that the sender forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proxied<'a> {
     /// The transport; version 1 supports only streams.
     pub transport: Transport,
     /// The client.
     pub source: SocketAddr,
-    /// Where the client connected to; of the same family as the source.
+    /// The destination of the client's connection, in the same address family as the source.
     pub destination: SocketAddr,
     /// The host name that the client requested (TLS SNI); version 2 only.
     pub authority: Option<&'a [u8]>,
-    /// An opaque name of the connection; version 2 only.
+    /// An opaque id of the connection; version 2 only.
     pub unique_id: Option<&'a [u8]>,
 }
 
@@ -64,26 +65,26 @@ pub enum Transport {
     Datagram,
 }
 
-/// Outcome of reading the start of a connection.
+/// The result of parsing the start of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// All right so far, and not whole yet.
+    /// No error so far, but more bytes are needed.
     Partial,
-    /// A whole header.
+    /// A complete header.
     Complete {
-        /// Its length; the connection's own bytes follow.
+        /// The length of the header; the payload of the connection follows.
         length: usize,
         /// The contents.
         header: ProxyHeader<'a>,
     },
 }
 
-/// The reason why a connection does not begin with a valid PROXY header; it must be closed.
+/// The reason why a connection does not start with a valid PROXY header; it must be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyError {
-    /// Neither version's signature.
+    /// The signature of neither version.
     Signature,
-    /// Longer than this version may be.
+    /// Longer than the maximum of this version.
     TooLong,
     /// Version 1: the line is malformed.
     Line,
@@ -91,9 +92,9 @@ pub enum ProxyError {
     Kind,
     /// Version 2: shorter than the addresses of its family.
     TooShort,
-    /// Version 2: a record (TLV) is cut, of the wrong length, or there twice.
+    /// Version 2: a record (TLV) is truncated, repeated or of the wrong length.
     Record,
-    /// Version 2: the checksum does not fit.
+    /// Version 2: wrong checksum.
     Checksum,
 }
 
@@ -113,7 +114,7 @@ impl fmt::Display for ProxyError {
 
 impl std::error::Error for ProxyError {}
 
-/// Why a header cannot be written.
+/// The reason why a header cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteError {
     /// The unique id is longer than [`UNIQUE_ID_BYTES_MAX`].
@@ -133,10 +134,10 @@ impl fmt::Display for WriteError {
 
 impl std::error::Error for WriteError {}
 
-/// Reads a header of either version at the start of `input`.
+/// Parses a header of either version at the start of `input`.
 ///
-/// Given a longer piece of the same bytes, the outcome stays as it is once it is not `Partial`; for
-/// version 2 an error may come as soon as the bytes that it is about are there.
+/// If the result is not `Partial`, more bytes do not change it. For version 2, an error may be returned as soon as its cause
+/// is received.
 pub fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     let begins_as = |signature: &[u8]| {
         let length = input.len().min(signature.len());
@@ -151,7 +152,7 @@ pub fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     }
 }
 
-/// Both addresses in one family: IPv4 ones as IPv4-mapped IPv6 where the other is IPv6.
+/// Both addresses in the same family: an IPv4 address becomes IPv4-mapped if the other one is IPv6.
 fn of_one_family(proxied: &Proxied<'_>) -> (SocketAddr, SocketAddr) {
     match (proxied.source, proxied.destination) {
         (SocketAddr::V4(source), destination @ SocketAddr::V6(_)) => {

@@ -12,7 +12,7 @@ fn proxied(source: &str, destination: &str) -> Proxied<'static> {
     }
 }
 
-/// A header of version 2 in parts.
+/// Assembles a version 2 header from its parts.
 fn v2(version_command: u8, kind: u8, body: &[u8]) -> Vec<u8> {
     let mut header = SIGNATURE.to_vec();
     header.extend_from_slice(&[version_command, kind]);
@@ -26,7 +26,7 @@ fn inet(records: &[u8]) -> Vec<u8> {
     [&[10, 0, 0, 1, 10, 0, 0, 2, 0x1f, 0x90, 0, 80], records].concat()
 }
 
-/// Every shorter piece is partial; bytes after the header change nothing.
+/// Checks that every prefix of the header is partial, and that bytes after the header have no effect.
 fn check_whole(input: &[u8], expected: ProxyHeader<'_>) {
     let name = input.escape_ascii();
     for cut in 0..input.len() {
@@ -147,7 +147,7 @@ fn hostile_version_2() {
     check(&v2(0x21, 0x11, &inet(&[b"\x02\x01\0", &[b'a'; 256][..]].concat())), Record);
     check(&v2(0x21, 0x11, &inet(b"\x03\0\x03abc")), Record);
     check(&v2(0x21, 0x11, &inet(b"\x03\0\x04\0\0\0\0")), Checksum);
-    // The length alone shows that it is too long; the parser does not wait for the rest.
+    // The length field alone exceeds the maximum; the parser does not wait for the rest.
     check(&v2(0x21, 0x11, &vec![0; V2_BYTES_MAX - 15])[..16], TooLong);
     check(&v2(0x20, 0x00, &vec![0; 65_535])[..16], TooLong);
 }

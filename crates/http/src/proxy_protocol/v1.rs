@@ -8,7 +8,7 @@ use super::{Parsed, Proxied, ProxyError, ProxyHeader, Transport, V1_BYTES_MAX, o
 
 pub(super) const SIGNATURE: &[u8] = b"PROXY ";
 
-/// Reads a header whose bytes so far agree with the signature.
+/// Parses a header whose bytes so far match the signature.
 pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     let within = &input[..input.len().min(V1_BYTES_MAX)];
     let Some(line_feed) = memchr::memchr(b'\n', within) else {
@@ -29,7 +29,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
 fn parse_text(text: &str) -> Option<ProxyHeader<'static>> {
     let mut words = text.split(' ');
     let (source, destination) = match words.next()? {
-        // The rest of the line is ignored (section 2.1), if it is text.
+        // The rest of the line is ignored (section 2.1) if it has no control characters.
         "UNKNOWN" => return (!text.contains(char::is_control)).then_some(ProxyHeader::Unknown),
         "TCP4" => addresses::<Ipv4Addr>(&mut words)?,
         "TCP6" => addresses::<Ipv6Addr>(&mut words)?,
@@ -44,7 +44,7 @@ fn parse_text(text: &str) -> Option<ProxyHeader<'static>> {
     }))
 }
 
-/// `source destination source-port destination-port`, in one family.
+/// Parses `source destination source-port destination-port` of one address family.
 fn addresses<'a, Ip: FromStr + Into<std::net::IpAddr>>(
     words: &mut impl Iterator<Item = &'a str>,
 ) -> Option<(SocketAddr, SocketAddr)> {
@@ -55,7 +55,7 @@ fn addresses<'a, Ip: FromStr + Into<std::net::IpAddr>>(
     Some(((source, source_port).into(), (destination, destination_port).into()))
 }
 
-/// Decimal, without sign and leading zeros.
+/// Parses a decimal port without sign or leading zeros.
 fn port(text: &str) -> Option<u16> {
     let canonical = text.bytes().all(|byte| byte.is_ascii_digit())
         && (text.len() == 1 || !text.starts_with('0'));
@@ -64,8 +64,8 @@ fn port(text: &str) -> Option<u16> {
 
 /// Appends a header of version 1.
 ///
-/// It has no words for a sender that speaks for itself nor for datagrams: those become `UNKNOWN`,
-/// upon which a receiver takes the connection's own addresses. Authority and unique id are left out.
+/// Version 1 cannot express [`ProxyHeader::Local`] or datagrams: these become `UNKNOWN`, and the receiver uses the
+/// connection's own addresses. The authority and the unique id are not written.
 pub fn write_v1(header: &ProxyHeader<'_>, out: &mut Vec<u8>) {
     let ProxyHeader::Proxied(proxied @ Proxied { transport: Transport::Stream, .. }) = header
     else {

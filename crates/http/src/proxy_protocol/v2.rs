@@ -16,7 +16,7 @@ use super::{
 
 pub(super) const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Bytes up to the addresses.
+/// Number of bytes before the addresses.
 const FIXED_BYTES: usize = SIGNATURE.len() + 4;
 
 const VERSION: u8 = 0x20;
@@ -40,7 +40,7 @@ const RECORD_UNIQUE_ID: u8 = 0x05;
 /// Bytes of a record's type and length.
 const RECORD_HEAD_BYTES: usize = 3;
 
-/// Reads a header whose bytes so far agree with the signature.
+/// Parses a header whose bytes so far match the signature.
 pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     let Some((fixed, rest)) = input.split_first_chunk::<FIXED_BYTES>() else {
         return Ok(Parsed::Partial);
@@ -69,7 +69,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     Ok(Parsed::Complete { length, header })
 }
 
-/// Whether family and transport are among the seven pairs of section 2.2.
+/// Checks that family and transport are one of the seven pairs of section 2.2.
 fn check_kind(kind: u8) -> Result<(), ProxyError> {
     let transport = kind & 0x0f;
     let known = match kind & 0xf0 {
@@ -82,7 +82,7 @@ fn check_kind(kind: u8) -> Result<(), ProxyError> {
     if known { Ok(()) } else { Err(ProxyError::Kind) }
 }
 
-/// Addresses and records of a header that is `whole`.
+/// Parses the addresses and records in the body of the complete header `whole`.
 fn parse_body<'a>(kind: u8, body: &'a [u8], whole: &[u8]) -> Result<ProxyHeader<'a>, ProxyError> {
     let ((source, destination), rest) = match kind & 0xf0 {
         FAMILY_INET => addresses::<4>(body).ok_or(ProxyError::TooShort)?,
@@ -92,7 +92,7 @@ fn parse_body<'a>(kind: u8, body: &'a [u8], whole: &[u8]) -> Result<ProxyHeader<
             Records::parse(records, whole)?;
             return Ok(ProxyHeader::Unknown);
         }
-        // How long the addresses of no family are is not said, so neither is where records start.
+        // The length of addresses of an unspecified family is undefined, and so is the start of the records.
         _ => return Ok(ProxyHeader::Unknown),
     };
     let records = Records::parse(rest, whole)?;
@@ -108,7 +108,7 @@ fn parse_body<'a>(kind: u8, body: &'a [u8], whole: &[u8]) -> Result<ProxyHeader<
     }))
 }
 
-/// The two addresses, and the rest, for addresses of `BYTES` bytes.
+/// Parses two addresses of `BYTES` bytes. Returns them and the rest of the body.
 fn addresses<const BYTES: usize>(body: &[u8]) -> Option<((SocketAddr, SocketAddr), &[u8])>
 where
     IpAddr: From<[u8; BYTES]>,
@@ -121,7 +121,7 @@ where
     Some(((end(*source, *source_port), end(*destination, *destination_port)), rest))
 }
 
-/// The records that mean something here; others are passed over (section 2.2).
+/// The records that are used; others are skipped (section 2.2).
 #[derive(Default)]
 struct Records<'a> {
     authority: Option<&'a [u8]>,
@@ -130,7 +130,7 @@ struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Reads the records at the end of the header `whole`, and verifies its checksum if there is one.
+    /// Parses the records at the end of the header `whole`, and verifies its checksum, if any.
     fn parse(mut rest: &'a [u8], whole: &[u8]) -> Result<Self, ProxyError> {
         let mut records = Self::default();
         while !rest.is_empty() {
@@ -159,7 +159,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// The checksum of a header whose own place for it, four bytes at `at`, counts as zeros.
+/// The checksum of a header; the four bytes of the checksum field at `at` count as zeros.
 fn checksum(header: &[u8], at: usize) -> [u8; 4] {
     let crc = crc32c(u32::MAX, &header[..at]);
     let crc = crc32c(crc, &[0; 4]);
@@ -168,8 +168,8 @@ fn checksum(header: &[u8], at: usize) -> [u8; 4] {
 
 /// Appends a header of version 2, with a checksum if `with_checksum`.
 ///
-/// [`ProxyHeader::Unknown`] is written without a family, upon which a receiver takes the connection's
-/// own addresses. On an error nothing is written.
+/// [`ProxyHeader::Unknown`] is written without a family, and the receiver uses the connection's own addresses. On an error
+/// nothing is written.
 pub fn write_v2(
     header: &ProxyHeader<'_>,
     with_checksum: bool,
@@ -212,7 +212,7 @@ fn check_lengths(proxied: &Proxied<'_>) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Appends both ends; returns family and transport.
+/// Appends both addresses; returns family and transport.
 fn write_addresses(proxied: &Proxied<'_>, out: &mut Vec<u8>) -> u8 {
     let (source, destination) = of_one_family(proxied);
     for end in [source, destination] {
@@ -239,7 +239,7 @@ fn write_record(kind: u8, value: Option<&[u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// CRC-32C (RFC 3720 appendix B.4) continued over `bytes`; starts from all ones, ends inverted.
+/// Continues a CRC-32C (RFC 3720 appendix B.4) over `bytes`. The initial value is all ones; the result must be inverted.
 fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(crc, |crc, byte| (crc >> 8) ^ CRC32C[usize::from(crc as u8 ^ byte)])
 }

@@ -70,3 +70,35 @@ fn a_handshake_is_for_one_protocol_and_one_name() {
     drop(pending);
     assert!(!is_answered("shop.example", &[ACME_TLS]));
 }
+
+#[test]
+fn a_process_that_hands_over_goes_on_answering() {
+    let challenges: Arc<Challenges> = Arc::default();
+    let text = || challenges.text(b"/.well-known/acme-challenge/abc");
+    drop(challenges.add_text("abc", "abc.print"));
+    assert_eq!(text(), None);
+    let answered = challenges.add_text("abc", "abc.print");
+    challenges.keep();
+    drop(answered);
+    assert_eq!(text().as_deref(), Some("abc.print"));
+}
+
+#[test]
+fn the_end_of_an_answer_leaves_the_one_in_its_place() {
+    let challenges: Arc<Challenges> = Arc::default();
+    let handshake = || {
+        let (certificate, key) = certificate("shop.example");
+        challenges.add_handshake("shop.example", certificate, key).expect("it is sound")
+    };
+    let first = (challenges.add_text("abc", "abc.print"), handshake());
+    let second = (challenges.add_text("abc", "abc.print"), handshake());
+    drop(first);
+    let is_answered = || {
+        let hello = hello("shop.example", &[ACME_TLS]);
+        let text = challenges.text(b"/.well-known/acme-challenge/abc");
+        (text.is_some(), challenges.handshake(&hello).is_some())
+    };
+    assert_eq!(is_answered(), (true, true));
+    drop(second);
+    assert_eq!(is_answered(), (false, false));
+}

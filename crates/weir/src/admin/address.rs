@@ -12,7 +12,7 @@ pub const DEFAULT: &str = "unix:/run/weir/admin.sock";
 pub enum AdminAddress {
     /// A unix socket: all operations.
     Unix(PathBuf),
-    /// `host:port`: reading only, or with a token.
+    /// `host:port`: read-only, or with a token.
     Tcp(String),
     /// `https://host:port`, with a token or a client certificate.
     Tls(String),

@@ -17,7 +17,7 @@ const EVENT_BYTES_MAX: usize = 1 << 20;
 /// Maximum size of a response that is not a stream.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Why the stream ended.
+/// The reason for the end of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Stopped by a signal or by the callback.

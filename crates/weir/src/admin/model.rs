@@ -122,10 +122,10 @@ pub struct EndedFlows {
 #[derive(Debug, Deserialize)]
 pub struct Configuration {
     pub in_force_since: String,
-    /// The version of the overlay that is in force; 0: there is none.
+    /// The version of the overlay that is in force; 0: no overlay.
     #[serde(default)]
     pub version_in_force: u64,
-    /// A version that is taken back unless it is confirmed.
+    /// A version that is rolled back unless it is confirmed.
     #[serde(default)]
     pub unconfirmed_version: Option<u64>,
 }

@@ -14,7 +14,7 @@ pub enum Tone {
     Wrong,
 }
 
-/// Whether to use colours. Problems are marked without them too.
+/// Whether to use colours. Problems are marked without colours, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     Colourful,

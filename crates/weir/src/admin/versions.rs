@@ -43,7 +43,7 @@ pub struct Version {
     pub comment: String,
     pub changes: Vec<Change>,
     pub rolled_back_to: Option<u64>,
-    /// Without a confirmation until then, the previous version is restored.
+    /// The previous version is restored at this time unless this one is confirmed.
     pub confirm_until: Option<String>,
     pub in_force: bool,
 }

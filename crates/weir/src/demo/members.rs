@@ -196,7 +196,7 @@ impl Page {
     }
 }
 
-/// This many bytes: `0123456789012…`.
+/// A response with this number of bytes: `0123456789012…`.
 fn bytes(count: &str) -> Response<Full<Bytes>> {
     match count.parse() {
         Ok(count) if count <= BYTES_MAX => {

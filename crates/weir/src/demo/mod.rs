@@ -175,7 +175,7 @@ impl Demo {
         let served = self.control_plane.end();
         let picture = reader.picture(uptime);
         self.load.end();
-        // If the reader or the terminal is gone, the summary is dropped.
+        // If the reader or the terminal is gone, the summary is not printed.
         let _ = shown.and_then(|()| plain::write_summary(&mut io::stdout().lock(), &picture));
         served.map_err(|error| error.to_string())
     }

@@ -17,7 +17,7 @@ pub struct Case<'c> {
 
 /// A running weir.
 pub struct Running {
-    /// Its status.
+    /// The status of the running weir.
     pub status: Status,
     /// Whether it runs on this host, so its process is visible.
     pub is_here: bool,

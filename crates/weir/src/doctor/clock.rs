@@ -1,4 +1,4 @@
-//! Whether the clock is correct: certificates, tokens and logs depend on it.
+//! Checks the clock: certificates, tokens and logs depend on it.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -59,7 +59,7 @@ pub fn identities(snapshot: &Snapshot) -> impl Iterator<Item = Arc<Identity>> {
     shown.chain(admin.map(Arc::clone))
 }
 
-/// Reports a certificate that is not yet valid: it, or the clock, is wrong.
+/// Reports a certificate that is not yet valid: the certificate or the clock is wrong.
 fn from_the_future(identity: &Identity, now_unix_s: i64) -> Option<Finding> {
     let seconds = identity.not_before_unix_s.checked_sub(now_unix_s).filter(|left| *left > 0)?;
     let what = format!(

@@ -1,4 +1,4 @@
-//! Whether weir can bind the configured addresses.
+//! Checks whether weir can bind the configured addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;

@@ -21,9 +21,9 @@ pub struct RunningFiles {
 
 /// Further answers of the running weir.
 pub struct Answers {
-    /// Its files; `None`: its version is too old to report them.
+    /// The files of the running configuration; `None`: weir's version is too old to report them.
     pub files: Option<RunningFiles>,
-    /// Changes made at run time; `None`: its version is too old to report them.
+    /// Changes made at run time; `None`: weir's version is too old to report them.
     pub differences: Option<Differences>,
     /// The files with these changes, if there are any and the caller may see them.
     pub merged: Option<String>,

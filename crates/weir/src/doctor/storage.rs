@@ -283,7 +283,7 @@ mod tests {
     fn file_systems_that_are_nearly_full() {
         assert_eq!(too_full(300 << 20, 1 << 40), None);
         assert!(too_full(200 << 20, 1 << 40).is_some());
-        // A small file system is not full only because it is small.
+        // A small file system is not full merely because it is small.
         assert_eq!(too_full(10 << 20, 100 << 20), None);
         assert!(too_full(4 << 20, 100 << 20).is_some());
     }

@@ -29,7 +29,7 @@ pub enum Mark {
     Yes,
     /// The condition does not hold.
     No,
-    /// Neither.
+    /// No mark.
     Neutral,
 }
 

@@ -95,8 +95,8 @@ fn give_back_on_panic(others: impl Fn(&str) + Send + Sync + 'static) {
     }));
 }
 
-/// Reads the terminal in a thread of its own, which is left when the process ends: when the terminal is
-/// gone, the library's read neither returns nor fails, while the view's next drawing does fail.
+/// Reads the terminal in a separate thread, which ends only with the process: if the terminal is gone, the library's read
+/// neither returns nor fails. The view's next drawing fails, however.
 pub fn read_input<T: Send + 'static>(
     translate: impl Fn(Event) -> Option<T> + Send + 'static,
 ) -> io::Result<Receiver<T>> {

@@ -47,7 +47,7 @@ pub struct Row {
     pub of: Vec<String>,
     /// The state in words.
     pub state: String,
-    /// The object does not work.
+    /// Whether the object has a problem.
     pub is_wrong: bool,
     /// Requests; connections if requests are not parsed.
     pub rate: Option<f64>,

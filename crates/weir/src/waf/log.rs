@@ -9,7 +9,7 @@ use weir_control::firewall::line::Line;
 /// Maximum size of a line; longer lines are skipped.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// How much was read.
+/// Counts of lines.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
     /// Valid lines.

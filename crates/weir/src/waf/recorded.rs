@@ -5,7 +5,7 @@ use weir_waf::inspection::BodyLength;
 use super::request::Trial;
 use weir_control::firewall::line::{Recorded, bytes};
 
-/// The request; `None`: it is no record of one.
+/// The recorded request; `None`: the record is incomplete or invalid.
 pub fn trial(recorded: &Recorded) -> Option<Trial> {
     let head = bytes(&recorded.head);
     let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end());

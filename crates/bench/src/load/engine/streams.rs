@@ -124,7 +124,7 @@ impl Engine {
         self.leave_streams(io, index, true);
     }
 
-    /// The same when the connection itself ended.
+    /// Counts all open requests as lost, because the connection itself has ended.
     pub(super) fn end_of_streams(&mut self, io: &mut EventLoop, index: u32, error: Option<Errno>) {
         let user = &self.users[index as usize];
         let is_resting = user.http2.as_ref().is_none_or(|http2| http2.stream_count() == 0);

@@ -80,9 +80,10 @@ fn of_two_runs_the_later_one_tells_of_a_test() {
     let text = block(&[both(), one()]).expect("a block");
     let (first, second) = text.split_once("runs/one").expect("both runs");
     assert!(
-        first.contains("CPU per request: 128 B, 10 per connection") && !first.contains("by HTTP/2")
+        first.contains("CPU per request: 128 B, 10 requests per connection")
+            && !first.contains("HTTP/2 over TLS")
     );
-    assert!(second.contains("by HTTP/2"), "{second}");
+    assert!(second.contains("HTTP/2 over TLS"), "{second}");
     assert_eq!(block(&[one(), both()]), Err("runs/one"));
 }
 
@@ -172,8 +173,11 @@ fn the_brief_table_has_each_of_its_rows_once() {
     );
     let lines: Vec<&str> = table.lines().skip(2).collect();
     assert_eq!(lines.len(), 2, "{table}");
-    assert!(lines[0].starts_with("| CPU per request: 128 B, 10 per connection"), "{table}");
-    assert!(lines[1].starts_with("| CPU per request: 128 B by HTTP/2 over TLS"), "{table}");
+    assert!(
+        lines[0].starts_with("| CPU per request: 128 B, 10 requests per connection"),
+        "{table}"
+    );
+    assert!(lines[1].starts_with("| CPU per request: 128 B, HTTP/2 over TLS"), "{table}");
     let same = [kept("runs/a", only(&["http2"])), kept("runs/c", only(&["http2"]))];
     assert_eq!(brief::brief(&same), Err("runs/a"));
 }

@@ -28,7 +28,7 @@ const CORAZA_SOURCES: [(&str, &str); 3] = [
 /// Build tag: CRS expects this regular expression mode.
 const CORAZA_TAGS: &str = "coraza.rule.no_regex_multiline";
 
-/// Which requests the virtual servers inspect.
+/// The requests that the virtual servers inspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inspected {
     /// Three virtual servers inspect different requests, in the order of [`Guard`].

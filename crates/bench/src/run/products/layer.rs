@@ -16,7 +16,7 @@ pub enum Layer {
     Udp(Sessions),
 }
 
-/// How long a client's datagrams go to the same member.
+/// The time for which a client's datagrams go to the same member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sessions {
     /// A session ends with the first answer.

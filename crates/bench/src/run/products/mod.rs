@@ -50,7 +50,7 @@ pub const QUEUE_CONNECTIONS_MAX: usize = 4;
 /// Weir's name.
 pub const WEIR: &str = "weir";
 
-/// How a pool is balanced.
+/// The balancing of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Balance {
     /// Members take turns.
@@ -75,6 +75,11 @@ pub enum Feature {
     Queue,
     /// This many rules on hosts and path prefixes. No rule matches. Only for weir.
     Rules(usize),
+    /// An access log, and an admin listener for observers; with `records`, records of all requests, too. Only for weir.
+    Observed {
+        /// Whether requests are recorded.
+        records: bool,
+    },
     /// A web application firewall; for weir and the firewall peers.
     Waf(Inspected),
 }
@@ -92,6 +97,8 @@ impl Feature {
             Self::Cookie => "COOKIE",
             Self::Queue => "QUEUE",
             Self::Rules(_) => "RULES",
+            Self::Observed { records: false } => "OBSERVED",
+            Self::Observed { records: true } => "RECORDED",
             Self::Waf(inspected) => inspected.word(),
         }
     }
@@ -112,7 +119,7 @@ pub struct Service {
     pub object_bytes: u64,
     /// Limit of descriptors per process.
     pub descriptors_max: u64,
-    /// How the pool is balanced.
+    /// The balancing of the pool.
     pub balance: Balance,
     /// The tested feature.
     pub feature: Feature,
@@ -210,15 +217,15 @@ pub struct Place<'a> {
 pub struct Definition {
     /// The product's name on the command line and in the record.
     pub name: &'static str,
-    /// How to install the product.
+    /// Instructions for installing the product.
     pub install: &'static str,
-    /// Arguments that print its version.
+    /// Arguments that print the product's version.
     version_arguments: &'static [&'static str],
     /// Extracts the version from that output.
     parse_version: fn(&str) -> Option<String>,
-    /// Extracts the name and version of the TLS library.
+    /// Extracts the name and version of the TLS library from that output.
     parse_tls: fn(&str) -> Option<String>,
-    /// Extracts the commit of the build.
+    /// Extracts the commit of the build from that output.
     parse_commit: fn(&str) -> Option<String>,
     /// Name of the configuration file, if the product has one.
     pub file: Option<&'static str>,
@@ -327,7 +334,7 @@ impl Definition {
         Ok(Found { definition: self, program, said: text, record })
     }
 
-    /// Why the product does not support that service; `None` if it does.
+    /// The reason why the product does not support that service; `None`: the product supports it.
     pub fn unable(&self, service: &Service) -> Option<String> {
         let clients_max = Service::clients_per_process(service.descriptors_max);
         if self.is_one_process && service.clients > clients_max {
@@ -527,7 +534,7 @@ mod tests {
                 seen.push(text);
             }
             seen.dedup();
-            // Weir without the features has the same configuration in all of them.
+            // Weir without the features has the same configuration for all features.
             let expected = if is_yardstick(definition.name) { 1 } else { Feature::ALL.len() };
             assert_eq!(seen.len(), expected, "{}", definition.name);
         }

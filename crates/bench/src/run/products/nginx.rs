@@ -39,7 +39,7 @@ fn stream_module(said: &str) -> Option<StreamModule> {
     }
 }
 
-/// Why this nginx cannot relay TCP or UDP: it has no stream module, neither built in nor as an installed file.
+/// The reason why this nginx cannot relay TCP or UDP: it has no stream module, neither built in nor as an installed file.
 fn lacks(service: &Service) -> Option<String> {
     if service.layer == Layer::Http {
         return None;

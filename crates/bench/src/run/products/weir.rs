@@ -2,6 +2,7 @@
 
 use super::{Definition, Feature, Layer, Place, Service, WEIR, firewall, words};
 use crate::catalogue::PLAIN_WEIR;
+use crate::run::observers;
 use crate::run::process::DeathSignal;
 
 /// Templates for HTTP, TCP and UDP.
@@ -19,7 +20,12 @@ const WAF: &str = include_str!("../../../../../bench/peers/waf/weir.yaml");
 
 fn configuration(service: &Service) -> String {
     let name = format!("weir-bench-{}", std::process::id());
-    let mut more = vec![("LIST", rules(service.feature)), ("NAME", name)];
+    let mut more = vec![
+        ("LIST", rules(service.feature)),
+        ("NAME", name),
+        ("ACCESS", access_log(service.feature)),
+        ("ADMIN", observers::socket().display().to_string()),
+    ];
     let template = match (service.layer, service.feature) {
         (_, Feature::Waf(_)) => {
             more.extend(firewall::filled_words(service));
@@ -29,6 +35,16 @@ fn configuration(service: &Service) -> String {
         (layer, _) => layer.of_three(TEMPLATES),
     };
     service.fill(template, service.workers, ["round_robin", "least_connections"], &more)
+}
+
+/// The setting of the access log.
+fn access_log(feature: Feature) -> String {
+    match feature {
+        Feature::Observed { .. } => {
+            format!("{{ to: \"{}\", format: json }}", observers::access_log().display())
+        }
+        _ => "{ to: stdout, format: \"off\" }".to_owned(),
+    }
 }
 
 /// Rules that match alternately on hosts and on path prefixes.

@@ -1,6 +1,6 @@
 //! The scenes and requests of tests of features: switching by path, rewriting, persistence.
 
-use crate::catalogue::{PLAIN_WEIR, is_yardstick};
+use crate::catalogue::{OBSERVED, PLAIN_WEIR, is_yardstick};
 use crate::record::TestRecord;
 use crate::run::lineup::Scene;
 use crate::run::products::{Feature, WEIR};
@@ -28,6 +28,7 @@ pub(super) fn of_test(test: &str) -> Feature {
         "l7-uri" => Feature::Uri,
         "advanced-l7" => Feature::Advanced,
         "cookie-persistence" => Feature::Cookie,
+        OBSERVED => Feature::Observed { records: false },
         _ => Feature::Plain,
     }
 }
@@ -47,7 +48,11 @@ pub(super) fn with(feature: Feature, scene: Scene<'_>) -> Scene<'_> {
 /// The workload with the paths that use this feature.
 pub(super) fn asking_for(feature: Feature, workload: Workload) -> Workload {
     let paths = match feature {
-        Feature::Plain | Feature::Cookie | Feature::Rules(_) | Feature::Waf(_) => PLAIN_PATHS,
+        Feature::Plain
+        | Feature::Cookie
+        | Feature::Observed { .. }
+        | Feature::Rules(_)
+        | Feature::Waf(_) => PLAIN_PATHS,
         Feature::Queue => QUEUE_PATHS,
         Feature::Uri => URI_PATHS,
         Feature::Advanced => ADVANCED_PATHS,

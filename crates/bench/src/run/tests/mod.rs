@@ -10,6 +10,7 @@ mod features;
 mod idle_memory;
 mod instructions;
 mod object_sizes;
+mod observed;
 mod p99;
 mod packets;
 mod queue;
@@ -30,7 +31,7 @@ use super::products::{Balance, Feature, Front, Layer};
 use super::rotation::{Failure, Sample, Stop};
 use super::session::Session;
 use super::workload::{PLAIN_PATHS, Workload};
-use crate::catalogue::{Chapter, RELAY, Test};
+use crate::catalogue::{Chapter, OBSERVED, RELAY, Test};
 use crate::record::TestRecord;
 pub use features::asks_for_feature;
 #[cfg(test)]
@@ -65,6 +66,7 @@ pub fn run(
         PACKETS => packets::run(session, test.name, budget, record),
         "fast-l4" => fast_l4::run(session, test.name, budget, record),
         "udp-queries" => udp_queries::run(session, test.name, budget, record),
+        OBSERVED => observed::run(session, test.name, budget, record),
         "queue" => queue::run(session, test.name, budget, record),
         "ramp" => ramp::run(session, test.name, budget, record),
         "cpu-65" => cpu_65::run(session, test.name, budget, record),
@@ -114,6 +116,7 @@ fn workload(budget: &Budget, body_bytes: u64, connections: usize) -> Workload {
         query_bytes: None,
         is_timed: false,
         firewall: None,
+        is_observed: false,
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Why this path cannot be measured on this machine.
+/// The reason why this path cannot be measured on this machine.
 fn unable(session: &Session<'_>, path: Path4, flows: u32) -> Option<String> {
     if let Err(reason) = PacketBed::make(&session.bed) {
         return Some(reason);

@@ -1,16 +1,16 @@
-//! Bits on their way out, the first one lowest (RFC 1951 section 3.1.1).
+//! Bit output, lowest bit first (RFC 1951 section 3.1.1).
 
-/// Bits that do not make a whole byte yet.
+/// Bits that do not form a whole byte yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BitWriter {
     bits: u64,
-    /// How many; less than 8 between calls of [`Self::carry`].
+    /// The number of bits; less than 8 between calls of [`Self::carry`].
     count: u32,
 }
 
 impl BitWriter {
-    /// Appends the lowest `count` bits of `bits`; the others are 0. Up to 56 in all may be appended between two calls
-    /// of [`Self::carry`].
+    /// Appends the lowest `count` bits of `bits`; the others must be 0. At most 56 bits may be appended between two calls of
+    /// [`Self::carry`].
     #[inline(always)]
     pub(super) fn push(&mut self, bits: u64, count: u32) {
         debug_assert!(self.count + count < 64 && bits >> count == 0);
@@ -18,7 +18,7 @@ impl BitWriter {
         self.count += count;
     }
 
-    /// Writes whole bytes to `out` at `at`, and gives the place behind them. Eight bytes have to be there.
+    /// Writes whole bytes to `out` at `at`, and returns the position after them. `out` must have eight bytes there.
     #[inline(always)]
     pub(super) fn carry(&mut self, out: &mut [u8], at: usize) -> usize {
         if let Some(place) = out.get_mut(at..).and_then(|out| out.first_chunk_mut::<8>()) {
@@ -39,7 +39,7 @@ impl BitWriter {
         self.count %= 8;
     }
 
-    /// Fills the last byte up with zeros.
+    /// Fills the last byte with zeros.
     pub(super) fn align(&mut self, out: &mut Vec<u8>) {
         self.write(0, (8 - self.count) % 8, out);
     }

@@ -6,25 +6,25 @@ use super::bits::BitWriter;
 use super::codes::{Codes, PACKED_LENGTH_SHIFT};
 use super::matches::{LENGTH_MAX, Sequence};
 
-/// Literals, the end of a block, and lengths; two of them never occur, but have fixed codes.
+/// Number of symbols for literals, the end of a block, and lengths. Two of them never occur, but have fixed codes.
 const LITERAL_SYMBOLS: usize = 288;
 
-/// The symbols that occur.
+/// Number of symbols that can occur.
 const LITERAL_SYMBOLS_USED: usize = 286;
 
 const END_OF_BLOCK: usize = 256;
 
 const DISTANCE_SYMBOLS: usize = 30;
 
-/// Lengths of codes, and runs of them.
+/// Number of symbols for code lengths and for runs of them.
 const RUN_SYMBOLS: usize = 19;
 
-/// Four literals of this length and the rest of a byte fit into a word.
+/// Maximum length of a literal's code: four of them, and an incomplete byte, fit into a word.
 const LITERAL_LENGTH_MAX: usize = 14;
 const DISTANCE_LENGTH_MAX: usize = 15;
 const RUN_LENGTH_MAX: usize = 7;
 
-/// A block has at least this many bytes to be given codes of its own: their description takes about as many.
+/// Minimum size of a block with codes of its own: the description of its codes takes about as many bytes.
 const OWN_CODES_BYTES_MIN: usize = 100;
 
 /// First length of each length symbol, and the number of bits that select one.
@@ -79,11 +79,11 @@ static LENGTH_INDEXES: [u8; LENGTH_MAX + 1] = {
 const RUN_ORDER: [usize; RUN_SYMBOLS] =
     [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/// How often each symbol occurs.
+/// The frequency of each symbol.
 struct Frequencies {
     literals: [u32; LITERAL_SYMBOLS],
     distances: [u32; DISTANCE_SYMBOLS],
-    /// Bits that belong to no symbol.
+    /// Number of bits that belong to no symbol.
     extra_bits: u64,
 }
 
@@ -93,7 +93,7 @@ struct BlockCodes {
     distances: Codes<DISTANCE_SYMBOLS>,
 }
 
-/// Writes a block of `bytes`, in which `found` are matches.
+/// Writes a block of `bytes`; `found`: its matches.
 pub(super) fn write(
     bytes: &[u8],
     found: &[Sequence],
@@ -122,7 +122,7 @@ pub(super) fn write(
     write_symbols(bytes, found, fixed, fixed_bits, writer, out);
 }
 
-/// Writes a block of at most 65,535 bytes as they are; it begins on a byte.
+/// Writes a stored block of at most 65,535 bytes; it begins at a byte boundary.
 pub(super) fn write_stored(bytes: &[u8], is_last: bool, writer: &mut BitWriter, out: &mut Vec<u8>) {
     writer.write(u64::from(is_last), 3, out);
     writer.align(out);
@@ -156,7 +156,7 @@ fn count(bytes: &[u8], found: &[Sequence]) -> Frequencies {
     Frequencies { literals, distances, extra_bits }
 }
 
-/// The symbol of a distance, and how many of its lowest bits it leaves open.
+/// The symbol of a distance, and the number of extra bits.
 #[inline(always)]
 fn distance_symbol(distance_less_one: u32) -> (usize, u32) {
     if distance_less_one < 2 {
@@ -182,7 +182,7 @@ fn own_codes(frequencies: &Frequencies) -> BlockCodes {
     }
 }
 
-/// The codes that need no description (RFC 1951 section 3.2.6).
+/// The fixed codes, which need no description (RFC 1951 section 3.2.6).
 static FIXED_CODES: LazyLock<BlockCodes> = LazyLock::new(|| {
     let mut lengths = [8; LITERAL_SYMBOLS];
     lengths[144..256].fill(9);
@@ -190,14 +190,14 @@ static FIXED_CODES: LazyLock<BlockCodes> = LazyLock::new(|| {
     BlockCodes { literals: Codes::for_lengths(lengths), distances: Codes::for_lengths([5; 30]) }
 });
 
-/// The description of codes for the reader (RFC 1951 section 3.2.7).
+/// The description of codes for the decoder (RFC 1951 section 3.2.7).
 struct Description {
     literals: usize,
     distances: usize,
-    /// Symbol, and the bits behind it that say how long the run is: value and count.
+    /// Each symbol with the extra bits for the length of its run: value and number of bits.
     runs: Vec<(u8, u8, u8)>,
     codes: Codes<RUN_SYMBOLS>,
-    /// How many run symbols have their code's length written.
+    /// Number of run symbols whose code length is written.
     told: usize,
 }
 
@@ -240,7 +240,7 @@ impl Description {
     }
 }
 
-/// Code lengths as symbols: 16 repeats the previous one, 17 and 18 mean zeros.
+/// Code lengths as run symbols: 16 repeats the previous length, 17 and 18 mean zeros.
 fn runs<'l>(lengths: impl Iterator<Item = &'l u8>) -> Vec<(u8, u8, u8)> {
     let mut runs = Vec::with_capacity(LITERAL_SYMBOLS + DISTANCE_SYMBOLS);
     let mut lengths = lengths.peekable();
@@ -260,13 +260,13 @@ fn runs<'l>(lengths: impl Iterator<Item = &'l u8>) -> Vec<(u8, u8, u8)> {
     runs
 }
 
-/// Bits and how many.
+/// The bits of a packed code and their number.
 #[inline(always)]
 fn unpack(packed: u32) -> (u64, u32) {
     (u64::from(packed & ((1 << PACKED_LENGTH_SHIFT) - 1)), packed >> PACKED_LENGTH_SHIFT)
 }
 
-/// Writes the symbols of a block, whose size in bits is known.
+/// Writes the symbols of a block; the number of bits is known.
 fn write_symbols(
     bytes: &[u8],
     found: &[Sequence],
@@ -278,7 +278,7 @@ fn write_symbols(
     let lengths = length_codes(codes);
     let literals = &codes.literals.packed;
     let mut at = out.len();
-    // The rest of a byte, and a word beyond the end.
+    // An incomplete byte, and a word after the end.
     out.resize(at + cost_bits as usize / 8 + 17, 0);
     let mut bits = *writer;
     let mut rest = bytes;
@@ -326,7 +326,7 @@ fn write_literals(
     bits.carry(out, at)
 }
 
-/// Code and further bits of every length, packed.
+/// The code and the extra bits of every length, packed.
 fn length_codes(codes: &BlockCodes) -> [u32; LENGTH_MAX + 1] {
     let mut table = [0; LENGTH_MAX + 1];
     for (length, slot) in table.iter_mut().enumerate().skip(usize::from(LENGTHS[0].0)) {

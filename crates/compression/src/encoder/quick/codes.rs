@@ -1,26 +1,26 @@
 //! Prefix codes of bounded length (RFC 1951 section 3.2.2).
 
-/// Symbols that a code may have at most.
+/// Maximum number of symbols of a code.
 const SYMBOLS_MAX: usize = 288;
 
-/// Longest code of any.
+/// Maximum code length of all codes.
 const LENGTH_MAX: usize = 15;
 
 /// A code for `N` symbols.
 #[derive(Debug, Clone)]
 pub(super) struct Codes<const N: usize> {
-    /// 0 for symbols that do not occur.
+    /// Code lengths; 0: the symbol does not occur.
     pub(super) lengths: [u8; N],
-    /// Bits of the code, first one lowest, and its length from bit 24 on.
+    /// The bits of each code, first bit lowest, and its length from bit 24 on.
     pub(super) packed: [u32; N],
 }
 
-/// Where the length of a packed code stands.
+/// Position of the length in a packed code.
 pub(super) const PACKED_LENGTH_SHIFT: u32 = 24;
 
 impl<const N: usize> Codes<N> {
-    /// The code in which a text with these frequencies is shortest, or nearly where codes longer than `length_max`
-    /// would be needed for that. At least two symbols have codes.
+    /// The code with the shortest output for these frequencies; nearly the shortest if that would need codes longer than
+    /// `length_max`. At least two symbols have codes.
     pub(super) fn for_frequencies(frequencies: &[u32; N], length_max: usize) -> Self {
         let mut sorted = [(0, 0); N];
         let mut count = 0;
@@ -51,7 +51,7 @@ impl<const N: usize> Codes<N> {
         Self::for_lengths(lengths)
     }
 
-    /// The code with these lengths: shorter codes first, then by symbol.
+    /// The code with these lengths; shorter codes come first, then the order of symbols.
     pub(super) fn for_lengths(lengths: [u8; N]) -> Self {
         let mut next = [0_u16; LENGTH_MAX + 2];
         for &length in lengths.iter().filter(|length| **length > 0) {
@@ -74,19 +74,19 @@ impl<const N: usize> Codes<N> {
         Self { lengths, packed }
     }
 
-    /// Bits that a text with these frequencies takes.
+    /// Number of bits of a text with these frequencies.
     pub(super) fn cost_bits(&self, frequencies: &[u32; N]) -> u64 {
         let costs = std::iter::zip(&self.lengths, frequencies);
         costs.map(|(length, frequency)| u64::from(*length) * u64::from(*frequency)).sum()
     }
 }
 
-/// How many codes have each length, given two or more symbols with the rarest first.
+/// The number of codes of each length. `sorted`: two or more symbols, the rarest first.
 fn count_lengths(sorted: &[(u32, u16)], length_max: usize) -> [u16; LENGTH_MAX + 1] {
     let leaves = sorted.len();
     let root = 2 * leaves - 2;
-    // Leaves, then the nodes that join two (Huffman 1952); both are in order of weight, so the next two to join are at
-    // the front of either.
+    // Leaves, then the nodes that join two of them (Huffman 1952). Both are sorted by weight, so the next two nodes to join
+    // are at the front of one or the other.
     let mut weights = [0; 2 * SYMBOLS_MAX];
     let mut parents = [0; 2 * SYMBOLS_MAX];
     for (weight, (frequency, _)) in std::iter::zip(&mut weights, sorted) {
@@ -114,8 +114,8 @@ fn count_lengths(sorted: &[(u32, u16)], length_max: usize) -> [u16; LENGTH_MAX +
     counts
 }
 
-/// Codes that were cut to `length_max` may be more than there is room for: then one of them moves to where a shorter
-/// code is made longer.
+/// Limiting codes to `length_max` may give more codes than fit. Then a shorter code is made longer, and one of the longest
+/// codes takes the place that this frees.
 fn shorten(counts: &mut [u16; LENGTH_MAX + 1], length_max: usize) {
     let room = 1_u32 << length_max;
     let taken = |counts: &[u16]| -> u32 {
@@ -135,7 +135,7 @@ fn shorten(counts: &mut [u16; LENGTH_MAX + 1], length_max: usize) {
 mod tests {
     use super::*;
 
-    /// A complete code: every sequence of bits belongs to a symbol.
+    /// Whether a code is complete: every sequence of bits belongs to a symbol.
     fn is_complete<const N: usize>(codes: &Codes<N>) -> bool {
         let used = codes.lengths.iter().filter(|length| **length > 0);
         used.map(|length| 1_u32 << (LENGTH_MAX - usize::from(*length))).sum::<u32>()

@@ -1,5 +1,5 @@
-//! Matches: one place is remembered per hash of six bytes. So most matches have at least that length, and matches of
-//! only four bytes are found by chance: short matches cost more time than they save.
+//! The search for matches: one position is stored per hash of six bytes. So most matches have at least that length, and
+//! matches of four or five bytes are found by chance: short matches cost more time than they save.
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use super::{BUFFER_BYTES, Buffer, PADDING_BYTES, WINDOW_BYTES};
 
 const HASH_BITS: u32 = 14;
 
-/// Bytes that are hashed.
+/// Number of hashed bytes.
 const HASHED_BYTES: usize = 6;
 
-/// Shorter matches are not taken.
+/// Minimum length of a match.
 const LENGTH_MIN: usize = 4;
 
-/// Longer ones cannot be written (RFC 1951 section 3.2.5).
+/// Maximum length of a match (RFC 1951 section 3.2.5).
 pub(super) const LENGTH_MAX: usize = 258;
 
-/// How hard incompressible data is searched.
+/// The effort of the search in incompressible data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// After four bytes without a match every other is left out, after eight two of three, and so on.
+    /// After four bytes without a match, the search skips one of two positions, after eight two of three, and so on.
     Short,
-    /// After 16 bytes, after 32, and so on.
+    /// The same after 16 bytes, after 32, and so on.
     Long,
 }
 
@@ -34,17 +34,17 @@ impl Patience {
     }
 }
 
-/// No more than these are left out in a row.
+/// Maximum number of successively skipped positions.
 const LEFT_OUT_MAX: usize = 15;
 
-/// Bytes without a match, and the match behind them.
+/// Literals, and the match after them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sequence {
-    /// Bytes as they are.
+    /// Number of literals.
     pub(super) literals: u16,
-    /// [`LENGTH_MIN`] to [`LENGTH_MAX`].
+    /// Length of the match, from [`LENGTH_MIN`] to [`LENGTH_MAX`].
     pub(super) length: u16,
-    /// One less than how far back: 0 to [`WINDOW_BYTES`] - 1.
+    /// Distance to the earlier bytes, less one: 0 to [`WINDOW_BYTES`] - 1.
     pub(super) distance_less_one: u16,
 }
 
@@ -115,7 +115,7 @@ impl Matcher {
 
 #[inline(always)]
 fn hash(word: u64) -> usize {
-    // Knuth's multiplier: 2^64 by the golden ratio.
+    // Knuth's multiplier: 2^64 divided by the golden ratio.
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
     let hashed = word << (64 - 8 * HASHED_BYTES);
     (hashed.wrapping_mul(MULTIPLIER) >> (64 - HASH_BITS)) as usize
@@ -123,13 +123,13 @@ fn hash(word: u64) -> usize {
 
 #[inline(always)]
 fn load(buffer: &Buffer, at: usize) -> u64 {
-    // It is less anyway; this way the compiler knows.
+    // `at` is always smaller; the remainder tells the compiler so.
     let at = at % BUFFER_BYTES;
     let bytes = buffer[at..at + PADDING_BYTES].first_chunk();
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The beginning of a match found at `at`: the bytes before it may match as well.
+/// The start of a match found at `at`: the bytes before it may match as well.
 #[inline(always)]
 fn begin(buffer: &Buffer, at: usize, before: usize, literals_from: usize) -> usize {
     let back_max = (at - literals_from).min(before);
@@ -140,7 +140,7 @@ fn begin(buffer: &Buffer, at: usize, before: usize, literals_from: usize) -> usi
     at - back
 }
 
-/// How long a match is whose first four bytes are the same.
+/// The length of a match whose first four bytes are known to be equal.
 #[inline(always)]
 fn length(buffer: &Buffer, start: usize, distance: usize, length_max: usize) -> usize {
     let mut length = LENGTH_MIN;

@@ -1,13 +1,13 @@
-//! gzip's fast class: DEFLATE (RFC 1951) by an encoder of our own.
+//! gzip's fast class: weir's own DEFLATE encoder (RFC 1951).
 //!
-//! It looks for a match at one place only, and takes it (level 1 looks at fewer bytes than level 2). It writes blocks
-//! with their own codes. Input is kept in a buffer of two windows; matches may reach back into the first half. A block
-//! is at most as long as a window.
+//! The encoder searches for a match at one position only, and uses it (level 1 searches at fewer positions than level 2). It
+//! writes blocks with their own codes. Input is stored in a buffer of two windows; matches may refer to the first half. A
+//! block is at most as long as a window.
 //!
 //! | step | module |
 //! |---|---|
 //! | bytes → literals and matches | [`matches`] |
-//! | how often each symbol is → codes | [`codes`] |
+//! | frequencies of symbols → codes | [`codes`] |
 //! | symbols and codes → bits | [`block`] |
 
 mod bits;
@@ -22,24 +22,24 @@ use matches::{Matcher, Patience};
 use super::Flush;
 use crate::coding::Level;
 
-/// Up to here it encodes; at level 2 there is nothing that is better for its time.
+/// The highest level for this encoder; at level 2, no other encoder is better for its time.
 pub(crate) const LEVEL_MAX: Level = match Level::new(2) {
     Some(level) => level,
     None => Level::MIN,
 };
 
-/// How far back a match may reach (RFC 1951 section 2).
+/// Maximum distance of a match (RFC 1951 section 2).
 const WINDOW_BYTES: usize = 32 * 1024;
 
-/// A window to reach back to, and one to fill.
+/// One window for earlier data, and one for new input.
 const BUFFER_BYTES: usize = 2 * WINDOW_BYTES;
 
-/// Bytes behind the end that are read eight at a time but never count.
+/// Number of bytes after the end that are read (eight at a time) but not used.
 const PADDING_BYTES: usize = 8;
 
 type Buffer = [u8; BUFFER_BYTES + PADDING_BYTES];
 
-/// Nothing optional, no time, fastest algorithm, Unix (RFC 1952 section 2.3).
+/// No optional fields, no time, fastest algorithm, Unix (RFC 1952 section 2.3).
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 3];
 
 pub(super) struct Quick {
@@ -50,10 +50,10 @@ pub(super) struct Quick {
     matcher: Matcher,
     writer: BitWriter,
     checksum: Crc,
-    /// Bytes taken in so far, modulo 2^32.
+    /// Number of input bytes so far, modulo 2^32.
     taken_bytes: u32,
     has_begun: bool,
-    /// Nothing was taken in since the last sync flush.
+    /// Whether there was no input since the last sync flush.
     is_flushed: bool,
 }
 
@@ -128,7 +128,7 @@ impl Quick {
         self.start = self.end;
     }
 
-    /// Lets the reader have all that was taken in: an empty stored block ends on a byte.
+    /// Makes all input so far available to the decoder: an empty stored block ends at a byte boundary.
     fn write_sync(&mut self, out: &mut Vec<u8>) {
         if self.is_flushed {
             return;

@@ -9,47 +9,47 @@ use crate::board::Sample;
 use crate::observed::Observed;
 use crate::status::Brief;
 
-/// The parameters of a page.
+/// The query parameters of the stream.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     pub view: String,
-    /// Of the one object that is shown.
+    /// The name of the object in the view.
     pub name: String,
-    /// Of the search.
+    /// The text of the search.
     pub words: Vec<String>,
-    /// From 1.
+    /// The number of the page, from 1.
     pub page: usize,
-    /// Of a page.
+    /// The number of rows per page.
     pub rows: usize,
 }
 
-/// The document: the process, and what the view shows.
+/// The document: the process, and the data of the view.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Dashboard")]
 pub(super) struct Document {
     process: Brief,
-    /// Of the view `overview`.
+    /// The view `overview`.
     #[serde(skip_serializing_if = "Option::is_none")]
     overview: Option<Overview>,
-    /// Of the view `servers`.
+    /// The view `servers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<Rows<ServerRow>>,
-    /// Of the view `server`; absent also if there is none of this name.
+    /// The view `server`; absent if no virtual server has this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<ServerView>,
-    /// Of the view `pools`.
+    /// The view `pools`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pools: Option<Rows<PoolRow>>,
-    /// Of the view `pool`; absent also if there is none of this name.
+    /// The view `pool`; absent if no pool has this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pool: Option<PoolView>,
-    /// Of the view `map`.
+    /// The view `map`.
     #[serde(skip_serializing_if = "Option::is_none")]
     map: Option<Rows<MapRow>>,
 }
 
 impl Document {
-    /// The document of this moment.
+    /// Makes the current document.
     pub fn of(observed: &Observed, sample: &Sample, wanted: &Wanted) -> Self {
         let table = Table { observed, sample, snapshot: &sample.table.snapshot };
         let is = |view: &str| wanted.view == view;

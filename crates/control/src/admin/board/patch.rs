@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-/// The patch that makes the later document of the earlier one; `None`: they are the same.
+/// The patch that changes the earlier document into the later one; `None`: they are equal.
 pub(super) fn between(earlier: &Value, later: &Value) -> Option<Value> {
     let (Value::Object(earlier), Value::Object(now)) = (earlier, later) else {
         return (earlier != later).then(|| later.clone());

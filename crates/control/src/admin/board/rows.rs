@@ -1,4 +1,4 @@
-//! Lists of which only the rows of one page are made.
+//! Lists with pages. Only the rows of the requested page are built.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::document::Wanted;
 
-/// Words of a search that are looked at.
+/// Maximum number of words in a search.
 const WORDS_MAX: usize = 8;
 
 /// One page of a list.
@@ -16,13 +16,13 @@ const WORDS_MAX: usize = 8;
 pub(super) struct Rows<T> {
     /// Names, in the order of the configuration.
     pub order: Vec<String>,
-    /// By name.
+    /// The rows by name.
     items: BTreeMap<String, T>,
-    /// Rows that the search finds.
+    /// The number of rows that match the search.
     found: usize,
-    /// All rows.
+    /// The number of all rows.
     total: usize,
-    /// The page, from 1.
+    /// The number of the page, from 1.
     page: usize,
     pages: usize,
 }
@@ -33,7 +33,7 @@ pub(super) fn words(search: &str) -> Vec<String> {
 }
 
 impl<T> Rows<T> {
-    /// The wanted page. `text`: what a search looks in; `name`: the name of a row.
+    /// Builds the requested page. `text`: the searched text of a row; `name`: the name of a row.
     pub fn of<S>(
         wanted: &Wanted,
         all: Vec<S>,

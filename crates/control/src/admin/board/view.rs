@@ -15,22 +15,22 @@ use crate::board::{PoolSample, Sample, ServerSample, Shown, member_shown};
 use crate::observed::{Observed, shown_gauge};
 use crate::status::{self, MemberStatus, VirtualServerStatus};
 
-/// Rows of the lists in the overview.
+/// Maximum number of rows per list in the overview.
 const OVERVIEW_ROWS_MAX: usize = 12;
 
-/// Members of a pool in the overview, each with its reason.
+/// Maximum number of listed members per pool in the overview.
 const REASONS_MAX: usize = 4;
 
-/// Marks of members in a list.
+/// Maximum number of members per pool in a list.
 const MARKS_MAX: usize = 60;
 
-/// Names of one object in another's row.
+/// Maximum number of names in a row.
 const NAMES_MAX: usize = 20;
 
-/// Days left from which a certificate is shown as a problem.
+/// A certificate with fewer remaining days is a problem.
 const DAYS_LEFT_MIN: i64 = 30;
 
-/// The input of the documents.
+/// The input for views.
 pub(super) struct Table<'a> {
     pub observed: &'a Observed,
     pub sample: &'a Sample,
@@ -45,15 +45,15 @@ pub(super) struct Overview {
     pools: usize,
     members: usize,
     members_up: usize,
-    /// Certificates that end soon.
+    /// Certificates that expire soon.
     expiring: Vec<Expiring>,
-    /// Pools with members that take no traffic, the worst first.
+    /// Pools with members that take no traffic, worst first.
     attention: Vec<Attention>,
-    /// Virtual servers with the most requests per second.
+    /// The virtual servers with most requests per second.
     busiest: Vec<Busy>,
 }
 
-/// A certificate that ends soon.
+/// A certificate that expires soon.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DashboardCertificate")]
 pub(super) struct Expiring {
@@ -67,21 +67,21 @@ pub(super) struct Expiring {
 pub(super) struct Attention {
     name: String,
     state: String,
-    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    /// The severity of the state: `good`, `off`, `warn` or `bad`.
     shown: &'static str,
-    /// Some of those members, each with its reason.
+    /// The first of these members, with reasons.
     members: Vec<String>,
-    /// Further ones.
+    /// The number of members that are not listed.
     more: usize,
 }
 
-/// A virtual server among the busiest.
+/// One of the busiest virtual servers.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DashboardBusy")]
 pub(super) struct Busy {
     name: String,
     state: &'static str,
-    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    /// The severity of the state: `good`, `off`, `warn` or `bad`.
     shown: &'static str,
     requests_per_second: f32,
     connections_open: u64,
@@ -94,7 +94,7 @@ pub(super) struct Busy {
 pub(super) struct ServerRow {
     r#type: &'static str,
     state: &'static str,
-    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    /// The severity of the state: `good`, `off`, `warn` or `bad`.
     shown: &'static str,
     listen: Vec<String>,
     pool: String,
@@ -111,10 +111,10 @@ pub(super) struct ServerRow {
 #[schemars(rename = "DashboardServerView")]
 pub(super) struct ServerView {
     state: &'static str,
-    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    /// The severity of the state: `good`, `off`, `warn` or `bad`.
     shown: &'static str,
     status: VirtualServerStatus,
-    /// In their order.
+    /// The policies, in order.
     policies: Vec<PolicyStatus>,
     pools: Vec<NamedPool>,
 }
@@ -124,12 +124,12 @@ pub(super) struct ServerView {
 #[schemars(rename = "DashboardPool")]
 pub(super) struct PoolRow {
     state: String,
-    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    /// The severity of the state: `good`, `off`, `warn` or `bad`.
     shown: &'static str,
     balance: &'static str,
     members: usize,
     members_in_service: usize,
-    /// Members with their states; the first ones.
+    /// The first members, with their states.
     marks: Vec<Mark>,
     queue_requests: u64,
     retries: u64,
@@ -151,7 +151,7 @@ pub(super) struct NamedPool {
 pub(super) struct Mark {
     member: String,
     state: &'static str,
-    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    /// The severity of the state: `good`, `off`, `warn` or `bad`.
     shown: &'static str,
 }
 
@@ -161,9 +161,9 @@ pub(super) struct Mark {
 pub(super) struct PoolView {
     #[serde(flatten)]
     row: PoolRow,
-    /// Virtual servers that requests come from; the first ones.
+    /// The first virtual servers that use the pool.
     virtual_servers: Vec<String>,
-    /// By address.
+    /// The members, by address.
     list: Rows<MemberStatus>,
 }
 
@@ -172,7 +172,7 @@ pub(super) struct PoolView {
 #[schemars(rename = "DashboardMap")]
 pub(super) struct MapRow {
     state: &'static str,
-    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    /// The severity of the state: `good`, `off`, `warn` or `bad`.
     shown: &'static str,
     listen: Vec<String>,
     policies: Vec<MapPolicy>,
@@ -275,7 +275,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Why a member takes no traffic.
+    /// The reason why a member takes no traffic.
     fn reason(&self, configured: &snapshot::Member, live: &LiveMember) -> String {
         let reports = self.observed.monitors.of(&live.pool.name, &live.label);
         let failure = reports.into_iter().find_map(|report| report.last_failure);

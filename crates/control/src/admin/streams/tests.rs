@@ -1,4 +1,4 @@
-//! Streams as clients get them, over a connection in memory.
+//! Streams from a client's view, over a connection in memory.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::Router;
@@ -17,7 +17,7 @@ use super::*;
 use crate::events::testing::Captured;
 use crate::testing::{observed_of, pool, snapshot};
 
-/// Bytes that wait in a connection of these tests.
+/// Capacity of a connection in bytes.
 const CONNECTION_BYTES: usize = 64;
 
 /// Numbers as events.
@@ -61,7 +61,7 @@ impl Served {
         Self { context: Context { observed, events: Captured::new().0 }, begin }
     }
 
-    /// A client that has asked for the stream.
+    /// A client that has requested the stream.
     async fn ask(&self, peer: Peer, fields: &str) -> DuplexStream {
         let (mut client, server) = duplex(CONNECTION_BYTES);
         let route = Route::stream("/numbers", "numbers", "Numbers", NUMBERS, self.begin);
@@ -91,7 +91,7 @@ async fn read_all(mut client: DuplexStream) -> String {
     answer
 }
 
-/// Reads until this text has come.
+/// Reads until this text has arrived.
 async fn read_until(client: &mut DuplexStream, text: &str) -> String {
     let mut answer = Vec::new();
     while !String::from_utf8_lossy(&answer).contains(text) {

@@ -1,17 +1,17 @@
-//! Cookies of ours that members do not get.
+//! weir's own cookies, which are not forwarded to members.
 
 use std::sync::Arc;
 
 use super::{PoolId, TOKEN_BYTES, Token};
 
-/// Which cookies of a request are ours, and not for the member.
+/// The cookies of a request that belong to weir and are not forwarded to members.
 #[derive(Debug, Clone)]
 pub struct HiddenCookies {
-    /// Configured names.
+    /// Configured names of weir's cookies.
     names: Vec<Arc<str>>,
-    /// Configured names of ours that are for members.
+    /// Configured names of weir's cookies that are forwarded to members.
     shown: Vec<Arc<str>>,
-    /// In ascending order.
+    /// The ids of pools, in ascending order.
     pools: Arc<[PoolId]>,
 }
 
@@ -23,9 +23,9 @@ impl HiddenCookies {
         Self { names, shown, pools }
     }
 
-    /// Whether a cookie is one of these. It is, if one of these holds:
+    /// Whether a cookie is not forwarded. This is the case if one of these holds:
     /// - it has a configured name, whatever its value;
-    /// - it has such a name, `-` and the id of one of the pools (a former form);
+    /// - its name is a configured name, `-` and the id of one of the pools (a former form);
     /// - its value begins with a token, and has a token of one of the pools: its name was configured earlier, or is
     ///   configured elsewhere.
     pub fn contains(&self, cookie_name: &[u8], value: &[u8]) -> bool {

@@ -14,7 +14,7 @@
 //! the virtual server, of another virtual server on the same host, of another instance, or of a pool that a reload will
 //! bring back.
 //!
-//! All tokens are computed when a configuration is loaded; a request costs a look into a hash map.
+//! All tokens are computed when a configuration is loaded; a request costs one lookup in a hash map.
 //!
 //! **Former cookies.** A token used to be the tag alone; and if policies selected pools, the cookie's name was followed
 //! by `-` and the pool's id. Both are still read ([`Standing`]), and renewed with the response.
@@ -40,17 +40,17 @@ pub use tokens::{CookieTokens, Found, Standing};
 
 use super::keys::{Key, Keys, TAG_BYTES, Use};
 
-/// Tokens that a cookie holds at most: pools that one client stays in, of all that share the cookie's name.
-/// With all of them the value has 991 characters; user agents take 4,096 for a cookie.
+/// Maximum number of tokens in a cookie: one for each pool in which the client has a member, of all pools that share the
+/// cookie's name. With all tokens the value has 991 characters; user agents accept 4,096 per cookie.
 pub const TOKENS_MAX: usize = 32;
 
-/// Characters of a token.
+/// Length of a token in characters.
 pub const TOKEN_BYTES: usize = POOL_ID_BYTES + TAG_TEXT_BYTES;
 
-/// Characters of a member's tag.
+/// Length of a member's tag in characters.
 const TAG_TEXT_BYTES: usize = (TAG_BYTES * 8).div_ceil(6);
 
-/// Characters of a pool's id.
+/// Length of a pool's id in characters.
 const POOL_ID_BYTES: usize = 8;
 
 /// The character between two tokens.
@@ -61,7 +61,7 @@ const SEPARATOR: u8 = b'.';
 pub struct PoolId([u8; POOL_ID_BYTES]);
 
 impl PoolId {
-    /// The pool's id under a key.
+    /// The id of a pool under a key.
     fn new(key: &Key, pool_name: &str) -> Self {
         let tag = key.tag(Use::PoolId, &[pool_name]);
         let mut text = [0; POOL_ID_BYTES];
@@ -69,12 +69,12 @@ impl PoolId {
         Self(text)
     }
 
-    /// The pool's ids under all keys, that of the key that signs first.
+    /// The ids of the pool under all keys; the id under the signing key comes first.
     pub fn of(keys: &Keys, pool_name: &str) -> impl Iterator<Item = Self> {
         keys.iter().map(move |key| Self::new(key, pool_name))
     }
 
-    /// The id behind a cookie's former name: `NAME-ID`.
+    /// The pool's id in a former cookie name: `NAME-ID`.
     fn of_former_name(cookie_name: &[u8], name: &str) -> Option<Self> {
         let (rest, id) = cookie_name.split_last_chunk()?;
         (rest.len() == name.len() + 1 && rest.ends_with(b"-") && rest.starts_with(name.as_bytes()))
@@ -85,7 +85,7 @@ impl PoolId {
 /// A token as a client sends it, which may be unknown.
 #[derive(Debug, Clone, Copy)]
 struct Token<'a> {
-    /// `None`: it is a tag alone, as tokens once were.
+    /// The id of the pool; `None`: the token is a tag alone, the former format.
     pool: Option<PoolId>,
     tag: &'a [u8; TAG_TEXT_BYTES],
     text: &'a [u8],

@@ -2,30 +2,30 @@
 
 use super::{POOL_ID_BYTES, SEPARATOR, TOKEN_BYTES, TOKENS_MAX, Token, pieces};
 
-/// Tokens of other pools that are looked at in one request. A client has one cookie of a name, or one per path
-/// and domain that it was set for.
+/// Maximum number of other pools' tokens that are examined in one request. A client has one cookie of a name, or one for
+/// each path and domain.
 const TOKENS_SEEN_MAX: u32 = 4 * TOKENS_MAX as u32;
 
-/// The tokens of other pools in a client's cookie. It is used again, with the capacity it has.
+/// The tokens of other pools in a client's cookie. The value is reused and keeps its capacity.
 ///
 /// Only the form of these tokens was checked: letters, digits, `-` and `_`.
 #[derive(Debug, Clone, Default)]
 pub struct OtherTokens {
-    /// Each with the separator in front.
+    /// The tokens, each with a separator before it.
     text: Vec<u8>,
     count: usize,
     seen: u32,
 }
 
 impl OtherTokens {
-    /// Forgets them, with the capacity it has.
+    /// Removes the tokens and keeps the capacity.
     pub fn clear(&mut self) {
         self.text.clear();
         self.count = 0;
         self.seen = 0;
     }
 
-    /// The tokens behind the pool's own one in a cookie's value.
+    /// The tokens that follow the pool's own token in a cookie's value.
     pub fn text(&self) -> &[u8] {
         &self.text
     }

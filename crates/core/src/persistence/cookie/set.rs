@@ -7,10 +7,10 @@ use super::{CookieTokens, OtherTokens, TOKEN_BYTES};
 /// The values of the Set-Cookie fields that give a client its member, ready to be copied.
 #[derive(Debug, Clone, Default)]
 pub struct SetCookieFields {
-    /// All of one length, one behind the other.
+    /// The values, one after the other, all of the same length.
     text: Vec<u8>,
     length: usize,
-    /// Where in each the token ends.
+    /// The position in each value at which the token ends.
     token_end: usize,
 }
 

@@ -42,7 +42,7 @@ fn a_token_is_the_same_everywhere_and_another_for_everyone() {
     let found = tokens(&keys(&[7]));
     assert_eq!(found.members(), 3);
     assert_eq!(found.token(0), "5_kQtrsSeiwvBCh6L54GqPLplvtM1g");
-    // Another order, other members: the token stays.
+    // The members have changed and are in another order: the token stays the same.
     let reordered = CookieTokens::new(&keys(&[7]), "web", ["new:1", LABELS[0]]);
     assert_eq!(reordered.token(1), found.token(0));
     let mut tags: Vec<String> = Vec::new();
@@ -111,7 +111,7 @@ fn an_older_key_is_honoured() {
     assert_eq!(find(&during, old), found(Standing::OlderKey));
     assert_eq!(find(&during, new), found(Standing::Current));
     assert_eq!(find(&after, old), None);
-    // No weir writes the id of one key with the tag of another; it is renewed.
+    // weir never writes the id of one key with the tag of another. Such a token is renewed.
     let (old, new) = (before.token(1), after.token(1));
     for mixed in [format!("{}{}", id(old), former(new)), format!("{}{}", id(new), former(old))] {
         assert_eq!(find(&during, mixed.as_bytes()), found(Standing::OlderKey));
@@ -134,13 +134,13 @@ fn former_cookies_are_honoured() {
     assert_eq!(named(tokens(&keys(&[7])).token(0)), "W-5_kQtrsS=eiwvBCh6L54GqPLplvtM1g");
     check(&[&named(new)], Some((0, Standing::FormerName)), "");
     check(&[&named(old)], Some((1, Standing::FormerName)), "");
-    // Of the two, the cookie with a name of its own was in use; a current cookie precedes both.
+    // Of two former cookies, the one with the pool's id in its name was in use; a current cookie precedes both.
     check(&[&bare(new), &named(old)], Some((1, Standing::FormerName)), "");
     let now = format!("W={}", found.token(2));
     check(&[&bare(new), &named(old), &now], Some((2, Standing::Current)), "");
     let now = format!("W={}", older.token(2));
     check(&[&bare(new), &named(old), &now], Some((2, Standing::OlderKey)), "");
-    // Tokens of another pool belong to it: by their name, or kept until that pool is asked.
+    // Tokens of another pool belong to that pool: their name says so, or they are returned unchanged.
     check(&[&named(foreign)], None, "");
     check(&[&format!("W-{}={}", id(foreign), former(new))], None, "");
     check(&[&format!("W-{}={new}", id(new))], None, "");
@@ -183,7 +183,7 @@ fn tokens_of_other_pools_stay_with_the_client() {
     check(&[&format!("W={api}.{web}")], Some(0), &[api]);
     check(&[&format!("W={images}.{web}.{api}")], Some(0), &[images, api]);
     check(&[&format!("W={images}.{api}"), &format!("x=y; W={web}")], Some(0), &[images, api]);
-    // One of each pool, the first; a pool's own old tokens are dropped for the new one.
+    // The first token of each pool is returned; a pool's own old tokens are replaced by the new one.
     let second = CookieTokens::new(&keys(&[7]), "api", LABELS).token(0).to_owned();
     check(&[&format!("W={api}.{second}.{api}; W={second}")], None, &[api]);
     let gone = format!("{}{}", id(web), former(api));
@@ -207,17 +207,17 @@ fn tokens_of_other_pools_stay_with_the_client() {
 fn tokens_of_others_are_bounded_and_those_set_last_stay() {
     let found = tokens(&keys(&[7]));
     let many: Vec<String> = (0..10_000).map(|number| format!("{number:030}")).collect();
-    // Only the ids differ.
+    // The tokens differ only in the pool's id.
     let many: Vec<String> =
         many.iter().map(|token| format!("{}{}", &token[22..], &token[..22])).collect();
     let expected: String = many[..TOKENS_MAX - 1].iter().map(|token| format!(".{token}")).collect();
     let (member, others) = read(&found, &[&format!("W={}.{}", many.join("."), found.token(1))]);
     assert_eq!((member, others), (Some((1, Standing::Current)), expected.clone()));
-    // However the tokens are divided between fields.
+    // The tokens may be divided between fields in any way.
     let fields: Vec<String> = many.iter().map(|token| format!("W={token}")).collect();
     let (_, others) = read(&found, &fields.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(others, expected);
-    // Repetitions take no room, but some time, which is bounded.
+    // Repeated tokens take no space, but time, which is limited.
     let mut repeated = vec![&*many[0]; 1_000];
     repeated.push(&many[1]);
     let (_, others) = read(&found, &[&format!("W={}", repeated.join("."))]);
@@ -262,8 +262,8 @@ fn set_cookie_fields_are_ready() {
     assert_eq!(SetCookieFields::new(&wrong, &empty).err(), Some(SetCookieError::Name));
 }
 
-/// A client that moves between pools keeps, in each, its last member there, if it returns before
-/// too many other pools.
+/// A client that moves between pools keeps its last member in each of them, if it returns before it has used too many other
+/// pools.
 #[test]
 fn a_jar_holds_what_pools_put_into_it() {
     const POOLS: usize = TOKENS_MAX + 8;
@@ -279,7 +279,7 @@ fn a_jar_holds_what_pools_put_into_it() {
     for seed in 0..50 {
         let mut random = weir_testing::Random::new(seed);
         let mut jar = String::new();
-        // Pool and member, the latest first.
+        // Pairs of pool and member, the latest first.
         let mut known: Vec<(usize, u32)> = Vec::new();
         for _ in 0..400 {
             let pool = random.below(POOLS);
@@ -318,7 +318,7 @@ fn what_members_do_not_get() {
     let check = |name: &str, value: &str, expected: bool| {
         assert_eq!(hidden.contains(name.as_bytes(), value.as_bytes()), expected, "{name}={value}");
     };
-    // The configured name, with any content.
+    // The configured name, with any value.
     for name in ["W", "V"] {
         for value in ["", "x", &web, &foreign, &format!("{web}.{api}"), former(&web)] {
             check(name, value, true);
@@ -335,7 +335,7 @@ fn what_members_do_not_get() {
         check(&format!("V-{}", id(token)), "x", true);
         check(&format!("S-{}", id(token)), former(token), false);
     }
-    // The application's.
+    // Cookies of the application.
     for (name, value) in [
         ("W-frontend", former(&web)),
         ("w", former(&web)),

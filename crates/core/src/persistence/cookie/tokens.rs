@@ -1,4 +1,4 @@
-//! The tokens of one pool, and which of them a client brings.
+//! The tokens of one pool, and the search for them in a client's cookies.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use weir_http::cookies::cookies;
 use super::{OtherTokens, PoolId, TAG_TEXT_BYTES, TOKEN_BYTES, Token};
 use crate::persistence::keys::{Keys, Use};
 
-/// The member that a client's token stands for.
+/// The member of a client's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// Its index in the labels that the tokens were made from.
+    /// The index of the member in the labels that the tokens were made from.
     pub member: u32,
-    /// How the client brought it.
+    /// The form of the token.
     pub standing: Standing,
 }
 
@@ -28,7 +28,7 @@ pub enum Standing {
     /// In a cookie whose name contains the pool's id. Such cookies were set for one pool, so they have precedence over
     /// an older cookie without an id.
     FormerName,
-    /// Without its pool's id.
+    /// Without the pool's id.
     FormerToken,
 }
 
@@ -54,17 +54,17 @@ struct Member {
 /// The tokens of a pool's members.
 #[derive(Debug, Clone)]
 pub struct CookieTokens {
-    /// The pool's, that of the key that signs first.
+    /// The ids of the pool; the id under the signing key comes first.
     ids: Vec<PoolId>,
     /// Members by the tags of all keys.
     found: HashMap<Spelling, Member, FixedState>,
-    /// The tokens of the signing key, one behind the other.
+    /// The tokens of the signing key, one after the other.
     text: String,
 }
 
 impl CookieTokens {
     /// The tokens of the pool's members, identified by their `labels` (addresses). If a label occurs twice, its token
-    /// leads to the first of them.
+    /// identifies the first of these members.
     ///
     /// Cost: about two SHA-256 blocks per member and key.
     pub fn new<'a>(
@@ -92,8 +92,8 @@ impl CookieTokens {
         Self { ids, found, text }
     }
 
-    /// The member that the client's cookies name. `values`: the values of its Cookie fields; `name`: the configured
-    /// name. Tokens of other pools in cookies of this name are stored in `others`.
+    /// The member in the client's cookies. `values`: the values of the Cookie fields; `name`: the configured name. Tokens of
+    /// other pools in cookies of this name are stored in `others`.
     ///
     /// A client can have several cookies of the same name, for different paths or domains: of tokens with the same
     /// standing, the first one is used.
@@ -118,7 +118,7 @@ impl CookieTokens {
     }
 
     fn read_value(&self, value: &[u8], best: &mut Option<Found>, others: &mut OtherTokens) {
-        // As of most clients: one token, and this pool's.
+        // The usual case: one token, of this pool.
         if let Some(token @ Token { pool: Some(id), .. }) = Token::parse(value)
             && self.ids.contains(&id)
         {
@@ -156,7 +156,7 @@ impl CookieTokens {
         &self.text[start..start + TOKEN_BYTES]
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub fn members(&self) -> usize {
         self.text.len() / TOKEN_BYTES
     }

@@ -5,15 +5,15 @@ use crate::message::Span;
 
 use super::table::ENTRY_OVERHEAD_SIZE;
 
-/// How much of a header list is kept, and how much is followed.
+/// The limits for stored and for decoded header lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListLimits {
-    /// Names and values, and [`ENTRY_OVERHEAD_SIZE`] for each line, as SETTINGS_MAX_HEADER_LIST_SIZE counts. Each crumb
-    /// of a cookie counts separately.
+    /// Maximum size of names and values, plus [`ENTRY_OVERHEAD_SIZE`] per line, as defined for
+    /// SETTINGS_MAX_HEADER_LIST_SIZE. Each crumb of a cookie counts as a line.
     pub size_max: u32,
-    /// Lines.
+    /// Maximum number of lines.
     pub lines_max: u16,
-    /// The size beyond which not even the table is kept in step.
+    /// The size at which decoding stops, so that the dynamic table is out of step.
     pub hard_size_max: u32,
 }
 
@@ -33,16 +33,16 @@ pub struct Line {
     pub name: Span,
     /// The value.
     pub value: Span,
-    /// It must never enter a table on its further way either (RFC 7541 section 7.1.3).
+    /// The line must not be added to a table by later hops either (RFC 7541 section 7.1.3).
     pub never_indexed: bool,
     pub(in crate::h2) name_is: Name,
     pub(in crate::h2) value_is: Value,
 }
 
-/// A header list, as text and the places of names and values in it. It is reused and keeps its capacity.
+/// A header list: its text, and the positions of names and values. It is reused and keeps its capacity.
 #[derive(Debug, Clone, Default)]
 pub struct HeaderBlock {
-    /// Every line as `name: value CR LF`, one behind the other.
+    /// The lines, as `name: value CR LF`, without gaps.
     pub(in crate::h2) text: Vec<u8>,
     pub(in crate::h2) lines: Vec<Line>,
     pub(super) size: usize,
@@ -55,7 +55,7 @@ impl HeaderBlock {
         Self::default()
     }
 
-    /// Makes it empty again, with the capacity it has.
+    /// Empties the block, and keeps its capacity.
     pub fn clear(&mut self) {
         self.text.clear();
         self.lines.clear();
@@ -63,13 +63,13 @@ impl HeaderBlock {
         self.excess = None;
     }
 
-    /// The text that all spans of the lines, and of a head that was read from them, refer to.
+    /// The text that the spans of the lines refer to, and the spans of a head that was read from the lines.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Gives the text to a buffer that outlives the block and takes that one's capacity; the block is
-    /// empty afterwards.
+    /// Exchanges the text with that of `buffer`, which outlives the block. The block is empty afterwards and has the
+    /// capacity of `buffer`.
     pub fn swap_text(&mut self, buffer: &mut Vec<u8>) {
         std::mem::swap(&mut self.text, buffer);
         self.clear();
@@ -80,7 +80,7 @@ impl HeaderBlock {
         &self.lines
     }
 
-    /// Set when the list passed the limits. Lines beyond them are not here.
+    /// The exceeded limit, if any. Lines beyond the limits are not stored.
     pub fn excess(&self) -> Option<Excess> {
         self.excess
     }
@@ -90,7 +90,7 @@ impl HeaderBlock {
         self.size
     }
 
-    /// Bytes of memory held.
+    /// The allocated memory in bytes.
     pub fn memory_size(&self) -> usize {
         self.text.capacity() + self.lines.capacity() * size_of::<Line>()
     }
@@ -101,8 +101,8 @@ impl HeaderBlock {
         Some(line.value.of(&self.text))
     }
 
-    /// Counts the line that ends the text, and keeps it or, beyond the limits, takes it away again.
-    /// Whether the hard bound still holds.
+    /// Counts the line at the end of the text. Within the limits the line is stored, otherwise removed. Returns whether the
+    /// hard limit holds.
     #[inline(always)]
     pub(super) fn settle_line(&mut self, line: Line, limits: &ListLimits) -> bool {
         self.size += line.name.len() + line.value.len() + ENTRY_OVERHEAD_SIZE;

@@ -7,24 +7,24 @@ use super::{HpackError, TABLE_SIZE_DEFAULT, huffman, integer};
 use crate::h2::line::{Name, Value};
 use crate::message::Span;
 
-/// The receiving end of one direction.
+/// The decoder of one direction.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     table: Table,
-    /// The acknowledged value of our SETTINGS_HEADER_TABLE_SIZE.
+    /// The value of our SETTINGS_HEADER_TABLE_SIZE that the peer has acknowledged.
     bound: usize,
-    /// The bound fell below the table's size: the next block must begin with an update.
+    /// The bound fell below the table's size, so the next block must start with a size update.
     must_update: bool,
 }
 
 impl Decoder {
-    /// A decoder with the table size that both sides start from.
+    /// A decoder with the initial table size.
     pub fn new() -> Self {
         let bound = TABLE_SIZE_DEFAULT as usize;
         Self { table: Table::new(bound), bound, must_update: false }
     }
 
-    /// Our SETTINGS_HEADER_TABLE_SIZE was acknowledged.
+    /// The peer has acknowledged our SETTINGS_HEADER_TABLE_SIZE.
     pub fn set_table_size_bound(&mut self, size: u32) {
         self.bound = size as usize;
         self.must_update = self.table.size_max() > self.bound;
@@ -32,8 +32,8 @@ impl Decoder {
 
     /// Decodes a whole block into `block`, which is cleared first.
     ///
-    /// Lines beyond the limits are left out and [`HeaderBlock::excess`] says so; the table stays in step.
-    /// An error is final.
+    /// Lines beyond the limits are dropped, and [`HeaderBlock::excess`] reports this. The dynamic table stays in step. After
+    /// an error, the decoder cannot be used any more.
     pub fn decode(
         &mut self,
         input: &[u8],
@@ -76,7 +76,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// An indexed field (section 6.1). Whether the hard bound holds.
+    /// An indexed field (section 6.1). Returns whether the hard limit holds.
     #[inline(always)]
     fn copy_line(
         &self,
@@ -93,7 +93,7 @@ impl Decoder {
         Ok(block.settle_line(line, limits))
     }
 
-    /// A literal field (section 6.2), whose first byte is `byte`. Whether the hard bound holds.
+    /// A literal field (section 6.2), which starts with `byte`. Returns whether the hard limit holds.
     fn literal(
         &mut self,
         byte: u8,
@@ -132,7 +132,7 @@ impl Decoder {
         Ok(block.settle_line(Line { name, value, never_indexed, name_is, value_is }, limits))
     }
 
-    /// The entry of an index (section 2.3.3).
+    /// The entry with this index (section 2.3.3).
     #[inline(always)]
     fn line(&self, index: usize) -> Result<Found<'_>, HpackError> {
         match index {
@@ -142,7 +142,7 @@ impl Decoder {
         }
     }
 
-    /// Bytes of memory held.
+    /// The allocated memory in bytes.
     pub fn memory_size(&self) -> usize {
         self.table.memory_size()
     }
@@ -160,7 +160,7 @@ impl Default for Decoder {
     }
 }
 
-/// Appends a string literal (section 5.2).
+/// Decodes a string literal (section 5.2), and appends it to `text`.
 #[inline]
 fn read_string(input: &[u8], at: &mut usize, text: &mut Vec<u8>) -> Result<(), HpackError> {
     let is_huffman = input.get(*at).is_some_and(|byte| byte & 0x80 != 0);

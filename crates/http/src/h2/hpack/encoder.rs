@@ -1,40 +1,41 @@
 //! Encoding of header blocks (RFC 7541 section 6).
 //!
-//! The choice of table entries suits a proxy, which sends the lines of many senders: values that hardly ever repeat are
-//! never looked up, secrets are marked as never indexed, and any other line enters when it is sent for the second time,
-//! so that values that are new in every message displace nothing.
+//! The choice of table entries suits a proxy, which sends the lines of many senders. Values that rarely repeat are never
+//! looked up. Secrets are marked as never indexed. Any other line enters the table when it is sent for the second time, so
+//! that a value that is new in every message displaces no entry.
 
 use super::table::{ENTRY_OVERHEAD_SIZE, Table};
 use super::{TABLE_SIZE_DEFAULT, huffman, integer, static_table};
 use crate::h2::line::{Name, Value};
 
-/// Places of the look-up tables. They are a power of two, and more than entries can be.
+/// Number of slots of the lookup tables: a power of two, and more than the maximum number of entries.
 const SLOTS: usize = 256;
 
-/// A shorter cookie could be guessed byte by byte by an observer of sizes (RFC 7541 section 7.1.3).
+/// Minimum length of an indexed cookie. An observer of message sizes could guess a shorter one byte by byte (RFC 7541
+/// section 7.1.3).
 const COOKIE_LENGTH_MIN: usize = 20;
 
-/// The sending end of one direction.
+/// The encoder of one direction.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     table: Table,
-    /// The largest table that is worth its memory; a larger limit of the peer is not used.
+    /// Maximum size of the table, even if the peer permits more.
     size_cap: usize,
-    /// The smallest size since the last block, where the peer has changed it, and so the block must
-    /// begin with updates (section 4.2).
+    /// The smallest size that the peer has set since the last block. The next block must then start with size updates
+    /// (section 4.2).
     update: Option<usize>,
-    /// By hash: the latest entries of that hash, as their number of insertion plus one.
+    /// The latest entry of each hash, as its number of insertion plus one.
     lines: Box<[u32; SLOTS]>,
     names: Box<[u32; SLOTS]>,
-    /// By hash: fingerprints of lines that were sent once.
+    /// The fingerprints of lines that were sent once, by hash.
     seen: Box<[u16; SLOTS]>,
-    /// Where values are put together.
+    /// Buffer for values.
     scratch: Vec<u8>,
-    /// Where names are brought to lower case.
+    /// Buffer for names in lower case.
     name: Vec<u8>,
 }
 
-/// How a line is treated.
+/// The treatment of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Policy {
     /// May be added to the table.
@@ -62,7 +63,7 @@ impl Encoder {
         }
     }
 
-    /// The peer's SETTINGS_HEADER_TABLE_SIZE.
+    /// Sets the peer's SETTINGS_HEADER_TABLE_SIZE.
     pub fn set_peer_table_size(&mut self, size: u32) {
         let size = (size as usize).min(self.size_cap);
         if size != self.table.size_max() {
@@ -71,7 +72,7 @@ impl Encoder {
         }
     }
 
-    /// Begins a block that is appended to `out`.
+    /// Starts a block, which is appended to `out`.
     pub fn block<'a>(&'a mut self, out: &'a mut Vec<u8>) -> BlockEncoder<'a> {
         if let Some(smallest) = self.update.take() {
             let size = self.table.size_max();
@@ -83,7 +84,7 @@ impl Encoder {
         BlockEncoder { encoder: self, out }
     }
 
-    /// Bytes of memory held.
+    /// The allocated memory in bytes.
     pub fn memory_size(&self) -> usize {
         let slots = SLOTS * (size_of::<u32>() * 2 + size_of::<u16>());
         self.table.memory_size() + self.scratch.capacity() + self.name.capacity() + slots
@@ -106,7 +107,7 @@ impl Encoder {
         }
         let name_hash = hash(name, 0);
         let size = name.len() + value.len() + ENTRY_OVERHEAD_SIZE;
-        // An entry that would displace most others does not enter.
+        // An entry that would displace most others is not added.
         let may_enter = policy == Policy::Index && size <= self.table.size_max() / 2;
         let mut enters = false;
         let line_hash = if may_enter { hash(value, name_hash) } else { 0 };
@@ -194,10 +195,10 @@ fn policy(static_index: Option<usize>, value: &[u8]) -> Policy {
         Some(23 | 49 | 55) => Policy::Never,
         // cookie
         Some(32) if value.len() < COOKIE_LENGTH_MIN => Policy::Never,
-        // :path, :status that the static table has not
+        // :path, and a :status that is not in the static table
         Some(4 | 8) => Policy::Literal,
-        // age, content-range, expires, location, range; a date stays the same for a second, and content-length, etag
-        // and last-modified do when the same resource is requested again
+        // age, content-range, expires, location and range. A date is the same for a second; content-length, etag and
+        // last-modified are the same when a resource is requested again.
         Some(21 | 30 | 36 | 46 | 50) => Policy::Literal,
         // if-…
         Some(39..=43) => Policy::Literal,
@@ -216,7 +217,7 @@ fn write_string(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Good enough to find a line again: a miss costs a few bytes, never correctness.
+/// A hash for finding lines again. A miss costs a few bytes, and no correctness.
 fn hash(bytes: &[u8], seed: u32) -> u32 {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut state = u64::from(seed) ^ bytes.len() as u64;
@@ -231,7 +232,7 @@ fn hash(bytes: &[u8], seed: u32) -> u32 {
     (state >> 32) as u32
 }
 
-/// The upper bits; the lower ones are the fingerprint.
+/// The slot: the upper bits of the hash. The lower bits are the fingerprint.
 fn slot_of(hash: u32) -> usize {
     hash as usize >> 24 & (SLOTS - 1)
 }

@@ -1,8 +1,8 @@
 //! The Huffman code of RFC 7541 appendix B.
 //!
-//! The code is canonical: it follows from the lengths alone, by length and then by symbol. Decoding looks
-//! eleven bits up at a time, which give up to two symbols; longer codes, of bytes that are rare in
-//! fields, are found by comparing with the first code of each length.
+//! The code is canonical: it follows from the code lengths, ordered by length and then by symbol. Decoding looks up eleven
+//! bits at a time, which contain up to two symbols. Longer codes, of bytes that are rare in fields, are found by comparison
+//! with the first code of each length.
 
 use super::HpackError;
 
@@ -22,23 +22,23 @@ const LENGTHS: [u8; SYMBOLS] = [
 
 const SYMBOLS: usize = 257;
 
-/// The end-of-string symbol, which no string may hold.
+/// The end-of-string symbol, which must not occur in a string.
 const END: u16 = 256;
 
 const CODE_LENGTH_MAX: usize = 30;
 
-/// Shortest code; a string grows by at most 8 to 5.
+/// The shortest code, in bits. So decoding lengthens a string by at most 8/5.
 const CODE_LENGTH_MIN: usize = 5;
 
-/// The code as the decoder sees it.
+/// The tables of the canonical code for decoding.
 struct Canonical {
-    /// Symbols by length, then by value.
+    /// The symbols, sorted by length and then by value.
     order: [u16; SYMBOLS],
-    /// Where the codes of a length start in `order`.
+    /// The position in `order` where the codes of a length start.
     offset: [u16; CODE_LENGTH_MAX + 1],
     /// The first code of a length.
     first: [u32; CODE_LENGTH_MAX + 1],
-    /// One past the last code of a length, in the upper bits of 32.
+    /// One past the last code of a length, in the upper bits of a 32-bit word.
     end: [u64; CODE_LENGTH_MAX + 1],
 }
 
@@ -86,16 +86,16 @@ const fn codes() -> [u32; SYMBOLS] {
     codes
 }
 
-/// Bits that one look-up sees.
+/// Number of bits per lookup.
 const LOOKUP_BITS: usize = 11;
 
-/// The symbol at the beginning of eleven bits; empty if they begin with a longer code.
+/// The symbols at the start of eleven bits; empty if the bits start with a longer code.
 #[derive(Clone, Copy)]
 struct Found {
     symbols: [u8; 2],
-    /// How many symbols.
+    /// Number of symbols.
     count: u8,
-    /// Bits of all of them.
+    /// Number of bits of these symbols.
     bits: u8,
 }
 
@@ -122,7 +122,8 @@ const fn lookup() -> [Found; 1 << LOOKUP_BITS] {
     table
 }
 
-/// The symbol whose code `window` begins with, and the bits of it. Codes are complete, so there is one.
+/// The symbol whose code is at the start of `window`, and the length of the code. The code is complete, so there always is
+/// such a symbol.
 const fn find(canonical: &Canonical, window: u32, length_min: usize) -> (u16, usize) {
     let mut length = length_min;
     while length < CODE_LENGTH_MAX && window as u64 >= canonical.end[length] {
@@ -135,10 +136,10 @@ const fn find(canonical: &Canonical, window: u32, length_min: usize) -> (u16, us
 /// Appends the decoded text of `input` (RFC 7541 section 5.2).
 pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     let start = out.len();
-    // One byte more than the longest text, since symbols are written in pairs.
+    // One byte more than the longest text, because symbols are written in pairs.
     out.resize(start + input.len() * 8 / CODE_LENGTH_MIN + 2, 0);
     let text = &mut out[start..];
-    // The bits not yet decoded, uppermost first, and their number.
+    // The bits that are not decoded yet, highest first, and their number.
     let (mut window, mut available) = (0_u64, 0_usize);
     let (mut rest, mut length) = (input, 0);
     loop {
@@ -173,7 +174,7 @@ pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> 
     Ok(())
 }
 
-/// The last bits, and the padding behind them: less than a byte of ones.
+/// Decodes the last bits, and checks the padding: fewer than eight bits, all ones.
 fn decode_tail(
     mut window: u64,
     mut available: usize,
@@ -183,7 +184,7 @@ fn decode_tail(
     while available > 0 {
         let padded = window | (u64::MAX >> available);
         if available < 8 && padded == u64::MAX {
-            // No code is as short and all ones.
+            // No code of this length is all ones.
             return Ok(length);
         }
         let found = LOOKUP[(padded >> (64 - LOOKUP_BITS)) as usize];
@@ -206,16 +207,16 @@ fn decode_tail(
     Ok(length)
 }
 
-/// Bytes that the code of `text` takes.
+/// The encoded size of `text` in bytes.
 #[inline]
 pub(super) fn encoded_size(text: &[u8]) -> usize {
     let bits: usize = text.iter().map(|byte| usize::from(LENGTHS[usize::from(*byte)])).sum();
     bits.div_ceil(8)
 }
 
-/// Appends the code of `text`.
+/// Appends the encoded `text`.
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
-    // The bits not yet written, lowermost last, and their number: below 32 before each symbol.
+    // The bits that are not written yet, lowest last, and their number: below 32 before each symbol.
     let (mut window, mut pending) = (0_u64, 0);
     for byte in text {
         let symbol = usize::from(*byte);
@@ -226,7 +227,7 @@ pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(&((window >> pending) as u32).to_be_bytes());
         }
     }
-    // Ones fill the last byte: the beginning of the end-of-string symbol.
+    // Ones fill the last byte: the start of the end-of-string symbol.
     let padding = (8 - pending % 8) % 8;
     window = window << padding | ((1 << padding) - 1);
     let bytes = (pending + padding) / 8;

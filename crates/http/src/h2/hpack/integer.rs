@@ -2,11 +2,11 @@
 
 use super::HpackError;
 
-/// Bytes that may follow the prefix. Four give numbers up to 2^28 + 254, more than any index, length or
-/// table size that is accepted; a sender that pads a number with zeros beyond them is refused too.
+/// Maximum number of bytes after the prefix. Four permit numbers up to 2^28 + 254, more than any accepted index, length or
+/// table size. A number that is padded with zeros to more bytes is refused too.
 const CONTINUATION_BYTES_MAX: usize = 4;
 
-/// Reads the number whose first byte, with `prefix_bits` of its own, stands at `at`.
+/// Reads the number that starts at `at` with a prefix of `prefix_bits` bits.
 #[inline(always)]
 pub(super) fn read(input: &[u8], at: &mut usize, prefix_bits: u8) -> Result<usize, HpackError> {
     let mask = (1_usize << prefix_bits) - 1;
@@ -32,7 +32,7 @@ fn read_continuation(input: &[u8], at: &mut usize, first: usize) -> Result<usize
     Err(HpackError::Integer)
 }
 
-/// Appends `number` behind the bits of `first` that are not the prefix's.
+/// Appends `number`. `first` contains the bits of the first byte that are not part of the prefix.
 #[inline]
 pub(super) fn write(number: usize, prefix_bits: u8, first: u8, out: &mut Vec<u8>) {
     let mask = (1_usize << prefix_bits) - 1;

@@ -1,10 +1,10 @@
 //! HPACK: header compression for HTTP/2 (RFC 7541).
 //!
-//! A [`Decoder`] and an [`Encoder`] each hold one end of one direction's dynamic table. Decoded lines are stored in a
-//! [`HeaderBlock`] as `name: value CR LF`, as in HTTP/1, so that a message forwarded by HTTP/1 is copied in one piece.
+//! A [`Decoder`] and an [`Encoder`] are the two ends of the dynamic table of one direction. Decoded lines are stored in a
+//! [`HeaderBlock`] as `name: value CR LF`, as in HTTP/1, so that a message for an HTTP/1 member is copied in one piece.
 //!
-//! The cost of a block is bounded while it is decoded: lines beyond the caller's [`ListLimits`] are decoded to keep the
-//! table in step, but not kept, up to a hard limit that ends the connection.
+//! The cost of a block is limited during decoding. Lines beyond the caller's [`ListLimits`] are decoded to keep the table in
+//! step, but not stored. Beyond a hard limit, the connection ends.
 
 mod block;
 mod decoder;
@@ -21,32 +21,32 @@ pub use decoder::Decoder;
 pub use encoder::{BlockEncoder, Encoder};
 pub use table::ENTRY_OVERHEAD_SIZE;
 
-/// Size of a dynamic table until a setting says otherwise (RFC 9113 section 6.5.2).
+/// The initial size of a dynamic table (RFC 9113 section 6.5.2).
 pub const TABLE_SIZE_DEFAULT: u32 = 4096;
 
-/// Why a header block cannot be decoded. The table is then out of step: the connection must end.
+/// The reason why a header block cannot be decoded. The table is then out of step, and the connection must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HpackError {
     /// The block ends within a field.
     Truncated,
-    /// A number larger than any valid block contains.
+    /// An integer above the accepted maximum.
     Integer,
-    /// An index that neither table has.
+    /// An index without an entry in either table.
     Index,
     /// A string is not valid Huffman code, has invalid padding, or contains the end-of-string symbol.
     Huffman,
-    /// A size update that is not at the start of a block.
+    /// A size update after the start of a block.
     SizeUpdatePlace,
-    /// A size update beyond the size that was allowed.
+    /// A size update above the permitted size.
     SizeUpdateTooLarge,
-    /// The table was to become smaller, and the next block did not begin by saying so.
+    /// The permitted size fell below the table's size, but the next block does not start with a size update.
     SizeUpdateMissing,
-    /// A list beyond [`ListLimits::hard_size_max`].
+    /// A list larger than [`ListLimits::hard_size_max`].
     ListTooLarge,
 }
 
 impl HpackError {
-    /// The error in words.
+    /// The text of the error.
     pub fn text(self) -> &'static str {
         match self {
             Self::Truncated => "header block ends within a field",

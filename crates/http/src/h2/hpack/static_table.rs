@@ -3,20 +3,20 @@
 use super::table::Found;
 use crate::h2::line::{Name, Value};
 
-/// An entry: its line, as a [`HeaderBlock`](super::HeaderBlock) holds it, and the length of its name.
+/// An entry: its line, as stored in a [`HeaderBlock`](super::HeaderBlock), and the length of its name.
 struct Entry {
     line: &'static [u8],
     name_length: usize,
 }
 
-/// The entry `index`, which is one.
+/// The entry with the valid index `index`.
 #[inline(always)]
 pub(super) fn get(index: usize) -> Found<'static> {
     let Entry { line, name_length } = STATIC[index - 1];
     Found { line, name_length, name_is: NAMES[index - 1], value_is: Value::Sound }
 }
 
-/// The kinds of their names.
+/// The kinds of the names.
 static NAMES: [Name; STATIC_LENGTH] = {
     let mut names = [Name::Malformed; STATIC_LENGTH];
     let mut place = 0;
@@ -36,10 +36,10 @@ macro_rules! entries {
     };
 }
 
-/// Entries in the table; their indexes start with 1.
+/// Number of entries in the table. The first index is 1.
 pub(super) const STATIC_LENGTH: usize = 61;
 
-/// The table, index 1 first.
+/// The entries, from index 1.
 static STATIC: [Entry; STATIC_LENGTH] = entries! {
     ":authority" ""
     ":method" "GET"
@@ -104,7 +104,7 @@ static STATIC: [Entry; STATIC_LENGTH] = entries! {
     "www-authenticate" ""
 };
 
-/// Index of the first entry of this name.
+/// Index of the first entry with this name.
 #[inline]
 pub(super) fn index_of(name: &[u8]) -> Option<usize> {
     Some(match name {
@@ -164,7 +164,7 @@ pub(super) fn index_of(name: &[u8]) -> Option<usize> {
     })
 }
 
-/// Index of the entry that has this value too, when `index` is the first one of the name.
+/// Index of the entry with this name and value. `index` is the first entry with the name.
 #[inline]
 pub(super) fn index_of_value(index: usize, value: &[u8]) -> Option<usize> {
     Some(match (index, value) {

@@ -1,15 +1,15 @@
-//! The dynamic table (RFC 7541 section 2.3.2), one for each end.
+//! The dynamic table (RFC 7541 section 2.3.2), for the encoder and for the decoder.
 //!
-//! Entries stand one behind the other in a buffer of twice the table's size, each as the line that a
-//! [`HeaderBlock`](super::HeaderBlock) holds; dead ones in front are shifted out when the buffer is full,
-//! so a byte moves once on average and every entry is one piece.
+//! The entries are stored without gaps in a buffer of twice the table's size, each as a line of a
+//! [`HeaderBlock`](super::HeaderBlock). Evicted entries at the front are removed when the buffer is full, so a byte is moved
+//! once on average, and every entry is contiguous.
 
 use crate::h2::line::{Name, Value};
 
 /// The overhead of an entry beyond its name and value (RFC 7541 section 4.1).
 pub const ENTRY_OVERHEAD_SIZE: usize = 32;
 
-/// Entries that went are shifted out when there are more.
+/// Maximum number of evicted entries before they are removed from the buffer.
 const ENTRIES_DEAD_MAX: usize = 128;
 
 /// Bytes of a line beyond its name and value: colon, space, CR, LF.
@@ -25,10 +25,10 @@ struct Entry {
     value_is: Value,
 }
 
-/// An entry as it is looked at.
+/// An entry as it is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found<'a> {
-    /// Name and value, as a [`HeaderBlock`](super::HeaderBlock) has them.
+    /// Name and value, as a line of a [`HeaderBlock`](super::HeaderBlock).
     pub(super) line: &'a [u8],
     pub(super) name_length: usize,
     pub(super) name_is: Name,
@@ -39,13 +39,13 @@ pub(super) struct Found<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     bytes: Vec<u8>,
-    /// Oldest first, behind `dead` ones.
+    /// The entries, oldest first, after `dead` evicted ones.
     entries: Vec<Entry>,
-    /// Entries that went, and were not shifted out yet.
+    /// Number of evicted entries that are still in the buffer.
     dead: usize,
     size: usize,
     size_max: usize,
-    /// Entries ever inserted; wraps.
+    /// Number of entries ever inserted; wraps.
     inserted: u32,
 }
 
@@ -54,17 +54,17 @@ impl Table {
         Self { bytes: Vec::new(), entries: Vec::new(), dead: 0, size: 0, size_max, inserted: 0 }
     }
 
-    /// Entries in it.
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.entries.len() - self.dead
     }
 
-    /// The size that it may have.
+    /// Maximum size.
     pub(super) fn size_max(&self) -> usize {
         self.size_max
     }
 
-    /// Changes the size that it may have.
+    /// Sets the maximum size.
     pub(super) fn resize(&mut self, size_max: usize) {
         self.size_max = size_max;
         self.evict(0);
@@ -73,12 +73,12 @@ impl Table {
         }
     }
 
-    /// How many entries were inserted before the oldest that is left, and before the next one.
+    /// The number of entries inserted before the oldest present one, and before the next one.
     pub(super) fn sequence(&self) -> (u32, u32) {
         (self.inserted.wrapping_sub(self.len() as u32), self.inserted)
     }
 
-    /// The entry `index`, 0 being the newest.
+    /// The entry with this index; 0 is the newest.
     #[inline(always)]
     pub(super) fn get(&self, index: usize) -> Option<Found<'_>> {
         let place = self.entries.len().checked_sub(index + 1)?;
@@ -95,14 +95,14 @@ impl Table {
         })
     }
 
-    /// Name and value of the entry `index`.
+    /// Name and value of the entry with this index.
     pub(super) fn name_and_value(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let Found { line, name_length, .. } = self.get(index)?;
         Some((&line[..name_length], &line[name_length + 2..line.len() - 2]))
     }
 
-    /// Inserts an entry, for which old ones go; one that is larger than the table empties it
-    /// (RFC 7541 section 4.4). Whether it is in.
+    /// Inserts an entry, and evicts the oldest ones for it. An entry larger than the table empties it (RFC 7541 section
+    /// 4.4). Returns whether the entry was inserted.
     pub(super) fn insert(
         &mut self,
         name: &[u8],
@@ -131,7 +131,7 @@ impl Table {
         true
     }
 
-    /// Takes the oldest entries away until `needed` more would fit.
+    /// Evicts the oldest entries until `needed` more bytes fit.
     fn evict(&mut self, needed: usize) {
         while self.size + needed > self.size_max {
             let Some(entry) = self.entries.get(self.dead) else { break };
@@ -156,7 +156,7 @@ impl Table {
         }
     }
 
-    /// Bytes of memory held.
+    /// The allocated memory in bytes.
     pub(super) fn memory_size(&self) -> usize {
         self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
     }

@@ -163,7 +163,7 @@ fn a_smaller_setting_must_be_followed() {
     assert_eq!(decode(&mut decoder, &[0x82]).as_deref(), Ok(":method: GET\n"));
 }
 
-/// A line into the table, then references to it.
+/// A line that is added to the table, then references to it.
 fn bomb(value_length: usize, references: usize) -> Vec<u8> {
     let mut input = vec![0x40, 1, b'a'];
     integer::write(value_length, 7, 0, &mut input);
@@ -192,7 +192,7 @@ fn limits_hold_and_the_table_stays_in_step() {
         assert_eq!(decoder.decode(&[0xbe], &LIMITS, &mut block), Ok(()));
         assert_eq!(block.lines()[0].value.len(), value_length);
     }
-    // A decompression bomb costs no more memory than its limit and its longest string.
+    // A decompression bomb uses no more memory than its limit plus its longest string.
     let mut decoder = Decoder::new();
     let outcome = decoder.decode(&bomb(3000, 60_000), &limits, &mut block);
     assert_eq!(outcome, Err(HpackError::ListTooLarge));
@@ -237,7 +237,7 @@ fn what_is_encoded_is_decoded_whatever_the_tables_do() {
             if random.below(6) == 0 {
                 let size = [0, 32, 100, 1000, 4096, 65_536][random.below(6)];
                 encoder.set_peer_table_size(size);
-                // The peer's decoder allows the size of its setting.
+                // The peer's decoder permits the size of its own setting.
                 decoder.set_table_size_bound(size);
             }
             let mut expected = Vec::new();

@@ -1,4 +1,4 @@
-//! The lines of a head, written once, for any connection to encode.
+//! The lines of a head, written once, so that any connection can encode them later.
 
 use crate::h2::hpack::BlockEncoder;
 use crate::message::Scheme;
@@ -27,7 +27,7 @@ impl LineSink for BlockEncoder<'_> {
     }
 }
 
-/// Bytes before each line: whether it is never indexed, and how long its name and its value are.
+/// Bytes before each line: whether the line is never indexed, and the lengths of its name and value.
 const PREFIX_BYTES: usize = 1 + 4 + 4;
 
 /// Writes lines to the end of a buffer, to be read by [`Lines`].
@@ -36,7 +36,7 @@ pub struct LinesWriter<'a> {
 }
 
 impl<'a> LinesWriter<'a> {
-    /// Begins at the end of `out`.
+    /// Starts at the end of `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }
     }
@@ -50,7 +50,7 @@ impl<'a> LinesWriter<'a> {
         start + PREFIX_BYTES + name.len()
     }
 
-    /// The value stands from `start` on.
+    /// Ends the line whose value starts at `start`.
     fn end(&mut self, name: &[u8], start: usize) {
         let length = (self.out.len() - start) as u32;
         let place = start - name.len() - size_of::<u32>();
@@ -81,7 +81,7 @@ impl LineSink for LinesWriter<'_> {
 pub struct Lines<'a>(pub &'a [u8]);
 
 impl<'a> Lines<'a> {
-    /// Hands them on, the scheme as that of the connection.
+    /// Encodes the lines. The scheme is that of the connection.
     pub fn encode(self, scheme: Scheme, lines: &mut BlockEncoder<'_>) {
         for (name, value, never_indexed) in self {
             match name {
@@ -93,7 +93,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Name, value, and whether the line is never indexed.
+/// Each item: name, value, and whether the line is never indexed.
 impl<'a> Iterator for Lines<'a> {
     type Item = (&'a [u8], &'a [u8], bool);
 

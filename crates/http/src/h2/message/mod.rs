@@ -1,12 +1,12 @@
-//! Heads and trailers: from header lists to the version-neutral message and back (RFC 9113 section 8).
+//! Heads and trailers: conversion between header lists and the version-neutral message (RFC 9113 section 8).
 //!
-//! A head that is read here equals that of the same request or response in HTTP/1.1: the same canonical path,
-//! authority, framing and fields. [`RequestHead`](crate::message::RequestHead) notes the differences: the scheme is
-//! always known, and an extended CONNECT appears as the GET with Upgrade that it stands for. A body of unknown length
-//! is [`Framing::Chunked`](crate::message::Framing::Chunked), whose end END_STREAM marks.
+//! A head that is read here equals the head of the same request or response in HTTP/1.1: the canonical path, authority,
+//! framing and fields are the same. [`RequestHead`](crate::message::RequestHead) documents the differences: the scheme is
+//! always known, and an extended CONNECT appears as the equivalent GET with Upgrade. A body of unknown length is
+//! [`Framing::Chunked`](crate::message::Framing::Chunked), and END_STREAM marks its end.
 //!
-//! The block's text is the `input` that the spans of a head refer to. Since its lines stand in it as
-//! HTTP/1 has them, a head that goes on to an HTTP/1 member is copied in runs.
+//! The spans of a head refer to the block's text as their `input`. The text has the line format of HTTP/1, so runs of lines
+//! are copied to an HTTP/1 member.
 
 mod lines;
 mod read;
@@ -25,8 +25,8 @@ pub use write::{
     write_trailers,
 };
 
-/// Why a message is malformed as RFC 9113 section 8.1.1 means it: its stream is to be reset with
-/// PROTOCOL_ERROR, as [`Connection::refuse`](super::Connection::refuse) does.
+/// The reason why a message is malformed (RFC 9113 section 8.1.1). Its stream must be reset with PROTOCOL_ERROR, as
+/// [`Connection::refuse`](super::Connection::refuse) does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
     /// A field name that is empty, not a token, or not in lower case.
@@ -35,33 +35,33 @@ pub enum Malformed {
     Value,
     /// Whitespace at the start or the end of a value.
     ValueSpace,
-    /// A pseudo-header field that is not defined for this message.
+    /// A pseudo-header field that is not defined for this type of message.
     PseudoUnknown,
-    /// A pseudo-header field that stands twice.
+    /// A repeated pseudo-header field.
     PseudoRepeated,
-    /// A pseudo-header field behind another field.
+    /// A pseudo-header field after another field.
     PseudoOrder,
     /// A pseudo-header field in trailers.
     PseudoInTrailers,
-    /// A pseudo-header field is missing, or there without need.
+    /// A missing or superfluous pseudo-header field.
     PseudoSet,
     /// `:method` is not a token.
     Method,
-    /// `:scheme` that is empty.
+    /// `:scheme` is empty.
     Scheme,
-    /// `:path` that is neither in origin-form nor, for OPTIONS, an asterisk.
+    /// `:path` is neither in origin-form nor, for OPTIONS, an asterisk.
     Path,
-    /// `:authority` that is empty or holds userinfo.
+    /// `:authority` is empty or contains userinfo.
     Authority,
-    /// Host names another authority than `:authority`.
+    /// Host and `:authority` differ.
     HostMismatch,
     /// An invalid `:protocol`.
     Protocol,
-    /// `:status` that is not a number from 100 to 599, or 101, which HTTP/2 does not have.
+    /// `:status` is not a number from 100 to 599, or it is 101, which HTTP/2 does not support.
     Status,
-    /// A field that concerns a connection of HTTP/1.
+    /// A connection-specific field of HTTP/1.
     ConnectionField,
-    /// TE that says more than `trailers`.
+    /// TE has another value than `trailers`.
     Te,
     /// Content-Length is not a number, is repeated, or contradicts END_STREAM.
     ContentLength,
@@ -94,12 +94,12 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Why a header list is not taken.
+/// The reason why a header list is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadError<E> {
     /// The message is malformed: the stream must be reset.
     Malformed(Malformed),
-    /// It is understood and refused, with an answer where it is a request.
+    /// The message is valid but refused; a refused request gets a response.
     Refused(E),
 }
 

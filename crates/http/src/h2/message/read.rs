@@ -9,7 +9,7 @@ use crate::h2::hpack::{Excess, HeaderBlock, Line};
 use crate::h2::line::{Name, Value};
 use crate::message::{Field, FieldId, Span};
 
-/// The pseudo-header fields of a list, and other findings.
+/// The pseudo-header fields of a list, and other facts about it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pseudo {
     pub(super) method: Option<Span>,
@@ -18,7 +18,7 @@ pub(super) struct Pseudo {
     pub(super) path: Option<Span>,
     pub(super) protocol: Option<Span>,
     pub(super) status: Option<Span>,
-    /// Lines of Cookie.
+    /// Number of Cookie lines.
     pub(super) cookies: usize,
 }
 
@@ -67,7 +67,7 @@ fn check_value(line: &Line) -> Result<(), Malformed> {
     }
 }
 
-/// A line that is not a pseudo-header field. Section 8.2.2 forbids fields that concern a connection.
+/// Checks a line that is not a pseudo-header field. Section 8.2.2 forbids connection-specific fields.
 #[inline]
 fn field(line: &Line, text: &[u8]) -> Result<Field, Malformed> {
     let (id, forward) = match line.name_is {
@@ -84,13 +84,13 @@ fn field(line: &Line, text: &[u8]) -> Result<Field, Malformed> {
         id,
         forward,
         never_indexed: line.never_indexed,
-        // The decoder writes lines as serialisers do.
+        // The decoder writes lines in the serialisers' format.
         is_tidy: true,
     })
 }
 
-/// Reads trailers into `fields`, which is cleared first. Fields that may not be trailers, or not by `edits`, do not
-/// travel on.
+/// Reads trailers into `fields`, which is cleared first. Fields that are forbidden in trailers, or that `edits` removes, are
+/// not forwarded.
 pub fn read_trailers(
     block: &HeaderBlock,
     edits: TrailerEdits<'_>,

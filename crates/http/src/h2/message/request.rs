@@ -13,11 +13,12 @@ use crate::target::Target;
 
 type Refused = ReadError<RequestError>;
 
-/// Reads the request whose list is in `block`; `end_stream`: nothing follows it. Its target is normalised by `form`.
+/// Reads the request from the list in `block`; `end_stream`: the stream ends with this list. The target is normalised by
+/// `form`.
 ///
-/// The head's spans refer to the block's text, to which lines may be added: crumbs of a cookie are joined to one
-/// (section 8.2.3). After an error, `head` has the part that was read so far. CONNECT is refused as in HTTP/1, except
-/// an extended one; the caller must refuse it if it did not offer it.
+/// The head's spans refer to the block's text, to which lines may be added: the crumbs of a cookie are joined into one line
+/// (section 8.2.3). After an error, `head` has the part that was read so far. CONNECT is refused as in HTTP/1. An extended
+/// CONNECT is accepted; the caller must refuse it if it has not announced support.
 pub fn read_request(
     block: &mut HeaderBlock,
     end_stream: bool,
@@ -41,7 +42,7 @@ pub fn read_request(
     let mut facts = RequestSummary::default();
     for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
         facts.note(field, block.text(), Version::Http2).map_err(|error| match error {
-            // Section 8.1.1: it is malformed, and not only a bad request.
+            // Section 8.1.1: the message is malformed, so the stream is reset and no 400 is sent.
             RequestError::Framing(_) => ReadError::Malformed(Malformed::ContentLength),
             error => ReadError::Refused(error),
         })?;
@@ -72,7 +73,7 @@ fn refused(error: impl Into<RequestError>) -> Refused {
     ReadError::Refused(error.into())
 }
 
-/// Facts about a request that are known even if it is refused for its size.
+/// Sets the method and the target, which are known even if the request is refused for its size.
 fn take_method_and_target(
     pseudo: &Pseudo,
     text: &[u8],
@@ -117,7 +118,7 @@ fn check_set(pseudo: &Pseudo, head: &RequestHead) -> Result<(), Malformed> {
     if sound { Ok(()) } else { Err(Malformed::PseudoSet) }
 }
 
-/// Joins the parts of a cookie at the place of the first, so that all readers see one cookie.
+/// Joins the crumbs of a cookie at the place of the first, so that all readers see one cookie.
 fn join_cookies(block: &mut HeaderBlock, fields: &mut Vec<Field>) {
     let is_cookie =
         |field: &Field, text: &[u8]| field.id == FieldId::Other && field.name.of(text) == b"cookie";
@@ -128,7 +129,7 @@ fn join_cookies(block: &mut HeaderBlock, fields: &mut Vec<Field>) {
     let value_start = text.len();
     let mut never_indexed = false;
     for field in &fields[first..] {
-        // An empty crumb would leave a space at the end, and says nothing.
+        // An empty crumb has no meaning, and would leave a space at the end.
         if !is_cookie(field, text) || field.value.is_empty() {
             continue;
         }
@@ -149,7 +150,7 @@ fn join_cookies(block: &mut HeaderBlock, fields: &mut Vec<Field>) {
     });
 }
 
-/// `:authority`, or Host where that is missing; both only if they are the same.
+/// Sets the authority from `:authority`, or from Host if there is no `:authority`. If both exist, they must be equal.
 fn settle_authority(
     pseudo: &Pseudo,
     host: Option<Span>,
@@ -197,7 +198,7 @@ fn settle_path(text: &[u8], form: TargetForm, head: &mut RequestHead) -> Result<
     }
 }
 
-/// An extended CONNECT becomes the GET that HTTP/1.1 would have for it.
+/// Converts an extended CONNECT to the equivalent GET of HTTP/1.1.
 fn settle_extended_connect(
     protocol: Span,
     block: &mut HeaderBlock,
@@ -208,7 +209,7 @@ fn settle_extended_connect(
         return Err(Malformed::Protocol.into());
     }
     if matches!(head.framing, Framing::Length(_)) {
-        // The following data belongs to the tunnel and is no body.
+        // The data that follows belongs to the tunnel; there is no body.
         return Err(Malformed::ContentLength.into());
     }
     if !may_be_offered(name) {
@@ -221,7 +222,7 @@ fn settle_extended_connect(
     head.framing = Framing::None;
     head.extended_connect = true;
     for field in &mut head.fields {
-        // RFC 8441 section 5: it has no meaning here, and a member gets another one.
+        // RFC 8441 section 5: the field has no meaning in HTTP/2, and a member gets a new key.
         if field.name.of(&block.text) == b"sec-websocket-key" {
             field.forward = false;
         }

@@ -8,17 +8,17 @@ use crate::h1::{FieldError, ResponseError};
 use crate::h2::hpack::{Excess, HeaderBlock};
 use crate::message::{FieldId, Framing, Method, ResponseHead, Span, Version};
 
-/// The request that a response answers.
+/// Facts about the request that a response answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered<'a> {
     /// The method; GET for an extended CONNECT.
     pub method: Method,
-    /// The protocol, of an extended CONNECT.
+    /// The protocol of an extended CONNECT.
     pub protocol: Option<&'a [u8]>,
 }
 
-/// Reads the response whose list is in `block`; `end_stream`: nothing follows it. The flaws in `taken` are tolerated;
-/// [`ResponseHead::flaws`] has the found ones.
+/// Reads the response from the list in `block`; `end_stream`: the stream ends with this list. The flaws in `taken` are
+/// tolerated; [`ResponseHead::flaws`] contains the flaws that were found.
 ///
 /// A 2xx response to an extended CONNECT becomes 101 with the requested protocol, as in HTTP/1.1; the caller must add a
 /// Sec-WebSocket-Accept.
@@ -109,7 +109,7 @@ fn settle_framing(
         (None, true) => Framing::Length(0),
         (None, false) => Framing::Chunked,
     };
-    // RFC 9110 section 8.6: neither 1xx nor 204 may have one.
+    // RFC 9110 section 8.6: responses with 1xx and 204 have no Content-Length.
     head.content_length =
         if matches!(head.status, 100..=199 | 204) { None } else { facts.content_length };
     Ok(())

@@ -1,5 +1,5 @@
-//! Serialisation of heads and trailers: the lines of HTTP/1 serialisers become fields of a header block, without those
-//! that concern a connection.
+//! Serialisation of heads and trailers: the lines of the HTTP/1 serialisers become fields of a header block, without
+//! connection-specific fields.
 
 use crate::edits::{FieldEdits, RequestEdits};
 use crate::fields::classify;
@@ -7,7 +7,7 @@ use crate::h1::{OwnResponse, ResponseForward};
 use crate::h2::message::LineSink;
 use crate::message::{Field, FieldId, Framing, RequestHead, ResponseHead, Scheme, write_number};
 
-/// How a request goes to a member.
+/// The parameters for forwarding a request to a member.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestForward<'a> {
     /// The scheme of the member's connection.
@@ -17,7 +17,7 @@ pub struct RequestForward<'a> {
     pub protocol: Option<&'a [u8]>,
 }
 
-/// Writes the head that a member gets; see [`h1::write_request_head`](crate::h1::write_request_head).
+/// Writes the head for a member; see [`h1::write_request_head`](crate::h1::write_request_head).
 pub fn write_request(
     head: &RequestHead,
     input: &[u8],
@@ -59,7 +59,7 @@ pub fn write_request(
     if let Some(hops) = head.max_forwards {
         write_numbered(b"max-forwards", u64::from(hops.saturating_sub(1)), lines);
     }
-    // Data behind an extended CONNECT belongs to the tunnel and is no body.
+    // The data after an extended CONNECT belongs to the tunnel; there is no body.
     if let (Framing::Length(length), false) = (head.framing, is_tunnel) {
         write_numbered(b"content-length", length, lines);
     }
@@ -68,8 +68,7 @@ pub fn write_request(
     }
 }
 
-/// Writes the head that the client gets; see
-/// [`h1::write_response_head`](crate::h1::write_response_head). 101 becomes 200.
+/// Writes the head for the client; see [`h1::write_response_head`](crate::h1::write_response_head). 101 becomes 200.
 pub fn write_response(
     head: &ResponseHead,
     input: &[u8],
@@ -89,7 +88,7 @@ pub fn write_response(
         lines.field(b"date", date);
     }
     match (forward.framing, head.content_length) {
-        // The length that GET would have got: answers to HEAD, and 304.
+        // The length of the body that a GET would have got: for responses to HEAD, and for 304.
         (Framing::Length(length), _) | (Framing::None, Some(length)) if !is_tunnel => {
             write_numbered(b"content-length", length, lines);
         }
@@ -97,8 +96,7 @@ pub fn write_response(
     }
 }
 
-/// Whether the body of a response that no member made follows its head; where it does not, the head ends
-/// the stream.
+/// Whether a body follows the head of a response that weir makes. If not, the head ends the stream.
 pub fn own_response_has_body(response: &OwnResponse<'_>) -> bool {
     may_have_body(response.status) && !response.head_only && !response.body.is_empty()
 }
@@ -107,7 +105,7 @@ fn may_have_body(status: u16) -> bool {
     !matches!(status, 100..=199 | 204 | 304)
 }
 
-/// Writes the head of a response that no member made.
+/// Writes the head of a response that weir makes.
 pub fn write_own_response(response: &OwnResponse<'_>, lines: &mut impl LineSink) {
     write_status(response.status, lines);
     let may_have_body = may_have_body(response.status);
@@ -159,8 +157,8 @@ fn write_field(field: &Field, input: &[u8], lines: &mut impl LineSink) {
     lines.field_of_any_case(field.name.of(input), field.value.of(input), field.never_indexed);
 }
 
-/// Whether a line that was added may be there: a peer takes a message with a field that concerns the
-/// connection for malformed, and the framing is the message's own.
+/// Whether an added line may be sent. For a peer, a message with a connection-specific field is malformed, and the message
+/// has its own framing fields.
 fn may_be_sent(name: &[u8]) -> bool {
     !name.is_empty() && classify(name).forward
 }

@@ -68,8 +68,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The rules, and the summary. Logs are read several times: the findings that an exclusion removes must not make other
-/// findings of the same request suspicious, and the effect of exclusions is known only when all of them are.
+/// The rules, and the summary. The logs are read several times: findings that an exclusion removes must not make other
+/// findings of the same request suspicious, and the effect of the exclusions is known only when all of them are known.
 fn propose(arguments: &Arguments) -> Result<(String, String), String> {
     let wanted = Wanted { requests: arguments.min, clients: arguments.clients as usize };
     let mut exclusions = Exclusions::default();

@@ -51,7 +51,7 @@ pub fn rules(exclusions: &Exclusions, first_id: u64, summary: &str) -> String {
 }
 
 fn one(Proposed { exclusion, group }: &Proposed, id: u64) -> String {
-    // No line ends with text of a client: a backslash at its end would continue the comment in the next line.
+    // No line may end with text of a client: a backslash at its end would continue the comment in the next line.
     let message = match group.message.as_str() {
         "" => String::new(),
         message => format!(": {message}."),
