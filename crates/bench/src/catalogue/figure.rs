@@ -310,6 +310,7 @@ mod tests {
         point.cost.unguarded_s_per_request = Some(0.002);
         check(&point, Figure::FirewallCpuPerRequest, 3_000.0);
         check(&point, Figure::UnguardedCpuPerRequest, 2_000.0);
+        point.cost.workers_s = None;
         assert_eq!(Figure::WorkersCpuPerRequest.of(&point), None);
         (point.cost.process_s, point.cost.workers_s) = (1.5, Some(1.2));
         check(&point, Figure::WorkersCpuPerRequest, 4_000.0);

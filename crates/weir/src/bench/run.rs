@@ -28,7 +28,7 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// quick (the default) runs short versions of most timed tests and ends within 5 minutes; full takes up to an hour and
 /// a half. Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
 /// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7, cookie-persistence,
-/// queue, l4-connections, l4-throughput, l4-envelope, l4-512k, udp-queries, fast-l4, l4-packets, ssl-tps,
+/// queue, observed, l4-connections, l4-throughput, l4-envelope, l4-512k, udp-queries, fast-l4, l4-packets, ssl-tps,
 /// ssl-tps-resumed, ssl-bulk, ssl-envelope, https-p99-idle, https-p99-stressed, http2, compression,
 /// compression-connections, waf-get, waf-form-1k, waf-form-8k, waf-json-8k, waf-2020-idle, waf-2020-stressed,
 /// waf-memory, feature-instructions, instructions, system-calls, idle-memory, https-idle-memory, growth; they take as
