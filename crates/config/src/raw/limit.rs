@@ -34,7 +34,7 @@ section! {
 section! {
     /// Separate limits for each value of a key. Set at least one of `requests_per_second`, `requests`, `connections_per_second` and `connections`. Without `key`, connections are counted by the address of the connection's peer, and requests by the client's address (see `client_address`).
     RateLimit at "virtual_servers.NAME.limits.per_key[]" {
-        /// A template (TEXT) whose value is the key. An empty value is not limited. Default: the client's address.
+        /// A template (TEXT) whose value is the key. An empty value is not limited. Default: the client's address; for connections, the peer's address.
         optional key: Text;
         /// Without `key`: clients whose IPv4 addresses share this many leading bits count as one.
         default prefix_v4: Whole<u8, 0, 32> = Whole(32);
@@ -44,9 +44,9 @@ section! {
         optional requests_per_second: Rate;
         /// Maximum number of open requests. Default: no limit.
         optional requests: Connections;
-        /// New client connections per second; `30/m` is a rate per minute. Further ones are closed. In `limits`, this key cannot be combined with `key`. In a `rate_limit` action, it is allowed only in `connection_policies` and in policies of `type: tcp`. Default: no limit.
+        /// New client connections per second; `30/m` is a rate per minute. Further ones are closed. In `limits`, set it only in an entry without `key`. In a `rate_limit` action, it is allowed only in `connection_policies` and in policies of `type: tcp`. Default: no limit.
         optional connections_per_second: Rate;
-        /// Maximum number of open client connections. Further ones are closed. In `limits`, this key cannot be combined with `key`. In a `rate_limit` action, it is allowed only in `connection_policies` and in policies of `type: tcp`. Default: no limit.
+        /// Maximum number of open client connections. Further ones are closed. In `limits`, set it only in an entry without `key`. In a `rate_limit` action, it is allowed only in `connection_policies` and in policies of `type: tcp`. Default: no limit.
         optional connections: Connections;
         /// For `requests_per_second`: maximum number of requests at once after a pause (bucket size). Default: for a rate per second, a tenth of it, at least 1; for a rate over a longer time, such as `10/5m`, its count (10).
         optional burst: Burst;

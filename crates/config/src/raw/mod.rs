@@ -439,7 +439,7 @@ section! {
         optional reuse: Reuse;
         /// Maximum number of further members for a request whose member fails. A request of which nothing has been sent can always be retried, other requests only if they are safe to repeat (idempotent: GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
         default retries: Whole<u8, 0, RETRIES_MAX> = Whole(1);
-        /// Response statuses from 400 to 599 that count as a failure, for example 502 and 503. weir then tries another member, within `retries` and `retry_budget`. Conditions: the request is safe to repeat, weir still has everything that it has sent of the request (up to 16 KiB), and the client has received nothing of a response. If no other member can take the request, the client gets this response. Default: none.
+        /// Response statuses from 400 to 599 after which weir tries another member, for example 502 and 503, within `retries` and `retry_budget`. Conditions: the request is safe to repeat, weir still has everything that it has sent of the request (up to 16 KiB), and the client has received nothing of a response. If no other member can take the request, the client gets this response. Default: none.
         optional retry_on: Vec<crate::decode::Spanned<FailureStatus>>;
         /// `true`: `retry_on` also applies to requests that are not safe to repeat (POST, PATCH). The first member may already have executed such a request.
         default retry_non_idempotent: bool = false;
@@ -471,7 +471,7 @@ section! {
         optional maintenance: Maintenance;
         /// The PROXY protocol to members, which tells them the client's address. With it, each connection to a member serves only one client.
         default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
-        /// Malformed responses to accept from members. weir always accepts these: the same `Content-Length` several times, `Content-Length` together with `Transfer-Encoding: chunked`, and spaces after the size of a chunk. For all others that are not listed here, the client gets 502. weir always sends well-formed responses; only a status accepted by `unknown_status` is passed on unchanged. Default: none.
+        /// Malformed responses to accept from members. weir always accepts these: the same `Content-Length` several times, `Content-Length` together with `Transfer-Encoding: chunked`, and spaces after the size of a chunk. For any other malformed response, the client gets 502. weir always sends well-formed responses; only a status accepted by `unknown_status` is passed on unchanged. Default: none.
         optional lenient: Vec<crate::decode::Spanned<Leniency>>;
     }
     later []

@@ -82,9 +82,9 @@ section! {
         default reply: RadiusReply = RadiusReply::Accept;
         /// The name of the service to check (grpc and grpcs). Default: the server as a whole.
         optional service: Text;
-        /// The program and its arguments (script). Its environment has `WEIR_POOL`, `WEIR_MEMBER` (as written), `WEIR_ADDRESS` and `WEIR_PORT`. After `timeout`, it is killed with all its child processes.
+        /// The program and its arguments (script). Its environment has `WEIR_POOL`, `WEIR_MEMBER` (as written), `WEIR_ADDRESS` and `WEIR_PORT`. After `timeout`, weir kills the program and its process group.
         optional command: Vec<Spanned<Text>>;
-        /// The answer that drains the member: the member then gets only requests of clients with persistence. For http, https, tcp and udp. Corresponds to `recv disable` of BIG-IP.
+        /// The answer that drains the member, as `state: drain` does. For http, https, tcp and udp. Corresponds to `recv disable` of BIG-IP.
         optional drain_on: DrainOn;
         /// Inverts the result: the member is up while the probe fails.
         default reverse: bool = false;

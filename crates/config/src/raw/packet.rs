@@ -52,9 +52,9 @@ section! {
         optional tos: Whole<u8, 0, 255>;
         /// `true`: the destination address becomes the member's address. `false`: the packet keeps its destination, and the member is its next hop (without a pool, the routing table selects the next hop). Default: `true` if there is a pool and no `dsr`, otherwise `false`.
         optional translate_address: bool;
-        /// `true`: the destination port becomes the member's port.
+        /// `true`: the destination port becomes the member's port, if the destination address is translated.
         default translate_port: bool = true;
-        /// The source address that members see (SNAT). `off`: the client's address; members must then route their responses through this host. `auto`: the address of this host on the route to the member. Otherwise one or several addresses, optionally with ports. Default ports: those outside `net.ipv4.ip_local_port_range`, which no other program uses.
+        /// The source address that members see (SNAT). `off`: the client's address; members must then route their responses through this host. `auto`: the address of this host on the route to the member. Otherwise one or several addresses, optionally with ports. Default ports: all ports outside `net.ipv4.ip_local_port_range`, because the kernel does not assign these to other programs.
         default source: PacketSource = PacketSource::Off;
         /// Direct server return: only the MAC addresses of the packet change, and the member answers the client directly. Members must be on a network of this host, and must have the virtual server's address on a loopback device.
         default dsr: bool = false;

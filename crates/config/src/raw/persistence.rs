@@ -13,7 +13,7 @@ section! {
     Persistence at "persistence.NAME" {
         /// How weir identifies a client.
         required kind as "type": PersistenceType;
-        /// The name of the cookie (default `WEIR`) or path parameter (default `jsessionid`). An inserted cookie has this name, without an addition, and contains one token per pool, at most 32 tokens.
+        /// The name of the cookie (default `WEIR`) or path parameter (default `jsessionid`). An inserted cookie has exactly this name. It contains one token per pool, at most 32.
         optional name: FieldName;
         /// For `cookie`: the origin of the cookie.
         default mode: CookieMode = CookieMode::Insert;
@@ -29,7 +29,7 @@ section! {
         default http_only: bool = true;
         /// For an inserted cookie: `SameSite`: whether browsers send it with cross-site requests. Default: `SameSite` is not set.
         optional same_site: SameSite;
-        /// For an inserted cookie: `true`: members get it. `false`: weir removes every cookie with a token of a configured pool from requests, under any cookie name.
+        /// For an inserted cookie: `true`: members get it. `false`: weir removes from requests the cookie with this name, and any other cookie with a token of a configured pool.
         default to_member: bool = false;
         /// For an inserted cookie: a file with keys, shared by several instances. The first key signs; all keys are accepted. Default: one key, kept in `state_dir`.
         optional key_file: FilePath;
@@ -41,7 +41,7 @@ section! {
         default timeout: Timeout = Duration(3 * MINUTE);
         /// For types with a table: maximum number of entries. A full table drops the entry that would expire first.
         default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 17);
-        /// For `source_address`, `destination_address` and `learned`: `true`: virtual servers with the same pool share the table.
+        /// For `source_address`, `destination_address` and `learned`: `true`: virtual servers that use this persistence and the same pool share the table.
         default across_virtual_servers: bool = false;
         /// For `quic`: the position of the server ID in the members' connection IDs. weir then also recognises connection IDs that the member creates later. Default: weir recognises a client by the complete first connection ID of the member.
         optional server_id: ServerId;

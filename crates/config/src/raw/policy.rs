@@ -55,7 +55,7 @@ one_of! {
         Authenticate as "authenticate": Name;
         /// Sends a copy of the request to another pool. The response to the copy is discarded.
         Mirror as "mirror": Mirror;
-        /// Hands the request to another virtual server of type `http`, with the changes of the rules before. That virtual server processes it like a request of its own clients. Ends the policies.
+        /// Hands the request, as earlier rules have changed it, to another virtual server of type `http`. That virtual server processes it like a request of its own clients. Ends the policies.
         VirtualServer as "virtual_server": Name;
         /// Responds with a redirect. Ends the policies. In a rule that reads the response, it replaces the response.
         Redirect as "redirect": Redirect;

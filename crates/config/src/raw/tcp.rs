@@ -8,7 +8,7 @@ use crate::shapes::ServerName;
 section! {
     /// Timeouts of relayed connections (`type: tcp`).
     TcpProfile at "profiles.tcp.NAME" {
-        /// Maximum time without a byte in either direction. After it, weir resets both ends. A connection is not idle while data waits for a slow receiver that still takes some.
+        /// Maximum time without a byte in either direction. After it, weir resets both ends. A connection is not idle while a slow receiver still reads waiting data.
         default idle_timeout: Timeout = Duration(5 * MINUTE);
         /// Maximum time for client data that weir needs before relaying: the PROXY header, or the ClientHello for `by_server_name`. After it, weir closes the connection.
         default hello_timeout: Timeout = Duration(10 * SECOND);
