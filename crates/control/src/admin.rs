@@ -42,6 +42,7 @@ pub(crate) use handover::OpenConnections;
 use lifetime::Lifetime;
 use peer::{NetworkPeer, Peer};
 use problem::Problem;
+use sending::Sending;
 use weir_dataplane::error_text::io_error_text;
 use weir_tls::certificate::holder_names;
 
@@ -76,6 +77,7 @@ mod reports;
 mod requests;
 pub mod route;
 mod sampling;
+mod sending;
 mod servers;
 pub mod shared;
 mod sources;
@@ -310,6 +312,8 @@ impl Service {
                     tokio::spawn(async move {
                         let place = Arc::new(place);
                         tokio::select! {
+                            // First: a connection without a place must not begin a request.
+                            biased;
                             () = place.taken() => {}
                             () = serve(stream, peer, router, &observed, &place) => {}
                         }
@@ -339,10 +343,10 @@ async fn serve<S>(
 {
     let router = router.layer(Extension(Arc::clone(place)));
     let Peer::Network(network) = &mut peer else {
-        return serve_http(stream, peer, router).await;
+        return serve_http(stream, peer, router, place).await;
     };
     if network.is_loopback {
-        return serve_http(stream, peer, router).await;
+        return serve_http(stream, peer, router, place).await;
     }
     // Without TLS in the configuration, this listener is about to be closed.
     let tls = observed.table().snapshot.admin.tls.as_ref().map(|tls| Arc::clone(&tls.config));
@@ -352,10 +356,10 @@ async fn serve<S>(
     let certificates = stream.get_ref().1.peer_certificates();
     network.certificate =
         certificates.and_then(<[_]>::first).map(|shown| holder_names(shown).into());
-    serve_http(stream, peer, router).await;
+    serve_http(stream, peer, router, place).await;
 }
 
-async fn serve_http<S>(stream: S, peer: Peer, router: Router)
+async fn serve_http<S>(stream: S, peer: Peer, router: Router, place: &Arc<Place>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -368,7 +372,8 @@ where
     let lifetime = Lifetime::begin();
     let router = router.layer(Extension(Arc::new(peer))).layer(Extension(lifetime.clone()));
     let router = TowerToHyperService::new(router);
-    let connection = builder.serve_connection(TokioIo::new(stream), router);
+    let connection =
+        builder.serve_connection(TokioIo::new(Sending::new(stream, Arc::clone(place))), router);
     tokio::select! {
         // First: a connection that is polled may take events into its buffer, which is not the client's doing.
         biased;

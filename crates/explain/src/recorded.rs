@@ -134,7 +134,12 @@ pub fn recorded(record: &Record, now: &Arc<Snapshot>) -> RecordedRequest {
     let fields = head.iter().flat_map(|it| it.head.fields.iter().map(move |field| (it, field)));
     let headers = fields.map(|(it, field)| {
         let (name, value) = (field.name.of(&notes.head), field.value.of(&notes.head));
-        Field { name: it.masks.text(name), value: it.masks.field(name, value) }
+        // Without all secrets of the head, any value may repeat one.
+        let value = match notes.is_head_cut {
+            true => masks.text(value),
+            false => it.masks.field(name, value),
+        };
+        Field { name: it.masks.text(name), value }
     });
     let snapshot = notes.snapshot.upgrade();
     let tls = notes.tls.as_ref();

@@ -223,8 +223,11 @@ impl Store {
         let mut removed = 0;
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            let is_kept = used.contains(&path.with_extension("")) || path.ends_with(ACCOUNT);
-            if !is_kept && last_use(&path).is_some_and(|at| at < now_unix_s - UNUSED_KEPT_S) {
+            let is_kept = used.contains(&path.with_extension(""));
+            if !is_kept
+                && is_own(&path)
+                && last_use(&path).is_some_and(|at| at < now_unix_s - UNUSED_KEPT_S)
+            {
                 fs::remove_file(&path)?;
                 removed += 1;
             }
@@ -237,6 +240,18 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+/// Whether the name of a file has the form of those that this module writes: `NAME-HASH.pem`, `NAME-HASH.json`, and either
+/// with `.PROCESS.new`.
+fn is_own(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    let Some((_, end)) = name.rsplit_once('-') else { return false };
+    let mut parts = end.split('.');
+    let is_hash = parts.next().is_some_and(|hash| {
+        hash.len() == 2 * HASH_BYTES && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+    });
+    is_hash && parts.next().is_some_and(|kind| matches!(kind, "pem" | "json"))
 }
 
 /// The last second in which a kept file is of use, without the files beside it; `None`: it says nothing about that.
@@ -402,6 +417,7 @@ mod tests {
         store.keep_account(&serde_json::json!({ "key": 1 })).expect("kept");
         fs::write(store.folder().join("damaged.pem"), "no certificate").expect("a file");
         fs::write(store.folder().join("notes.txt"), "mine").expect("a file");
+        fs::write(store.folder().join("account-old.json"), "{}").expect("a file");
         let expires = 1_585_699_200; // 2020-04-01
         let all = [used.clone(), unused.clone()];
         let prune = |configured: &[Vec<String>], now| store.prune(configured, now).expect("read");
@@ -413,7 +429,7 @@ mod tests {
         assert!(!store.path(&unused, "pem").exists());
         assert!(store.path(&used, "pem").exists() && store.path(&used, "json").exists());
         let left = fs::read_dir(store.folder()).expect("a folder").count();
-        assert_eq!(left, 5, "two of the name in use, the account, and two that nobody knows");
+        assert_eq!(left, 6, "two of the name in use, the account, and three unknown ones");
     }
 
     #[test]

@@ -152,7 +152,10 @@ impl Certificate {
             let at = self.order_at(&progress, asked.window);
             if at <= now {
                 self.order(&mut progress, asked.window).await;
-                self.answers.clear();
+                // An order that is kept may still be verified.
+                let orders = &self.common.orders;
+                self.answers =
+                    answering_all(&orders.challenges, orders.settings.challenge, &progress);
                 asked = Asked::default();
                 continue;
             }

@@ -9,6 +9,7 @@
 //! complete, and again when its answer is handed to the system. A stream never waits. A unix socket has only the bound
 //! in all.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -55,9 +56,18 @@ struct Connection {
     source: Source,
     /// Requests that have begun and are not answered yet.
     requests: u32,
+    /// Data for the client waits in buffers of this process.
+    is_unsent: bool,
     /// Since when it waits for a request.
     since: Instant,
     end: Arc<Notify>,
+}
+
+impl Connection {
+    /// Whether it waits for a request.
+    fn waits(&self) -> bool {
+        self.requests == 0 && !self.is_unsent
+    }
 }
 
 impl Connections {
@@ -83,6 +93,7 @@ impl Connections {
             number,
             source,
             requests: 0,
+            is_unsent: false,
             since: Instant::now(),
             end: Arc::clone(&end),
         });
@@ -105,15 +116,17 @@ impl Open {
     /// The place in the list of the connection of this source that has waited longest.
     fn longest_waiting(&self, source: Source) -> Option<usize> {
         let all = self.connections.iter().enumerate();
-        let waiting = all.filter(|(_, it)| it.source == source && it.requests == 0);
+        let waiting = all.filter(|(_, it)| it.source == source && it.waits());
         waiting.min_by_key(|(_, it)| (it.since, it.number)).map(|(place, _)| place)
     }
 
-    /// The source with the most waiting connections.
+    /// The source with the most waiting connections. Of several, the one whose connection has waited longest: so a newcomer
+    /// does not lose its place to the next one.
     fn largest(&self) -> Option<Source> {
-        let waiting = || self.connections.iter().filter(|it| it.requests == 0);
+        let waiting = || self.connections.iter().filter(|it| it.waits());
         let count = |source: Source| waiting().filter(|it| it.source == source).count();
-        waiting().map(|it| it.source).max_by_key(|source| count(*source))
+        let first = waiting().min_by_key(|it| (Reverse(count(it.source)), it.since, it.number));
+        first.map(|it| it.source)
     }
 
     fn find(&mut self, number: u64) -> Option<&mut Connection> {
@@ -133,6 +146,14 @@ impl Place {
     /// Returns when another connection takes the place.
     pub(super) async fn taken(&self) {
         self.end.notified().await;
+    }
+
+    /// Notes whether data for the client waits in buffers of this process.
+    pub(super) fn note_unsent(&self, is_unsent: bool) {
+        if let Some(connection) = self.connections.open().find(self.number) {
+            connection.is_unsent = is_unsent;
+            connection.since = Instant::now();
+        }
     }
 
     /// A request begins; it is over when the result is dropped.
@@ -222,6 +243,30 @@ mod tests {
         assert!(connections.place(None).is_none());
         drop((requests, all));
         assert!(connections.open().connections.is_empty());
+    }
+
+    #[test]
+    fn a_newcomer_keeps_its_place() {
+        let connections = Connections::default();
+        let place = |last: usize| {
+            let last = u8::try_from(last).expect("a small number");
+            connections.place(source(last)).expect("a place")
+        };
+        let first: Vec<_> = (0..CONNECTIONS_MAX).map(place).collect();
+        let newcomers: Vec<_> = (100..110).map(place).collect();
+        assert!(first[..10].iter().all(is_taken));
+        assert!(!first[10..].iter().chain(&newcomers).any(is_taken));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_sent_keeps_its_place() {
+        let connections = Connections::default();
+        let held: Vec<_> = (0..PER_SOURCE_MAX)
+            .map(|_| Arc::new(connections.place(source(1)).expect("a place")))
+            .collect();
+        held[0].note_unsent(true);
+        let _further = connections.place(source(1)).expect("the place of one that waits");
+        assert!(!is_taken(&held[0]) && is_taken(&held[1]));
     }
 
     #[tokio::test]

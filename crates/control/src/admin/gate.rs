@@ -39,18 +39,14 @@ pub(super) async fn pass(
     let shared = &context.observed.admin;
     let id = shared.next_request();
     let is_change = !request.method().is_safe();
-    let asked = is_change.then(|| (request.method().clone(), request.uri().path().to_owned()));
     let mut response = match let_in(&context, &peer, &request) {
         Err(problem) => problem.into_response(),
         Ok(caller) => {
             request.extensions_mut().insert(caller.clone());
-            let mut response = next.run(request).await;
-            let outcome = response.extensions_mut().remove::<Outcome>().unwrap_or_default();
-            if let Some((method, path)) = asked.filter(|_| caller.role.is_some()) {
-                let asked = Asked { id: &id, method: method.as_str(), path: &path };
-                shared.audit.write(&asked, &caller, response.status().as_u16(), &outcome);
+            match is_change {
+                false => next.run(request).await,
+                true => change(context.clone(), caller, id.clone(), request, next).await,
             }
-            response
         }
     };
     let headers = response.headers_mut();
@@ -59,6 +55,31 @@ pub(super) async fn pass(
     // An id consists of hexadecimal digits and a hyphen, so it is a valid value.
     headers.extend(HeaderValue::from_str(&id).ok().map(|id| (REQUEST_ID, id)));
     response.map(|body| Body::new(Held { body, _busy: busy }))
+}
+
+/// Carries out a change and writes its line of the audit log. A change continues if its client disconnects, so both run in a
+/// task of their own.
+async fn change(
+    context: Context,
+    caller: Caller,
+    id: String,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let work = tokio::spawn(async move {
+        let mut response = next.run(request).await;
+        let outcome = response.extensions_mut().remove::<Outcome>().unwrap_or_default();
+        if caller.role.is_some() {
+            let asked = Asked { id: &id, method: method.as_str(), path: &path };
+            let status = response.status().as_u16();
+            context.observed.admin.audit.write(&asked, &caller, status, &outcome);
+        }
+        response
+    });
+    // A panic is a defect; the event log has its text.
+    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the change failed");
+    work.await.unwrap_or_else(|error| failed(error).into_response())
 }
 
 /// The body of an answer; the request is over when it is dropped.

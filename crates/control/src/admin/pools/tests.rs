@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
 use weir_core::admin_state::AdminState;
 
 use super::super::problem::NAMES_TOLD_MAX;
@@ -230,6 +233,39 @@ async fn changes_are_audited_and_views_are_not() {
     assert_eq!(lines[0]["uid"], rustix::process::getuid().as_raw());
     assert_eq!((&lines[0]["user"], &lines[0]["role"]), (&Value::Null, &json!("admin")));
     assert_eq!(lines[1]["refused"], "the document is wrong", "without a quotation");
+}
+
+/// Maximum wait for lines of the audit log.
+const AUDIT_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// A client may disconnect before its request begins; then there is no change.
+#[tokio::test]
+async fn changes_of_clients_that_disconnect_are_audited() {
+    let running = Running::on_unix(&MEMBERS).await;
+    let Address::Unix(path) = running.admin.address() else { panic!("a unix socket") };
+    for state in ["drain", "enabled"].repeat(8) {
+        let mut client = UnixStream::connect(path).await.unwrap();
+        let body = format!(r#"{{"state":"{state}"}}"#);
+        let length = format!("Content-Length: {}\r\n", body.len());
+        let head = format!("PUT {STATE} HTTP/1.1\r\nHost: localhost\r\n{JSON}{length}\r\n");
+        client.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let mut lines = Vec::new();
+    let until = Instant::now() + AUDIT_TIME_MAX;
+    loop {
+        lines.extend(running.audit());
+        let told = |line: &&Value| {
+            line["status"] == 200 && line["change"]["state"] != line["change"]["before"]
+        };
+        let audited = lines.iter().filter(told).count();
+        let made = running.lines().iter().filter(|line| line.contains(" is set to ")).count();
+        if made > 0 && made == audited {
+            break;
+        }
+        assert!(Instant::now() < until, "{made} changes and {audited} lines: {lines:?}");
+        tokio::task::yield_now().await;
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use weir_config::snapshot::{AdminSettings, AdminUser, Snapshot};
 use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;
 
+use super::super::connections::Connections;
 use super::super::peer::{NetworkPeer, Peer};
 use super::super::route::{Route, SchemaOf};
 use super::super::token::Token;
@@ -70,7 +71,8 @@ impl Served {
             .route("/numbers", route.routing())
             .layer(from_fn_with_state(context.clone(), gate::pass))
             .with_state(context);
-        tokio::spawn(serve_http(server, peer, router));
+        let place = Arc::new(Connections::default().place(None).expect("a place"));
+        tokio::spawn(async move { serve_http(server, peer, router, &place).await });
         let request = format!("GET /numbers HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
         client
