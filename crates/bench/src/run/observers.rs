@@ -116,7 +116,7 @@ impl Observers {
 
 impl Drop for Observers {
     fn drop(&mut self) {
-        // Whoever wants the result calls `finish`.
+        // A caller that needs the result calls `finish`.
         let _ = self.end();
     }
 }
@@ -145,7 +145,7 @@ fn follow(mut stream: UnixStream, answered: &Sender<()>) -> Result<(), String> {
         head.extend_from_slice(&piece[..length]);
         if head.starts_with(GOOD) && contains(&head, b"event: whole") {
             is_told = true;
-            // Nobody waits for it any more if another observer failed.
+            // An error means that another observer failed, so no receiver is left.
             let _ = answered.send(());
         }
     }
