@@ -21,6 +21,13 @@ const PERSISTENCES: [&str; 6] = [
     "{ type: path_parameter, fallback: p0 }",
 ];
 
+/// Rules of a web application firewall that find something in some of the requests.
+pub const WAF_RULES: &str = r#"
+SecAction "id:1,phase:1,nolog,pass,setvar:tx.inbound_anomaly_score_threshold=5"
+SecRule ARGS "@contains attack" "id:2,phase:2,deny,status:403,log,msg:'an attack'"
+SecRule REQUEST_HEADERS:User-Agent "@contains bad" "id:3,phase:1,pass,log,msg:'a bad client'"
+"#;
+
 /// The size of a random configuration, and its addresses.
 pub struct Shape<'a> {
     /// Number of virtual servers with an address: `v0`, `v1` and so on. `inner` has none: rules hand requests over to it.
@@ -37,7 +44,9 @@ pub struct Shape<'a> {
     pub listen: &'a mut dyn FnMut(usize) -> String,
     /// The address of a member, by the number of its pool and its own.
     pub member: &'a mut dyn FnMut(usize, usize) -> String,
-    /// Further keys of a virtual server: empty, or beginning with a comma.
+    /// Actions before each hand-over to `inner`: empty, or with a comma behind.
+    pub before_inner: &'a str,
+    /// Further keys of a virtual server: empty, or beginning with a comma. The last call is for `inner`.
     pub further: &'a mut dyn FnMut(&mut Random) -> String,
 }
 
@@ -62,7 +71,8 @@ pub fn configuration(shape: &mut Shape<'_>, random: &mut Random) -> String {
             "  v{number}: {{ listen: \"{listen}\", pool: q{pool}{persistence}, policies: [ {policies} ]{limits}, client_address: {{ x_forwarded_for: append, trust: [ 127.9.0.0/16 ] }}{further} }}"
         );
     }
-    let _ = writeln!(text, "  inner: {{ pool: q0, policies: [ last ], persistence: p1 }}");
+    let further = (shape.further)(random);
+    let _ = writeln!(text, "  inner: {{ pool: q0, policies: [ last ], persistence: p1{further} }}");
     text.push_str("persistence:\n");
     for (number, of) in PERSISTENCES.iter().enumerate() {
         let _ = writeln!(text, "  p{number}: {of}");
@@ -72,7 +82,11 @@ pub fn configuration(shape: &mut Shape<'_>, random: &mut Random) -> String {
         pool(number, shape, random, &mut text);
     }
     text.push_str("policies:\n  last: { rules: [ { when: 'request.path == \"/a\"', then: [ { set_header: { X-Inner: \"yes\" } } ] }, { then: [ { pool: q1 } ] } ] }\n");
-    text.push_str("  over: { rules: [ { when: 'request.path == \"/cart\" && request.host == \"other.example\"', then: [ { virtual_server: inner } ] } ] }\n");
+    let inner = format!("{}{{ virtual_server: inner }}", shape.before_inner);
+    let _ = writeln!(
+        text,
+        "  over: {{ rules: [ {{ when: 'request.path == \"/cart\" && request.host == \"other.example\"', then: [ {inner} ] }} ] }}"
+    );
     for number in 0..shape.policies {
         let strategy = ["first_match", "all_match"][random.below(2)];
         let _ = writeln!(text, "  r{number}:\n    strategy: {strategy}\n    rules:");
@@ -179,7 +193,7 @@ fn actions(shape: &Shape<'_>, random: &mut Random) -> String {
         14 => {
             format!("{{ rate_limit: {{ key: \"${{request.path}}\", {rate}, entries_max: 16 }} }}")
         }
-        15 => "{ virtual_server: inner }".into(),
+        15 => format!("{}{{ virtual_server: inner }}", shape.before_inner),
         16 => ["close", "reset"][random.below(2)].into(),
         17 => format!("{{ pool: {{ q{pool}: 1, q{}: 2 }} }}", (pool + 1) % shape.pools),
         _ => "{ rewrite_query: \"x=${request.method}\" }, { add_header: { X-Seen: again } }".into(),

@@ -1,4 +1,5 @@
-//! Every byte that passes weir names its exchange, and every receiver checks it.
+//! Every byte that passes weir names its exchange, and every receiver checks it. Records of recent requests have bytes of one
+//! exchange each.
 //!
 //! The clients and members of `weir-tagged` speak HTTP/1 and HTTP/2 through a real weir with
 //! several virtual servers, over sockets and in threads.
@@ -8,6 +9,7 @@
 //! ends. The access logs go to `WEIR_TEST_ISOLATION_LOG` with `.1` and `.2` appended; the
 //! exchange's name in a finding is in the path.
 
+mod records;
 mod setup;
 mod sockets;
 
@@ -53,6 +55,8 @@ const IMPOSSIBLE: [Happening; 19] = [
 ];
 /// How often the configuration changes.
 const RELOAD_EVERY: Duration = Duration::from_millis(700);
+/// How often records of requests are read.
+const RECORDS_EVERY: Duration = Duration::from_millis(500);
 /// How often a long run prints its progress.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// Memory may still grow by this much after the first third: pools reach their high mark late.
@@ -140,6 +144,7 @@ fn watch(
     setup: impl Fn(usize) -> weir_tests::proxy::Setup,
 ) {
     let (begun, mut reported, mut reloaded) = (Instant::now(), Instant::now(), Instant::now());
+    let mut looked = Instant::now();
     let (mut first_third, mut last, mut change) = (0, 0, 0);
     while begun.elapsed() < length && !world.is_over() {
         thread::sleep(Duration::from_millis(50));
@@ -151,6 +156,10 @@ fn watch(
             (reloaded, change) = (Instant::now(), change + 1);
             proxy.reload(&setup(change));
             world.count(Happening::Reloads);
+        }
+        if looked.elapsed() > RECORDS_EVERY {
+            looked = Instant::now();
+            records::look(proxy, world);
         }
         let resident = proxy.process().resident_bytes();
         let peak = if begun.elapsed() < length / 3 { &mut first_third } else { &mut last };

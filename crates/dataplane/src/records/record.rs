@@ -53,7 +53,7 @@ pub struct Record {
     pub user: Box<[u8]>,
     /// How the request ended.
     pub termination: Termination,
-    /// Notes taken during the decision; `None`: the request was rejected before, or the transaction is not a request.
+    /// Notes taken during the decision; `None`: the transaction is not a request, or began before recording.
     pub notes: Option<Box<Notes>>,
 }
 
@@ -99,6 +99,8 @@ impl fmt::Display for Id {
 pub struct Notes {
     /// The request was sampled.
     pub(super) is_sampled: bool,
+    /// The request was refused before any decision. Of its head, at most the request line is kept.
+    pub is_refused: bool,
     /// The request head, in the syntax of HTTP/1.
     pub head: Vec<u8>,
     /// The head was longer than the limit, and is truncated.
@@ -227,6 +229,18 @@ pub struct Firewall {
 }
 
 impl Record {
+    /// All texts of the request, with line ends between them.
+    #[cfg(feature = "simulation")]
+    pub fn texts(&self) -> Vec<u8> {
+        let notes = self.notes.as_deref();
+        let mut texts = vec![&*self.user];
+        texts.extend(self.marks.iter().map(|mark| &**mark));
+        texts.extend(notes.map(|notes| &*notes.head));
+        let firewall = notes.and_then(|notes| notes.firewall.as_ref());
+        texts.extend(firewall.into_iter().flat_map(|it| &it.rules).map(|(_, text)| &**text));
+        texts.join(&b'\n')
+    }
+
     /// The approximate size in memory.
     pub fn bytes(&self) -> usize {
         let texts = self.marks.iter().map(|mark| mark.len() + size_of::<Box<[u8]>>());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_config::snapshot::{Record, Snapshot, Unjudged, Waf};
 use weir_core::policy::WafMode;
 use weir_testing::Random;
-use weir_testing::configurations::{Shape, configuration};
+use weir_testing::configurations::{Shape, WAF_RULES, configuration};
 use weir_waf::body::Limits;
 use weir_waf::inspection::CommonTexts;
 use weir_waf::plan::{Files, RuleSet, Settings, View};
@@ -17,13 +17,11 @@ pub struct Size {
     pub servers: usize,
     pub pools: usize,
     pub policies: usize,
+    /// The rate of limits: keys and values.
+    pub rate: &'static str,
+    /// Requests that stay under way, at most.
+    pub under_way_max: usize,
 }
-
-const RULES: &str = r#"
-SecAction "id:1,phase:1,nolog,pass,setvar:tx.inbound_anomaly_score_threshold=5"
-SecRule ARGS "@contains attack" "id:2,phase:2,deny,status:403,log,msg:'an attack'"
-SecRule REQUEST_HEADERS:User-Agent "@contains bad" "id:3,phase:1,pass,log,msg:'a bad client'"
-"#;
 
 struct OneFile;
 
@@ -33,19 +31,20 @@ impl Files for OneFile {
     }
 
     fn read(&mut self, _: &str) -> Result<Vec<u8>, String> {
-        Ok(RULES.into())
+        Ok(WAF_RULES.into())
     }
 }
 
 /// A configuration, and its text.
 pub fn draw(size: Size, random: &mut Random) -> (String, Snapshot) {
-    let Size { servers, pools, policies } = size;
+    let Size { servers, pools, policies, rate, .. } = size;
     let mut shape = Shape {
         servers,
         pools,
         policies,
-        rate: "requests_per_second: 2, burst: 2",
+        rate,
         has_http2_members: true,
+        before_inner: "",
         listen: &mut |number| format!("127.0.0.1:{}", port(number)),
         member: &mut |pool, member| format!("10.0.{pool}.{member}:80"),
         further: &mut |_| String::new(),

@@ -32,19 +32,28 @@ const REQUESTS: usize = 60;
 /// Requests in all, by default.
 const CASES: usize = 900;
 
-/// Requests that stay under way, at most.
-const UNDER_WAY_MAX: usize = 12;
-
 const SOURCES: Sources = Sources { unix_s: || 1_800_000_000, fill_randomly: |bytes| bytes.fill(7) };
 
 /// Requests to the large configuration, by default.
 const CASES_AT_LARGE: usize = 120;
 
 /// One of many small configurations.
-const SMALL: Size = Size { servers: 3, pools: 5, policies: 5 };
+const SMALL: Size = Size {
+    servers: 3,
+    pools: 5,
+    policies: 5,
+    rate: "requests_per_second: 2, burst: 2",
+    under_way_max: 12,
+};
 
 /// 40 virtual servers, and about 300 rules.
-const LARGE: Size = Size { servers: 40, pools: 40, policies: 40 };
+const LARGE: Size = Size {
+    servers: 40,
+    pools: 40,
+    policies: 40,
+    rate: "requests_per_second: 4/m, burst: 2",
+    under_way_max: 60,
+};
 
 /// How many requests to compare; `usual`: without `WEIR_EXPLAIN_CASES`.
 fn cases(usual: usize) -> usize {
@@ -136,7 +145,7 @@ fn run(seed: u64, (size, cases): (Size, usize), tally: &mut Tally) {
         }
         count(&explained, &really, tally);
         under_way.extend(exchange);
-        while under_way.len() > UNDER_WAY_MAX || !under_way.is_empty() && random.percent(45) {
+        while under_way.len() > size.under_way_max || !under_way.is_empty() && random.percent(45) {
             under_way.swap_remove(random.below(under_way.len()));
         }
     }
