@@ -44,7 +44,7 @@ pub struct Bed {
     last: String,
     /// The last persistence cookie of weir, for a later request.
     pub cookie: Option<String>,
-    _proxy: Proxy,
+    proxy: Proxy,
     _files: TempDir,
 }
 
@@ -94,7 +94,7 @@ impl Bed {
         let log = BufReader::new(File::open(log).expect("the access log"));
         let admin = proxy.admin_client();
         Self {
-            _proxy: proxy,
+            proxy,
             admin,
             servers,
             members,
@@ -117,8 +117,10 @@ impl Bed {
         (response.status, serde_json::from_slice(&response.body).unwrap_or_default())
     }
 
-    /// Drains a member, or puts one back into service.
+    /// Drains a member, or puts one back into service. The connection to the admin listener is a new one: each lives for a
+    /// while only.
     pub fn change_a_member(&mut self, random: &mut Random) {
+        self.admin = self.proxy.admin_client();
         let (pool, member) = &self.members[random.below(self.members.len())];
         let path = format!("/v1/pools/q{pool}/members/{}/state", member.address());
         let state = ["drain", "disabled", "enabled", "enabled"][random.below(4)];

@@ -99,9 +99,9 @@ impl fmt::Display for Id {
 pub struct Notes {
     /// The request was sampled.
     pub(super) is_sampled: bool,
-    /// The request was refused before any decision. Of its head, at most the request line is kept.
+    /// The request was refused before any decision.
     pub is_refused: bool,
-    /// The request head, in the syntax of HTTP/1.
+    /// The request head, in the syntax of HTTP/1. Of a refused request: method and target, with a space between them.
     pub head: Vec<u8>,
     /// The head was longer than the limit, and is truncated.
     pub is_head_cut: bool,

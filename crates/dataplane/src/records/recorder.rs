@@ -356,15 +356,13 @@ fn write_head(head: &RequestHead, input: &[u8], notes: &mut Notes) {
 /// cannot be masked.
 fn write_request_line(head: &RequestHead, input: &[u8], notes: &mut Notes) {
     let (method, target) = (head.method_text.of(input), head.target.of(input));
-    let bytes = method.len() + target.len() + 15;
-    if method.is_empty() || target.is_empty() || bytes > HEAD_BYTES_MAX {
+    let bytes = method.len() + 1 + target.len();
+    let is_text =
+        |part: &[u8]| !part.is_empty() && part.iter().all(|byte| *byte > b' ' && *byte != 0x7f);
+    if !is_text(method) || !is_text(target) || bytes > HEAD_BYTES_MAX {
         return;
     }
-    notes.head.reserve_exact(bytes);
-    // As HTTP/1.0, it needs no `Host`.
-    for part in [method, b" ", target, b" HTTP/1.0\r\n\r\n"] {
-        notes.head.extend_from_slice(part);
-    }
+    notes.head = [method, target].join(&b' ');
     notes.is_head_cut = true;
     notes.version = Some(head.version);
 }
