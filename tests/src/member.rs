@@ -37,14 +37,14 @@ impl Request {
     }
 }
 
-/// The use of the connection after a request.
+/// Whether a connection stays open after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// Keeps it open for the next request.
+    /// Stays open for the next request.
     KeepAlive,
-    /// Closes it with FIN.
+    /// Closed with FIN.
     Close,
-    /// Closes it with RST.
+    /// Closed with RST.
     Reset,
 }
 

@@ -62,7 +62,7 @@ impl Head {
     }
 }
 
-/// The end of a body.
+/// The framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// After this number of bytes.
@@ -109,7 +109,7 @@ impl Reader {
         result
     }
 
-    /// Everything up to and including `end`; `None` if the peer ended before it sent anything.
+    /// The bytes up to and including `end`; `None` if the peer closed before it sent any byte.
     fn until(&mut self, end: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let mut searched = 0;
         loop {
@@ -137,7 +137,7 @@ impl Reader {
         }
     }
 
-    /// The next head; `None` if the peer ended between two messages.
+    /// The next head; `None` if the peer closed between two messages.
     pub fn head(&mut self) -> io::Result<Option<Head>> {
         let Some(bytes) = self.until(b"\r\n\r\n")? else {
             return Ok(None);
@@ -225,7 +225,7 @@ impl Reader {
         Ok(count)
     }
 
-    /// Everything until the peer ends. An error counts as the end.
+    /// All bytes until the peer closes. An error counts as the end.
     pub fn rest(&mut self) -> Vec<u8> {
         while matches!(self.fill(), Ok(count) if count > 0) {}
         let rest = self.buffered().to_vec();
