@@ -576,7 +576,7 @@ fn values_of_the_payload_decide() {
         ["a", "b", "c", "d"].into_iter().map(DatagramMember::echo).collect();
     let all: Vec<&DatagramMember> = members.iter().collect();
     let of_call = "${sip.headers['Call-ID']}";
-    // With long sessions, weir would take a client with the port of an earlier one for the earlier one.
+    // With long sessions, weir would mistake a new client with a reused port for the earlier client.
     let sip =
         format!(", udp: {{ datagrams: 1 }}, persistence: {{ type: hash, of: \"{of_call}\" }}");
     let bed = Bed::new(&all, &sip, "");

@@ -68,7 +68,7 @@ pub const HELD_BODY_BYTES_MAX: usize = 64 * 1_024;
 
 /// Percentage of clients that send their whole half, of those that send before the member accepts the tunnel.
 const LONG_AHEAD_PERCENT: usize = 10;
-/// Minimum length of the half of a tunnel that such a client sends: more than the half of a window after which weir sends a
+/// Minimum length of the half of a tunnel that these clients send: more than the half of a window after which weir sends a
 /// window update.
 const LONG_AHEAD_BYTES_MIN: usize = 150_000;
 
@@ -160,30 +160,30 @@ pub enum At {
 /// A member's action on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
-    /// It responds when the request is complete.
+    /// The member responds when the request is complete.
     Answer,
-    /// It responds before the body of the request, and then reads the body.
+    /// The member responds before the body of the request, and then reads the body.
     Early,
-    /// It ends without a response: on the first arrival of the request, or on every one.
+    /// The member ends without a response: on the first arrival of the request, or on every one.
     Silent {
         /// Whether it responds to the retried request.
         is_once: bool,
         /// How it ends.
         by: Break,
     },
-    /// It breaks off within its response.
+    /// The member breaks off within its response.
     Cut {
         /// The part of the response that is sent, in per mille.
         permille: usize,
         /// How it breaks off.
         by: Break,
     },
-    /// Its response is malformed.
+    /// The member sends a malformed response.
     Garbled {
         /// Selects the kind of the error.
         permille: usize,
     },
-    /// It never responds.
+    /// The member never responds.
     Stall,
 }
 

@@ -37,7 +37,7 @@ fn chunked(codings: &str, body: &[u8]) -> Vec<u8> {
     request
 }
 
-/// Sends such a request over HTTP/2. Returns the status.
+/// Sends that request over HTTP/2. Returns the status.
 fn over_http2(peer: &mut Peer, codings: &str, body: &[u8]) -> u16 {
     let form = ("content-type", "application/x-www-form-urlencoded");
     let stream = peer.request("POST", "/", &[form, ("content-encoding", codings)], false);
