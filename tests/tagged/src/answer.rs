@@ -35,7 +35,7 @@ enum Origin {
         fields: Fields,
         bytes: Vec<u8>,
     },
-    /// An unsolicited response that the member sent while the request was on its way.
+    /// An unsolicited response that the member sent while the request was in flight to it.
     Surplus,
 }
 

@@ -141,7 +141,7 @@ impl Member<'_> {
             return;
         }
         if random.percent(30) {
-            // Announces the GOAWAY with the final stream, followed by a pause (RFC 9113 section 6.8).
+            // The first of two GOAWAY frames, with the maximum stream id (RFC 9113 section 6.8). A pause follows.
             self.http2.write(&Frame::goaway(u32::MAX >> 1, code::NO_ERROR));
         }
         self.http2.link.flush();

@@ -255,7 +255,7 @@ impl Keeping {
         Ok(())
     }
 
-    /// Checks a response of weir itself that no member accepts the request.
+    /// Checks a 503 of weir itself: no member must accept the request.
     pub fn refused(&self, tally: &Tally, plan: &Plan) -> Result<(), String> {
         let state = &mut *self.locked();
         let Some(asked) = state.asked.remove(&plan.id) else { return Ok(()) };

@@ -50,7 +50,7 @@ impl Paced {
             _ => 5 + random.below(20),
         };
         let mut cuts: Vec<usize> = (1..count).map(|_| random.below(bytes.len() + 1)).collect();
-        // Cuts near an end find more errors.
+        // Cuts near the end find more errors than others.
         if count > 1 && random.percent(50) {
             cuts.push(bytes.len().saturating_sub(1 + random.below(8)));
         }

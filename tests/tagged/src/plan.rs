@@ -11,15 +11,15 @@ use crate::tag::Id;
 /// A request's method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// GET: safe to retry.
+    /// GET: may be retried.
     Get,
-    /// HEAD: safe to retry; the response has no body.
+    /// HEAD: may be retried; the response has no body.
     Head,
-    /// PUT: safe to retry, with a body.
+    /// PUT: may be retried, with a body.
     Put,
-    /// DELETE: safe to retry, mostly without a body.
+    /// DELETE: may be retried, mostly without a body.
     Delete,
-    /// POST: not safe to retry, with a body.
+    /// POST: must not be retried, with a body.
     Post,
 }
 
@@ -372,7 +372,7 @@ impl Plan {
         self.abort = None;
         if let Some(tunnel) = &mut self.tunnel {
             (tunnel.member_leaves, tunnel.is_ignored) = (false, false);
-            // A break discards later bytes, which must arrive without weir.
+            // The checks ignore the bytes after a break.
             (tunnel.client_breaks, tunnel.member_breaks) = (false, false);
         }
         if self.answer.body.framing == Framing::UntilClose {

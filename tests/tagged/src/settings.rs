@@ -121,7 +121,7 @@ const POLICIES: &str = r#"policies:
         then: [ { rate_limit: { requests_per_second: 2, exceed: close, entries_max: 99 } } ]
 "#;
 
-/// Keys of a pool that retries every request that is safe to retry.
+/// Keys of a pool that retries every request that may be retried.
 const TRIED_AGAIN: &str = "retries: 3, retry_budget: { per_second_min: 100000 }";
 
 /// Keys of a virtual server with low limits.
