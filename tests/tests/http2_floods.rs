@@ -466,7 +466,7 @@ fn frames_that_come_byte_by_byte() {
     check("slow frames", Counted::Timeout("head"), &[], &|peer, out| {
         let at = (peer.new_stream() / 2) as usize;
         if at == 0 {
-            // weir sends no frames between the bytes.
+            // Acknowledges weir's SETTINGS first, because no frame may be sent between the bytes.
             peer.pump_until("settings", |peer| !peer.settings.is_empty());
         }
         let mut whole = Vec::new();

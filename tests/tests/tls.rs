@@ -271,7 +271,7 @@ fn names_have_certificates_and_settings_of_their_own() {
         let line = text.lines().find(|line| line.starts_with("HTTP/1.1 ")).map(str::to_owned);
         line.unwrap_or_default()
     };
-    // A client that meets the requirements of one name need not meet those of another name.
+    // A client that meets the requirements of one name does not necessarily meet those of another name.
     assert_eq!(status_of("partner.example", "PARTNER.example:443"), "HTTP/1.1 200 OK");
     assert_eq!(status_of("shop.example", "a.shop.example"), "HTTP/1.1 200 OK");
     for (name, host) in [("shop.example", "partner.example"), ("partner.example", "shop.example")] {

@@ -382,7 +382,7 @@ fn cookies_of_each_keep_clients_and_no_member_gets_them() {
     let response = get(&proxy, "/app", &format!("Cookie: {front}; {app}; other=1\r\n"));
     assert_eq!(response.head.field("set-cookie"), None, "it is known");
     assert!(response.text().contains("Cookie: other=1\r\n"), "{}", response.text());
-    // A virtual server without persistence does not remove the cookie.
+    // Without persistence at `app`, weir still removes the cookie of `main`.
     bed.app = String::new();
     proxy.reload_and_wait(&bed.setup());
     let text = get(&proxy, "/app", &format!("Cookie: {front}; other=1\r\n")).text();

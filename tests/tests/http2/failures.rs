@@ -223,7 +223,7 @@ fn frames_that_are_always_cut_somewhere_are_no_slow_head() {
         ];
         Frame::headers(stream, &lines, true).bytes()
     };
-    // weir sends no frame between the halves, so no response resets a timeout.
+    // The client must send no window updates between the halves of a frame.
     peer.holds_windows = true;
     // Each write contains the end of one head and the start of the next.
     peer.send_bytes(&head(1)[..20]).expect("sent");
