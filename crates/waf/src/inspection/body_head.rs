@@ -24,7 +24,7 @@ impl BodyHead {
     pub fn content_type_is(&mut self, value: &[u8]) {
         if std::mem::replace(&mut self.has_type, true) {
             self.has_types = true;
-            self.unreadable.get_or_insert("The request has several Content-Type fields.");
+            self.unreadable.get_or_insert("The request has several Content-Type headers.");
         }
         if !body::has_readable_charset(value) {
             self.doubt.get_or_insert("The body has a charset that rules cannot read.");
@@ -39,7 +39,7 @@ impl BodyHead {
             Ok(codings) if !is_second => self.codings = codings,
             Ok(codings) if codings.is_empty() && self.codings.is_empty() => {}
             Ok(_) => {
-                let reason = "The request has several Content-Encoding fields.";
+                let reason = "The request has several Content-Encoding headers.";
                 self.unreadable.get_or_insert(reason);
             }
             Err(problem) => {
