@@ -169,8 +169,8 @@ impl Pipe {
     }
 
     /// Moves up to `bytes` bytes of the pipe to a socket, as far as it accepts them. SPLICE_F_MORE is never set, because
-    /// received data must be sent at once. A broken socket raises SIGPIPE, which no flag of this call suppresses. Rust programs
-    /// ignore that signal.
+    /// received data must be sent at once. A broken socket raises SIGPIPE, which no flag of this call suppresses. Rust
+    /// programs ignore that signal.
     pub fn drain(&self, to: &Descriptor, bytes: usize) -> Result<usize, Errno> {
         match (self, to) {
             (Self::Linux { read, .. }, Descriptor::Socket(socket)) => {
