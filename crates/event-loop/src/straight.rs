@@ -6,7 +6,7 @@
 //! | pace | method | until |
 //! |---|---|---|
 //! | `Copied` | [`Handler::received`] delivers the bytes, and the handler sends them | a read fills the buffer |
-//! | `Spliced` | a pipe (splice(2)) moves them, [`Handler::passed`] reports the number | [`SHORT_FILLS`] consecutive moves are short |
+//! | `Spliced` | splice(2) moves them, [`Handler::passed`] reports the number | [`SHORT_FILLS`] short moves in a row |
 //! | `Ended` | none, because FIN was read | - |
 //!
 //! With few bytes, copying needs fewer system calls. With many bytes, copying costs more than the additional calls. Bytes

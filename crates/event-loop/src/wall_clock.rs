@@ -17,7 +17,7 @@ pub struct WallClock {
 
 /// Length of [`Date::http`], for every time.
 pub const HTTP_DATE_BYTES: usize = 29;
-/// 9999-12-31T23:59:59, because the date formats cannot represent later years.
+/// The maximum time, 9999-12-31T23:59:59: the date formats cannot represent later years.
 const SECOND_MAX: u64 = 253_402_300_799;
 
 /// A second in UTC, in the formats that weir writes.

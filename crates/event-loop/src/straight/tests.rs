@@ -43,7 +43,7 @@ impl Tunnel {
         }
         io.pause(self.source);
         if let Some(stopped) = &self.stopped {
-            // After the first message, there is no receiver.
+            // Only the first message has a receiver.
             let _ = stopped.send(());
         }
         if self.ends_when_stopped {
