@@ -64,7 +64,7 @@ pub fn may_be_asked_for() -> bool {
     }
 }
 
-/// Permanently denies the calling thread to open, create, remove or run files, and to gain privileges by running programs.
+/// Permanently forbids the calling thread to open, create, remove or run files, and to gain privileges by running programs.
 /// Returns the ABI version.
 pub fn without_files() -> io::Result<u32> {
     let version = version()?;

@@ -48,7 +48,7 @@ impl OwnerKey {
 /// The role of a socket for the handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// The control plane's messages.
+    /// The socket for messages of the control plane.
     Control,
     /// A listener.
     Listener(OwnerKey),

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`pipe::Pipe::flight`] | the sender's queue: sent, not acknowledged |
 //! | [`pipe::Pipe::arrived`] | the receiver's queue |
-//! | [`Conduit`] | a pipe, by which bytes are spliced |
+//! | [`Conduit`] | a pipe for splice(2) |
 //! | [`Network::travel`] | events between two calls |
 //! | [`Network::wait`] | `epoll_wait`, edge-triggered for streams |
 
@@ -41,7 +41,7 @@ pub use peer::{Peer, Ready};
 pub const BEGINNING_UNIX_US: u64 = 1_767_225_600_000_000;
 /// Maximum time that passes with one reading of the clock, with rare exceptions.
 const LOOK_US_MAX: u64 = 8;
-/// One in this many readings, the thread was preempted for some time.
+/// In one of this many readings, the thread was preempted for some time.
 const PREEMPTED_ONE_IN: u64 = 4_096;
 const PREEMPTED_US_MAX: u64 = 3_000;
 
