@@ -46,7 +46,7 @@ pub trait Handler {
     fn drained(&mut self, io: &mut EventLoop, owner: Owner);
     /// The deadline has passed. It is cleared.
     fn timer(&mut self, io: &mut EventLoop, owner: Owner);
-    /// A socket that the handler had finished is closed.
+    /// A socket that the handler had finished with is closed.
     fn closed(&mut self, io: &mut EventLoop, owner: Owner);
     /// Datagrams arrived: at a listener, with the `flow` of their client; otherwise from the member of a session.
     fn datagrams(

@@ -58,7 +58,7 @@ pub enum Fill {
     Bytes(Filled),
     /// The socket has no data, or none before urgent data.
     Nothing(Empty),
-    /// The peer has ended its sending side, possibly behind urgent data.
+    /// The peer has ended its sending side, possibly after urgent data.
     End(Empty),
     /// The socket failed.
     Failure(Empty, Errno),

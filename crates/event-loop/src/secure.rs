@@ -3,7 +3,7 @@
 //! The handler only sends and receives plaintext. Its data is encrypted in one pass into the loop's buffer, and sent with
 //! one system call. Received data is decrypted in the receive buffer. An idle connection needs memory only for its keys.
 //!
-//! | event or call | plain socket | secure socket |
+//! | event or call | plain socket | TLS socket |
 //! |---|---|---|
 //! | `received` | once per read | once per record |
 //! | `ended` | at FIN | at close_notify; at FIN without it: `failed` for a member, `ended` for a client |

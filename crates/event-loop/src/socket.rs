@@ -26,9 +26,9 @@ pub enum State {
     Waking,
     /// Receives datagrams.
     Datagrams,
-    /// Being opened.
+    /// The connection is being opened.
     Connecting,
-    /// Open.
+    /// The connection is open.
     Open,
     /// Sends the queued data, then closes.
     Closing,
@@ -65,7 +65,7 @@ pub struct Socket {
     /// Whether the kernel has reported FIN, an error or urgent data. A short read then does not mean that the socket is
     /// empty.
     pub alert: bool,
-    /// The handler has paused the delivery of data.
+    /// Whether the handler has paused the delivery of data.
     pub paused: bool,
     /// Maximum size of a read in bytes; see [`Self::is_read_as_usual`].
     pub read_bytes_max: u32,

@@ -490,7 +490,7 @@ fn what_was_queued_before_a_reset_gets_through() {
 
 #[test]
 fn what_the_kernel_has_before_a_reset_gets_through() {
-    // More than a peer receives without reading.
+    // More than the kernel of a peer stores while the peer does not read.
     let answer = vec![7; 500_000];
     let mut io = EventLoop::new().unwrap();
     let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));

@@ -52,7 +52,7 @@ pub enum Oddity {
         /// The index, from 0.
         place: usize,
     },
-    /// The signatures of the chain cannot be verified from the certificate to the last one. The error.
+    /// The signatures of the chain cannot be verified from the certificate to the last one; the value is the error.
     ChainUnverified(String),
     /// The certificate contains no host name. Clients check only subjectAltName.
     NoNames,

@@ -25,7 +25,7 @@ const UNBOUNDED_S: i64 = 3_600;
 const ID_PKIX_OCSP_BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 48, 1, 1];
 const ID_KP_OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 const ID_SHA1: &[u8] = &[0x2b, 14, 3, 2, 26];
-/// In dotted form, as x509-parser returns it.
+/// The access method of OCSP responders, in dotted form as in x509-parser.
 const ACCESS_OCSP: &str = "1.3.6.1.5.5.7.48.1";
 const TLS_FEATURE: &str = "1.3.6.1.5.5.7.1.24";
 

@@ -172,9 +172,9 @@ pub enum Sessions {
     Off,
     /// Tickets, which clients store.
     Tickets(Arc<TicketKeys>),
-    /// Sessions that are stored here.
+    /// Sessions that weir stores.
     Stateful {
-        /// The stored sessions. A lookup removes the session, so each is used for one connection.
+        /// The stored sessions. With TLS 1.3, a lookup removes the session, so it is used for one connection.
         cache: Arc<SessionCache>,
         /// Whether a client may send early data (0-RTT).
         early_data: bool,
@@ -300,7 +300,7 @@ pub struct Acceptor {
 /// Settings for clients, with their certificates.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// The result of [`server_config`] for these settings and certificates.
+    /// The rustls configuration from [`server_config`] for these certificates.
     pub config: Arc<ServerConfig>,
     /// The certificates: all of a virtual server, or some of them.
     pub certificates: Arc<Certificates>,
