@@ -66,7 +66,7 @@ impl Inflater {
         self.bytes_max.min(by_length)
     }
 
-    /// Replaces the problem of the length if the ratio of the lengths is exceeded.
+    /// Replaces [`InflateProblem::TooLong`] by [`InflateProblem::Bomb`] if the ratio was the exceeded limit.
     fn of_length(&self, problem: InflateProblem) -> InflateProblem {
         let is_bomb = self.given_bytes_max() < self.bytes_max;
         if problem == InflateProblem::TooLong && is_bomb { InflateProblem::Bomb } else { problem }

@@ -29,7 +29,7 @@ struct List {
     row: Option<u32>,
     /// One plus the index of the source list, if it has the same number of values; 0: otherwise.
     of: u32,
-    /// The scope of the target's values, before transformations.
+    /// The scope of the target: the operators that links apply to its values, after any transformations.
     scope: ScopeId,
 }
 

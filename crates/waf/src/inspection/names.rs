@@ -1,9 +1,9 @@
 //! The names of body arguments, as inspected by rules for names.
 //!
-//! The name of a JSON leaf is its whole path. If a long key contains many short leaves, the names are many times as long as
-//! the body, but the work of rules must stay linear in the length of the body. So names that differ only in the indexes of
-//! array elements are inspected once. The other names may have [`NAMES_PER_BYTE`] times the bytes of the body. Further names
-//! are not inspected, and the request counts as a request with too many arguments.
+//! The name of a JSON leaf is its whole path. Short leaves below a long key have names that are together many times as long
+//! as the body, but the work of rules must stay linear in the length of the body. So names that differ only in the indexes
+//! of array elements are inspected once. The other names may have [`NAMES_PER_BYTE`] times the bytes of the body. Further
+//! names are not inspected, and the request counts as a request with too many arguments.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::seclang::Variable;
 
 /// Maximum number of inspected bytes of names for each byte of a body.
 const NAMES_PER_BYTE: u64 = 16;
-/// Number of bytes of names that are inspected for any body.
+/// Number of bytes of names that are inspected regardless of the size of the body.
 const NAMES_BYTES_MIN: u64 = 16 * 1024;
 /// The text before the index of an array element.
 const ELEMENT: &[u8] = b".array_";

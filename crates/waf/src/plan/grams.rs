@@ -235,7 +235,7 @@ impl Grams {
     }
 }
 
-/// The start of the rarest part of a literal with this length.
+/// The start of the rarest part of a literal. `bytes`: the length of the part.
 fn rarest(literal: &[u8], bytes: usize) -> usize {
     let common =
         |part: &[u8]| -> u32 { part.iter().map(|byte| u32::from(commonness(*byte))).sum() };
@@ -267,7 +267,7 @@ fn place_of_long(hash: u32) -> (usize, u32) {
     ((number >> 5) as usize, number & 31)
 }
 
-/// A hash for use of its upper bits: the product with a constant whose bits are evenly spread.
+/// A hash whose upper bits are used: the product with a constant whose bits are evenly spread.
 fn hash(bytes: u32) -> u32 {
     bytes.wrapping_mul(0x9e37_79b1)
 }

@@ -42,7 +42,7 @@ impl ScopeId {
 pub struct Scopes {
     /// The scopes after [`ScopeId::ALL`], with one bit for each operator.
     narrow: Vec<Box<[u64]>>,
-    /// The scope of each target, before transformations.
+    /// The scope of each target: the operators that rules apply to its values, after any transformations.
     of_targets: Box<[ScopeId]>,
     /// The scope of each transformation's result, by the number of the transformation.
     of_steps: Box<[ScopeId]>,

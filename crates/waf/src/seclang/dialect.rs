@@ -1,8 +1,8 @@
 //! Translates PCRE patterns to the dialect of the linear regex engine.
 //!
-//! Rules are written for PCRE without its UTF mode, so patterns match bytes. Constructs that the linear engine writes
-//! differently are translated. Constructs that have another meaning in it are left unchanged, so that compilation fails or
-//! the backtracking engine is used.
+//! Rules are written for PCRE without its UTF mode, so patterns match bytes. Constructs whose notation differs in the linear
+//! engine are translated. Constructs whose meaning differs are left unchanged, so that compilation fails or the backtracking
+//! engine is used.
 
 /// Translates a pattern for the linear engine.
 pub fn translated(pattern: &str) -> String {
