@@ -299,7 +299,7 @@ pub(super) fn drain_workers(supervisor: &mut Supervisor, timeout_ms: u64) {
     }
 }
 
-/// Waits until the connections of admin clients that connected before the handover are closed.
+/// Waits a short time until the connections of admin clients that connected before the handover are closed.
 pub(super) async fn answer_admins(supervisor: &Supervisor) {
     for connections in &supervisor.upgrading.admin_connections {
         connections.closed().await;
