@@ -1,4 +1,4 @@
-//! Decoders. Where possible they are from another author than the encoder under test.
+//! Decoders. Where possible, their author is not that of the encoder under test.
 
 use std::io::Read;
 
