@@ -1,5 +1,6 @@
-//! Writes the initial inputs of fuzz targets: `seeds CORPUS` fills `CORPUS/TARGET` for each target that reads them. They are
-//! the conformance cases of `crates/http`, one file per case, and the examples of `docs/expressions.md`, one file per line.
+//! Writes the initial inputs of fuzz targets: `seeds CORPUS` fills `CORPUS/TARGET` for each target that reads them. Most
+//! inputs are the conformance cases of `crates/http`, one file per case, and the examples of `docs/expressions.md`, one file
+//! per line.
 
 #[path = "../../crates/http/tests/cases/mod.rs"]
 mod cases;

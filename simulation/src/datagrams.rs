@@ -89,8 +89,8 @@ pub fn run(seed: u64) -> (Vec<String>, usize) {
     let mut random = Random::new(seed.rotate_left(8) ^ 0x0DA7_A64A);
     let network = Network::new(random.next(), weather(&mut random), DESCRIPTORS_MAX);
     let per_socket_max = [1, 3, 100][random.below(3)];
-    // If a socket serves several sessions one after another, a duplicate that arrives much later may be taken for an answer
-    // to another session.
+    // If a socket serves several sessions, a duplicate that arrives much later may be taken for an answer to another
+    // session.
     let doubled_percent = if per_socket_max == 1 { [0, 5][random.below(2)] } else { 0 };
     network.set_datagram_weather(DatagramWeather {
         lost_percent: [0, 2, 20][random.below(3)],

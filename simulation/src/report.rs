@@ -148,7 +148,7 @@ fn write(path: &std::path::Path, bytes: &[u8]) -> bool {
     }
 }
 
-/// Hides the output of injected panics, and shortens that of others, which are findings.
+/// Hides the output of injected panics, and shortens the output of other panics, which are findings.
 fn quieten_panics() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -62,16 +62,16 @@ const WORKER_EVENTS_WAITING_MAX: usize = 256;
 /// Changes of several names within this time become active together.
 const NAMES_SETTLE: Duration = Duration::from_millis(100);
 
-/// How often a draining process checks whether its workers have ended.
+/// The interval at which a draining process checks whether its workers have ended.
 const DRAIN_POLL: Duration = Duration::from_millis(20);
 
-/// How often a serving process checks whether its workers are alive.
+/// The interval at which a process checks whether its workers are alive.
 const ALIVE_POLL: Duration = Duration::from_secs(1);
 
-/// Maximum time for workers to end at once.
+/// Timeout for workers that must end at once.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The time for waiting log lines at the end.
+/// Timeout for writing the waiting log lines at the end.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The event text for a signal that ends the process during startup.
@@ -521,7 +521,7 @@ impl Supervisor {
         }
     }
 
-    /// Writes the waiting log lines.
+    /// Ends all parts, and writes the waiting log lines.
     pub fn finish(self) {
         let Self { data_plane, logs, events, packets, observed, .. } = self;
         // Tasks that still answer admin clients hold `observed`, so its channel is closed explicitly.
@@ -554,7 +554,7 @@ impl Supervisor {
         self.names.hurry(self.next.is_some() || self.reading.is_some());
     }
 
-    /// Reports workers that have ended unexpectedly; without any worker, weir must end.
+    /// Reports workers that have ended unexpectedly. Fails if no worker is left.
     fn look_after_workers(&mut self) -> Result<(), Error> {
         self.data_plane.close_departed();
         self.manager.observe(service::status_line(&self.table));
@@ -723,7 +723,7 @@ fn workers_of(snapshot: &Snapshot) -> usize {
     snapshot.data_plane.workers.map_or_else(usable_cores, usize::from)
 }
 
-/// `2 virtual servers, 1 pool, 3 members, 2 workers`.
+/// A configuration and its workers as text: `2 virtual servers, 1 pool, 3 members, 2 workers`.
 struct Summary<'a>(&'a Config, usize);
 
 impl fmt::Display for Summary<'_> {

@@ -143,7 +143,7 @@ impl Sender {
         opened
     }
 
-    /// Whether the pause after a failure has not passed.
+    /// Whether a pause after a failure is in progress.
     fn is_resting(&self) -> bool {
         self.not_before.is_some_and(|time| Instant::now() < time)
     }

@@ -2,7 +2,7 @@
 //!
 //! | the pool has | weir waits |
 //! |---|---|
-//! | no usable member; no address, or a first probe not yet passed | up to the limit, with repeated probes |
+//! | no usable member, and no address or a missing or failed first probe | up to the limit; failed probes are repeated |
 //! | a usable member, and a first probe without a result | for a further [`BESIDE_WAIT_MAX`] |
 //! | otherwise | not at all |
 //!
@@ -30,7 +30,7 @@ use super::verdicts::Verdicts;
 /// The interval between repeated probes of failed members while their pool is awaited.
 pub(super) const REPEAT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The further wait for other results when a member is usable. Usually it is enough for all members, so that the first one
+/// Maximum wait for further results once a member is usable. Usually it is enough for all members, so that the first one
 /// does not get the whole load.
 pub(super) const BESIDE_WAIT_MAX: Duration = Duration::from_millis(400);
 

@@ -50,7 +50,7 @@ pub struct Transaction {
     pub wanted: Wanted,
     /// Whether the changes are only checked, not applied.
     pub dry_run: bool,
-    /// The time for a confirmation, in seconds: if it passes without one, the previous version is restored.
+    /// The time for a confirmation, in seconds. Without a confirmation, the previous version is then restored.
     pub confirm_within_s: Option<u64>,
 }
 

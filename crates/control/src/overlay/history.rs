@@ -28,7 +28,7 @@ pub struct Version {
     pub comment: String,
     /// The requested changes.
     pub wanted: Wanted,
-    /// The deadline for a confirmation, in milliseconds since 1970. After it, the previous version is restored.
+    /// The deadline for a confirmation, in milliseconds since 1970. Without one, the previous version is restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_until_unix_ms: Option<u64>,
     /// The difference from the previous overlay.

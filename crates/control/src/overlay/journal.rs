@@ -30,7 +30,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Maximum size of a file that is read. weir does not write larger files.
 const READ_BYTES_MAX: u64 = 4 * FILE_BYTES_MAX;
 
-/// Number of bytes of the SHA-256 hash in a checksum, which has two hexadecimal digits for each.
+/// Number of bytes of the SHA-256 hash in a checksum. Each byte is written as two hexadecimal digits.
 const CHECKSUM_BYTES: usize = 16;
 
 /// An entry of the journal: one line.
@@ -241,7 +241,7 @@ fn newest_confirmed(history: &History) -> Option<Entry> {
     })
 }
 
-/// Adds an entry to the history. Returns whether the entry is a version; `None`: the entry does not follow the others.
+/// Adds an entry to the history. Returns whether the entry is a version; `None`: the entry does not fit the history.
 fn take(history: &mut History, entry: Entry) -> Option<bool> {
     match entry {
         Entry::Base { version, overlay } => {

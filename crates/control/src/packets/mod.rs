@@ -4,8 +4,8 @@
 //! interfaces. Virtual servers whose packets cannot be processed become `type: tcp` in the snapshot, or are reported as
 //! unserved. One thread (`thread.rs`) does all work on maps, and also follows the members' health.
 //!
-//! **Architecture invariant:** the data path does not depend on this. A virtual server in the snapshot's `packets` has
-//! no listener; one that fell back is an ordinary virtual server of `type: tcp`.
+//! **Architecture invariant:** the data path does not depend on this module. A virtual server in the snapshot's `packets`
+//! has no listener; a virtual server that fell back is an ordinary one of `type: tcp`.
 
 mod host;
 mod interfaces;
@@ -416,7 +416,7 @@ impl Running {
         Ok(())
     }
 
-    /// Sends a command. Blocks while the channel is full, which is short, because the thread handles each command quickly.
+    /// Sends a command. Blocks while the channel is full. That time is short: the thread handles each command quickly.
     fn tell(&self, command: Command) {
         // An error means that the thread has ended: the command has no effect.
         let _ = self.commands.send(command);

@@ -376,7 +376,8 @@ impl Keeper {
         }
     }
 
-    /// Makes the kernel confirm stale neighbours. The kernel does not do so for packets that programs send.
+    /// Makes the kernel confirm stale neighbours. By itself, the kernel confirms neighbours only for its own packets, not
+    /// for packets that programs send.
     fn confirm_neighbours(&mut self) {
         let Some(open) = &self.open else { return };
         if self.confirmed_at.elapsed() < NEIGHBOURS_INTERVAL {
@@ -463,7 +464,7 @@ impl Keeper {
             let Some(open) = &mut self.open else { continue };
             match open.resetter.reset(flow) {
                 Ok(sent) => resets += u64::from(sent),
-                // An end without its reset closes the connection after its own timeout.
+                // A peer that gets no reset ends the connection after its own timeout.
                 Err(error) => self.report.failure = Some(format!("cannot send a reset: {error}")),
             }
         }

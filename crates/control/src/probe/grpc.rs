@@ -95,7 +95,7 @@ fn judge(head: &HeaderMap, (message, trailers): (Bytes, HeaderMap)) -> Result<Ou
     }
 }
 
-/// `NOT_FOUND: unknown service shop`.
+/// The error of an RPC as text: `NOT_FOUND: unknown service shop`.
 fn told(status: &str, message: &str) -> String {
     let mut told = match status {
         "" => "no grpc-status".to_owned(),

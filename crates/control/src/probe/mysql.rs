@@ -240,7 +240,7 @@ impl<'a> Session<'a> {
         self.wire.exact(u32::from_le_bytes([a, b, c, 0]) as usize).await
     }
 
-    /// `login: error 1045: Access denied for user 'weir'`.
+    /// The failure for an error packet: `login: error 1045: Access denied for user 'weir'`.
     fn error(&self, step: &str, packet: &[u8]) -> Failure {
         let Some((code, text)) = packet.split_first_chunk::<2>() else { return malformed() };
         // A newer server sends an SQL state before the text.

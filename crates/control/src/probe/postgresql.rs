@@ -185,7 +185,7 @@ impl Session<'_> {
         Ok((kind, self.wire.exact(content).await?))
     }
 
-    /// `login: 28P01: password authentication failed for user "weir"`.
+    /// The failure for an error message: `login: 28P01: password authentication failed for user "weir"`.
     fn error(&self, step: &str, content: &[u8]) -> Failure {
         let secrets: Vec<&Secret> = self.secret.iter().collect();
         let text = |kind| said(field(content, kind).unwrap_or_default(), &secrets);

@@ -223,7 +223,7 @@ mod tests {
         data_encoding::HEXLOWER.encode(bytes)
     }
 
-    /// RFC 2865 section 7.1, RFC 2202 section 2.
+    /// The examples of RFC 2865 section 7.1 and RFC 2202 section 2.
     #[test]
     fn examples_of_the_rfcs() {
         let hidden = hidden(b"arctangent", SECRET, &AUTHENTICATOR);

@@ -122,7 +122,7 @@ mod tests {
         exchange
     }
 
-    /// RFC 7677 section 3.
+    /// The example of RFC 7677 section 3.
     #[test]
     fn the_example_of_the_rfc() {
         let mut exchange = begun();

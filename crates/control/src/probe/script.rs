@@ -109,7 +109,7 @@ fn not_started(program: &str, error: io::Error) -> Failure {
     }
 }
 
-/// `the script ended with 2: database is read-only`.
+/// The reason as text: `the script ended with 2: database is read-only`.
 fn reason(status: ExitStatus, said: &[u8]) -> String {
     use std::os::unix::process::ExitStatusExt as _;
     let how = match (status.code(), status.signal()) {

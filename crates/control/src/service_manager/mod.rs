@@ -47,7 +47,7 @@ pub(crate) struct ServiceManager {
     is_reloading: bool,
     /// The status that was last sent.
     status: String,
-    /// When additional time was last requested.
+    /// The time of the last request for additional time.
     extended: Option<Instant>,
     /// Workers that did not respond at the last check.
     stuck: Vec<usize>,

@@ -1,11 +1,11 @@
 //! The next configuration, which waits for the first probes of its members.
 //!
-//! A member with monitors gets no requests before its first probe has passed. A configuration that became active at
-//! once would therefore answer 503 for a new pool until its monitors have results. Instead it waits, with its listeners
-//! bound and its monitors running, while the previous one serves; at a start, connections wait in the kernel's queue.
-//! It becomes active when every new member has been probed and each of their pools has a usable member, or when
-//! `first_probes.wait` is over. A file becomes active as a whole. If only addresses of names have changed, a pool does
-//! not wait for others: a pool that still waits keeps its former addresses.
+//! A member with monitors gets no requests before its first probe has passed. A configuration that became active at once
+//! would therefore answer 503 for a new pool until the pool's monitors have results. Instead, the configuration waits, with
+//! its listeners bound and its monitors running, while the previous configuration serves. At a start, connections wait in
+//! the kernel's queue. The configuration becomes active when every new member has been probed and each of their pools has a
+//! usable member, or when `first_probes.wait` is over. A file becomes active as a whole. If only addresses of names have
+//! changed, pools do not wait for each other: a pool that still waits keeps its former addresses.
 //!
 //! | event meanwhile | effect |
 //! |---|---|
@@ -215,7 +215,7 @@ impl Supervisor {
         let configuration = configuration.or(waited);
         let is_by_pool = configuration.is_none() && !self.is_starting();
         let mut next = Next::new(Arc::new(snapshot), configuration, is_by_pool, before.as_ref());
-        // A pool that has no address in the active configuration either is not waited for.
+        // A pool without an address is not waited for if it has none in the active configuration either.
         let in_force = (!self.is_starting()).then_some(&self.table.snapshot);
         let is_without = |pool: &Pool| {
             let mut pools = in_force.iter().flat_map(|snapshot| &snapshot.pools);
@@ -438,7 +438,7 @@ fn unusable(table: &LiveTable, monitors: &Board) -> Vec<Unusable> {
     found
 }
 
-/// `has no usable member: ...`.
+/// The event text: `has no usable member: ...`.
 impl fmt::Display for Unusable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.members.is_empty() {
@@ -452,7 +452,7 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// `; without a usable member: pool images, pool web`, or an empty text.
+/// The pools as text: `; without a usable member: pool images, pool web`, or an empty text.
 struct Without<'a>(&'a [Unusable]);
 
 impl fmt::Display for Without<'_> {

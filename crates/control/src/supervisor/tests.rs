@@ -59,7 +59,7 @@ async fn member(name: &'static str) -> SocketAddr {
     address
 }
 
-/// A port that nothing listens on.
+/// A port without a listener.
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -329,7 +329,7 @@ async fn a_panic_of_a_worker_is_told_counted_and_shown() {
         Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
     let none = ask(socket(admin), "/metrics").await;
     assert!(none.contains("\nweir_worker_panics_total 0\n"), "{none}");
-    // No known input makes a worker panic; an impossible table does.
+    // No known input causes a panic of a worker, so the test uses an impossible table.
     let snapshot = Arc::clone(&supervisor.table.snapshot);
     let mut impossible = LiveTable::build(snapshot, Some(&supervisor.table), 1, &outside());
     impossible.tls.clear();
@@ -414,7 +414,7 @@ async fn a_process_serves_reloads_and_drains() {
     let restart = "warning data_plane.workers needs a restart to change from 2 to 3".to_owned();
     assert!(lines.contains(&restart), "{lines:#?}");
 
-    // With an admin address in use, the old one stays.
+    // If the new admin address is in use, the old listener stays.
     files.config(&yaml(listen, &[two], &format!("admin: {{ listen: 127.0.0.1:{taken_port} }}")));
     assert!(supervisor.reload().await);
     assert!(ask(socket(moved), "/health").await.ends_with("ok\n"));

@@ -29,7 +29,7 @@ use super::wire::{
 /// Maximum time from the permission to serve until the new process serves.
 const GO_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The estate that the new process inherits.
+/// The state and sockets that are handed over to the new process.
 pub(crate) struct Estate {
     /// The number of the upgrade.
     pub number: u64,

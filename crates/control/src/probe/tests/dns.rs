@@ -104,7 +104,7 @@ async fn codes_are_judged() {
     check(&refusing, expected, "passed").await;
 }
 
-/// Messages with another id, another question or no question, and queries, are ignored. Only a genuine answer counts.
+/// Only a genuine answer counts. Messages with another id, another question or no question are ignored, and queries, too.
 #[tokio::test]
 async fn what_does_not_answer_the_question_is_passed_over() {
     let strange = |question: &Message| {
