@@ -13,7 +13,7 @@ use crate::wire::{Framing, Head, Reader};
 pub struct Response {
     /// Status code.
     pub status: u16,
-    /// Status line and fields.
+    /// Status line and headers.
     pub head: Head,
     /// The received part of the body.
     pub body: Vec<u8>,

@@ -40,7 +40,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// The value of the first field of this name.
+    /// The value of the first header of this name.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.head.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
@@ -175,7 +175,7 @@ impl Peer {
         self.next_stream - 2
     }
 
-    /// Sends a request's head, with these fields after the pseudo-header fields.
+    /// Sends a request's head, with these headers after the pseudo-header fields.
     #[track_caller]
     pub fn request(&mut self, method: &str, path: &str, fields: &[(&str, &str)], end: bool) -> u32 {
         let mut lines =

@@ -15,7 +15,7 @@ const BODY_BYTES_KEPT_MAX: u64 = 16 * 1024 * 1024;
 /// A request as the member received it.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Request line and fields.
+    /// Request line and headers.
     pub head: Head,
     /// The decoded body, unless the handler reads it itself.
     pub body: Vec<u8>,

@@ -71,7 +71,7 @@ fn a_service_lets_in_and_says_who_it_is() {
     let text = response.assert_status(200).text();
     let lines: Vec<&str> =
         text.lines().filter(|line| line.to_ascii_lowercase().starts_with("x-")).collect();
-    // The fields that weir adds for the service are not sent to the member.
+    // The headers that weir adds for the service are not sent to the member.
     let expected = [
         "X-User: ann",
         "X-Groups: a",

@@ -270,7 +270,7 @@ fn clients_do_not_get_around_it_by_asking_for_a_part() {
             assert_eq!(request.head.field(name), None, "{name}");
         }
     }
-    // Requests to which the rule does not apply keep their fields.
+    // Requests to which the rule does not apply keep their headers.
     let other = STRINGS.replacen("{ then", "{ when: 'request.path == \"/\"', then", 1);
     let (proxy, _) = before(&member, false, &other);
     proxy.client().send(get("/length/1000", fields)).response().assert_status(200);
@@ -343,7 +343,7 @@ fn pages_of_nginx() {
     let response = client.response();
     response.assert_status(304);
     assert_eq!(response.head.field("etag"), Some(&*tag));
-    // weir does not change partial responses, so it removes these fields.
+    // weir does not change partial responses, so it removes these headers.
     for fields in ["Range: bytes=0-\r\n", "If-Range: \"a\"\r\nrange: bytes=0-99\r\n"] {
         client.send(get("/page.html", fields));
         assert!(client.response().assert_status(200).text() == rewritten, "{fields}");

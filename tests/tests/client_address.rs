@@ -14,7 +14,7 @@ fn echo(client_address: &str) -> (Member, Proxy) {
     (member, proxy)
 }
 
-/// The head that the member received for a request with these fields, line by line.
+/// The head that the member received for a request with these headers, line by line.
 fn lines(client: &mut Client, fields: &str) -> Vec<String> {
     client.send(format!("GET / HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n"));
     client.response().assert_status(200).text().lines().map(str::to_owned).collect()
@@ -277,7 +277,7 @@ fn lines_have_the_form_that_the_file_gives() {
     });
 }
 
-/// The value of a field in a response, or in a request that the member echoes.
+/// The value of a header in a response, or in a request that the member echoes.
 fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = text.lines().skip(1).filter_map(|line| line.split_once(": "));
     fields.find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value)

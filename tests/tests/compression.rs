@@ -283,7 +283,7 @@ fn collected_responses_are_whole() {
     assert_eq!(proxy.metric("weir_compression_memory_bytes", &[]), 0.0);
 }
 
-/// The head of the response that curl gets for this URL with these fields.
+/// The head of the response that curl gets for this URL with these headers.
 fn curl_head(url: &str, fields: &[&str], got: &std::path::Path) -> Head {
     let head = got.with_extension("head");
     let mut curl = Command::new("curl");

@@ -39,7 +39,7 @@ enum Framing {
     UntilClose,
 }
 
-/// A response of the member, and the coding that its client accepts. The number of the case determines all fields.
+/// A response of the member, and the coding that its client accepts. The number of the case determines all headers.
 struct Case {
     number: u64,
     coding: &'static str,

@@ -85,7 +85,7 @@ fn autobahn() {
     assert!(behaviours.keys().all(|name| good.contains(&name.as_str())), "{behaviours:?}");
 }
 
-/// A relay to the reference server. It replaces the Host field, because the server requires its own port there.
+/// A relay to the reference server. It replaces the Host header, because the server requires its own port there.
 fn under_own_name(server: SocketAddr) -> Member {
     Member::streaming(move |exchange| {
         let mut to_server = TcpStream::connect(server)?;

@@ -761,7 +761,7 @@ fn what_a_rule_sets_is_not_judged_again() {
         }
         Ok(())
     });
-    // weir would reject this field from a client. A field that a rule sets is sent to members of both versions.
+    // weir would reject this header from a client. A header that a rule sets is sent to members of both versions.
     let rule = "rules: [ { when: 'request.path == \"/odd\"', then: [ { set_header: { Expect: something } } ] } ]";
     let setup = one_worker(before(&[member.address()]))
         .virtual_server("policies: [ odd ]")

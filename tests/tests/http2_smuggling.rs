@@ -137,7 +137,7 @@ const CASES: &[Case] = &[
     ),
     get("tab within a value", &[("x", "1\t2")], Pass("GET / HTTP/1.1|host: test|x: 1\t2", "")),
     get("empty value", &[("x", "")], Pass("GET / HTTP/1.1|host: test|x: ", "")),
-    // Connection-specific fields
+    // Connection-specific headers
     post("transfer-encoding", &[("transfer-encoding", "chunked")], Data(&["0\r\n\r\n"]), Refuse),
     post(
         "transfer-encoding beside content-length",

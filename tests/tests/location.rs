@@ -1,4 +1,4 @@
-//! `rewrite_location`: URLs in fields contain the virtual server's name for clients, and the member's own name for members.
+//! `rewrite_location`: URLs in headers contain the virtual server's name for clients, and the member's own name for members.
 
 use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;

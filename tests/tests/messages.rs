@@ -214,7 +214,7 @@ fn trailers_pass_in_both_directions() {
     assert_eq!(request.body, b"body");
 }
 
-/// CVE-2016-5385 (httpoxy): as a CGI variable, the field Proxy would set the proxy for the member's own requests.
+/// CVE-2016-5385 (httpoxy): as a CGI variable, the header Proxy would set the proxy for the member's own requests.
 #[test]
 fn no_member_learns_of_a_proxy_from_a_client() {
     let (member, proxy) = behind(Member::echo());

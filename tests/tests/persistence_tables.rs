@@ -36,7 +36,7 @@ fn shop(name: &'static str) -> Member {
     })
 }
 
-/// An application whose members share their sessions. Each sends its name and this field.
+/// An application whose members share their sessions. Each sends its name and this header.
 fn sharing(name: &'static str, field: &'static str) -> Member {
     Member::new(move |exchange| {
         let length = name.len();

@@ -25,7 +25,7 @@ fn echo(rules: &[&str]) -> (Member, Proxy) {
     (member, proxy)
 }
 
-/// The response to a GET request with further fields.
+/// The response to a GET request with further headers.
 fn get(client: &mut Client, target: &str, fields: &str) -> Response {
     client.send(format!("GET {target} HTTP/1.1\r\nHost: Shop.Example:8080\r\n{fields}\r\n"));
     client.response()

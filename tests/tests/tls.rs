@@ -652,7 +652,7 @@ fn early_data_is_served_and_members_are_told() {
     let folder = TempDir::new("early");
     let cases = [
         ("GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n", "GET told [1]"),
-        // The client's own field is forwarded.
+        // The client's own header is forwarded.
         (
             "GET / HTTP/1.1\r\nHost: shop.example\r\nEarly-Data: 1\r\nConnection: close\r\n\r\n",
             "GET told [1]",

@@ -170,7 +170,7 @@ fn a_trusted_context_is_continued_and_no_other() {
     assert_ne!(span, SPAN);
     assert_eq!(states(&request).len(), 2);
 
-    // An invalid or repeated field starts a new trace, and `tracestate` is removed.
+    // An invalid or repeated header starts a new trace, and `tracestate` is removed.
     for fields in [
         format!("traceparent: {sampled}\r\ntraceparent: {sampled}\r\n"),
         format!("traceparent: ff-{TRACE}-{SPAN}-01\r\n"),
@@ -205,7 +205,7 @@ fn a_client_that_is_not_trusted_begins_no_trace() {
     assert_eq!((family(&spans).0.parent.as_str(), spans[0].state.as_str()), ("", ""));
     assert_eq!(lines(&mut proxy, 1)[0]["trace_id"], trace.as_str());
 
-    // Without `tracing`, the fields are forwarded unchanged.
+    // Without `tracing`, the headers are forwarded unchanged.
     let other = Member::named("ok");
     let proxy = Proxy::start(&Setup::new(&[other.address()]));
     assert_eq!(send(&proxy, "/", &forged), 200);

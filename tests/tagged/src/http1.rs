@@ -9,12 +9,12 @@ use crate::tag::{Id, Key, Part};
 /// Maximum length of a head.
 const HEAD_BYTES_MAX: usize = 128 * 1024;
 
-/// A head, without the fields for framing and connection.
+/// A head, without the headers for framing and connection.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
     /// The request line or the status line.
     pub start: String,
-    /// The fields, with names in lower case.
+    /// The headers, with names in lower case.
     pub fields: Fields,
     /// The value of Content-Length.
     pub length: Option<usize>,
@@ -232,7 +232,7 @@ pub fn write_head(start: &str, fields: &Fields, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n\r\n");
 }
 
-/// The field that declares the framing of a body, if any.
+/// The header that declares the framing of a body, if any.
 pub fn framing_field(body: &Body) -> Option<(Name, String)> {
     match body.framing {
         Framing::Empty | Framing::UntilClose => None,

@@ -19,7 +19,7 @@ use crate::world::{Finding, Kind, World};
 const CLOSING_MAX: Duration = Duration::from_secs(2);
 /// Content-Length of a body above the limit.
 const LARGE_BODY_BYTES: usize = 1 << 30;
-/// Size of a field that exceeds the limit of a head.
+/// Size of a header that exceeds the limit of a head.
 const LARGE_HEAD_BYTES: usize = 40_000;
 
 /// Sends the requests of one connection.

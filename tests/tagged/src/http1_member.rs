@@ -101,7 +101,7 @@ async fn next_head(link: &mut Link) -> Result<Option<Head>, String> {
     }
 }
 
-/// Parses the request of a head. Moves the fields out of it.
+/// Parses the request of a head. Moves the headers out of it.
 fn request_of(head: &mut Head) -> Result<Request, String> {
     let mut words = head.start.split(' ');
     let (Some(method), Some(target), Some("HTTP/1.1"), None) =
@@ -276,7 +276,7 @@ impl Member<'_> {
         }
     }
 
-    /// Bytes that look like a response, with a field that marks them as unsolicited.
+    /// Bytes that look like a response, with a header that marks them as unsolicited.
     fn surplus(&mut self, plan: &Plan) -> Vec<u8> {
         let mut bytes = Vec::new();
         for _ in 0..1 + self.random.below(2) {

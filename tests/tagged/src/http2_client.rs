@@ -22,7 +22,7 @@ use crate::world::{Finding, Kind, World};
 
 /// Content-Length of a body above the limit.
 const LARGE_BODY_BYTES: usize = 1 << 30;
-/// Size of a field that exceeds the limit of a head.
+/// Size of a header that exceeds the limit of a head.
 const LARGE_HEAD_BYTES: usize = 40_000;
 /// With more data frames or complete messages than this, weir need not detect a flood.
 const USEFUL_MAX: usize = 100;
@@ -571,7 +571,7 @@ fn head_lines(world: &World, plan: &Plan, random: &mut Random) -> Fields {
     lines.extend(request.protocol.map(|protocol| (":protocol".into(), protocol)));
     for (name, value) in request.fields {
         match value.split_once("; ") {
-            // A Cookie field may be split.
+            // A Cookie header may be split.
             Some((one, other)) if name == "cookie" && random.percent(50) => {
                 lines.push((name.clone(), one.to_owned()));
                 lines.push((name, other.to_owned()));

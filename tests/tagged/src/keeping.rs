@@ -313,7 +313,7 @@ fn pool_of_sources(pool: usize) -> bool {
     pool == 2
 }
 
-/// Removes weir's cookie from the fields of a response. Returns it.
+/// Removes weir's cookie from the headers of a response. Returns it.
 pub fn take_cookie(fields: &mut crate::message::Fields) -> Option<String> {
     let is_own = |(name, value): &(crate::message::Name, String)| {
         name == "set-cookie" && value.starts_with("WEIR=")

@@ -222,7 +222,7 @@ pub fn check_request(key: Key, plan: &Plan, got: &Request) -> Result<(), String>
     })
 }
 
-/// The fields of a member's response, without framing.
+/// The headers of a member's response, without framing.
 pub fn answer_fields(key: Key, plan: &Plan) -> Fields {
     let answer = &plan.answer;
     let mark = one(key, plan, Part::ResponseMark);
@@ -243,7 +243,7 @@ fn content_type(answer: &Answer) -> &'static str {
     if answer.is_text { "text/plain" } else { "application/octet-stream" }
 }
 
-/// The fields of an interim response.
+/// The headers of an interim response.
 pub fn hint_fields(key: Key, plan: &Plan, number: usize) -> Fields {
     vec![field("x-hint", key.text(plan.id, Part::Interim, number * FIELD_BLOCKS, 2))]
 }
@@ -283,7 +283,7 @@ pub fn is_of_member(fields: &Fields) -> bool {
 /// Field name of unsolicited responses.
 const SURPLUS: &str = "x-surplus";
 
-/// The field of the unsolicited response that follows the response of this exchange.
+/// The header of the unsolicited response that follows the response of this exchange.
 pub fn surplus_field(key: Key, plan: &Plan) -> (Name, String) {
     field(SURPLUS, one(key, plan, Part::ResponseMark))
 }
@@ -350,7 +350,7 @@ pub fn check_agreement(key: Key, plan: &Plan, got: &Fields) -> Result<(), String
     })
 }
 
-/// The fields of a member's response that accepts a tunnel, without those of the handshake.
+/// The headers of a member's response that accepts a tunnel, without those of the handshake.
 pub fn agreement_fields(key: Key, plan: &Plan) -> Fields {
     let mark = one(key, plan, Part::ResponseMark);
     vec![

@@ -117,11 +117,11 @@ impl Rule {
 /// A flaw of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// A space before a colon; with HTTP/2, an upper-case field name.
+    /// A space before a colon; with HTTP/2, an upper-case header name.
     Name,
-    /// A control character in a field value.
+    /// A control character in a header value.
     Value,
-    /// Contradictory framing; with HTTP/2, a connection-specific field.
+    /// Contradictory framing; with HTTP/2, a connection-specific header.
     Framing,
     /// An unknown expectation.
     Expectation,
@@ -200,7 +200,7 @@ pub struct Answer {
     pub is_text: bool,
     /// Whether it has a Date.
     pub has_date: bool,
-    /// The number of tagged fields.
+    /// The number of tagged headers.
     pub fields: usize,
     /// Whether the member closes the connection after it.
     pub closes: bool,
@@ -270,9 +270,9 @@ pub struct Plan {
     pub expects: bool,
     /// Whether the client waits a long time for 100.
     pub is_patient: bool,
-    /// The number of tagged fields of the request.
+    /// The number of tagged headers of the request.
     pub fields: usize,
-    /// The number of blocks in each tagged field of request and response.
+    /// The number of blocks in each tagged header of request and response.
     pub field_blocks: usize,
     /// The client's value of Accept-Encoding.
     pub accepts: Option<&'static str>,

@@ -2,7 +2,7 @@
 //!
 //! A block consists of 16 hexadecimal digits: 64 bits with number, part and position, mixed by a keyed permutation. So
 //! blocks of different exchanges, parts or positions differ, shifted bytes are no valid block, and a misplaced block reveals
-//! its exchange. Digits are valid in paths, host names, fields, cookies and bodies, and can be compressed.
+//! its exchange. Digits are valid in paths, host names, headers, cookies and bodies, and can be compressed.
 
 use std::fmt::{self, Write};
 
@@ -36,7 +36,7 @@ pub enum Part {
     Path,
     /// The query.
     Query,
-    /// A field of the request, or the key of a WebSocket.
+    /// A header of the request, or the key of a WebSocket.
     RequestField,
     /// A cookie of the request.
     Cookie,
@@ -46,9 +46,9 @@ pub enum Part {
     RequestBody,
     /// A trailer of the request.
     RequestTrailer,
-    /// A field of an interim response.
+    /// A header of an interim response.
     Interim,
-    /// A field of the response.
+    /// A header of the response.
     ResponseField,
     /// A cookie or the entity tag of the response.
     ResponseMark,

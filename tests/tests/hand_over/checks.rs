@@ -42,7 +42,7 @@ fn proxies_are_trusted_by_the_one_that_was_entered() {
     wait_for_log(&mut proxy, "\"client\":\"10.1.2.3\"");
 }
 
-/// Rules that change a forwarding field do not change the client's address for limits and rules of the other virtual server.
+/// Rules that change a forwarding header do not affect the client address for limits and rules of the other virtual server.
 #[test]
 fn rules_do_not_change_who_the_client_is() {
     for rule in ["remove_header: X-Forwarded-For", "set_header: { X-Forwarded-For: 10.1.2.3 }"] {
@@ -70,8 +70,8 @@ fn members_are_told_the_host_that_the_client_asked_for() {
     }
 }
 
-/// A client can list any field in `Connection`, which weir then does not forward. Rules of the other virtual server must
-/// still see the changes of earlier rules to such fields, not the original values.
+/// A client can list any header in `Connection`, which weir then does not forward. Rules of the other virtual server must
+/// still see the changes of earlier rules to such headers, not the original values.
 #[test]
 fn what_the_connection_names_is_not_read_past_rules() {
     let mut bed = Bed::new();

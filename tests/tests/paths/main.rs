@@ -83,7 +83,7 @@ const SETTINGS: [&str; 7] = [
 /// Number of random spellings per setting, in addition to those of the table.
 const GENERATED: usize = 120;
 
-/// A proxy with one pool for each member. The Host field selects the member by its name.
+/// A proxy with one pool for each member. The Host header selects the member by its name.
 fn in_front_of(members: &[(Kind, Resolver)], path_setting: &str) -> Proxy {
     let mut setup = Setup::new(&[members[0].1.address()]);
     let mut rules = String::new();

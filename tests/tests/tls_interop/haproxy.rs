@@ -1,4 +1,4 @@
-//! HAProxy as a client and as a member. It reports its view of the connection in a field and in a page.
+//! HAProxy as a client and as a member. It reports its view of the connection in a header and in a page.
 
 use std::net::SocketAddr;
 

@@ -249,7 +249,7 @@ fn heads_are_blocked_early() {
         );
         let proxy = Proxy::start(&guarded(&member, &waf));
         let mut client = proxy.client();
-        // In the first phase, the scanner's name and the missing Accept field score twice the threshold.
+        // In the first phase, the scanner's name and the missing Accept header score twice the threshold.
         let head = "POST /.env HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: sqlmap/1.0\r\n\
                     Content-Type: application/json\r\nContent-Length: 10\r\n\r\n";
         client.send(head);

@@ -18,7 +18,7 @@ SecRule RESPONSE_BODY "@contains ORA-00933" "id:3,phase:4,deny,status:504,msg:'a
 SecRule ARGS "@contains attack" "id:4,phase:2,deny,status:403,msg:'an attack'"
 "#;
 
-/// A member that responds with the fields and the body in the path `/FIELD~FIELD~BODY`, in which `_` is a space.
+/// A member that responds with the headers and the body in the path `/FIELD~FIELD~BODY`, in which `_` is a space.
 fn member() -> Member {
     Member::new(|exchange| {
         let target = exchange.request.target().replace('_', " ");
