@@ -29,7 +29,7 @@ SecRule ARGS|REQUEST_HEADERS \"@contains evil\" \"id:2,phase:1,deny,log,severity
     msg:'Evil \\\"things\\\"',logdata:'found in %{MATCHED_VAR_NAME}: %{MATCHED_VAR}'\"
 SecRule ARGS \"@contains evil\" \"id:3,phase:1,pass,nolog,auditlog,msg:'not logged'\"";
 
-/// The log of these rules on a request.
+/// The inspection of a request by these rules.
 fn inspected(rules: &str, target: &str, headers: &[(&str, &str)]) -> Inspection {
     inspected_by(&Options::new(Mode::Detect), rules, target, headers)
 }
@@ -204,7 +204,7 @@ fn lines_are_handed_over_and_those_that_are_not_taken_are_counted() {
     assert_eq!(counters.waf_log_lines_dropped.get(), 1);
 }
 
-/// `docs/observability.md` has every key of these lines.
+/// `docs/observability.md` must contain every key of these lines.
 #[test]
 fn all_keys_are_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");
