@@ -345,7 +345,7 @@ fn of_client(router: &mut Router, event: Event) {
     let (rest, piece) = next(&plan.request, router.world.client.sent);
     match event {
         ClientSends => from_client::sends(router, piece, false),
-        // On an HTTP/1 connection, nothing is read after the maximum size of a body.
+        // The body is too large for the limit, and is refused on an HTTP/1 connection.
         ClientSendsRest
             if plan.request.bytes > BODY_BYTES_MAX && plan.has_body() && !plan.has_http2_client =>
         {
