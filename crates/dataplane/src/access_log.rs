@@ -28,7 +28,7 @@ use crate::reports::{Log, LogBatch};
 
 /// The fields of a line that are not from the request head.
 pub struct Entry<'a> {
-    /// The format when the request arrived; `request` is in this format already.
+    /// The format that was active when the request arrived. `request` is in this format.
     pub format: AccessFormat,
     /// The id of the request.
     pub request_id: RequestId<'a>,
@@ -48,11 +48,11 @@ pub struct Entry<'a> {
     pub member: Option<&'a str>,
     /// The status that was sent to the client; 0: no response.
     pub status: u16,
-    /// Body bytes of the request.
+    /// The number of body bytes in the request.
     pub bytes_received: u64,
-    /// Bytes of the response, including its heads.
+    /// The number of bytes in the response, including its heads.
     pub bytes_sent: u64,
-    /// Bytes of the response's heads.
+    /// The number of bytes in the heads of the response.
     pub head_bytes_sent: u64,
     /// The number of retries on other members.
     pub retries: u32,

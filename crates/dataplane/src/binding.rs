@@ -77,7 +77,7 @@ pub fn addresses(snapshot: &Snapshot) -> impl Iterator<Item = (&VirtualServer, &
     servers.flat_map(|server| server.listen.iter().map(move |point| (server, point)))
 }
 
-/// Whether the sockets of a listener are bound to the interface that has the configured name. True without an interface.
+/// Whether the sockets of a listener are bound to the interface that has the configured name. True if none is configured.
 pub fn are_on_interface<'s>(
     mut sockets: impl Iterator<Item = &'s OwnedFd>,
     point: &ListenPoint,

@@ -54,8 +54,8 @@ impl DepartedListeners {
         });
     }
 
-    /// Duplicates of the sockets for the workers, for a table that listens on the address again; `None`: no such listener,
-    /// or a duplicate cannot be made, so that new sockets must be bound.
+    /// Duplicates of the sockets for the workers, for a table that listens on the address again. `None`: there is no
+    /// listener for the address, or a duplicate cannot be made, so new sockets must be bound.
     pub fn duplicates(&self, address: &ListenPoint) -> Option<Vec<OwnedFd>> {
         let departed = self.0.get(address)?;
         if !are_on_interface(departed.sockets.iter().flatten(), address) {

@@ -24,7 +24,7 @@ use crate::side_logs::SideLogs;
 use crate::thread::{self, WorkerThread};
 use crate::worker::{Command, Setup};
 
-/// The inputs of the data path's start.
+/// The parameters for the start of the data path.
 #[derive(Debug)]
 pub struct Options {
     /// The number of threads; the table's counters must have the same number of slots.

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-/// Maximum number of bytes of a request field (target, host, …) in a line.
+/// Maximum number of bytes of a request field in a line, such as the target or the host.
 pub const SHOWN_BYTES_MAX: usize = 2048;
 
 /// Appends formatted text. Writing to a `Vec` cannot fail.

@@ -10,7 +10,7 @@ const THREADS_MAX: usize = 4;
 /// The nice value of the threads, which gives workers priority.
 const NICENESS: i32 = 10;
 
-/// Starts the threads, unless they run. If no thread can be started, requests with passwords get 503.
+/// Starts the threads, unless they are running. If no thread can be started, requests with passwords get 503.
 pub fn start(logins: &Arc<Logins>, cores: usize) {
     if logins.threads() > 0 {
         return;

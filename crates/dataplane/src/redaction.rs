@@ -7,7 +7,7 @@
 //! | `name=value` with such a name inside another value, as in a referrer | `name=***` to its end |
 //! | a secret of the request anywhere else, 4 bytes or more, in any case | `***` |
 //!
-//! If the search for secrets would take too long, nothing is shown.
+//! If the search for secrets takes too long, the whole text is masked.
 
 pub mod message;
 
@@ -212,7 +212,7 @@ pub struct Shown<'a> {
 pub struct Secrets<'a> {
     /// The values, longest first.
     values: Vec<&'a [u8]>,
-    /// Whether a secret starts with a byte, by its lower-case form.
+    /// Whether a secret starts with a byte. The index is the byte in lower case.
     first: [bool; 256],
     /// The number of byte comparisons left.
     work: Cell<usize>,

@@ -54,7 +54,7 @@ pub enum Event {
         pool: Arc<str>,
         /// The member.
         member: Arc<str>,
-        /// The duration of the ejection.
+        /// The duration of the ejection in milliseconds.
         eject_ms: u32,
         /// The last failure.
         why: Blame,

@@ -48,7 +48,7 @@ const KIND_SERVER: u64 = 2;
 const KIND_CLIENT: u64 = 3;
 /// Value of `StatusCode`.
 const STATUS_ERROR: u64 = 2;
-/// Flags of a span: whether the parent is remote is known, and the parent is remote.
+/// The flags `HAS_IS_REMOTE` and `IS_REMOTE` of a span: it is known whether the parent is remote, and the parent is remote.
 const FLAG_HAS_REMOTE: u32 = 0x100;
 const FLAG_REMOTE: u32 = 0x200;
 
@@ -64,7 +64,7 @@ pub struct Finished<'a> {
     pub remembered: &'a Remembered,
     /// The trace context.
     pub traced: &'a Traced,
-    /// The record for spans.
+    /// The facts for the spans.
     pub record: &'a Record,
     /// The termination reason.
     pub why: Termination,

@@ -61,19 +61,19 @@ pub struct Record {
 /// Bytes, retries and times of a request. Times are those of the access log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amounts {
-    /// Body bytes of the request.
+    /// The number of body bytes in the request.
     pub bytes_received: u64,
-    /// Bytes of the response.
+    /// The number of bytes in the response.
     pub bytes_sent: u64,
     /// The number of retries on other members.
     pub retries: u32,
-    /// Time until the first attempt with a member.
+    /// Microseconds from the complete request head to the first attempt with a member.
     pub queue_us: u64,
-    /// Time from there to an open connection; 0: an idle connection was reused.
+    /// Microseconds from there to an open connection; 0: an idle connection was reused.
     pub connect_us: u64,
-    /// Time from there to the response head.
+    /// Microseconds from there to the response head.
     pub first_byte_us: u64,
-    /// Total time.
+    /// Microseconds in total.
     pub total_us: u64,
 }
 
@@ -148,7 +148,7 @@ pub enum Verdict {
     Forward {
         /// The pool.
         pool: Arc<str>,
-        /// The delay that a rate limit imposes.
+        /// The delay that a rate limit imposes, in microseconds.
         delay_us: u64,
     },
     /// The request is handed over to another virtual server.
@@ -204,9 +204,9 @@ pub struct Failed {
     pub member: Arc<str>,
     /// The reason.
     pub why: MemberFailure,
-    /// The time from the start of the request to the attempt.
+    /// The time from the start of the request to the attempt, in microseconds.
     pub after_us: u64,
-    /// The duration of the attempt.
+    /// The duration of the attempt, in microseconds.
     pub took_us: u64,
 }
 

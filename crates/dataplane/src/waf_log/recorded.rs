@@ -1,4 +1,4 @@
-//! A request recorded in its log line for another inspection: `"request":{"head":"…","body":"…"}`.
+//! A request recorded in its log line for another inspection: `"request":{"head":"...","body":"..."}`.
 
 use weir_waf::inspection::{Inspection, RecordedBody};
 use weir_waf::seclang::Variable;

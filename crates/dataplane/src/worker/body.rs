@@ -51,7 +51,7 @@ impl Tail {
 }
 
 /// Calls `send` with the contents of `out`, the pieces with the framing for the receiver, and `end` (the last chunk with
-/// trailers, or nothing). Returns the number of bytes sent. `out` may get further bytes, but loses none.
+/// trailers, or nothing). Returns the number of bytes sent. `out` keeps its contents, and may get further bytes.
 pub fn send(
     out: &mut Vec<u8>,
     framing: Framing,

@@ -97,8 +97,7 @@ impl World {
 }
 
 impl Worker {
-    /// Continues requests that have a place at a member, and requests whose time is over. Returns the time of the next
-    /// check.
+    /// Continues requests that get a place at a member, and requests whose time is over. Returns the time of the next check.
     pub fn serve_waiting(&mut self, io: &mut EventLoop) -> Option<u64> {
         if self.world.waiting.lines.is_empty() && self.world.waiting.delayed.is_empty() {
             return None;

@@ -178,7 +178,7 @@ impl Desk<'_> {
         self.leave(key, true);
     }
 
-    /// Refuses a client that sends plain HTTP with a response, because it cannot understand an alert.
+    /// Sends a response to a client that uses plain HTTP, because the client cannot understand a TLS alert.
     fn refuse_plain_http(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;

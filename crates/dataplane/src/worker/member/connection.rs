@@ -8,8 +8,7 @@ use weir_exchange::parts::failure::MemberFailure;
 
 use crate::worker::desk::Desk;
 
-/// Time by which a connection is closed before the idle timeout that the member has announced (Keep-Alive), to allow for
-/// delays.
+/// Safety margin: a connection is closed this long before the idle timeout that the member has announced (Keep-Alive).
 const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
 
 impl Desk<'_> {

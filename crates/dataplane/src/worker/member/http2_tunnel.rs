@@ -30,7 +30,7 @@ impl Desk<'_> {
         let Some(connection) = ends.attempt.connection else { return };
         let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
-            // The request moves to another connection once, like a request that the member has not processed.
+            // The request moves to another connection at most once, like a request that the member has not processed.
             _ if http2.is_some_and(|http2| !http2.may_open()) => {
                 self.lose_stream(ends, LostStream::Full);
             }

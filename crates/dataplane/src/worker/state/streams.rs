@@ -49,17 +49,17 @@ impl ClientStreams {
         self.streams.insert(stream)
     }
 
-    /// The stream of the key.
+    /// The stream with this key.
     pub fn get(&self, key: StreamKey) -> Option<&Stream> {
         self.streams.get(key).map(|stream| &**stream)
     }
 
-    /// The stream of the key.
+    /// The stream with this key.
     pub fn get_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
         self.streams.get_mut(key).map(|stream| &mut **stream)
     }
 
-    /// Removes the stream of the key.
+    /// Removes the stream with this key.
     pub fn remove(&mut self, key: StreamKey) -> Option<Box<Stream>> {
         self.streams.remove(key)
     }
@@ -87,7 +87,7 @@ impl ClientStreams {
 
 /// A stream of a member connection.
 pub struct MemberStream {
-    /// The exchange of the request that it carries.
+    /// The exchange whose request the stream carries.
     pub exchange: ExchangeKey,
     /// Whether the whole request has arrived.
     pub is_whole: bool,
@@ -159,17 +159,17 @@ impl MemberStreams {
         key
     }
 
-    /// The stream of the key.
+    /// The stream with this key.
     pub fn get(&self, key: MemberStreamKey) -> Option<&MemberStream> {
         self.streams.get(key)
     }
 
-    /// The stream of the key.
+    /// The stream with this key.
     pub fn get_mut(&mut self, key: MemberStreamKey) -> Option<&mut MemberStream> {
         self.streams.get_mut(key)
     }
 
-    /// Removes the stream of the key.
+    /// Removes the stream with this key.
     pub fn remove(&mut self, key: MemberStreamKey) -> Option<MemberStream> {
         let stream = self.streams.remove(key)?;
         self.order.retain(|other| *other != key);

@@ -40,8 +40,8 @@ pub struct Listeners {
     all: Arena<OfListener, Listener>,
     /// Listeners that accept no more sessions, with their deadlines. Usually empty.
     leaving: Vec<(ListenerKey, u64)>,
-    /// Addresses whose listeners this worker has closed, with deadlines. Until then, other workers may have sessions there,
-    /// and nothing reads the duplicates of this worker's sockets.
+    /// Addresses whose listeners this worker has closed, with deadlines. Before the deadline, other workers may have
+    /// sessions there, so duplicates of this worker's sockets are open, but nothing reads them.
     closed: Vec<(ListenPoint, u64)>,
     /// The listeners of the latest table. An address may have several sockets on one worker.
     fresh: Vec<ListenerKey>,
@@ -79,8 +79,8 @@ impl Listeners {
         self.all.values_mut().for_each(|listener| listener.sessions = 0);
     }
 
-    /// Adds a listener, if its address has a virtual server. If a removed listener of the address still
-    /// has sessions, it continues with the new socket.
+    /// Adds a listener, if its address has a virtual server. If a removed listener of the address still has sessions, it
+    /// continues with the new socket.
     pub fn add(
         &mut self,
         io: &mut EventLoop,
@@ -106,7 +106,7 @@ impl Listeners {
         }
         let is_closed = self.closed.extract_if(.., |(closed, _)| *closed == address).count() > 0;
         if is_closed {
-            // The clients of unread datagrams no longer wait for an answer.
+            // Unread datagrams are dropped, because their clients have stopped waiting for an answer.
             server.counters.datagrams_refused.add(Datagrams::of(io).reopen(token));
         }
         let server = Rc::clone(server);
