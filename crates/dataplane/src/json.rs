@@ -216,7 +216,7 @@ mod tests {
                 assert_eq!(is_all_plain(&text), is_plain(byte), "{text:?}");
             }
         }
-        // A borrow from a byte that is not plain must not hide another such byte.
+        // A borrow from a byte that is not plain must not hide another byte that is not plain.
         assert_eq!(plain_length(b"       \x1f \"      "), 7);
         assert_eq!(plain_length(b"\x1f\"\\\x7f\xff   "), 0);
     }

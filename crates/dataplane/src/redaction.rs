@@ -3,8 +3,8 @@
 //! | text | shown as |
 //! |---|---|
 //! | a value with a secret name | `***` |
-//! | a match within such a value | `***` |
-//! | `name=value` with such a name inside another value, as in a referrer | `name=***` to its end |
+//! | a match within a value with a secret name | `***` |
+//! | `name=value` with a secret name inside another value, as in a referrer | `name=***` up to the end of that value |
 //! | a secret of the request anywhere else, 4 bytes or more, in any case | `***` |
 //!
 //! If the search for secrets takes too long, the whole text is masked.

@@ -41,7 +41,7 @@ pub struct ClientStream {
     pub held_end: OwnedEnd,
     /// The number of received request bytes whose window was not returned yet.
     pub unreleased: usize,
-    /// Whether the client of a tunnel was told that the member has ended its sending direction.
+    /// Whether END_STREAM was sent to the client of a tunnel, because the member has ended its sending direction.
     pub is_end_told: bool,
     /// The time since which the client's window has been exhausted.
     pub stalled_ms: u64,

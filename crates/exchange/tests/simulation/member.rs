@@ -16,7 +16,7 @@ pub struct MemberStream {
     pub pending_end: OwnedEnd,
     /// Whether the client is paused until the member has accepted the request data sent so far.
     pub was_backed_up: bool,
-    /// Whether the member of a tunnel was told that the client has ended its sending direction.
+    /// Whether END_STREAM was sent to the member of a tunnel, because the client has ended its sending direction.
     pub is_end_told: bool,
     /// The number of received response bytes whose window was not returned yet.
     pub unreleased: usize,

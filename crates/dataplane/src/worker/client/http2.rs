@@ -28,8 +28,8 @@ use crate::worker::world::World;
 /// A client is paused when more bytes than this are queued for it, because further requests would add to them.
 const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
 
-/// When a client receives GOAWAY, it may have just opened more streams. Such streams are accepted for this time, or until
-/// the client answers a ping.
+/// When a client receives GOAWAY, it may have just opened more streams. They are accepted for this time, or until the client
+/// answers a ping.
 const LAST_STREAMS_MS: u64 = 1_000;
 
 /// The payload of the ping that follows the first GOAWAY.
