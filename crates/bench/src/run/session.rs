@@ -558,10 +558,10 @@ impl Live<'_, '_> {
             return Err(Failure::Unable(reason));
         }
         let (cost, mut around) = meter.finish(resting_share)?;
-        // Workers that share a core wait for each other. Behind a network device, kernel threads do part of the
-        // product's work.
+        // Threads of the product that share a core wait for each other: more workers than cores, or workers beside the
+        // threads that answer observers. Behind a network device, kernel threads do part of the product's work.
         let has_device = bed.client_namespace().is_some();
-        if has_device || runner.workers > cost.cores {
+        if has_device || workload.is_observed || runner.workers > cost.cores {
             around.waited_share = 0.0;
         }
         if has_device {
