@@ -578,12 +578,9 @@ impl Stage for Live<'_, '_> {
             [pace.resting_ms, pace.quiet_timeout_ms].map(Duration::from_millis).into();
         let timeout = if self.session.is_late() { Duration::ZERO } else { timeout };
         let cores = self.session.bed.cores.product.len();
-        if self.rested.elapsed_s == 0.0 {
-            // CPU counters have steps of 10 ms, so one short check is imprecise.
-            let first = Duration::from_millis(pace.first_rest_ms);
-            let spent = self.session.wait_until_quiet(first, timeout, QUIET_SHARE_MAX)?;
-            self.rested.add(&spent, cores);
-        }
+        // CPU counters have steps of 10 ms, so one short check is imprecise: the first one is long.
+        let is_first = self.rested.elapsed_s == 0.0;
+        let look = if is_first { Duration::from_millis(pace.first_rest_ms) } else { look };
         let spent = self.session.wait_until_quiet(look, timeout, QUIET_SHARE_MAX)?;
         let share = spent.busy_share(cores);
         if share > RESTING_SHARE_MAX {
