@@ -1,4 +1,4 @@
-//! weir with a second admin listener, over TLS.
+//! A weir whose second admin listener is for other hosts, with TLS.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -10,7 +10,7 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 use weir_tests::tls;
 
-/// weir with a second admin listener, over TLS.
+/// weir with two admin listeners. The second one is for other hosts, with TLS.
 pub struct Open {
     pub proxy: Proxy,
     pub member: Member,

@@ -14,6 +14,8 @@ use crate::tree::Span;
 const PAGE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum size of a list.
 pub(super) const LIST_BYTES_MAX: u64 = 64 << 20;
+/// Maximum size of a file with certificates, a key or revocation lists.
+pub(super) const PEM_BYTES_MAX: u64 = 16 << 20;
 /// Maximum size of a key file.
 pub(super) const KEYS_BYTES_MAX: u64 = 64 << 10;
 
@@ -139,7 +141,7 @@ pub(super) fn page(
 pub(super) fn field_value(text: &Spanned<Text>, context: &mut Context) -> Option<String> {
     let value = text.value.0.trim();
     if value.bytes().any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
-        context.error(text.span, "the value of a field has no control characters");
+        context.error(text.span, "the value of a header has no control characters");
         return None;
     }
     Some(value.to_owned())
