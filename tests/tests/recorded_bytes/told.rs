@@ -115,3 +115,16 @@ impl Follower {
         self.lines.join().expect("its lines")
     }
 }
+
+#[test]
+fn foreign_tags_are_found() {
+    let own = tag(1, 2);
+    let check = |text: &str| check_tags(&Value::from(text), Some(&own)).is_ok();
+    assert!(check("/a/tag-001-00002?q=tag-001-00002") && check("nothing") && check("tag-001-0…"));
+    for foreign in ["tag-001-00003", "/a/tag-001-00002/tag-002-00002", "tag-002-…"] {
+        assert!(!check(foreign), "{foreign}");
+    }
+    assert!(check_tags(&Value::from("tag-001-00002"), None).is_err());
+    let record = serde_json::json!({ "target": "/a/tag-001-00002?q=x" });
+    assert_eq!(tag_of_target(&record), Some(own));
+}
