@@ -159,10 +159,11 @@ fn labels_are_as_described() {
                 .and_then(|rest| rest.strip_prefix(suffix))
                 .is_some_and(|rest| rest.starts_with(['{', ' ']))
         };
-        // The observed process has no monitors, rules, TLS, packet path or firewall, and neither rewrites nor relays
-        // anything.
+        // The observed process has no monitors, rules, TLS, certificates, packet path or firewall, and neither rewrites nor
+        // relays anything.
         let Some(sample) = text.lines().find(is_sample) else {
             let absent = [
+                "weir_acme_renewal_",
                 "weir_l4_",
                 "weir_monitor_",
                 "weir_policy_",
