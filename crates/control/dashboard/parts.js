@@ -75,6 +75,15 @@ export function browse(items, textOf, memory, redraw) {
   return { controls, shown: found.slice(page * ROWS, (page + 1) * ROWS) };
 }
 
+/** A bar: how much of the most a figure is. */
+export function share(figure, most, label) {
+  const width = ((figure / most) * 100).toFixed(1);
+  return h("svg", {
+    class: "track", viewBox: "0 0 100 1", preserveAspectRatio: "none", role: "meter",
+    "aria-label": label, "aria-valuemin": "0", "aria-valuemax": String(most), "aria-valuenow": String(figure),
+  }, h("path", { d: `M0 0H${width}V1H0Z` }));
+}
+
 /** The members of a pool, one mark each. */
 export function dots(pool) {
   const text = pool.marks.map(({ member, state }) => `${member} ${state}`);

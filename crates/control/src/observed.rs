@@ -217,9 +217,3 @@ fn read<T: Clone>(lock: &RwLock<T>) -> T {
 fn write<T>(lock: &RwLock<T>, value: T) {
     *lock.write().unwrap_or_else(PoisonError::into_inner) = value;
 }
-
-/// A gauge for display. Workers keep gauges as increments and decrements; a sum read while both change can be below
-/// zero for a moment.
-pub fn shown_gauge(total: u64) -> u64 {
-    if i64::try_from(total).is_ok() { total } else { 0 }
-}
