@@ -2,6 +2,7 @@
 //! audit log has exactly one line for each.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,8 @@ use weir_tests::temp::TempDir;
 const CHANGES: usize = 600;
 /// Clients that send transactions at the same time.
 const CHANGERS: usize = 30;
-/// Transactions after which a client takes another connection.
-const PER_CONNECTION: usize = 100;
+/// Transactions after which a client takes another connection: well before weir ends it for its age.
+const PER_CONNECTION: usize = 1_000;
 
 fn changes() -> usize {
     let asked = std::env::var("WEIR_TEST_CHANGES").ok();
@@ -168,6 +169,12 @@ fn each_is_in_force_or_refused_and_audited_once() {
     // What was in force is again after a restart.
     let before = get(&proxy, "/v1/diff");
     proxy.restart(&setup);
+    let socket = proxy.admin_address();
+    let socket = socket.strip_prefix("unix:").expect("a unix socket");
+    // The socket of the process before is still there.
+    weir_tests::eventually("the admin listener answers", weir_tests::STEP_TIMEOUT, || {
+        UnixStream::connect(socket).is_ok()
+    });
     assert_eq!(get(&proxy, "/v1/diff"), before);
 }
 

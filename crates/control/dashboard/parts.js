@@ -21,7 +21,7 @@ export function table(caption, columns, items, keyOf, empty) {
   const head = columns.map(({ name, isNumber }) => h("th", { scope: "col", class: isNumber ? "right" : null }, name));
   const row = (item) => h("tr", { "data-key": keyOf(item) }, columns.map(({ cell, isNumber, isWide }, index) => (
     index === 0
-      ? h("th", { scope: "row" }, cell(item))
+      ? h("th", { scope: "row", class: isWide ? "wrap" : null }, cell(item))
       : h("td", { class: isNumber ? "right" : isWide ? "wrap" : null }, cell(item)))));
   return h("div", { class: "table", tabindex: "0", role: "region", "aria-label": caption },
     h("table", null, h("caption", null, caption), h("thead", null, h("tr", null, head)), h("tbody", null, items.map(row))));

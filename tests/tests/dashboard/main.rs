@@ -50,7 +50,7 @@ const SLOW: Duration = Duration::from_millis(100);
 const ATTACK: &str = "/item?text=1%27%20or%20%271%27=%271";
 
 /// A request that a check finds something in, and no rule.
-const CHECKED: &str = "/backup.sql";
+const CHECKED: &str = "/list.dat";
 
 /// Output of a script in the browser; `None`: there is no browser.
 fn seen(script: &str, proxy: &Proxy, arguments: &[&str]) -> Option<Value> {

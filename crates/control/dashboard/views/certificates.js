@@ -42,7 +42,7 @@ export function draw(_, memory, redraw) {
   const rows = [...state.certificates].sort((one, other) => one.days_left - other.days_left);
   const { controls, shown } = browse(rows, (it) => `${it.names.join(" ")} ${it.subject} ${it.virtual_server ?? ""}`, memory, redraw);
   return h("div", null, h("h1", null, "Certificates"), controls, table("Certificates, the first to end on top", [
-    { name: "Names", cell: names },
+    { name: "Names", isWide: true, cell: names },
     { name: "State", cell: (it) => mark(stateOf(it)) },
     { name: "Days left", isNumber: true, cell: (it) => count(it.days_left) },
     { name: "Valid until", cell: (it) => time(it.not_after) },

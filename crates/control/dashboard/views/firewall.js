@@ -61,7 +61,7 @@ function checks(memory, redraw, again) {
   const textOf = (it) => `${it.check} ${it.message} ${it.place} ${it.virtual_server} ${it.action}`;
   const { controls, shown } = browse(state.findings.checks, textOf, memory.checks, redraw);
   return [
-    h("p", { class: "quiet" }, "Checks need no rules. A check applies to all requests of a virtual server: one that blocks what legitimate users send can only log it, or be switched off."),
+    h("p", { class: "quiet" }, "Checks need no rules, and apply to all requests of a virtual server. If a check blocks what legitimate users send, let it only log, or switch it off."),
     state.findings.checks.length > 10 && controls,
     table("Checks with findings in the last requests", [
       { name: "Check", isWide: true, cell: (it) => [h("div", { class: "mono" }, it.check), h("div", { class: "quiet" }, it.message)] },

@@ -35,6 +35,9 @@ const RESULT_WAIT_MAX_MS: u64 = 15_000;
 /// Maximum size of a transaction's document.
 const TRANSACTION_BYTES_MAX: usize = 8 << 20;
 
+/// Maximum size of a rollback's document: a comment, each of whose bytes may be escaped, and a head.
+const ROLLBACK_BYTES_MAX: usize = 6 * COMMENT_BYTES_MAX + 1024;
+
 /// The media type of configurations (RFC 9512).
 const YAML: &str = "application/yaml";
 
@@ -94,6 +97,7 @@ fn requests() -> Vec<Route> {
         .role(Role::Operate)
         .query(&[DRY_RUN, WAIT_MS])
         .takes::<RollBack>()
+        .at_most(ROLLBACK_BYTES_MAX)
         .statuses(PROPOSED)
         .answers::<Outcome>(),
         Route::get_later(
