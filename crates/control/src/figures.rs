@@ -1,15 +1,15 @@
-//! Figures as people read them, made of counters.
+//! Figures for people, computed from counters.
 
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 
-/// A gauge for display. Workers keep gauges as increments and decrements; a sum read while both change can be below
-/// zero for a moment.
+/// The displayed value of a gauge. Workers store gauges as increments and decrements. A sum that is read while they change
+/// can be briefly below zero, and is then displayed as 0.
 pub fn shown_gauge(total: u64) -> u64 {
     if i64::try_from(total).is_ok() { total } else { 0 }
 }
 
-/// The quantile, interpolated within its bucket as Prometheus' `histogram_quantile` does. In the last bucket, which has
-/// no upper bound, the lower bound.
+/// A quantile in milliseconds, interpolated within its bucket as Prometheus' `histogram_quantile` does. In the last bucket,
+/// which has no upper bound, it is the lower bound.
 pub fn quantile(totals: &HistogramTotals, count: u64, percent: u64) -> Option<f64> {
     let rank = (count as f64 * percent as f64 / 100.0).max(f64::MIN_POSITIVE);
     let mut below = 0;
@@ -24,7 +24,7 @@ pub fn quantile(totals: &HistogramTotals, count: u64, percent: u64) -> Option<f6
     None
 }
 
-/// Microseconds as milliseconds with three digits.
+/// Converts microseconds to milliseconds with three decimals.
 pub fn round(microseconds: f64) -> f64 {
     microseconds.round() / 1_000.0
 }
