@@ -67,8 +67,8 @@ pub fn prepare(
     Ok(())
 }
 
-/// `count` further sockets for the address of `first`: sockets of their own where the address may be shared by those,
-/// else duplicates, whose queue is one.
+/// `count` further sockets for the address of `first`, each with a queue of its own. Duplicates, which share one queue, where the
+/// address can have only one socket.
 pub fn more(
     first: &[OwnedFd],
     address: Endpoint<'_>,
@@ -80,7 +80,12 @@ pub fn more(
     if may_share && let Ok(own) = sockets::listen(address, count, options) {
         return Ok(own);
     }
-    (0..count).map(|_| socket.try_clone()).collect()
+    duplicates(first, count)
+}
+
+/// `count` duplicates of the sockets in `first`.
+pub fn duplicates(first: &[OwnedFd], count: usize) -> io::Result<Vec<OwnedFd>> {
+    first.iter().cycle().take(count).map(OwnedFd::try_clone).collect()
 }
 
 #[cfg(test)]
