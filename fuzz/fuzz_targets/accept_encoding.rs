@@ -1,5 +1,5 @@
 #![no_main]
-//! Accept-Encoding: for any value of a client, the chosen coding is on offer and not refused.
+//! Accept-Encoding: for any value from a client, the selected coding is offered and not refused by the client.
 
 #[path = "../../crates/compression/tests/support/accept_encoding.rs"]
 #[allow(dead_code, reason = "the values to start from are for the seeds")]

@@ -1,5 +1,5 @@
 #![no_main]
-//! Replacement of text in bodies: a body cut anywhere gives the same result as the whole body.
+//! Replacement of text in bodies: a body that is split anywhere gives the same result as the whole body.
 
 #[path = "../../crates/core/tests/support/body_edit.rs"]
 #[allow(dead_code, reason = "each user has a part of it")]

@@ -1,5 +1,5 @@
 #![no_main]
-//! Chunked bodies with their trailer sections, and trailer sections alone.
+//! Chunked bodies with trailer sections, and trailer sections alone.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

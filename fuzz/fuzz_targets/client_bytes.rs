@@ -1,6 +1,5 @@
 #![no_main]
-//! A whole worker over the kernel in memory, and a client that sends any bytes, cut anywhere.
-//! Members are well-behaved.
+//! A whole worker on the simulated kernel, and a client that sends any bytes, split anywhere. The members are well-behaved.
 
 #[path = "../src/bed.rs"]
 mod bed;
@@ -8,8 +7,8 @@ mod bed;
 use bed::{Bed, Ending, SERVERS, Script, frames_of};
 use weir_testing::frame::{Frame, PREFACE};
 
-/// The bits of the second byte: the HTTP/2 preface is given, and frames have a short form; the
-/// client does not read; the network is bad. The two lowest select how its connection ends.
+/// Flags in the second byte: the input follows the HTTP/2 preface; the input contains frames in a short form; the client
+/// does not read; the network is bad. The two lowest bits select the end of the connection.
 const HTTP2: u8 = 4;
 const FRAMES: u8 = 8;
 const READS_NOT: u8 = 16;

@@ -1,5 +1,4 @@
-//! Inspection of a ClientHello: no panic, no read beyond the input, and more bytes never change an
-//! earlier result.
+//! Inspection of a ClientHello: no panic, no read beyond the input, and further bytes never change a result.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

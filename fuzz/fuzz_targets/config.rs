@@ -1,4 +1,4 @@
-//! Configuration files: any bytes give findings or a snapshot, never a panic.
+//! Configuration files: any bytes result in diagnostics or a snapshot, never in a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 #![no_main]
-//! Cookie fields: reading, removal, and the persistence tokens in them.
+//! Cookie fields: parsing, removal of cookies, and persistence tokens.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;
@@ -54,7 +54,7 @@ fn read(field: &[u8]) -> (Option<(u32, Standing)>, OtherTokens) {
     (found.map(|found| (found.member, found.standing)), others)
 }
 
-/// The expected result, computed in the simplest way.
+/// The expected result, computed by simple means.
 fn expected(field: &[u8]) -> Option<(u32, Standing)> {
     let token = |member: u32| POOL.tokens.token(member).as_bytes();
     let tag = |member: u32| &token(member)[POOL_ID_BYTES..];
@@ -70,7 +70,7 @@ fn expected(field: &[u8]) -> Option<(u32, Standing)> {
         .or(former_token.map(|member| (member, Standing::FormerToken)))
 }
 
-/// A cookie that is set is short, and reads back the same.
+/// Checks that a written cookie is short and contains the tokens.
 fn check_that_others_stay(others: &OtherTokens) {
     let mut set = Vec::new();
     POOL.fields.write(1, others, &mut set);

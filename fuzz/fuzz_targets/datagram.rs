@@ -1,5 +1,4 @@
-//! Values computed from any datagram: values in texts equal those of the readers, and trains are
-//! split only between datagrams.
+//! Values of any datagram: values in templates equal those of the parsers, and trains are split only between datagrams.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -21,7 +20,7 @@ const TEXTS: [&str; 5] = [
 ];
 const QUIC_ID_BYTES: u8 = 8;
 
-/// The templates, and the values they read.
+/// The compiled templates, and the slots for their values.
 static COMPILED: LazyLock<(Vec<Template>, Arc<Slots>)> = LazyLock::new(|| {
     let (data, mut slots) = (DataSets::default(), Slots::new());
     let compile = |text: &&str| {
@@ -38,7 +37,7 @@ fn hex(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
 }
 
-/// The readers' values, in the order of [`TEXTS`].
+/// The values of the parsers, in the order of [`TEXTS`].
 fn expected(input: &[u8]) -> [Vec<u8>; 5] {
     let value = |found: Option<weir_http::message::Span>| {
         found.map_or(Vec::new(), |value| value.of(input).to_vec())
@@ -82,7 +81,7 @@ fn values(input: &[u8]) {
     }
 }
 
-/// The first two bytes give the length of its datagrams.
+/// Checks a train of datagrams. The first two bytes are the length of each datagram.
 fn train(input: &[u8]) {
     let [high, low, bytes @ ..] = input else { return };
     let size = usize::from(u16::from_be_bytes([*high, *low])).max(1);

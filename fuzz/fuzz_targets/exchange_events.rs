@@ -1,5 +1,5 @@
 #![no_main]
-//! Transactions in a simulated world: with any events in any order, each ends exactly once.
+//! Transactions in a simulated environment: with any events in any order, each transaction ends exactly once.
 
 #[path = "../../crates/exchange/tests/simulation/mod.rs"]
 mod simulation;
@@ -8,7 +8,7 @@ use simulation::choices::Bytes;
 use simulation::model::Tally;
 use simulation::run::run;
 
-/// Transactions, one after another.
+/// Maximum number of consecutive transactions.
 const TRANSACTIONS_MAX: usize = 8;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

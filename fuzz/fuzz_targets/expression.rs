@@ -1,5 +1,5 @@
-//! Expressions: any text is refused with a place, or compiles and can be evaluated; a value for a
-//! header or a URI contains only allowed characters; an index finds every condition that holds.
+//! Expressions: any text is refused with a valid position, or compiles and can be evaluated. A value for a header or a URI
+//! contains only allowed characters. The rule index finds every condition that holds.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ fn check_template(text: &str, purpose: Purpose) {
     }
 }
 
-/// The regular expression is on the first line, its replacement on the others.
+/// Checks a replacement: the first line is a regular expression, the other lines are the replacement text.
 fn check_replacement(text: &str) {
     let Some((regex, to)) = text.split_once('\n') else {
         return;

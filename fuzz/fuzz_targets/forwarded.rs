@@ -1,5 +1,5 @@
 #![no_main]
-//! X-Forwarded-For and Forwarded fields: no content is attributed to a proxy that did not write it.
+//! X-Forwarded-For and Forwarded fields: no content is attributed to a proxy that has not written it.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,6 +1,6 @@
 #![no_main]
-//! gzip's fast level, which is our own encoder: its output decodes to the input. The input is
-//! repeated now and then, so that there are distant matches.
+//! The project's own encoder for fast levels of gzip: its output decodes to the input. The body repeats the input, so that
+//! there are distant matches.
 
 use libdeflater::Decompressor;
 use weir_compression::{Coding, Encoder, Flush, Level};
@@ -12,7 +12,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let mut body = text.to_vec();
     for number in 0..u32::from(repeats % 64) {
         body.extend_from_slice(text);
-        // Never repeated.
+        // These bytes occur only once.
         body.extend_from_slice(&number.wrapping_mul(0x9e37_79b1).to_le_bytes());
     }
     let slice_bytes = 1 + usize::from(*slice) * usize::from(*slice);

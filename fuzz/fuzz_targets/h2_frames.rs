@@ -1,5 +1,5 @@
 #![no_main]
-//! An HTTP/2 connection, of either role: cut anywhere, it gives the same events and answers.
+//! An HTTP/2 connection of either role: input that is split anywhere gives the same events and output.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

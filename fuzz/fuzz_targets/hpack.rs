@@ -1,5 +1,5 @@
 #![no_main]
-//! Header blocks of HTTP/2, and the messages in them.
+//! HTTP/2 header blocks, and the messages in them.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

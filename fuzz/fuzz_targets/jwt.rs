@@ -1,5 +1,4 @@
-//! Tokens and key sets: any bytes are refused or read; a token that the issuer has not signed is
-//! never accepted.
+//! Tokens and key sets: any bytes are parsed or refused. A token that the issuer has not signed is never accepted.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -9,11 +8,11 @@ use weir_core::jwt::{
     Algorithm, Keys, Refusal, TokenCache, TokenPlace, TokenReader, TokenSettings,
 };
 
-/// A key of RFC 8037 appendix A.2, one of RFC 7515 appendix A.3.
+/// The keys of RFC 8037 appendix A.2 and RFC 7515 appendix A.3.
 const KEYS: &str = r#"{"keys":[
     {"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},
     {"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}"#;
-/// The token of RFC 7515 appendix A.3, the only one signed with either key.
+/// The token of RFC 7515 appendix A.3, the only one that is signed with one of the keys.
 const TOKEN: &[u8] = b"eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
 const EXPIRES_S: u64 = 1_300_819_380;
 
@@ -32,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
     let mut cache = TokenCache::default();
     let found = READER.read(data, EXPIRES_S - 1, &mut cache);
     assert!(found.is_err() || data == TOKEN, "what nobody has signed is taken");
-    // After any input, the valid token is accepted, and the result for the other one is the same.
+    // After any input, the valid token is accepted, and the result for the input is the same.
     assert!(READER.read(TOKEN, EXPIRES_S - 1, &mut cache).is_ok());
     assert_eq!(READER.read(TOKEN, EXPIRES_S, &mut cache).err(), Some(Refusal::Expired));
     assert_eq!(READER.read(data, EXPIRES_S - 1, &mut cache).err(), found.err());

@@ -1,6 +1,5 @@
 #![no_main]
-//! A whole worker over the kernel in memory, and members that send any bytes, cut anywhere. Their
-//! clients are well-behaved.
+//! A whole worker on the simulated kernel, and members that send any bytes, split anywhere. The clients are well-behaved.
 
 #[path = "../src/bed.rs"]
 mod bed;
@@ -8,7 +7,7 @@ mod bed;
 use bed::{Bed, Ending, SERVERS, Script, frames_of};
 use weir_testing::frame::{Frame, PREFACE, flag, kind, setting};
 
-/// Requests of HTTP/1 clients.
+/// Requests of clients over HTTP/1.
 const REQUESTS: [&[u8]; 6] = [
     b"GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n",
     b"HEAD / HTTP/1.0\r\nHost: a\r\n\r\n",
@@ -18,7 +17,7 @@ const REQUESTS: [&[u8]; 6] = [
     b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
 ];
 
-/// The same over HTTP/2, each on a stream.
+/// Requests of clients over HTTP/2, on two streams.
 fn http2_requests(which: usize) -> Vec<u8> {
     let mut says = PREFACE.to_vec();
     Frame::settings(&[]).write(&mut says);
@@ -42,14 +41,13 @@ fn http2_requests(which: usize) -> Vec<u8> {
     says
 }
 
-/// The bits of the second byte: the client speaks HTTP/2; SETTINGS of the member are given; frames
-/// have a short form; members send before the request. The two lowest select how their connections
-/// end.
+/// Flags in the second byte: the client uses HTTP/2; the input follows a SETTINGS frame of the member; the input contains
+/// frames in a short form; members send before they receive the request. The two lowest bits select the end of connections.
 const HTTP2_CLIENT: u8 = 4;
 const SETTINGS: u8 = 8;
 const FRAMES: u8 = 16;
 const HASTY: u8 = 32;
-/// Members do not read; the network is foul.
+/// Further flags: members do not read; the network is bad.
 const READS_NOT: u8 = 64;
 const FOUL: u8 = 128;
 
@@ -71,7 +69,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         true => http2_requests(which),
         false => REQUESTS[which].to_vec(),
     };
-    // A party that waits for an answer does not end its connection.
+    // The client waits for answers and does not end its connection.
     let ending = Ending::Silence;
     let mut bed = Bed::new(*seed, how & FOUL != 0, Some(member));
     bed.connect(server, Script { says, cut: 4_096, ending, reads: true, waits: false });

@@ -1,4 +1,4 @@
-//! OCSP responses: no panic, and an unsigned response is never good.
+//! OCSP responses: no panic, and an unsigned response is never valid.
 #![no_main]
 
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use weir_tls::identity::read_certificates;
 use weir_tls::ocsp::verify;
 
-/// A time at which the certificate is valid.
+/// A time at which the certificate is valid, in seconds since 1970.
 const NOW_UNIX_S: i64 = 1_800_000_000;
 
 fuzz_target!(|input: &[u8]| {

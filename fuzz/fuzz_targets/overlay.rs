@@ -1,4 +1,4 @@
-//! Files and overlays: any bytes give refusals or a configuration that is merged into one file.
+//! Files and overlays: any bytes are refused, or result in a configuration that is merged into one file.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

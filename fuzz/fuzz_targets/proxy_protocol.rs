@@ -1,6 +1,5 @@
 #![no_main]
-//! Headers of the PROXY protocol: cut anywhere they give the same result, and a written header
-//! reads back.
+//! PROXY headers: a header that is split anywhere gives the same result, and a written header can be parsed.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

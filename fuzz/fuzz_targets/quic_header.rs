@@ -1,5 +1,5 @@
 #![no_main]
-//! QUIC headers: written again they equal the input, and a cut header is invalid.
+//! QUIC headers: a parsed header can be written again as it was, and a truncated header is invalid.
 
 #[path = "../../crates/core/tests/invariants/mod.rs"]
 mod invariants;

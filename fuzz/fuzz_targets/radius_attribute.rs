@@ -1,5 +1,5 @@
 #![no_main]
-//! RADIUS attributes: the reader finds the same as a simple walk.
+//! RADIUS attributes: the parser finds the same attributes as a simple search.
 
 #[path = "../../crates/core/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,6 +1,5 @@
 #![no_main]
-//! Request heads: cut anywhere they give the same result, and the forwarded head has the same
-//! meaning.
+//! Request heads: a head that is split anywhere gives the same result, and the forwarded head has the same meaning.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,5 +1,5 @@
 #![no_main]
-//! Response heads, as answers to GET and to HEAD.
+//! Response heads, in answer to GET and to HEAD.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,5 +1,5 @@
 #![no_main]
-//! Rule files: any text is refused with places in it, or its rules can be used.
+//! Rule files: any text is refused with positions of its errors, or its rules can be used.
 
 #[path = "../../crates/waf/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,5 +1,5 @@
 #![no_main]
-//! SIP header fields: found before the empty line, the same by the long and the short name.
+//! SIP header fields: a field is found only before the empty line, and equally by its long and its short name.
 
 #[path = "../../crates/core/tests/invariants/mod.rs"]
 mod invariants;

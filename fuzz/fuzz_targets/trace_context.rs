@@ -1,5 +1,5 @@
 #![no_main]
-//! `traceparent`: parsed values come from the input, and survive a round trip.
+//! `traceparent`: parsed values are parts of the input, and survive a round trip.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,5 +1,5 @@
 #![no_main]
-//! An encoded body, cut anywhere: a byte for the codings, one for the cut, and the body.
+//! Encoded bodies, split anywhere. The input is a byte for the codings, a byte for the split, and the body.
 
 #[path = "../../crates/waf/tests/invariants/mod.rs"]
 mod invariants;

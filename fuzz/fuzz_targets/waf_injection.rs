@@ -1,5 +1,5 @@
 #![no_main]
-//! Detectors of injections.
+//! Detection of injections.
 
 #[path = "../../crates/waf/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,5 +1,5 @@
 #![no_main]
-//! Multipart bodies, cut anywhere: a byte for the cut, a line with the value of Content-Type, the body.
+//! Multipart bodies, split anywhere. The input is a byte for the split, a line with the value of Content-Type, and the body.
 
 #[path = "../../crates/waf/tests/invariants/mod.rs"]
 mod invariants;

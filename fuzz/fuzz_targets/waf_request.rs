@@ -1,5 +1,5 @@
 #![no_main]
-//! A request through a fixed rule file, with and without decisions made in advance.
+//! Inspection of a request with a fixed rule file, with and without precomputed decisions.
 
 #[path = "../../crates/waf/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,6 +1,6 @@
 #![no_main]
-//! Transformations: each writes no more than allowed; the first bytes choose a few that run in
-//! sequence.
+//! Transformations: each writes no more than the permitted number of bytes. The first bytes select the transformations that
+//! run in sequence.
 
 #[path = "../../crates/waf/tests/invariants/mod.rs"]
 mod invariants;

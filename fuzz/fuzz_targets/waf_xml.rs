@@ -1,5 +1,5 @@
 #![no_main]
-//! XML, cut anywhere: a byte for the cut, and the body.
+//! XML bodies, split anywhere. The input is a byte for the split, and the body.
 
 #[path = "../../crates/waf/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,4 +1,4 @@
-//! A worker over the kernel in memory, between scripted clients and members.
+//! A worker on the simulated kernel, between scripted clients and members.
 
 #![allow(dead_code, reason = "each target uses a part")]
 
@@ -16,12 +16,11 @@ use weir_http::h2::{Connection, Event, HeadersKind, Limits, Received, SendKind};
 use weir_http::message::Version;
 use weir_testing::frame::Frame;
 
-/// Virtual servers; every second one has members that speak HTTP/2.
+/// Number of virtual servers.
 pub const SERVERS: usize = 5;
-/// Everything under way has this time to end, and again after its client has left: tunnels rest
-/// longest.
+/// The time in which everything must end, and again after the clients have gone. It must exceed the idle timeout of tunnels.
 const END_US: u64 = 3 * 3_600_000_000;
-/// Rounds after which a run counts as endless.
+/// Number of rounds after which a run counts as endless.
 const ROUNDS_MAX: usize = 200_000;
 const DESCRIPTORS_MAX: usize = 64;
 
@@ -61,25 +60,25 @@ fn snapshot() -> Snapshot {
     config.snapshot(&Default::default())
 }
 
-/// How a connection ends after all was sent.
+/// The end of a connection after everything was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// In order.
+    /// An orderly end.
     Fin,
-    /// With a reset.
+    /// A reset.
     Reset,
-    /// The other side has to end it.
+    /// No end: the other side must end the connection.
     Silence,
 }
 
 impl Ending {
-    /// One of them.
+    /// The ending for this number.
     pub fn of(number: u8) -> Self {
         [Self::Fin, Self::Reset, Self::Silence, Self::Fin][usize::from(number % 4)]
     }
 }
 
-/// Frames from fewer bytes: one byte each for type, flags, stream and length.
+/// Frames in a short form: one byte each for type, flags, stream and length, and then the payload.
 pub fn frames_of(mut bytes: &[u8]) -> Vec<u8> {
     let mut frames = Vec::new();
     while let [kind, flags, stream, length, rest @ ..] = bytes {
@@ -90,26 +89,26 @@ pub fn frames_of(mut bytes: &[u8]) -> Vec<u8> {
     frames
 }
 
-/// The behaviour of one party of a connection.
+/// The behaviour of a party of a connection.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// The bytes that it sends.
+    /// The bytes to send.
     pub says: Vec<u8>,
-    /// Bytes sent at a time.
+    /// Maximum number of bytes per write.
     pub cut: usize,
-    /// The end that follows.
+    /// The end after these bytes.
     pub ending: Ending,
-    /// It reads received bytes.
+    /// Whether the party reads received bytes.
     pub reads: bool,
-    /// It sends nothing before it has received something.
+    /// Whether the party sends nothing before it has received something.
     pub waits: bool,
 }
 
 /// A well-behaved member.
 pub enum Server {
-    /// Over HTTP/1: a response to anything that ends like a head.
+    /// Answers over HTTP/1 after anything that ends like a head. `ends`: the number of bytes of that end so far.
     Http1 { ends: usize },
-    /// By HTTP/2.
+    /// Answers over HTTP/2.
     Http2 { connection: Box<Connection>, block: HeaderBlock, input: Vec<u8> },
 }
 
@@ -122,7 +121,7 @@ impl Server {
         Self::Http2 { connection, block: HeaderBlock::new(), input: Vec::new() }
     }
 
-    /// Its answer to these bytes.
+    /// Appends the answer to these bytes.
     fn answer(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Http1 { ends } => {
@@ -182,7 +181,7 @@ const NO_CONTENT: OwnResponse<'_> = OwnResponse {
     head_only: false,
 };
 
-/// One end of a connection, outside of weir.
+/// A client's or member's end of a connection.
 struct Party {
     peer: Option<Peer>,
     script: Script,
@@ -197,7 +196,7 @@ impl Party {
         Self { peer: Some(peer), script, said: 0, has_ended: false, server, is_told: false }
     }
 
-    /// Acts if it can. Returns whether it did something.
+    /// Reads and sends if possible. Returns whether anything happened.
     fn act(&mut self) -> bool {
         let is_busy = (self.script.reads && self.read()) | self.say();
         let is_done = self.said == self.script.says.len() && self.server.is_none();
@@ -236,7 +235,7 @@ impl Party {
         is_busy
     }
 
-    /// Sends a piece of its script.
+    /// Sends the next part of the script.
     fn say(&mut self) -> bool {
         let Some(peer) = &mut self.peer else { return false };
         let rest = &self.script.says[self.said..];
@@ -252,19 +251,18 @@ impl Party {
     }
 }
 
-/// A worker and all its peers.
+/// A worker with all its peers.
 pub struct Bed {
     network: Network,
     worker: SimulatedWorker,
     clients: Vec<Party>,
     members: Vec<Party>,
-    /// The members' script, if they are not well-behaved.
+    /// The script of all members; `None`: they are well-behaved.
     member: Option<Script>,
 }
 
 impl Bed {
-    /// The initial state. `member`: the bytes that every member sends, whatever the request;
-    /// `None`: well-behaved members.
+    /// The initial state. `member`: the script of every member, whatever the request is; `None`: well-behaved members.
     pub fn new(seed: u8, is_foul: bool, member: Option<Script>) -> Self {
         kernel::begin(u64::from(seed));
         let percent = if is_foul { 30 } else { 0 };
@@ -284,14 +282,14 @@ impl Bed {
         Self { network, worker, clients: Vec::new(), members: Vec::new(), member }
     }
 
-    /// A client connects to one of the virtual servers.
+    /// Connects a client to a virtual server.
     pub fn connect(&mut self, server: usize, script: Script) {
         let from = SocketAddr::from(([10, 0, 3, 1], 1_024 + self.clients.len() as u16));
         let peer = self.network.dial(address(1, server % SERVERS), from);
         self.clients.push(Party::new(peer.expect("it listens"), script, None));
     }
 
-    /// Runs until every party has left; nothing is left then.
+    /// Runs until all parties have ended, and checks that no state remains.
     pub fn finish(mut self) {
         let end_us = kernel::now_us() + END_US;
         self.run(end_us, |bed| {
@@ -299,7 +297,7 @@ impl Bed {
         });
         let is_kept = |client: &Party| client.peer.is_some() && client.script.reads;
         assert!(!self.clients.iter().any(is_kept), "a client is kept for ever");
-        // A party that never read cannot know.
+        // A client that does not read cannot notice the end.
         self.clients.clear();
         let quiet_us = kernel::now_us() + END_US;
         self.run(quiet_us, |_| true);
@@ -316,7 +314,7 @@ impl Bed {
         }
     }
 
-    /// One turn of everything; if nothing happens, the time advances to the next event.
+    /// Lets every party act once. If nothing happens, advances the time to the next event.
     fn round(&mut self, until_us: u64) {
         let mut is_busy = self.network.travel();
         for party in self.clients.iter_mut().chain(&mut self.members) {

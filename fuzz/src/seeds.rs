@@ -1,6 +1,6 @@
-//! Writes the conformance cases of `crates/http` into a corpus folder, one file per case, and the
-//! examples of `docs/expressions.md`, one file per line: `seeds CORPUS` fills `CORPUS/TARGET` for
-//! every target that reads them.
+//! Writes the initial inputs of fuzz targets: `seeds CORPUS` fills `CORPUS/TARGET` for each target that reads them. Most
+//! inputs are the conformance cases of `crates/http`, one file per case, and the examples of `docs/expressions.md`, one file
+//! per line.
 
 #[path = "../../crates/http/tests/cases/mod.rs"]
 mod cases;
@@ -20,7 +20,7 @@ mod datagrams;
 #[path = "../../crates/waf/tests/invariants/mod.rs"]
 mod waf;
 
-// Built with the instrumentation of the fuzz targets, it needs the runtime of their coverage.
+// This program is built with the instrumentation of the fuzz targets, so it needs their coverage runtime.
 extern crate libfuzzer_sys as _;
 
 use std::path::Path;
@@ -44,15 +44,15 @@ fn spelled_requests() -> impl Iterator<Item = Vec<u8>> {
     resolvers::SPELLINGS.into_iter().map(request)
 }
 
-/// The content of the document's code blocks.
+/// The lines of the document's code blocks.
 fn expressions() -> impl Iterator<Item = Vec<u8>> {
     let document = include_str!("../../docs/expressions.md");
     let blocks = document.split("```").skip(1).step_by(2);
-    // The first line names the language.
+    // The first line contains the language.
     blocks.flat_map(|block| block.lines().skip(1)).map(|line| line.as_bytes().to_vec())
 }
 
-/// The first bytes of clients: of each version, in one record and in many.
+/// ClientHello messages of each TLS version, in one record and in several.
 fn client_hellos() -> Vec<Vec<u8>> {
     let mut hellos = Vec::new();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -73,28 +73,28 @@ fn client_hellos() -> Vec<Vec<u8>> {
     hellos
 }
 
-/// Bytes of a client to a worker: requests, and frames after the HTTP/2 preface.
+/// Bytes from a client to a worker: requests, and frames after the HTTP/2 preface.
 fn client_bytes() -> impl Iterator<Item = Vec<u8>> {
     let requests =
         cases::requests().into_iter().map(|case| [&[0, 0, 0, 1][..], &case.received].concat());
     requests.chain(frames(0).map(|frames| [&[1, 4, 0, 1][..], &frames].concat()))
 }
 
-/// Bytes of a member to a worker.
+/// Bytes from a member to a worker.
 fn member_bytes() -> impl Iterator<Item = Vec<u8>> {
     let responses =
         cases::received_responses().map(|received| [&[0, 0, 0, 1][..], &received].concat());
     responses.chain(frames(1).map(|frames| [&[1, 8, 0, 1][..], &frames].concat()))
 }
 
-/// The frames of the cases for connections of one role: the first two bytes of a case select how it
-/// is read.
+/// The frames in the cases for connections of this role. The first two bytes of a case select how it is read, and are
+/// removed.
 fn frames(role: u8) -> impl Iterator<Item = Vec<u8>> {
     let is_raw = move |case: &Vec<u8>| case[0] & 1 == role && case[0] & 4 == 0;
     cases::h2::connections().filter(is_raw).map(|case| case[2..].to_vec())
 }
 
-/// Inputs of the firewall.
+/// Writes the inputs of the firewall's targets.
 fn waf_inputs(corpus: &Path) -> io::Result<()> {
     use waf::seeds;
     let texts = || seeds::TEXTS.into_iter().map(<[u8]>::to_vec);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Runs a worker of the data path over a kernel in memory, seed after seed, and reports findings.
+/// Runs a worker of the data path on a simulated kernel, seed after seed, and reports findings.
 #[derive(Debug, Parser)]
 #[command(
     name = "weir-simulation",
@@ -19,39 +19,39 @@ pub struct Arguments {
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     pub from: u64,
-    /// Ends after so many runs.
+    /// Ends after this number of runs.
     #[arg(long)]
     pub runs: Option<u64>,
-    /// Ends after so many seconds; 10 unless runs are given.
+    /// Starts no run after this number of seconds; 10 unless --runs is given.
     #[arg(long)]
     pub seconds: Option<u64>,
-    /// Runs at a time.
+    /// Number of simultaneous runs.
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Exchanges that clients begin in each run.
+    /// Number of exchanges that clients start in each run.
     #[arg(long, default_value_t = 300)]
     pub exchanges: u64,
-    /// Ends after so many seeds with a finding.
+    /// Ends after this number of seeds with findings.
     #[arg(long, default_value_t = 1)]
     pub findings: usize,
-    /// Writes a line for each run: the seed, and a digest of all that was sent, logged and counted.
+    /// Writes a line for each run to this file: the seed, and a digest of everything sent, logged and counted.
     #[arg(long)]
     pub digests: Option<PathBuf>,
-    /// Writes what every socket sent and received here; of a few runs only.
+    /// Writes everything that every socket sent and received to this file. Use it only for a few runs.
     #[arg(long)]
     pub story: Option<PathBuf>,
-    /// Writes the access log of the runs here.
+    /// Writes the access log of the runs to this file.
     #[arg(long)]
     pub log: Option<PathBuf>,
 }
 
 impl Arguments {
-    /// Those of this process.
+    /// The arguments of this process.
     pub fn read() -> Self {
         Self::parse()
     }
 
-    /// Seconds after which no run begins.
+    /// Number of seconds after which no run starts.
     pub fn seconds_max(&self) -> u64 {
         self.seconds.unwrap_or(if self.runs.is_some() { u64::MAX } else { 10 })
     }

@@ -1,8 +1,7 @@
-//! UDP sessions: clients send queries, members answer, and every answer names its client.
+//! Runs with UDP sessions: clients send queries, members answer, and clients check that each answer is their own.
 //!
-//! A run of its own, separate from that of exchanges: a worker with two virtual servers, one with
-//! sessions and one with independent queries, over a network that loses, duplicates, delays and
-//! reorders.
+//! These runs are separate from those with exchanges. A worker has two virtual servers, one with sessions and one with
+//! independent queries. The network loses, duplicates, delays and reorders datagrams.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,12 +17,12 @@ use crate::scene::weather;
 const CLIENTS: usize = 6;
 const MEMBERS: u8 = 3;
 const DESCRIPTORS_MAX: usize = 200;
-/// Datagrams that clients send in a run.
+/// Number of datagrams that clients send in a run.
 const QUERIES: usize = 400;
-/// Longer than the life of any session and any answer.
+/// Duration of the end of a run. It exceeds the lifetime of every session and the delay of every answer.
 const QUIET_US: u64 = 20_000_000;
 const IDLE_MS: u64 = 2_000;
-/// A turn of the network.
+/// Simulated time of a step.
 const STEP_US: u64 = 50;
 const DRAIN_MS: u64 = 3_000;
 
@@ -39,8 +38,8 @@ fn member(number: u8) -> SocketAddr {
     address(2, 1 + number, 5_000)
 }
 
-/// Configurations: some with one member less, some without the virtual server of queries. Sockets
-/// of queries serve several of them, or one.
+/// The configuration after this number of changes. Some configurations lack a member, some lack the virtual server for
+/// queries. A socket for queries serves up to `per_socket_max` sessions.
 fn snapshot(change: usize, per_socket_max: u32) -> Snapshot {
     let [sessions, queries] = servers();
     let left_out = change % (usize::from(MEMBERS) + 1);
@@ -61,7 +60,7 @@ fn snapshot(change: usize, per_socket_max: u32) -> Snapshot {
     config.snapshot(&Default::default())
 }
 
-/// A client, and its queries.
+/// A client with its queries.
 struct Client {
     address: SocketAddr,
     asked: BTreeSet<String>,
@@ -73,9 +72,9 @@ struct Run {
     worker: SimulatedWorker,
     random: Random,
     clients: Vec<Client>,
-    /// Answers that members have not given yet.
+    /// Answers that members have not sent yet.
     owed: Vec<(SocketAddr, SocketAddr, Vec<u8>, u64)>,
-    /// Members that receive nothing.
+    /// Members that do not receive datagrams.
     closed: BTreeSet<u8>,
     answers: usize,
     changes: usize,
@@ -84,14 +83,14 @@ struct Run {
     findings: Vec<String>,
 }
 
-/// Runs this seed. Returns violations, in words, and the number of answers that clients received.
+/// Runs a seed. Returns the findings, and the number of answers that clients received.
 pub fn run(seed: u64) -> (Vec<String>, usize) {
     kernel::begin(seed);
     let mut random = Random::new(seed.rotate_left(8) ^ 0x0DA7_A64A);
     let network = Network::new(random.next(), weather(&mut random), DESCRIPTORS_MAX);
     let per_socket_max = [1, 3, 100][random.below(3)];
-    // If sockets serve several sessions, an answer that is duplicated much later may be taken for
-    // another session's.
+    // If a socket serves several sessions, a duplicate that arrives much later may be taken for an answer to another
+    // session.
     let doubled_percent = if per_socket_max == 1 { [0, 5][random.below(2)] } else { 0 };
     network.set_datagram_weather(DatagramWeather {
         lost_percent: [0, 2, 20][random.below(3)],
@@ -146,7 +145,7 @@ impl Run {
         (self.findings, self.answers)
     }
 
-    /// A random client sends a datagram to a random virtual server.
+    /// Sends a datagram from a random client to a random virtual server.
     fn ask(&mut self, query: usize) {
         let number = self.random.below(CLIENTS);
         let server = servers()[self.random.below(2)];
@@ -156,12 +155,12 @@ impl Run {
         self.network.post(client.address, server, text.as_bytes());
     }
 
-    /// Events that happen now and then, independent of the parties.
+    /// Triggers random events that do not depend on the clients and members.
     fn happen(&mut self) {
         match self.random.below(200) {
             0..4 => {
                 self.changes += 1;
-                // An injected panic occurs in a turn; only turns are guarded here.
+                // An injected panic must occur in a turn, because only turns catch it.
                 self.network.panic_after(None);
                 self.worker.apply(snapshot(self.changes, self.per_socket_max));
             }
@@ -176,13 +175,13 @@ impl Run {
             }
             10..12 => self.network.panic_after(Some(self.random.below(4))),
             12..16 => kernel::pass(1_000 * IDLE_MS),
-            // Sockets that rest may be used again.
+            // Unused sockets become available again.
             16..32 => kernel::pass(30_000),
             _ => {}
         }
     }
 
-    /// Advances everything a little.
+    /// Advances the simulation by one step.
     fn step(&mut self) {
         self.network.travel();
         self.serve();
@@ -211,7 +210,7 @@ impl Run {
         }
     }
 
-    /// Members answer: at once, late, or not at all.
+    /// Lets members answer at once, late, or not at all.
     fn serve(&mut self) {
         for number in 0..MEMBERS {
             let own = member(number);
@@ -237,7 +236,7 @@ impl Run {
         });
     }
 
-    /// Clients check that each received datagram answers one of their queries.
+    /// Checks that each received datagram answers a query of the client.
     fn receive(&mut self) {
         for client in &mut self.clients {
             while let Some((from, answer)) = self.network.collect(client.address) {

@@ -1,10 +1,9 @@
-//! A whole worker over a kernel in memory, run by seeds.
+//! A simulation of a whole worker on a simulated kernel, controlled by seeds.
 //!
-//! A run is a small world: clients, a worker of the data path, members, and a network between them
-//! that is as unreliable as real networks ([`weir_event_loop::memory`]). The seed alone determines
-//! all events. Clients and members check every byte ([`weir_tagged`]); the run checks that
-//! everything ends, that nothing of it is left, and that memory does not grow. Time is the run's
-//! own, so that minutes pass in milliseconds.
+//! A run simulates clients, a worker of the data path, members, and a network between them that is as unreliable as real
+//! networks ([`weir_event_loop::memory`]). The seed alone determines all events. Clients and members check every byte
+//! ([`weir_tagged`]). The run checks that everything ends, that no state remains, and that memory does not grow. Time is
+//! simulated too, so minutes pass in milliseconds.
 
 #[cfg(test)]
 mod allocations;

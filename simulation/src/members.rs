@@ -1,4 +1,4 @@
-//! Members that leave and return, by monitors and by the operator.
+//! Members whose availability changes, by results of monitors and by the operator.
 
 use std::net::SocketAddr;
 
@@ -12,10 +12,10 @@ use weir_tagged::settings::Addresses;
 use weir_tagged::world::{Kind, World};
 use weir_testing::Random;
 
-/// Pools whose availability is not tracked: any member may answer their clients, or none.
+/// Pools whose availability is not tracked: their clients may be answered by any member, or by none.
 const OTHERS: [&str; 4] = ["queue1", "queue2", "rough1", "rough2"];
 
-/// The monitors' results, the operator's state, and the resulting availability of a member.
+/// Results of monitors, states set by the operator, and the resulting availability of the member.
 const STATES: [(Health, Option<AdminState>, Takes); 8] = [
     (Health::Up, None, Takes::All),
     (Health::Up, Some(AdminState::Enabled), Takes::All),
@@ -36,14 +36,14 @@ fn of(pool: &str, addresses: &Addresses) -> [SocketAddr; 2] {
     }
 }
 
-/// A random member changes its availability.
+/// Changes the availability of a random member.
 pub fn change(worker: &SimulatedWorker, addresses: &Addresses, world: &World, random: &mut Random) {
     let number = random.below(POOLS.len() + OTHERS.len());
     let pool = POOLS.iter().chain(&OTHERS).nth(number).copied().unwrap_or_default();
     let members = of(pool, addresses);
     let place = random.below(members.len());
     let Some(member) = worker.member(pool, members[place]) else { return };
-    // Half of the time it is healthy.
+    // In half of the cases, the member becomes healthy.
     let state = if random.percent(50) { 0 } else { random.below(STATES.len()) };
     let (health, wanted, takes) = STATES[state];
     member.set_health(health, kernel::now_us() / 1_000);

@@ -1,22 +1,22 @@
-//! The worker's memory: allocated and freed during its turns.
+//! Counts of the memory that the worker allocates and frees during its turns.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
 use std::cell::Cell;
 
-/// Frames of the stack that are printed for each place of an allocation.
+/// Maximum number of stack frames that are printed for an allocation.
 const TRACED_CALLS_MAX: usize = 6;
 
-/// The system's allocator, with counts of allocations while [`count`] runs.
+/// The system's allocator, which counts allocations while [`count`] runs.
 pub struct Counting;
 
 thread_local! {
     static IS_COUNTED: Cell<bool> = const { Cell::new(false) };
     static BYTES: Cell<isize> = const { Cell::new(0) };
     static PEAK_BYTES: Cell<isize> = const { Cell::new(0) };
-    /// Number of allocations.
+    /// The number of allocations.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    /// Whether each place of an allocation is printed.
+    /// Whether the place of each allocation is printed.
     static IS_TRACED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -32,7 +32,7 @@ fn ask() {
     }
 }
 
-/// Prints its place in our code.
+/// Prints the place of the allocation in the project's code.
 #[cold]
 fn trace() {
     let calls = Backtrace::force_capture().to_string();
@@ -52,26 +52,25 @@ fn note(bytes: isize) {
     }
 }
 
-// SAFETY: each call goes to the system's allocator unchanged; counting touches only this thread's
-// cells.
+// SAFETY: each call is passed to the system's allocator unchanged. Counting accesses only cells of this thread.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ask();
         note(layout.size() as isize);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees the requirements of this call.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         note(-(layout.size() as isize));
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees the requirements of this call.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         ask();
         note(new_size as isize - layout.size() as isize);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees the requirements of this call.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 }
@@ -79,13 +78,13 @@ unsafe impl GlobalAlloc for Counting {
 /// The counts of this thread since [`begin`].
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
-    /// Bytes allocated now.
+    /// The number of allocated bytes.
     pub bytes: isize,
-    /// The peak of allocated bytes.
+    /// The maximum number of allocated bytes.
     pub peak_bytes: isize,
 }
 
-/// Resets the counts.
+/// Resets the counts of bytes.
 pub fn begin() {
     BYTES.set(0);
     PEAK_BYTES.set(0);
@@ -99,12 +98,12 @@ pub fn count<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The counts.
+/// The counts of bytes.
 pub fn counted() -> Counted {
     Counted { bytes: BYTES.get(), peak_bytes: PEAK_BYTES.get() }
 }
 
-/// Number of allocations and growing reallocations while counting.
+/// The number of allocations and reallocations that were counted.
 #[cfg(test)]
 pub fn allocations() -> u64 {
     ALLOCATIONS.get()

@@ -1,4 +1,4 @@
-//! The sessions' ends of connections.
+//! Connections of clients and members.
 
 use std::io;
 use std::task::Poll;
@@ -9,12 +9,12 @@ use weir_tagged::link::{Stream, Unasked};
 
 use crate::tasks::Waits;
 
-/// The time of the run.
+/// The simulated time.
 pub fn now() -> Moment {
     Moment(memory::now_us())
 }
 
-/// A connection of a task.
+/// A task's end of a connection.
 #[derive(Debug)]
 pub struct Connection {
     peer: Peer,
@@ -23,7 +23,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Of this task.
+    /// The connection of this task.
     pub fn new(peer: Peer, task: u32, waits: Waits) -> Self {
         Self { peer, task, waits }
     }
@@ -77,7 +77,7 @@ impl Stream for Connection {
     }
 }
 
-/// Waits until then.
+/// Waits until this time.
 pub async fn sleep(task: u32, waits: &Waits, until_us: u64) {
     std::future::poll_fn(|_| {
         if memory::now_us() >= until_us {

@@ -1,4 +1,4 @@
-//! Runs, and the report about them.
+//! Executes runs, and reports their results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,18 +14,18 @@ use crate::datagrams;
 use crate::run::{Outcome, run};
 use crate::scene::Scene;
 
-/// How often a long simulation prints its progress.
+/// The interval between progress reports.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
-/// A simulation of this many exchanges shows every kind of event; a missing kind is a finding.
+/// The number of exchanges after which every kind of event must have occurred. A missing kind is then a finding.
 const ALL_KINDS_EXCHANGES: u64 = 200_000;
-/// Events that cannot happen here: there is no TLS.
+/// Kinds of events that cannot occur, because there is no TLS.
 const IMPOSSIBLE: [Kind; 1] = [Kind::Tls];
 
 #[derive(Default)]
 struct Totals {
     runs: u64,
     exchanges: u64,
-    /// Datagrams that clients received.
+    /// The number of datagrams that clients received.
     answers: u64,
     lasted_us: u64,
     tally: Tally,
@@ -35,7 +35,7 @@ struct Totals {
     story: String,
 }
 
-/// Executes the runs that the arguments ask for. Returns whether there was no finding.
+/// Executes the runs that the arguments request. Returns whether there are no findings.
 pub fn simulate(arguments: &Arguments) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(arguments.from);
@@ -110,7 +110,7 @@ impl Totals {
     }
 }
 
-/// Prints the result of all runs, and writes the requested files.
+/// Prints the results of all runs, and writes the requested files. Returns whether everything was successful.
 fn conclude(arguments: &Arguments, totals: &Totals, elapsed: Duration) -> bool {
     println!("{}", totals.tally.told());
     println!("{}", totals.pace(elapsed));
@@ -148,7 +148,7 @@ fn write(path: &std::path::Path, bytes: &[u8]) -> bool {
     }
 }
 
-/// A panic of the worker is a finding.
+/// Hides the output of injected panics, and shortens the output of other panics, which are findings.
 fn quieten_panics() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

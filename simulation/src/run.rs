@@ -1,4 +1,4 @@
-//! One run: a world from its seed to its end.
+//! One run, from its seed to its end.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,44 +21,44 @@ use crate::network::{self, Connection, sleep};
 use crate::scene::{SERVERS, Scene, client_address, weather};
 use crate::tasks::Tasks;
 
-/// Clients at a time, at most.
+/// Maximum number of simultaneous clients.
 const CLIENTS_MAX: usize = 12;
-/// Descriptors that the worker may have.
+/// Maximum number of descriptors of the worker.
 const DESCRIPTORS_MAX: usize = 4_096;
-/// Rounds after which a run counts as endless.
+/// Number of rounds after which a run counts as endless.
 const ROUNDS_MAX: u64 = 3_000_000;
-/// The wait at the end until every timer has expired: idle connections, pools, lines of the log.
+/// The wait at the end until every timer has expired: idle connections, queues of pools, buffered log lines.
 const QUIET_US: u64 = 200_000_000;
-/// An injected panic happens after at most this many calls on sockets, if the turn has that many.
+/// Maximum number of socket calls in a turn before an injected panic. A turn with fewer calls does not panic.
 const PANIC_CALLS_MAX: usize = 12;
-/// Exchanges under way have this time to end when the worker is told to stop.
+/// The drain timeout of the worker, for exchanges in progress.
 const DRAIN_MS: u64 = 100_000;
-/// Bytes that an idle worker may keep: spare buffers, encoders, connections to members.
+/// Maximum memory of an idle worker in bytes: spare buffers, encoders, connections to members.
 const KEPT_BYTES_MAX: isize = 24 * 1024 * 1024;
-/// Bytes that it may hold for each exchange under way.
+/// Maximum additional memory in bytes for each exchange in progress.
 const EXCHANGE_BYTES_MAX: isize = 3 * 1024 * 1024;
 
 /// The result of a run.
 pub struct Outcome {
-    /// Exchanges that clients began.
+    /// The number of exchanges that clients started.
     pub exchanges: u64,
-    /// Answers that UDP clients received.
+    /// The number of answers that UDP clients received.
     pub answers: u64,
-    /// Violations, in words.
+    /// Descriptions of the findings.
     pub findings: Vec<String>,
-    /// Digest of everything sent, logged and counted.
+    /// The digest of everything sent, logged and counted.
     pub digest: u64,
-    /// Lines of the access log.
+    /// The lines of the access log.
     pub log: Vec<u8>,
-    /// The bytes that every socket sent and received.
+    /// The bytes that each socket sent and received, if requested.
     pub story: String,
-    /// Number of events of each kind.
+    /// The number of events of each kind.
     pub tally: Tally,
-    /// Microseconds of the run's own time.
+    /// The simulated duration in microseconds.
     pub lasted_us: u64,
 }
 
-/// Runs this seed to its end, with this many exchanges.
+/// Runs a seed to its end, with this number of exchanges. `is_told`: the outcome contains the story.
 pub fn run(scene: &Scene, seed: u64, exchanges: u64, is_told: bool) -> Outcome {
     kernel::begin(seed);
     memory::begin();
@@ -82,12 +82,12 @@ struct Run<'a> {
     network: Network,
     worker: SimulatedWorker,
     tasks: Tasks<'a>,
-    /// Clients that have not gone.
+    /// The number of clients that have not finished.
     clients: Rc<Cell<usize>>,
     changes: usize,
-    /// Exchanges after which the worker is told to stop, if it is.
+    /// The number of exchanges after which the worker drains; `u64::MAX`: never.
     drains_after: u64,
-    /// In the next turn a call on a socket panics, after this many others.
+    /// A call on a socket panics in the next turn, after this number of other calls.
     panics_after: Option<usize>,
     findings: Vec<String>,
     log: Vec<u8>,
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Sessions one after another, until all together have begun enough.
+    /// Adds a client that opens one session after another, until all clients together have started enough exchanges.
     fn spawn_client(&mut self, thread: usize, exchanges: u64) {
         let (world, scene, network) = (self.world, self.scene, self.network.clone());
         let waits = self.tasks.waits();
@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
                     let Some(address) = scene.addresses.server(place.server) else { continue };
                     let Some(peer) = network.dial(address, client_address(thread, &mut random))
                     else {
-                        break; // The worker has left.
+                        break; // The worker does not listen any more.
                     };
                     let stream = Box::new(Connection::new(peer, task, waits.clone()));
                     let link = Link::over(stream, world);
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
         if ended {
             self.look_for_remains();
             if !self.world.is_draining() {
-                // Bytes under way to members are lost when the worker ends.
+                // Not after a drain: bytes in flight to members are lost when the worker ends.
                 self.world.convict();
             }
         }
@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs turns until all clients have left. Returns whether they have.
+    /// Runs until all clients have finished. Returns whether this happened without findings.
     fn serve(&mut self) -> bool {
         let mut rounds = 0;
         while self.clients.get() > 0 {
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Advances the time until every waiting timer has expired.
+    /// Advances the time until every timer has expired. Returns whether there were no findings.
     fn quiet_down(&mut self) -> bool {
         let until_us = kernel::now_us() + QUIET_US;
         let mut rounds = 0;
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
         self.findings.is_empty() && !self.world.has_enough()
     }
 
-    /// One turn of everything; if nothing happens, the time advances to the next event.
+    /// Lets every party act once. If nothing happens, advances the time to the next event.
     fn round(&mut self, until_us: u64) {
         self.network.take_woken(self.tasks.wake());
         let mut is_busy = self.tasks.poll(kernel::now_us(), &mut self.random);
@@ -239,7 +239,7 @@ impl<'a> Run<'a> {
     fn turn(&mut self) {
         self.network.panic_after(self.panics_after.take());
         let worker = &mut self.worker;
-        // After a panic that was not injected the worker is not run again.
+        // After a panic that was not injected, the worker does not run again.
         let turned = catch_unwind(AssertUnwindSafe(|| memory::count(|| worker.turn())));
         self.network.panic_after(None);
         match turned {
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// Events that happen now and then, independent of the parties.
+    /// Triggers random events that do not depend on the clients and members.
     fn happen(&mut self) {
         let is_draining = self.world.is_draining();
         if !is_draining && self.world.begun() >= self.drains_after {
@@ -291,7 +291,7 @@ impl<'a> Run<'a> {
             40..240 => {
                 members::change(&self.worker, &self.scene.addresses, self.world, &mut self.random);
             }
-            // Rare enough to cost no time.
+            // This check is rare, because it takes long.
             240..640 => {
                 let lost = self.worker.lost_windows();
                 self.findings.extend(lost.into_iter().map(|what| format!("lost: {what}")));
@@ -301,7 +301,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The worker continues after a panic, without the exchanges under way.
+    /// Continues the worker after a panic. Exchanges in progress are lost.
     fn recover(&mut self) {
         let worker = &mut self.worker;
         let recovered = catch_unwind(AssertUnwindSafe(|| memory::count(|| worker.recover())));
@@ -312,7 +312,7 @@ impl<'a> Run<'a> {
         self.world.count(Kind::Recoveries);
     }
 
-    /// State visible to weir alone.
+    /// Adds events that only weir can count.
     fn count_weirs_own(&self) {
         let (table, tally) = (self.worker.table(), &self.world.tally);
         tally.count_many(Kind::Spliced, self.worker.bytes_spliced());
@@ -336,14 +336,14 @@ impl<'a> Run<'a> {
         if self.world.is_draining() != self.worker.has_ended() {
             self.findings.push("the worker was told to end, and does not".to_owned());
         }
-        // A session that has ended waits for no connection any more.
+        // After the worker has ended, its remaining state does not matter.
         let has_ended = self.worker.has_ended();
         let remains = if has_ended { Vec::new() } else { self.worker.remains() };
         if !remains.is_empty() {
             self.findings.push(format!("left of it: {}", remains.join(", ")));
         }
         for (address, failed, begun) in self.worker.connects() {
-            // Clients do not connect where there is no route.
+            // Connects fail in the rough network, where routes are missing.
             if failed > begun && !self.scene.addresses.is_rough(&address.to_string()) {
                 self.findings.push(format!("{failed} failures of {begun} connects to {address}"));
             }

@@ -8,7 +8,7 @@ use weir_tagged::place::Server;
 use weir_tagged::settings::{Addresses, Settings};
 use weir_testing::Random;
 
-/// Virtual servers of a run. Those behind TLS are omitted: handshakes do not follow from the seed.
+/// The virtual servers of a run. Those with TLS are omitted, because the seed does not determine handshakes.
 pub const SERVERS: [Server; 10] = [
     Server::Http1,
     Server::Http2,
@@ -22,28 +22,28 @@ pub const SERVERS: [Server; 10] = [
     Server::Guarded,
 ];
 
-/// The configuration and its small changes.
+/// The addresses, and the configuration with its small changes.
 pub struct Scene {
     /// The addresses of all listeners.
     pub addresses: Addresses,
     snapshots: Vec<Snapshot>,
 }
 
-/// The number of changes after which they repeat.
+/// The number of configurations, after which they repeat.
 const CHANGES: usize = 20;
 
-/// An address of the virtual servers (net 1), the members (net 2) and the clients (net 3).
+/// An address of virtual servers (net 1), members (net 2) or clients (net 3).
 fn address(net: u8, host: u8) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, net, host)), 8_000 + u16::from(host))
 }
 
-/// A client's address: each has its own.
+/// A random address of a client. Each client has its own IP address.
 pub fn client_address(client: usize, random: &mut Random) -> SocketAddr {
     SocketAddr::new(address(3, 1 + client as u8).ip(), 1_024 + random.below(60_000) as u16)
 }
 
 impl Scene {
-    /// Reads all configurations.
+    /// Parses all configurations.
     pub fn new() -> Self {
         let servers = SERVERS.into_iter().chain([Server::Relay]);
         let members = |first| [address(2, first), address(2, first + 1)];
@@ -61,7 +61,7 @@ impl Scene {
         Self { addresses, snapshots }
     }
 
-    /// The configuration after this many changes.
+    /// The configuration after this number of changes.
     pub fn snapshot(&self, change: usize) -> Snapshot {
         self.snapshots[change % CHANGES].clone()
     }
@@ -77,7 +77,7 @@ fn snapshot(addresses: &Addresses, change: usize) -> Snapshot {
     }
 }
 
-/// A good network, a bad one, or anything between.
+/// The quality of a network: good, bad, or anything in between.
 pub fn weather(random: &mut Random) -> Weather {
     let mut draw = |most: usize| if random.percent(30) { 0 } else { random.below(most) };
     Weather {

@@ -1,4 +1,4 @@
-//! Cases that seeds reach too rarely, step by step.
+//! Scripted cases that seeds reach too rarely.
 
 use std::net::SocketAddr;
 
@@ -7,13 +7,13 @@ use weir_event_loop::memory::{self as kernel, Network, Peer, Reach, Weather};
 
 const SERVER: &str = "10.0.1.1:80";
 const MEMBER: &str = "10.0.2.1:80";
-/// Turns after which nothing more happens.
+/// Number of turns after which no more events occur without a timer.
 const TURNS: usize = 50;
 const TURN_US: u64 = 20;
-/// More than the part of a request that is kept for a retry.
+/// Size of an upload. It exceeds the part of a request that is stored for a retry.
 const UPLOAD_BYTES: usize = 7_000;
 
-/// A network without loss, delay or cuts.
+/// A network without delays and failures.
 const CALM: Weather = Weather {
     short_sends_percent: 0,
     stirs_percent: 0,
@@ -23,7 +23,7 @@ const CALM: Weather = Weather {
     accept_failures_permille: 0,
 };
 
-/// A worker, and the connections to its one member, in order.
+/// A worker, with the connections to its only member in the order of their creation.
 struct Script {
     network: Network,
     worker: SimulatedWorker,
@@ -32,13 +32,12 @@ struct Script {
 }
 
 impl Script {
-    /// In a network without loss, delay or cuts. `stirs_percent`: share of the worker's calls
-    /// during which something arrives.
+    /// A script in a calm network. `stirs_percent`: the share of the worker's calls during which data arrives.
     fn new(stirs_percent: usize) -> Self {
         Self::with(Weather { stirs_percent, ..CALM }, "", "")
     }
 
-    /// With this network, further keys of the virtual server, and further sections.
+    /// A script in this network. `keys`: additional keys of the virtual server; `sections`: additional sections of the file.
     fn with(weather: Weather, keys: &str, sections: &str) -> Self {
         kernel::begin(1);
         let network = Network::new(1, weather, 100);
@@ -59,7 +58,7 @@ impl Script {
         self.network.dial(address(SERVER), from).expect("a listener")
     }
 
-    /// Runs until nothing more happens at this time.
+    /// Runs until no more events occur without a timer.
     fn settle(&mut self) {
         for _ in 0..TURNS {
             self.network.travel();
@@ -78,7 +77,7 @@ impl Script {
         kernel::pass(TURN_US);
     }
 
-    /// Turns the single connection to the member into a kept one.
+    /// Opens a connection to the member, and makes it idle by a first exchange.
     fn keep_a_connection(&mut self) {
         let mut client = self.client();
         send(&mut client, b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -87,14 +86,14 @@ impl Script {
         self.answer(0, &mut client);
     }
 
-    /// The member answers on this connection, and the client receives the answer.
+    /// Answers on this connection to the member, and checks that the client receives the answer.
     fn answer(&mut self, connection: usize, client: &mut Peer) {
         send(&mut self.members[connection], b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
         self.settle();
         assert!(read(client).starts_with("HTTP/1.1 200 OK"));
     }
 
-    /// The first connection to the member is reset.
+    /// Resets the first connection to the member.
     fn reset_the_first(&mut self) {
         self.members[0].reset_on_close();
         drop(self.members.remove(0));
@@ -109,7 +108,7 @@ fn send(peer: &mut Peer, bytes: &[u8]) {
     assert_eq!(peer.write(bytes).ok(), Some(bytes.len()), "there is room");
 }
 
-/// All received bytes.
+/// Reads all received bytes.
 fn read(peer: &mut Peer) -> String {
     let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = peer.read(&mut buffer) {
@@ -123,7 +122,7 @@ fn upload() -> String {
     format!("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: {UPLOAD_BYTES}\r\n\r\n{body}")
 }
 
-/// A member answers an upload early, keeps the connection, and leaves the rest unread.
+/// A member answers an upload early, keeps the connection open, and does not read the rest of the upload.
 #[test]
 fn what_a_member_has_not_taken_of_a_request_is_no_beginning_of_the_next() {
     const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -161,7 +160,7 @@ fn an_upload_that_a_kept_connection_takes_nothing_of_goes_to_another() {
     script.answer(0, &mut client);
 }
 
-/// The reset arrives after the worker has looked, and before it sends.
+/// The reset arrives after the worker has checked the connection, and before it sends.
 #[test]
 fn an_upload_that_cannot_be_sent_on_a_kept_connection_goes_to_another() {
     let mut script = Script::new(100);
@@ -192,7 +191,7 @@ fn the_head_of_a_cut_response_gets_through_though_its_client_has_sent_ahead() {
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nno size\r\n";
     send(&mut script.members[0], response);
     script.settle();
-    // There is room, and more arrives at the same time.
+    // The client reads again, and more requests arrive at the same time.
     client.take_nothing(false);
     send(&mut client, b"GET /later HTTP/1.1\r\nHost: a\r\n\r\n");
     script.settle();
@@ -200,14 +199,14 @@ fn the_head_of_a_cut_response_gets_through_though_its_client_has_sent_ahead() {
     assert_eq!(client.read(&mut [0; 1]).ok(), Some(0), "an end, and no reset");
 }
 
-/// The end is known before the first answer was read, and each answer is more than one read.
+/// The client's end is known before the first answer is read, and each answer needs more than one read.
 #[test]
 fn all_that_a_client_sent_ahead_of_its_end_is_answered() {
     const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     const REQUESTS: usize = 5;
-    /// A narrow connection accepts at most 3,000 bytes, and has as many in flight.
+    /// Size of an answer. A narrow connection accepts at most 3,000 bytes, and has as many in flight.
     const BODY_BYTES: usize = 7_000;
-    /// The narrowest needs this many steps.
+    /// Number of steps that the narrowest connection needs.
     const STEPS: usize = 500;
     let body = "b".repeat(BODY_BYTES);
     let sections = format!(

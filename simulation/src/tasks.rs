@@ -1,5 +1,4 @@
-//! Clients and members as tasks: polled when something has happened at their ends, or when their
-//! timers expire.
+//! Clients and members as tasks, which are polled after events on their connections, or when their timers expire.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -9,15 +8,15 @@ use std::task::{Context, Poll, Waker};
 
 use weir_testing::Random;
 
-/// Until when each task waits; shared with the streams of tasks.
+/// The timers of all tasks. Connections share them.
 #[derive(Debug, Clone, Default)]
 pub struct Waits(Rc<RefCell<Vec<Cell<u64>>>>);
 
-/// The task waits for no time.
+/// The value of a task without a timer.
 const NEVER: u64 = u64::MAX;
 
 impl Waits {
-    /// This task has to be polled at this time.
+    /// Sets the timer of a task, unless it expires earlier already.
     pub fn wait(&self, task: u32, until_us: u64) {
         let waits = self.0.borrow();
         let wait = &waits[task as usize];
@@ -25,7 +24,7 @@ impl Waits {
     }
 }
 
-/// Work done over time.
+/// The future of a task.
 pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// All tasks of a run.
@@ -33,22 +32,22 @@ pub struct Tasks<'a> {
     works: Vec<Option<Work<'a>>>,
     free: Vec<u32>,
     waits: Waits,
-    /// Tasks to poll in this round; a task may occur twice.
+    /// The tasks to poll in the next round. A task may occur twice.
     due: Vec<u32>,
 }
 
 impl<'a> Tasks<'a> {
-    /// None.
+    /// An instance without tasks.
     pub fn new() -> Self {
         Self { works: Vec::new(), free: Vec::new(), waits: Waits::default(), due: Vec::new() }
     }
 
-    /// The part with which streams of tasks report their timers.
+    /// The timers, for the connections of tasks.
     pub fn waits(&self) -> Waits {
         self.waits.clone()
     }
 
-    /// Adds a task, which is created with its number.
+    /// Adds a task. `work` gets the number of the task.
     pub fn spawn(&mut self, work: impl FnOnce(u32) -> Work<'a>) {
         let task = self.free.pop().unwrap_or_else(|| {
             self.works.push(None);
@@ -60,12 +59,12 @@ impl<'a> Tasks<'a> {
         self.due.push(task);
     }
 
-    /// Wakes these tasks.
+    /// The list of tasks to poll, to which woken tasks are added.
     pub fn wake(&mut self) -> &mut Vec<u32> {
         &mut self.due
     }
 
-    /// The earliest timer of all tasks.
+    /// The earliest expiry of a timer.
     pub fn next_us(&self) -> u64 {
         if !self.due.is_empty() {
             return 0;
@@ -73,7 +72,7 @@ impl<'a> Tasks<'a> {
         self.waits.0.borrow().iter().map(Cell::get).min().unwrap_or(NEVER)
     }
 
-    /// Polls the woken tasks, in any order. Returns whether there were any.
+    /// Polls the woken tasks, beginning with a random one. Returns whether there were any.
     pub fn poll(&mut self, now_us: u64, random: &mut Random) -> bool {
         for (task, wait) in (0..).zip(self.waits.0.borrow().iter()) {
             if wait.get() <= now_us {
@@ -96,7 +95,7 @@ impl<'a> Tasks<'a> {
                 self.free.push(task);
             }
         }
-        // The allocation is kept; tasks woken meanwhile follow.
+        // The allocation is reused. Tasks that were woken in the meantime are polled in the next round.
         due.append(&mut self.due);
         self.due = due;
         true

@@ -87,8 +87,8 @@ mod tags;
 pub mod token;
 mod upgrade;
 
-/// Maximum number of simultaneous connections of a listener. [`connections`] has the bound of a source, and says which
-/// connection a further one ends.
+/// Maximum number of simultaneous connections of a listener. [`connections`] contains the limit per source, and the rule by
+/// which a connection is closed for a further one.
 pub const CONNECTIONS_MAX: usize = 64;
 
 /// Maximum size of a request's head.
@@ -100,8 +100,8 @@ pub const HEADERS_MAX: usize = 64;
 /// Timeout for a complete request head, and for the next request on a connection.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum lifetime of a connection. It ends even a connection whose client does not read. In a stream, it begins anew with
-/// each event that the client takes.
+/// Maximum lifetime of a connection, even if its client does not read. In a stream, the time restarts with each event that
+/// the client receives.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Minimum interval between events about refused connections.
@@ -312,7 +312,7 @@ impl Service {
                     tokio::spawn(async move {
                         let place = Arc::new(place);
                         tokio::select! {
-                            // First: a connection without a place must not begin a request.
+                            // This branch is first, because a connection without a place must not begin a request.
                             biased;
                             () = place.taken() => {}
                             () = serve(stream, peer, router, &observed, &place) => {}
@@ -348,7 +348,7 @@ async fn serve<S>(
     if network.is_loopback {
         return serve_http(stream, peer, router, place).await;
     }
-    // Without TLS in the configuration, this listener is about to be closed.
+    // If the configuration has no TLS, this listener will be closed soon.
     let tls = observed.table().snapshot.admin.tls.as_ref().map(|tls| Arc::clone(&tls.config));
     let Some(tls) = tls else { return };
     let handshake = TlsAcceptor::from(tls).accept(stream);
@@ -375,7 +375,7 @@ where
     let connection =
         builder.serve_connection(TokioIo::new(Sending::new(stream, Arc::clone(place))), router);
     tokio::select! {
-        // First: a connection that is polled may take events into its buffer, which is not the client's doing.
+        // This branch is first, because polling the connection may buffer events that the client has not received.
         biased;
         () = lifetime.over() => {}
         _ = connection => {}

@@ -1,4 +1,4 @@
-//! One of weir's own HTTP/1 requests, on its own connection.
+//! weir's own HTTP/1 requests, each on its own connection.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::random::random;
 
-/// Maximum size of the head of an answer.
+/// Maximum size of a response head in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
-/// The reason why there is no answer.
+/// The reason why a request failed.
 #[derive(Debug)]
 pub enum AskError {
-    /// Invalid HTTP, or the connection failed.
+    /// The response is invalid HTTP, or the connection failed.
     Http(hyper::Error),
-    /// A status other than 200.
+    /// The response has this status, not 200.
     Status(u16),
-    /// The body exceeds its limit.
+    /// The response body exceeds its limit.
     TooLong,
 }
 
-/// Sends a request. Returns the body of an answer with status 200.
+/// Sends a request. Returns the body of a response with status 200; other statuses are errors.
 pub async fn ask<B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     request: Request<B>,
@@ -43,7 +43,7 @@ where
     }
 }
 
-/// Sends a request. Returns the response, whatever its status is. The body of an error that cannot be read is empty.
+/// Sends a request. Returns the response with any status. If the body of an error response cannot be read, it is empty.
 pub async fn exchange<B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     request: Request<B>,
@@ -72,7 +72,7 @@ where
         };
         Ok(Response::from_parts(parts, body))
     };
-    // The connection must be polled while the exchange waits, and may end first.
+    // The connection must be polled while the exchange waits. It may end first.
     tokio::pin!(exchange, connection);
     tokio::select! {
         biased;
@@ -81,8 +81,8 @@ where
     }
 }
 
-/// The pause after this many failures in a row, within these bounds: longer with each failure, and varied by up to a
-/// quarter.
+/// The pause after this number of consecutive failures, within these bounds. It grows with each failure, and is shortened at
+/// random by up to a quarter.
 pub fn until_retry(failures: u32, bounds: RangeInclusive<Duration>) -> Duration {
     let factor = 1 << failures.saturating_sub(1).min(16);
     let pause = bounds.start().saturating_mul(factor).min(*bounds.end());

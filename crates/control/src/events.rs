@@ -2,10 +2,9 @@
 //!
 //! `2026-11-21T09:30:00.123Z warning member web/127.0.0.1:9001 is down: connection refused (3 of 3)`
 //!
-//! Subject and predicate make a sentence. There are few events, one destination and no filter to configure, so a
-//! bounded channel to a writing thread does everything that a logging framework would do here. When standard error is a
-//! full pipe, lines are dropped and counted instead of stopping the monitors; the count is reported as soon as
-//! possible.
+//! Subject and predicate form a sentence. There are few events, one destination and no filter to configure, so a bounded
+//! channel to a writing thread replaces a logging framework. If standard error is a full pipe, lines are dropped and
+//! counted, and the monitors do not stop. The count is reported as soon as possible.
 
 use std::fmt;
 use std::io::Write;
@@ -21,7 +20,7 @@ use crate::time;
 /// Maximum number of lines that wait to be written.
 const LINES_WAITING_MAX: usize = 1_024;
 
-/// Maximum number of characters of a line; a longer line is truncated.
+/// Maximum number of characters in a line. The rest of a longer line is cut off.
 const LINE_LENGTH_MAX: usize = 2_048;
 
 /// The severity of an event.
@@ -36,7 +35,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The word in the line.
+    /// The name in the line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -51,19 +50,19 @@ impl Level {
 pub struct Events {
     lines: SyncSender<Line>,
     dropped: Arc<AtomicU64>,
-    /// Passes events on to followers.
+    /// The followers, which also receive events.
     requests: Arc<OnceLock<Arc<Requests>>>,
 }
 
 #[derive(Debug)]
 enum Line {
     Text(String),
-    /// All lines before this are written; answer then.
+    /// A request for an answer when all previous lines are written.
     Flush(SyncSender<()>),
 }
 
 impl Events {
-    /// Events to standard error.
+    /// Writes events to standard error.
     pub fn to_stderr() -> std::io::Result<Self> {
         Self::to_writer(std::io::stderr())
     }
@@ -106,13 +105,13 @@ impl Events {
         }
     }
 
-    /// Tells those who follow requests of events, too, from now on.
+    /// Also sends later events to the followers of requests.
     pub fn tell_followers(&self, requests: &Arc<Requests>) {
-        // Of two processes' worth in a test, the first one counts.
+        // In tests with two processes, the first call counts.
         let _ = self.requests.set(Arc::clone(requests));
     }
 
-    /// Waits until the events so far are written, at most for `timeout`. Returns whether all were written.
+    /// Waits until all previous events are written, at most for `timeout`. Returns whether they were written.
     pub fn flush(&self, timeout: Duration) -> bool {
         let (done, wait) = sync_channel(1);
         self.lines.try_send(Line::Flush(done)).is_ok() && wait.recv_timeout(timeout).is_ok()
@@ -124,8 +123,8 @@ impl Events {
     }
 }
 
-/// A line with its line feed. Control characters, which an external error text may contain, are replaced, so that they
-/// cannot begin a new line or control a terminal.
+/// A line with its line feed. Control characters, which may come from external error texts, are replaced, so that they can
+/// neither start a new line nor control a terminal.
 fn line_of(level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) -> String {
     let now = time::rfc3339(time::unix_ms());
     let text = format!("{now} {} {subject} {what}", level.as_str());
@@ -139,7 +138,7 @@ fn printable(text: &str) -> impl Iterator<Item = char> {
 
 fn write_lines(mut output: impl Write, waiting: &Receiver<Line>, dropped: &AtomicU64) {
     for line in waiting {
-        // Standard error is gone, so this cannot be reported; weir continues without it.
+        // A failure to write to standard error cannot be reported. weir continues without it.
         match line {
             Line::Text(text) => {
                 let _ = output.write_all(text.as_bytes());
@@ -163,7 +162,7 @@ pub(crate) mod testing {
     use super::*;
     use std::sync::Mutex;
 
-    /// Events that a test can read.
+    /// An output of events that a test can read.
     #[derive(Clone, Default)]
     pub struct Captured(Arc<Mutex<Vec<u8>>>);
 
@@ -182,7 +181,7 @@ pub(crate) mod testing {
             (Events::to_writer(captured.clone()).unwrap(), captured)
         }
 
-        /// The events so far, without the time.
+        /// The lines so far, without the time.
         pub fn lines(&self, events: &Events) -> Vec<String> {
             assert!(events.flush(Duration::from_secs(5)));
             let bytes = self.0.lock().unwrap().clone();
@@ -217,7 +216,7 @@ mod tests {
         assert_eq!(lines.len(), 3);
     }
 
-    /// A writer that blocks until it is released.
+    /// A writer that blocks while the lock is held.
     struct Stuck(Arc<Mutex<()>>, Captured);
 
     impl Write for Stuck {
@@ -239,7 +238,7 @@ mod tests {
         for number in 0..LINES_WAITING_MAX + 100 {
             events.info("test", number);
         }
-        // The writing thread may hold one line.
+        // The writing thread may hold one line already.
         let dropped = events.dropped();
         assert!((99..=100).contains(&dropped), "{dropped}");
         assert!(!events.flush(Duration::from_millis(10)));

@@ -1,4 +1,4 @@
-//! Explanations of requests: with the state of this process, or with a configuration alone.
+//! Explanations of requests, with the state of this process or with a configuration alone.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,7 +13,7 @@ use weir_exchange::outside::Outside;
 use weir_exchange::shared::live::LiveTable;
 use weir_explain::{Asked, Explanation, Moment, Unexplained};
 
-/// The first of the addresses that replace host names; they are reserved for benchmarks (RFC 2544).
+/// The first of the addresses that stand for unresolved host names. The addresses are reserved for benchmarks (RFC 2544).
 const STAND_IN_FIRST: u32 = Ipv4Addr::new(198, 18, 0, 1).to_bits();
 
 /// The current time.
@@ -22,7 +22,7 @@ pub fn now() -> Moment {
     Moment { clock: clock::now(), sources, cpu_us: clock::thread_cpu_us }
 }
 
-/// Explains a request with a configuration, as if all members were up. Names are not resolved.
+/// Explains a request with a configuration, as if all members were up. Host names are not resolved.
 ///
 /// # Errors
 /// The request is ambiguous or invalid.
@@ -61,13 +61,13 @@ fn stand_in_told(name: &str, addresses: &[IpAddr]) -> String {
     format!("{stand_in} stands for {name}, which is not resolved: a key may lead elsewhere")
 }
 
-/// Whether a candidate has this name.
+/// Whether a candidate for the request has this host name.
 fn reaches(explanation: &Explanation, name: &str) -> bool {
     let mut candidates = explanation.balancing.iter().flat_map(|it| &it.candidates);
     candidates.any(|it| it.name.as_deref() == Some(name))
 }
 
-/// Whether the request's persistence has cookies whose keys only a running weir knows.
+/// Whether the request's persistence uses cookies whose key is known only to a running weir.
 fn has_own_cookies(snapshot: &Snapshot, explanation: &Explanation) -> bool {
     let mut used = explanation.virtual_servers.iter().filter_map(|it| it.persistence.as_ref());
     used.any(|used| {

@@ -1,4 +1,4 @@
-//! Digests of the files of a configuration: they tell whether a file has changed since it was read.
+//! Digests of the files of a configuration, which show whether a file has changed since it was read.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_config::Files;
 
-/// A file of a configuration.
+/// The digest of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ConfigurationFile")]
 pub struct FileDigest {
-    /// Its absolute path.
+    /// The absolute path.
     pub path: String,
-    /// SHA-256 of its text.
+    /// The SHA-256 hash of the contents.
     pub sha256: String,
 }
 
-/// The files as they were read, the main file first. Relative names start at the working directory of this process.
+/// The digests of the files as they were read, the main file first. Relative paths are resolved against the working
+/// directory.
 pub fn of(files: &Files) -> Vec<FileDigest> {
     let absolute = |name: &str| std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name));
     files
@@ -39,7 +40,7 @@ mod tests {
         let read = |text: &str| of(&Files::of_text("/etc/weir/weir.yaml", text));
         let found = read("abc");
         assert_eq!(found[0].path, "/etc/weir/weir.yaml");
-        // printf abc | sha256sum
+        // The output of `printf abc | sha256sum`.
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!((found.len(), &*found[0].sha256), (1, expected));
         assert_ne!(read("abd"), found);

@@ -1,8 +1,8 @@
 //! A log of TLS session secrets, to decrypt recorded traffic: `weir run --tls-key-log`.
 //!
-//! One line per secret, in the format of NSS that Wireshark and others read (`SSLKEYLOGFILE`). Workers hand lines to a
-//! writing thread, because a worker's descriptors are its own; lines that do not fit are dropped, as in other logs.
-//! Everyone with the file can decrypt the traffic: only its owner can read it.
+//! Each line contains one secret, in the NSS key log format (`SSLKEYLOGFILE`), which Wireshark and others read. A thread
+//! writes the lines, because workers do not share its descriptors. If its queue is full, lines are dropped, as in other
+//! logs. Everyone who can read the file can decrypt the traffic, so only the owner can read it.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -19,10 +19,10 @@ use crate::events::Events;
 
 /// Maximum number of lines that wait to be written.
 const LINES_WAITING_MAX: usize = 4_096;
-/// Only the owner may read the file.
+/// The mode of the file: readable only by its owner.
 const MODE: u32 = 0o600;
 
-/// Receives the secrets of all sessions.
+/// The log that receives the secrets of all sessions.
 #[derive(Debug, Clone)]
 pub struct KeyLog(Arc<Lines>);
 
@@ -30,10 +30,10 @@ pub struct KeyLog(Arc<Lines>);
 struct Lines(SyncSender<String>);
 
 impl KeyLog {
-    /// Opens the file for appending, and starts the thread.
+    /// Opens the file for appending, and starts the writing thread.
     pub fn start(path: &Path, events: &Events) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(MODE).open(path)?;
-        // The file may have existed before with another mode; a pipe or device has none.
+        // An existing file may have another mode. Pipes and devices keep their mode.
         if file.metadata()?.is_file() {
             file.set_permissions(Permissions::from_mode(MODE))?;
         }
@@ -45,7 +45,7 @@ impl KeyLog {
         Ok(Self(Arc::new(Lines(sender))))
     }
 
-    /// Registers for the session secrets of all virtual servers and pools in the snapshot.
+    /// Sets this log in all virtual servers and pools of the snapshot.
     pub fn listen_to(&self, snapshot: &mut Snapshot) {
         for tls in snapshot.virtual_servers.iter_mut().filter_map(|server| server.tls.as_mut()) {
             let tls = Arc::make_mut(tls);

@@ -1,9 +1,9 @@
-//! A log's writer: a thread that takes finished lines from the workers and writes them, or hands them to the writer of
+//! The writer of a log: a thread that receives lines from the workers, and writes them or passes them to the writer of
 //! another log with the same destination.
 //!
-//! Workers hand over batches of whole lines through a bounded channel and never wait: when it is full
-//! they drop the batch and count its lines. Lines that cannot be written (no space, the reader of the pipe is gone) are
-//! counted too and reported as an event at most once a second; the writer continues with the next batch.
+//! Workers send batches of whole lines through a bounded channel, and never wait: if it is full, they drop the batch and
+//! count its lines. Lines that cannot be written (no space, or a pipe without a reader) are counted too, and reported as an
+//! event at most once a second. The writer continues with the next batch.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -30,18 +30,18 @@ use weir_dataplane::error_text::io_error_text;
 /// Maximum number of batches that wait to be written, of all workers together.
 pub const BATCHES_WAITING_MAX: usize = 256;
 
-/// Minimum interval of events about failed writes.
+/// Minimum interval between events about failed writes.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The pause before another write to a non-blocking descriptor that was passed to this process.
+/// The pause before another attempt to write to a non-blocking descriptor.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Counters for the lines of one log.
 #[derive(Debug, Default)]
 pub struct LogCounters {
-    /// Lines written.
+    /// The number of written lines.
     pub lines_written: AtomicU64,
-    /// Lines lost because writing failed.
+    /// The number of lines that could not be written.
     pub lines_lost: AtomicU64,
 }
 
@@ -71,15 +71,15 @@ impl AllLogCounters {
 /// The destination of a log's lines.
 #[derive(Debug, Clone)]
 pub enum Way {
-    /// This writer has opened the target.
+    /// This writer opens the target.
     To(LogTarget),
-    /// Another writer has opened the target and receives the lines.
+    /// The lines are sent to the writer that has opened the target.
     Through(SyncSender<LogBatch>),
     /// Each line becomes an event.
     Events,
 }
 
-/// The running writer.
+/// A running writer.
 #[derive(Debug)]
 pub struct LogWriter {
     batches: SyncSender<LogBatch>,
@@ -109,7 +109,7 @@ impl std::fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl LogWriter {
-    /// Opens the target and starts the thread. `name` is the log's name in events; `recent` keeps the last lines.
+    /// Opens the target and starts the thread. `name`: the log's name in events; `recent`: stores the latest lines.
     pub fn start(
         name: &'static str,
         way: &Way,
@@ -152,7 +152,7 @@ impl LogWriter {
         Ok(Self { batches, orders, counters, thread: Some(thread) })
     }
 
-    /// The channel for batches of the workers.
+    /// The channel for batches of lines.
     pub fn sender(&self) -> SyncSender<LogBatch> {
         self.batches.clone()
     }
@@ -167,7 +167,7 @@ impl LogWriter {
         Output::open(&Way::To(target.clone())).map(drop)
     }
 
-    /// Sends the lines of later batches to this target. Opens the target again, so a renamed file is closed.
+    /// Writes later batches to this target. The target is opened again, so that a renamed file is closed.
     pub fn reopen(&self, way: Way) {
         *self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(way);
         // An empty batch wakes the writer. If the channel is full, the writer is awake.
@@ -175,8 +175,8 @@ impl LogWriter {
         let _ = self.batches.try_send(wake);
     }
 
-    /// Writes the waiting lines and ends, at most within `timeout`. Call it after the workers have ended. Returns
-    /// whether everything was written.
+    /// Writes the waiting lines and ends, at most within `timeout`. Call this after the workers have ended. Returns whether
+    /// everything was written.
     pub fn finish(mut self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         let (closed, _) = sync_channel(1);
@@ -204,8 +204,8 @@ fn open(target: &LogTarget) -> Result<Output, OpenError> {
     opened.map_err(|error| OpenError { target: target.clone(), error })
 }
 
-/// Opens a named pipe without waiting for its reader: otherwise a reload would block, and with it the monitors and the
-/// admin listener.
+/// Opens a file without waiting for the reader of a named pipe. The wait would block a reload, and with it the monitors and
+/// the admin listener.
 fn open_file(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new()
         .append(true)
@@ -222,7 +222,7 @@ fn open_file(path: &Path) -> io::Result<File> {
     })
 }
 
-/// An open [`Way`].
+/// The open form of a [`Way`].
 enum Output {
     File(File),
     Syslog(Sender),
@@ -247,9 +247,9 @@ struct Writer {
     orders: Arc<Mutex<Option<Way>>>,
     counters: Arc<AllLogCounters>,
     events: Events,
-    /// Where the last lines are kept for the admin API.
+    /// The store of the latest lines for the admin API.
     recent: Option<Arc<Recent>>,
-    /// Whether the last write ended within a line.
+    /// Whether the last write ended in the middle of a line.
     torn: bool,
     reported: Option<Instant>,
     lost_unreported: u64,
@@ -266,7 +266,7 @@ impl Writer {
                 recent.keep(&batch.bytes);
             }
             match &mut self.output {
-                // Only this thread waits for the other writer. If that has ended, the lines are lost.
+                // Only this thread waits for the other writer. If the other writer has ended, the lines are lost.
                 Output::Writer(writer) => {
                     if let Err(SendError(batch)) = writer.send(batch) {
                         self.lose(batch.log, batch.lines, &ErrorKind::BrokenPipe.into());
@@ -298,7 +298,7 @@ impl Writer {
         }
     }
 
-    /// Opens the requested target; on failure, keeps the current one.
+    /// Opens a newly requested target. After an error, the current target stays in use.
     fn obey(&mut self) {
         let order = self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         let Some(way) = order else { return };
@@ -326,7 +326,7 @@ impl Writer {
     }
 }
 
-/// Writes whole lines. `torn`: the last write ended within a line.
+/// Writes whole lines. `torn`: whether the last write ended in the middle of a line.
 fn write(file: &mut File, torn: &mut bool, mut bytes: &[u8]) -> io::Result<()> {
     if *torn {
         write_all(file, &mut &b"\n"[..])?;
@@ -338,14 +338,14 @@ fn write(file: &mut File, torn: &mut bool, mut bytes: &[u8]) -> io::Result<()> {
     result
 }
 
-/// Writes until `bytes` is empty; after an error `bytes` has the rest.
+/// Writes until `bytes` is empty. After an error, `bytes` contains the rest.
 fn write_all(file: &mut File, bytes: &mut &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(written) => *bytes = &bytes[written..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // A pipe, or a non-blocking output that was passed to weir: this thread may wait.
+            // The output is a pipe, or was passed to weir as non-blocking. This thread may wait.
             Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(RETRY_INTERVAL),
             Err(error) => return Err(error),
         }

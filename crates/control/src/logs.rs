@@ -1,7 +1,7 @@
 //! The logs of requests: the access log, the log of the web application firewall, and the audit log of admin requests.
 //!
-//! Each log has its own writer, so a slow target does not delay other logs. If several logs have the same target, the
-//! first one's writer opens it, and receives the lines of the others in whole batches.
+//! Each log has its own writer, so a slow target does not delay other logs. If several logs have the same target, the writer
+//! of the first opens it, and receives the lines of the others in whole batches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::firewall::recent::Recent;
 use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
 use crate::span_export::SpanExport;
 
-/// The access log's name in events.
+/// The subject of events about the access log.
 const ACCESS: &str = "access log";
 /// The subject of events about the log of the web application firewall.
 const WAF: &str = "WAF log";
@@ -37,18 +37,18 @@ pub struct Logs {
     events: Events,
 }
 
-/// Counters of the logs, and the queue of the audit log.
+/// The control plane's view of the logs.
 #[derive(Debug, Clone, Default)]
 pub struct LogsView {
     /// Counters of written and lost lines.
     pub counters: Arc<AllLogCounters>,
     /// The channel for lines of the audit log; `None`: there is no audit log.
     pub audit: Option<SyncSender<LogBatch>>,
-    /// The last findings of the web application firewall.
+    /// The latest findings of the web application firewall.
     pub findings: Arc<Recent>,
 }
 
-/// One of the logs could not be opened.
+/// The error of a log that could not be opened.
 #[derive(Debug)]
 pub struct LogError {
     name: &'static str,
@@ -87,13 +87,13 @@ impl Logs {
         Ok(Self { access, waf, audit, spans, findings, events })
     }
 
-    /// Where workers send their lines and spans, wherever those go.
+    /// The channels through which workers send lines and spans.
     pub fn senders(&self) -> LogSenders {
         let (access, waf, spans) = (self.access.sender(), self.waf.sender(), self.spans.sender());
         LogSenders { access, waf, spans }
     }
 
-    /// The control plane's view of the logs.
+    /// The view for the control plane.
     pub fn view(&self) -> LogsView {
         LogsView {
             counters: self.access.counters(),
@@ -102,7 +102,7 @@ impl Logs {
         }
     }
 
-    /// Checks that targets which are not in `before` can be opened, so that a reload can refuse invalid ones.
+    /// Checks that the targets which are not in `before` can be opened, so that a reload can refuse invalid targets.
     pub fn check(settings: &LogSettings, before: &LogSettings) -> Result<(), LogError> {
         let open_before = [Some(&before.access_to), Some(&before.waf_to), before.audit_to.as_ref()];
         let check = |name, target: &LogTarget| match open_before.contains(&Some(target)) {
@@ -114,7 +114,7 @@ impl Logs {
         settings.audit_to.as_ref().map_or(Ok(()), |target| check(AUDIT, target))
     }
 
-    /// From now on, lines and spans go where the settings say; files are opened anew.
+    /// Opens the targets in the settings, also unchanged ones, and sends later lines and spans there.
     pub fn reopen(&self, settings: &LogSettings) {
         self.access.reopen(Way::To(settings.access_to.clone()));
         self.waf.reopen(way_of_waf(settings, &self.access));
@@ -122,11 +122,11 @@ impl Logs {
         self.spans.apply(settings.spans_to.as_ref());
     }
 
-    /// Writes the waiting lines and ends, at most within `timeout`. Call it after the workers have ended.
+    /// Writes the waiting lines and ends, at most within `timeout`. Call this after the workers have ended.
     pub fn finish(self, timeout: Duration) {
         let deadline = Instant::now() + timeout;
         let spans = self.spans.finish(deadline);
-        // Each writer may still send lines to the writers after it.
+        // This order is required, because a writer may send lines to the writers after it.
         for (name, writer) in [(AUDIT, self.audit), (WAF, self.waf), (ACCESS, self.access)] {
             if !writer.finish(deadline.saturating_duration_since(Instant::now())) {
                 self.events.warning(name, "is not written to its end: its reader is too slow");
@@ -167,7 +167,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// A directory for files of logs, removed at the end.
+    /// A directory for the log files of a test, removed at the end.
     struct Directory(PathBuf);
 
     impl Directory {
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Sends a line to each log, and waits until both are written.
+    /// Sends a line to each log, and waits until both lines are written.
     fn write(logs: &Logs, number: u64) {
         let senders = logs.senders();
         for (log, sender) in [(Log::Access, senders.access), (Log::Waf, senders.waf)] {

@@ -1,4 +1,4 @@
-//! Words for the state of a member: by its monitors and its traffic, and by the operator.
+//! Names for the state of a member: according to monitors and traffic, and according to the operator.
 
 use weir_config::snapshot::Member;
 use weir_core::admin_state::AdminState;
@@ -7,7 +7,7 @@ use weir_exchange::shared::live::LiveMember;
 
 use crate::time::monotonic_ms;
 
-/// A member's state by its monitors and its traffic; [`is_in_service`] adds the administrative state.
+/// The state of a member according to monitors and traffic. [`is_in_service`] adds the administrative state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
     /// No monitor has a result yet.
@@ -16,9 +16,9 @@ pub enum MemberState {
     Up,
     /// The monitors report the member as down.
     Down,
-    /// The member's answers to monitors request a drain.
+    /// The member's answers to monitors request its drain.
     Draining,
-    /// The monitors succeed, but the member was ejected because requests to it failed.
+    /// The monitors pass, but the member was ejected because requests to it failed.
     Ejected,
 }
 
@@ -37,7 +37,7 @@ impl MemberState {
         }
     }
 
-    /// The word in metrics and status.
+    /// The name in metrics and status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -49,12 +49,12 @@ impl MemberState {
     }
 }
 
-/// The administrative state of a member: set at run time, or in the file.
+/// The administrative state of a member: set at run time, or the one in the file.
 pub fn administrative_state(configured: &Member, live: &LiveMember) -> AdminState {
     live.state(configured.state)
 }
 
-/// Whether a member takes new requests: it is up, has a weight above 0, and is enabled.
+/// Whether a member accepts new requests: it is up, has a weight above 0, and is enabled.
 pub fn is_in_service(configured: &Member, live: &LiveMember) -> bool {
     MemberState::of(live) == MemberState::Up
         && configured.weight > 0

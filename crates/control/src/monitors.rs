@@ -1,10 +1,10 @@
 //! The monitors: one task per (pool, member, monitor), each with its own state.
 //!
-//! The next configuration is probed before it becomes active ([`Monitors::prepare`]), so that the state of its members
-//! is known when they get their first request; `first_probes` decides how long weir waits. A monitor with unchanged
-//! probe and schedule keeps its task and its state; a removed one stops. A new monitor of a member that already has
-//! traffic begins with the state "up", so that a reload never takes a healthy member out of service. Counts of probes
-//! belong to the place and type of the monitor, which are its labels in the metrics, so that a counter only grows.
+//! The next configuration is probed before it becomes active ([`Monitors::prepare`]), so that the state of its members is
+//! known when they get their first request. `first_probes` limits the wait. A monitor with unchanged probe and schedule
+//! keeps its task and its state; a removed monitor stops. A new monitor of a member that already has traffic starts as "up",
+//! so that a reload never takes a healthy member out of service. Counts of probes belong to the position and type of the
+//! monitor. These are its labels in the metrics, so each counter only grows.
 
 mod first_probes;
 mod verdicts;
@@ -51,18 +51,18 @@ type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<Verdicts>>>;
 pub struct MonitorReport {
     /// The type in the file.
     pub kind: &'static str,
-    /// The monitor's result; the member is up if enough of its monitors are up.
+    /// The monitor's verdict. The member is up if enough of its monitors are up.
     pub health: Health,
-    /// Probes that passed.
+    /// The number of passed probes.
     pub passes: u64,
-    /// Probes that failed.
+    /// The number of failed probes.
     pub failures: u64,
-    /// When the last probe ended, in milliseconds since 1970; `None`: no probe has ended.
+    /// The end of the last probe, in milliseconds since 1970; `None`: no probe has ended.
     pub probed_unix_ms: Option<u64>,
-    /// The reason of the last probe's failure, if it failed.
+    /// The reason why the last probe failed; `None`: it passed.
     pub last_failure: Option<String>,
-    /// The time until which `up_delay` keeps the member down although its probes pass, by the monotonic clock; `None`:
-    /// no delay.
+    /// The end of `up_delay`, by the monotonic clock: until then, the member is down although its probes pass; `None`: no
+    /// delay.
     pub held_up_until_ms: Option<u64>,
 }
 
@@ -78,12 +78,12 @@ pub struct UnknownMembers {
 }
 
 impl Board {
-    /// The reports about an active member, in the order of its monitors; empty if it has none.
+    /// The reports about an active member, in the order of its monitors. Empty if it has no monitors.
     pub fn of(&self, pool: &Arc<str>, member: &Arc<str>) -> Vec<MonitorReport> {
         self.look(pool, member, Verdicts::reports).unwrap_or_default()
     }
 
-    /// The members of a snapshot whose first probes are awaited, by pool, and the pools without an address.
+    /// The members of a snapshot whose first probes are awaited, by pool. Pools without an address are included.
     pub fn awaited(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
         let is_awaited = |pool: &&Arc<Pool>| {
             pool.members.is_empty() && !snapshot.pools_to_be_filled.contains(&pool.name)
@@ -141,14 +141,14 @@ struct Shared {
     first_probes: FirstProbes,
 }
 
-/// A member and the tasks that probe it.
+/// A member, its verdicts, and the tasks that probe it.
 #[derive(Debug)]
 struct Watched {
     verdicts: Arc<Mutex<Verdicts>>,
     tasks: Vec<ProbeTask>,
 }
 
-/// A running task; dropping this ends it.
+/// A running probe task. It ends on drop.
 #[derive(Debug)]
 struct ProbeTask {
     probe: Probe,
@@ -179,9 +179,9 @@ impl Monitors {
         self.board.clone()
     }
 
-    /// Also probes the members of `snapshot`, the next configuration, and waits for the first probes of each of its
-    /// pools until the time of `until`. Ends earlier prepared monitors that are no longer needed. Must be called within
-    /// a tokio runtime.
+    /// Also probes the members of `snapshot`, the next configuration, and waits for the first probes of each of its pools,
+    /// at most until `until`. Ends previously prepared monitors that the snapshot does not need. Must be called within a
+    /// tokio runtime.
     pub fn prepare(&mut self, snapshot: &Snapshot, until: impl Fn(&Pool) -> Instant) {
         let mut wanted = HashSet::new();
         let mut waited: HashMap<Arc<str>, WaitedPool> = HashMap::new();
@@ -208,8 +208,8 @@ impl Monitors {
         self.show();
     }
 
-    /// Monitors the members of `table`, which becomes active now, and the prepared members of `next`; stops all other
-    /// monitors. Must be called within a tokio runtime.
+    /// Monitors the members of `table`, which becomes active, and the prepared members of `next`. Stops all other monitors.
+    /// Must be called within a tokio runtime.
     pub fn apply(&mut self, table: &LiveTable, next: Option<&Snapshot>) {
         let mut previous = std::mem::take(&mut self.members);
         for (pool, live_pool) in table.snapshot.pools.iter().zip(&table.pools) {
@@ -235,19 +235,19 @@ impl Monitors {
         self.shared.first_probes.awaited()
     }
 
-    /// The maximum remaining wait.
+    /// The maximum remaining wait for first probes.
     pub fn left(&self) -> Duration {
         let end = self.shared.first_probes.end();
         end.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()))
     }
 
-    /// Returns when weir waits for fewer pools than this.
+    /// Waits until fewer pools than this are awaited.
     pub async fn fewer_awaited_than(&self, count: usize) {
         self.shared.first_probes.fewer_than(count).await;
     }
 
-    /// Stops waiting for first probes, except for those of the pools in `awaited`. Returns the members with unknown
-    /// health in pools of `table` without a usable member: they get traffic if `then` permits it.
+    /// Stops waiting for first probes, except for those of the pools in `awaited`. Returns the members with unknown health
+    /// in pools of `table` without a usable member. They get traffic if `then` permits it.
     pub fn stop_waiting(
         &mut self,
         table: &LiveTable,
@@ -320,8 +320,8 @@ impl Watched {
         lock(&self.verdicts).is_in_force()
     }
 
-    /// Starts missing monitors, which do not affect the member's health yet. Stops monitors that were prepared before
-    /// and are no longer needed. Returns the needed ones.
+    /// Starts missing monitors, which do not affect the member's health yet. Stops monitors that were prepared earlier and
+    /// are not needed. Returns the ids of the needed monitors.
     fn prepare(&mut self, wanted: &[Probe], pool: &Pool, shared: &Arc<Shared>) -> Vec<u64> {
         let mut verdicts = lock(&self.verdicts);
         verdicts.prepare(pool.monitors_min.into());
@@ -361,7 +361,7 @@ impl Watched {
         verdicts.wait_for(&[]);
     }
 
-    /// Keeps the tasks of these probes, which must all run; stops the others; and sets the member's health by them.
+    /// Keeps the tasks of these probes, which must all run, and stops the others. Sets the member's health from the results.
     fn enter_into_force(
         &mut self,
         live: &Arc<LiveMember>,
@@ -387,14 +387,14 @@ struct Monitor {
 }
 
 impl Monitor {
-    /// Probes forever: by the schedule, and earlier if a probe must be repeated.
+    /// Probes forever, by the schedule, and earlier if a probe must be repeated.
     async fn watch(self, probe: Probe, shared: Arc<Shared>) {
         let schedule = probe.monitor.schedule;
         let mut scheduled_ms = schedule.first_probe_at(monotonic_ms(), random());
         let mut at_ms = scheduled_ms;
         loop {
             let left = Duration::from_millis(at_ms.saturating_sub(monotonic_ms()));
-            // Waits until the scheduled time, or until a probe is requested.
+            // Waits until the scheduled time, or until a probe is requested, whichever comes first.
             let _ = timeout(left, self.probe_now.notified()).await;
             let started_ms = monotonic_ms();
             let is_scheduled = started_ms >= scheduled_ms;

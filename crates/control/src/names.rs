@@ -1,9 +1,9 @@
-//! Host names of members: resolved, refreshed by their TTL, and kept when a name server fails.
+//! Host names of members. They are resolved, refreshed when their TTL expires, and kept while name servers fail.
 //!
-//! One task per name queries A and AAAA records (`/etc/hosts` first, as the system does) and repeats the queries when
-//! the shorter of the two answers expires. When one query fails, the last addresses of that family stay in use; when
-//! neither finds an address, the last addresses of both. Queries are then repeated after growing pauses, or when the
-//! found addresses expire: a failing name server must not take members out of service, and one family must not delay
+//! A task per name queries A and AAAA records (`/etc/hosts` first, as the system does) and repeats the queries when the
+//! shorter of the two TTLs expires. If one query fails, the last addresses of its family stay in use. If neither query finds
+//! an address, all last addresses stay in use. Queries are then repeated after growing pauses, or earlier when the found
+//! addresses expire. So a failing name server does not take members out of service, and one address family does not delay
 //! the other.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,25 +30,25 @@ pub const TTL_MIN: Duration = Duration::from_secs(1);
 /// Maximum lifetime of an answer, even with a longer TTL.
 pub const TTL_MAX: Duration = Duration::from_secs(3_600);
 
-/// Pause after the first failure; it doubles with each further one.
+/// Pause after the first failure. It doubles with each further failure.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
-/// Longest pause between two tries.
+/// Maximum pause after a failure.
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// The pause between queries while a name without an address is awaited.
 const HURRIED_PAUSE: Duration = Duration::from_millis(500);
 
-/// The wait for one answer of a name server before the query is repeated, or another server is used.
+/// Timeout of a query to a name server, before it is repeated or another server is queried.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Number of times that a query is sent.
+/// Maximum number of attempts of a query.
 const QUERY_ATTEMPTS: usize = 2;
 
-/// Maximum wait of a start or reload for the first answers to new names.
+/// Maximum wait of a startup or reload for the first results of new names.
 pub const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum number of addresses used per name; the lowest ones are used.
+/// Maximum number of addresses per name. If there are more, the lowest ones are used.
 pub const ADDRESSES_PER_NAME_MAX: usize = 256;
 
 /// The source of addresses.
@@ -57,11 +57,11 @@ pub enum NameServers {
     /// `/etc/resolv.conf` and `/etc/hosts`, read at the start and at each reload.
     #[default]
     System,
-    /// One server by UDP, without a hosts file.
+    /// One server over UDP, without a hosts file.
     Udp(SocketAddr),
 }
 
-/// The names of the active configuration and their tasks.
+/// The followed names and their tasks.
 #[derive(Debug)]
 pub struct Names {
     servers: NameServers,
@@ -73,31 +73,31 @@ pub struct Names {
 struct Shared {
     events: Events,
     answers: Mutex<BTreeMap<String, Answer>>,
-    /// The addresses of a name have changed.
+    /// Notified when the addresses of a name have changed.
     changed: Notify,
-    /// A name has its first result: addresses or an error.
+    /// Notified when a name has its first result: addresses or an error.
     answered: Notify,
     /// Whether names without an address are awaited.
     is_hurried: AtomicBool,
 }
 
-/// The state of a name.
+/// The results for a name.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
     v4: BTreeSet<IpAddr>,
     v6: BTreeSet<IpAddr>,
-    /// Whether a query has ended.
+    /// Whether the first queries have ended.
     asked: bool,
-    /// The error of the last query, if it failed.
+    /// The error of the last queries, if they failed.
     pub failure: Option<Failure>,
 }
 
-/// The error of a query.
+/// The error of the queries for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// Neither query found an address, for this reason.
     Whole(String),
-    /// The query for this type failed for this reason, while the other one found addresses.
+    /// The query for this record type failed for this reason, while the other query found addresses.
     Part(RecordType, String),
 }
 
@@ -108,7 +108,7 @@ impl Answer {
     }
 }
 
-/// A running task; dropping this ends it.
+/// A running task. It ends on drop.
 #[derive(Debug)]
 struct Task {
     name: String,
@@ -134,13 +134,13 @@ impl Names {
         Self { servers, shared: Arc::new(shared), tasks: Vec::new() }
     }
 
-    /// Begins to follow these names, queries each at once, and waits for the first answers to new names, at most
+    /// Follows exactly these names: queries each at once, and waits for the first results of new names, at most for
     /// [`FIRST_ANSWER_TIMEOUT`].
     pub async fn follow<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
         self.begin(names.map(str::to_owned).collect()).await;
     }
 
-    /// As [`Self::follow`], but the wait is in the returned future.
+    /// As [`Self::follow`], with the wait in the returned future.
     pub fn begin(&mut self, names: BTreeSet<String>) -> impl Future<Output = ()> + use<> {
         let are_asked_for = self.start(names);
         let shared = Arc::clone(&self.shared);
@@ -175,7 +175,7 @@ impl Names {
         true
     }
 
-    /// Stops following all other names.
+    /// Stops following all names except these.
     pub fn retain<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
         let names: BTreeSet<&str> = names.collect();
         self.tasks.retain(|task| names.contains(&*task.name));
@@ -193,12 +193,12 @@ impl Names {
         answers.iter().map(|(name, answer)| (name.clone(), answer.addresses())).collect()
     }
 
-    /// The known results.
+    /// The results so far.
     pub fn answers(&self) -> BTreeMap<String, Answer> {
         lock(&self.shared.answers).clone()
     }
 
-    /// Returns when addresses have changed since the last call.
+    /// Waits until addresses have changed since the last call.
     pub async fn changed(&self) {
         self.shared.changed.notified().await;
     }
@@ -220,7 +220,7 @@ impl Names {
         let options = builder.options_mut();
         options.timeout = QUERY_TIMEOUT;
         options.attempts = QUERY_ATTEMPTS;
-        // The TTL is handled here; a cache in between could only prolong it.
+        // The TTL is handled here. A cache in the resolver could only prolong it.
         options.cache_size = 0;
         options.use_hosts_file = match &self.servers {
             NameServers::System => ResolveHosts::Always,
@@ -243,7 +243,7 @@ fn single_server(address: SocketAddr) -> ResolverConfig {
     ResolverConfig::from_name_servers(vec![server])
 }
 
-/// Follows one name forever.
+/// Follows a name forever.
 async fn follow(name: String, resolver: Arc<TokioResolver>, shared: Arc<Shared>) {
     let mut failures_in_a_row = 0;
     loop {
@@ -255,7 +255,7 @@ async fn follow(name: String, resolver: Arc<TokioResolver>, shared: Arc<Shared>)
         failures_in_a_row = if outcome.failed { failures_in_a_row + 1 } else { 0 };
         let pause = match outcome.has_none && shared.is_hurried.load(Relaxed) {
             true => {
-                // Queries at short intervals do not prolong the pauses after them.
+                // Queries at short intervals do not prolong the later pauses.
                 failures_in_a_row = 0;
                 HURRIED_PAUSE
             }
@@ -265,7 +265,7 @@ async fn follow(name: String, resolver: Arc<TokioResolver>, shared: Arc<Shared>)
     }
 }
 
-/// The pause until the next query: until the found addresses expire, or the next retry.
+/// The pause until the next queries: until the found addresses expire, or until the next attempt after a failure.
 fn pause(ttl: Option<Duration>, failures_in_a_row: u32, random: u64) -> Duration {
     let ttl = ttl.map(|ttl| ttl.clamp(TTL_MIN, TTL_MAX));
     match ttl {
@@ -275,14 +275,15 @@ fn pause(ttl: Option<Duration>, failures_in_a_row: u32, random: u64) -> Duration
     }
 }
 
-/// Doubles from [`RETRY_MIN`] to [`RETRY_MAX`], shortened at random by up to a quarter, so that names spread.
+/// Doubles from [`RETRY_MIN`] to [`RETRY_MAX`], shortened at random by up to a quarter, so that names do not all query at
+/// once.
 fn retry_pause(failures_in_a_row: u32, random: u64) -> Duration {
     let doublings = failures_in_a_row.saturating_sub(1).min(16);
     let pause = RETRY_MIN.saturating_mul(1 << doublings).min(RETRY_MAX);
     pause - pause / 4 * (random % 256) as u32 / 256
 }
 
-/// The result of one query: addresses and their lifetime, or an error.
+/// The successful result of a query: addresses with their remaining TTL, or no records.
 enum Found {
     Addresses(BTreeSet<IpAddr>, Duration),
     Nothing,
@@ -290,12 +291,12 @@ enum Found {
 
 type QueryResult = Result<Found, NetError>;
 
-/// The result of both queries.
+/// The combined result of both queries.
 struct Outcome {
-    /// The lifetime of the found addresses; `None` without any.
+    /// The remaining TTL of the found addresses; `None`: no query found addresses.
     ttl: Option<Duration>,
     failed: bool,
-    /// No address is known.
+    /// Whether no address is known.
     has_none: bool,
 }
 
@@ -325,7 +326,7 @@ impl Failure {
         }
     }
 
-    /// Whether both results lack addresses in the same way, for any reason.
+    /// Whether two failures affect the same queries. The reasons may differ.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Whole(_), Self::Whole(_)) => true,
@@ -334,7 +335,7 @@ impl Failure {
         }
     }
 
-    /// The event about a name with this result.
+    /// The event text about a name with this failure.
     fn text(&self, answer: &Answer) -> String {
         match self {
             Self::Whole(reason) => {
@@ -395,8 +396,8 @@ impl Shared {
         }
     }
 
-    /// Records the results. An empty answer counts only if the other family was found: a name never loses its last
-    /// addresses.
+    /// Records the results of both queries. A result without records counts only if the other query found addresses, so a
+    /// name never loses its last addresses.
     fn take(&self, name: &str, v4: &QueryResult, v6: &QueryResult) -> Outcome {
         let mut answers = lock(&self.answers);
         let Some(answer) = answers.get_mut(name) else {
@@ -428,7 +429,7 @@ impl Shared {
         Outcome { ttl, failed, has_none: answer.addresses().is_empty() }
     }
 
-    /// Reports changed addresses, the first of several failures, and their end.
+    /// Reports changed addresses, the first of consecutive failures, and the end of failures.
     fn tell(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! State of the running process for metrics and status: read-only views.
+//! The state of the running process for metrics and status, as read-only views.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -23,7 +23,7 @@ use crate::time::unix_ms;
 use crate::token_keys::TokenKeys;
 use crate::upgrade::reports::Upgrades;
 
-/// Everything that the admin listener shows. Reading it does not slow down the data path.
+/// The state that the admin listener shows. Reading it does not slow down the data path.
 #[derive(Debug)]
 pub struct Observed {
     table: RwLock<Arc<LiveTable>>,
@@ -32,62 +32,62 @@ pub struct Observed {
     pub workers: Arc<PerWorker<WorkerCounters>>,
     /// Counters of the log writers.
     pub logs: Arc<AllLogCounters>,
-    /// Results of the monitors.
+    /// The results of the monitors.
     pub monitors: Board,
-    /// State of the packet path.
+    /// The state of the packet path.
     pub packets: crate::packets::Board,
     /// Access to flows; `None`: there is no packet path.
     flows: RwLock<Option<crate::packets::Flows>>,
-    /// Results of asking others.
+    /// Results of requests to other servers.
     pub obtained: Obtained,
-    /// Requested reloads.
+    /// The results of reloads.
     pub reloads: Reloads,
-    /// Transactions, and the versions of the overlay.
+    /// The queue of transactions, and the versions of the overlay.
     pub changes: Arc<Changes>,
-    /// Requested upgrades.
+    /// The results of upgrades.
     pub upgrades: Upgrades,
-    /// Counters of the last seconds.
+    /// Samples of counters from the last seconds, for rates.
     pub rates: Rates,
-    /// The time at which the process started, in milliseconds since 1970.
+    /// The start of the process, in milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// Whether no configuration has been active yet; clients wait.
+    /// Whether no configuration has been active yet, so that clients wait.
     pub starting: AtomicBool,
-    /// Whether the process is ending.
+    /// Whether the process drains.
     pub draining: AtomicBool,
     /// The configuration that becomes active after its first probes.
     waiting: RwLock<Option<Waiting>>,
-    /// Workers that ended unexpectedly.
+    /// The number of workers that ended unexpectedly.
     pub workers_ended: AtomicU64,
-    /// Rare facts about the workers.
+    /// Rarely changed state of the workers.
     of_workers: OfWorkers,
-    /// State of the admin listeners.
+    /// The state of the admin listeners.
     pub admin: Shared,
 }
 
-/// Results of asking others, off the data path.
+/// Results of requests to other servers, which the control plane sends.
 #[derive(Debug, Default)]
 pub struct Obtained {
-    /// OCSP responses.
+    /// Counters of OCSP requests.
     pub ocsp: Arc<crate::ocsp::Counters>,
-    /// Token keys.
+    /// Counters of fetches of token keys.
     pub token_keys: Arc<crate::token_keys::Counters>,
-    /// Certificates by ACME.
+    /// The reports on certificates by ACME.
     pub acme: crate::acme::board::Board,
 }
 
 impl Obtained {
-    /// Those of the parts that ask.
+    /// The results of these parts of the control plane.
     pub fn of(ocsp: &Ocsp, token_keys: &TokenKeys, acme: &Acme) -> Self {
         Self { ocsp: ocsp.counters(), token_keys: token_keys.counters(), acme: acme.board() }
     }
 }
 
-/// Rare facts about the workers.
+/// Rarely changed state of the workers.
 #[derive(Debug, Default)]
 struct OfWorkers {
     /// The last panic.
     last_panic: RwLock<Option<WorkerPanic>>,
-    /// Whether they are kept from files.
+    /// The sandbox of the workers; `None`: they have not started.
     sandbox: RwLock<Option<SandboxStatus>>,
 }
 
@@ -96,7 +96,7 @@ struct OfWorkers {
 pub struct Waiting {
     /// The snapshot.
     pub snapshot: Arc<Snapshot>,
-    /// The time when it becomes active in any case, by the monotonic clock.
+    /// The time at which it becomes active in any case, by the monotonic clock.
     pub until_ms: u64,
 }
 
@@ -107,12 +107,12 @@ pub struct WorkerPanic {
     pub worker: usize,
     /// The time, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// The message, with the place in the source.
+    /// The message, with its place in the source code.
     pub message: String,
 }
 
 impl Observed {
-    /// The view of a process that has just started.
+    /// The state of a process that has just started.
     pub fn new(
         table: Arc<LiveTable>,
         workers: Arc<PerWorker<WorkerCounters>>,
@@ -199,12 +199,12 @@ impl Observed {
         write(&self.of_workers.last_panic, Some(panic));
     }
 
-    /// Whether workers are kept from files; `None` before they start.
+    /// The sandbox of the workers; `None`: they have not started.
     pub fn sandbox(&self) -> Option<SandboxStatus> {
         read(&self.of_workers.sandbox)
     }
 
-    /// Shows this from now on.
+    /// Sets the sandbox of the workers.
     pub fn set_sandbox(&self, sandbox: SandboxStatus) {
         write(&self.of_workers.sandbox, Some(sandbox));
     }
@@ -218,8 +218,8 @@ fn write<T>(lock: &RwLock<T>, value: T) {
     *lock.write().unwrap_or_else(PoisonError::into_inner) = value;
 }
 
-/// A gauge for display. Workers keep gauges as increments and decrements; a sum read while both change can be below
-/// zero for a moment.
+/// The displayed value of a gauge. Workers store gauges as increments and decrements. A sum that is read while they change
+/// can be briefly below zero, and is then displayed as 0.
 pub fn shown_gauge(total: u64) -> u64 {
     if i64::try_from(total).is_ok() { total } else { 0 }
 }

@@ -1,8 +1,8 @@
 //! OCSP responses for certificates with `ocsp: fetch`, requested from their authorities.
 //!
-//! One task per certificate: it requests a response, verifies it, hands it to the certificate (`Staple`), and asks
-//! again after half of its lifetime. Failures are retried after growing pauses. A response survives reloads as long as
-//! its certificate is in use; an expired one is never sent.
+//! A task per certificate requests a response, verifies it, attaches it to the certificate (`Staple`), and repeats this
+//! after half of the remaining validity. Failures are retried after growing pauses. A response survives reloads as long as
+//! its certificate is in use. An expired response is never sent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,37 +28,37 @@ use crate::asking::{self, AskError, until_retry};
 use crate::events::Events;
 use crate::time::unix_ms;
 
-/// The timeout of a whole request to a responder.
+/// Timeout of a request to a responder, including the connection.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause after the first failure; it doubles with each further one.
+/// Pause after the first failure. It doubles with each further failure.
 const RETRY_MIN: Duration = Duration::from_secs(10);
-/// Longest pause between two tries.
+/// Maximum pause after a failure.
 const RETRY_MAX: Duration = Duration::from_secs(60 * 60);
 const RETRIES: RangeInclusive<Duration> = RETRY_MIN..=RETRY_MAX;
-/// Minimum time until the next request after a valid response.
+/// Minimum time between a valid response and the next request.
 const REFRESH_MIN: Duration = Duration::from_secs(60);
-/// Maximum time between two requests: a revocation must become known.
+/// Maximum time between a valid response and the next request, so that a revocation becomes known.
 const REFRESH_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The certificates whose responses are fetched.
+/// The certificates whose OCSP responses are fetched.
 #[derive(Debug)]
 pub struct Ocsp {
     events: Events,
     counters: Arc<Counters>,
-    /// By certificate (DER).
+    /// The tasks. The key is the certificate in DER.
     tasks: BTreeMap<Vec<u8>, Task>,
 }
 
-/// Results of OCSP requests.
+/// Counters of OCSP requests.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Valid responses.
+    /// The number of valid responses.
     pub succeeded: AtomicU64,
-    /// Fetches without a usable response.
+    /// The number of requests without a valid response.
     pub failed: AtomicU64,
 }
 
-/// A running task; dropping this ends it.
+/// A running task. It ends on drop.
 #[derive(Debug)]
 struct Task {
     shared: Arc<Mutex<Shared>>,
@@ -73,7 +73,7 @@ impl Drop for Task {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// The places of the response in the active snapshot.
+    /// The staples of the certificate in the active snapshot.
     staples: Vec<Arc<Staple>>,
     last: Option<(Vec<u8>, Validity)>,
 }
@@ -84,12 +84,12 @@ impl Ocsp {
         Self { events, counters: Arc::default(), tasks: BTreeMap::new() }
     }
 
-    /// Results of OCSP requests.
+    /// The counters of OCSP requests.
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.counters)
     }
 
-    /// Begins to fetch responses for the certificates of this snapshot. Attaches known responses at once.
+    /// Begins to fetch responses for the certificates of this snapshot. Known responses are attached at once.
     pub fn apply(&mut self, snapshot: &Snapshot) {
         let mut wanted: BTreeMap<Vec<u8>, Vec<Arc<Identity>>> = BTreeMap::new();
         for identity in snapshot.shown().filter(|it| it.fetches_ocsp) {
@@ -132,7 +132,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The work for one certificate.
+/// The task of one certificate.
 struct Fetching {
     identity: Arc<Identity>,
     shared: Arc<Mutex<Shared>>,
@@ -188,7 +188,7 @@ impl Fetching {
     }
 }
 
-/// Half of the remaining validity.
+/// The pause after a response: half of its remaining validity, within limits.
 fn until_refresh(validity: Validity, now_unix_s: i64) -> Duration {
     let left_s = u64::try_from(validity.until_unix_s.saturating_sub(now_unix_s)).unwrap_or(0);
     Duration::from_secs(left_s / 2).clamp(REFRESH_MIN, REFRESH_MAX)
@@ -198,7 +198,7 @@ fn now_unix_s() -> i64 {
     i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX)
 }
 
-/// The reason why there is no response.
+/// The reason why a response could not be fetched.
 #[derive(Debug)]
 enum FetchError {
     NotAsked(&'static str),
@@ -238,12 +238,12 @@ impl fmt::Display for FetchError {
     }
 }
 
-/// The address of a responder.
+/// The URL of a responder.
 #[derive(Debug, PartialEq, Eq)]
 struct Responder {
     /// The value of the Host field.
     authority: String,
-    /// The address, always with a port.
+    /// The address, always with its port.
     address: String,
     path: String,
 }
@@ -263,7 +263,7 @@ impl Responder {
     }
 }
 
-/// Sends a request by POST (RFC 6960 appendix A). Returns the response.
+/// Sends a request by POST (RFC 6960 appendix A). Returns the response body.
 async fn post(responder: &Responder, question: Vec<u8>) -> Result<Vec<u8>, FetchError> {
     let connected = TcpStream::connect(&responder.address).await;
     let failed = |error| FetchError::Connect(responder.address.clone(), error);

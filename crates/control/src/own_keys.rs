@@ -1,5 +1,5 @@
-//! The key for inserted and sealed cookies without a key file. It is created once and stored in `state_dir`, so that
-//! cookies remain valid after a restart.
+//! The key for inserted and sealed cookies that have no key file. weir creates the key once and stores it in `state_dir`, so
+//! that cookies remain valid after a restart.
 
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -15,15 +15,15 @@ use weir_dataplane::error_text::io_error_text;
 
 /// The name of the file in `state_dir`.
 const FILE_NAME: &str = "persistence.keys";
-/// Maximum size of a key file.
+/// Maximum size of a key file in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// The reason why there is no key.
+/// The reason why the key is not available.
 #[derive(Debug)]
 pub enum OwnKeysError {
     /// The file cannot be read or created.
     File(PathBuf, io::Error),
-    /// The content of the file is not a key.
+    /// The file does not contain a valid key.
     Malformed(PathBuf, KeyFileError),
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for OwnKeysError {
 
 impl std::error::Error for OwnKeysError {}
 
-/// Gives the snapshot this key, if it needs one.
+/// Sets the key in the snapshot, if the snapshot needs it.
 pub fn provide(snapshot: &mut Snapshot) -> Result<(), OwnKeysError> {
     let needs_one = |kind: &PersistenceKind| match kind {
         PersistenceKind::Insert(cookie) => cookie.keys.is_none(),
@@ -70,7 +70,7 @@ fn load_or_make(state_dir: &Path) -> Result<Keys, OwnKeysError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let keys = Keys::single(Key::new(random().map_err(failed)?));
             match write(state_dir, &path, &keys) {
-                // Another process was faster: both use its key.
+                // Another process has created the key in the meantime. Both use this key.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     let text = read(&path).map_err(failed)?;
                     Keys::parse(&text).map_err(|error| OwnKeysError::Malformed(path, error))
@@ -90,14 +90,14 @@ fn read(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not text"))
 }
 
-/// Writes the file atomically, readable only by its owner.
+/// Creates the file atomically, readable only by its owner. Fails if it exists.
 fn write(state_dir: &Path, path: &Path, keys: &Keys) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(state_dir)?;
     let temporary = state_dir.join(format!("{FILE_NAME}.{}", std::process::id()));
-    // A file left by an earlier process with the same number.
+    // An earlier process with the same id may have left this file.
     let _ = std::fs::remove_file(&temporary);
     let written = write_new(&temporary, keys);
-    // Unlike renaming, a hard link does not replace an existing file.
+    // A hard link, unlike a rename, does not replace an existing file.
     let linked = written.and_then(|()| std::fs::hard_link(&temporary, path));
     // The file may not exist. Its error matters only if nothing else has failed.
     let removed = std::fs::remove_file(&temporary);

@@ -1,4 +1,4 @@
-//! Problems of the process as a whole, in sentences for people.
+//! Problems of the process as a whole, as sentences.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -59,10 +59,10 @@ pub fn problems(observed: &Observed) -> Vec<String> {
     problems
 }
 
-/// Most certificates that are told of one by one.
+/// Maximum number of certificates that are listed one by one.
 const CERTIFICATES_MAX: usize = 3;
 
-/// Certificates by ACME whose last order has failed.
+/// Problems with certificates by ACME whose last order failed.
 fn certificates(observed: &Observed) -> Vec<String> {
     let failing = observed.obtained.acme.failing();
     let told = failing.iter().take(CERTIFICATES_MAX).map(|(names, reason)| {
@@ -76,7 +76,7 @@ fn certificates(observed: &Observed) -> Vec<String> {
     told
 }
 
-/// The last reload was refused.
+/// The problem that the last reload was refused.
 fn refused(observed: &Observed) -> String {
     match observed.reloads.last_failure() {
         Some(Failure { time, reason }) => {
@@ -99,7 +99,7 @@ fn waits(waiting: &Waiting, observed: &Observed) -> String {
     )
 }
 
-/// Virtual servers of type fast_l4 that are not served, and problems of packet forwarding.
+/// Adds virtual servers of type fast_l4 that are not served, and problems of the packet path.
 fn packets(observed: &Observed, problems: &mut Vec<String>) {
     let table = observed.table();
     let Some(packets) = &table.snapshot.packets else { return };
@@ -136,7 +136,7 @@ fn waf_lines_lost(observed: &Observed, totals: &WorkerTotals) -> u64 {
     totals.waf_log_lines_dropped + observed.logs.waf.lines_lost.load(Relaxed)
 }
 
-/// `1 panic`, `2 panics`.
+/// A number with its noun: `1 panic`, `2 panics`.
 struct Counted(u64, &'static str);
 
 impl fmt::Display for Counted {

@@ -1,10 +1,10 @@
-//! Random numbers for spreading, not for secrets.
+//! Random numbers for jitter, not for secrets.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// 64 bits that differ between calls and between processes.
+/// A random number of 64 bits, which differs between calls and between processes.
 pub fn random() -> u64 {
-    // Each `RandomState` has different keys, from a seed of the operating system.
+    // Each `RandomState` has different keys, derived from a seed of the operating system.
     RandomState::new().hash_one(0_u8)
 }
 

@@ -1,7 +1,7 @@
-//! Rates of virtual servers per second: the difference between their counters now and a few seconds ago.
+//! Rates of virtual servers per second, computed from their counters now and a few seconds ago.
 //!
-//! Each admin listener samples the counters once per second. Without one there are no samples. The data path only
-//! increments its counters.
+//! Each admin listener samples the counters once per second. Without an admin listener there are no samples. The data path
+//! only increments its counters.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,53 +15,53 @@ use weir_packet::Totals;
 use crate::packets::Report;
 use crate::time::monotonic_ms;
 
-/// Rates are means over about this time.
+/// The maximum period of a rate, approximately.
 const WINDOW_MS: u64 = 10_000;
 
-/// Minimum interval between samples, also with several listeners.
+/// Minimum interval between samples, even with several listeners.
 const SAMPLE_INTERVAL_MS_MIN: u64 = 900;
 
-/// Minimum time for a rate.
+/// Minimum period of a rate.
 const SPAN_MS_MIN: u64 = 1_000;
 
-/// Maximum number of samples: enough for the window at the shortest interval.
+/// Maximum number of samples. It is enough for the window at the shortest interval.
 const SAMPLES_MAX: usize = (WINDOW_MS / SAMPLE_INTERVAL_MS_MIN) as usize + 1;
 
-/// The kind of a virtual server's counters. A virtual server of type fast_l4 that fell back to sockets has both kinds.
+/// The origin of a virtual server's counters. A virtual server of type fast_l4 that fell back to sockets has both kinds.
 #[derive(Debug, Clone, Copy)]
 pub enum Way {
-    /// Of sockets; in `virtual_servers`.
+    /// Counters of the workers, for `virtual_servers`.
     Sockets,
-    /// Of packets; in `packet_path`.
+    /// Counters of the packet path, for `packet_path`.
     Packets,
 }
 
-/// Counters of a virtual server; they only grow.
+/// Counters of a virtual server. They only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     connections: u64,
     requests: u64,
-    /// Datagrams of type udp, packets of fast_l4, in both directions.
+    /// Datagrams of type udp or packets of type fast_l4, in both directions.
     packets: u64,
     bytes_received: u64,
     bytes_sent: u64,
 }
 
-/// Rates of a virtual server per second.
+/// Rates of a virtual server per second, as means over a period.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Rate {
-    /// The time that these are means over.
+    /// The length of the period, in seconds.
     seconds: f64,
-    /// Sessions of type udp, flows of fast_l4.
+    /// Connections; sessions of type udp; flows of type fast_l4.
     connections_per_second: f64,
     requests_per_second: f64,
-    /// Datagrams of type udp, packets of fast_l4, both ways.
+    /// Datagrams of type udp or packets of type fast_l4, in both directions.
     packets_per_second: f64,
     bytes_received_per_second: f64,
     bytes_sent_per_second: f64,
 }
 
-/// Samples of the counters of the last seconds.
+/// Samples of the counters from the last seconds.
 #[derive(Debug, Default)]
 pub struct Rates(Mutex<VecDeque<Sample>>);
 
@@ -84,7 +84,7 @@ impl Counts {
         }
     }
 
-    /// The same counters, read without the many others.
+    /// The same counters, without reading all others.
     fn of_live(live: &LiveVirtualServer) -> Self {
         let mut counts = Self::default();
         for worker in 0..live.counters.workers() {
@@ -100,7 +100,7 @@ impl Counts {
         counts
     }
 
-    /// The counters of a virtual server that uses packets.
+    /// The counters of a virtual server that uses the packet path.
     pub fn of_packets(totals: &Totals) -> Self {
         Self {
             connections: totals.flows,
@@ -111,7 +111,7 @@ impl Counts {
         }
     }
 
-    /// The difference to an older sample; `None`: the counters were reset.
+    /// The difference from an older sample; `None`: the counters were reset in between.
     fn since(&self, earlier: &Self) -> Option<Self> {
         Some(Self {
             connections: self.connections.checked_sub(earlier.connections)?,
@@ -161,7 +161,7 @@ impl Sample {
 }
 
 impl Rates {
-    /// The rates of the virtual server with these counters. `None`: it has not been observed for long enough.
+    /// The rates of the virtual server with these counters; `None`: the samples do not cover enough time.
     pub fn of(&self, way: Way, name: &str, counts: &Counts) -> Option<Rate> {
         self.between(way, name, counts, monotonic_ms())
     }
@@ -170,8 +170,7 @@ impl Rates {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
         let mut newer = counts;
-        // From the newest to the oldest sample, as long as the counters belong to the same virtual server and were not
-        // reset.
+        // From the newest to the oldest sample, as long as the virtual server existed and its counters were not reset.
         for sample in samples.iter().rev() {
             let span_ms = now_ms.saturating_sub(sample.at_ms);
             let Some(older) = sample.counts(way, name) else { break };
@@ -185,7 +184,7 @@ impl Rates {
         Some(counts.since(oldest)?.per_second(span_ms))
     }
 
-    /// Samples the counters, unless another listener has just done so.
+    /// Samples the counters, unless another listener has sampled them recently.
     pub fn sample(&self, table: &LiveTable, report: Option<&Report>) {
         let now_ms = monotonic_ms();
         if self.is_due(now_ms) {
@@ -201,7 +200,7 @@ impl Rates {
         samples.push_back(sample);
     }
 
-    /// Whether the last sample is old enough for another one.
+    /// Whether the last sample is old enough for another sample.
     fn is_due(&self, now_ms: u64) -> bool {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         samples
@@ -223,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Samples of a virtual server by second: its counter, or `None` if it did not exist.
+    /// Samples of a virtual server: the time in milliseconds, and the counter; `None`: it did not exist.
     fn rates(samples: &[(u64, Option<u64>)]) -> Rates {
         let rates = Rates::default();
         for (at_ms, requests) in samples {
@@ -248,7 +247,7 @@ mod tests {
         check(&[(1_000, Some(0))], (1_999, 70), None);
         check(&[(1_000, Some(0))], (2_000, 70), Some((1.0, 70.0)));
         check(&[(1_000, Some(0)), (2_000, Some(50))], (5_000, 70), Some((4.0, 17.5)));
-        // Samples from before it existed, or from before a reset, do not count.
+        // Samples before a gap or before a reset do not count.
         check(&[(1_000, None), (2_000, Some(50))], (5_000, 80), Some((3.0, 10.0)));
         check(
             &[(1_000, Some(0)), (2_000, None), (3_000, Some(50))],
@@ -257,7 +256,7 @@ mod tests {
         );
         check(&[(1_000, Some(90)), (2_000, Some(50))], (5_000, 80), Some((3.0, 10.0)));
         check(&[(1_000, Some(90))], (5_000, 80), None);
-        // The last sample is too old.
+        // The only sample is too old.
         check(&[(1_000, Some(0))], (20_000, 80), None);
         let hour: Vec<(u64, Option<u64>)> =
             (0..3_600).map(|second| (second * 1_000, Some(second * 7))).collect();

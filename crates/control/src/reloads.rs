@@ -1,4 +1,4 @@
-//! Results of requested reloads.
+//! The results of reloads.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -11,22 +11,22 @@ use weir_config::parts::Change;
 
 use crate::time::{rfc3339, unix_ms};
 
-/// Maximum number of kept reports.
+/// Maximum number of stored reports.
 const REPORTS_MAX: usize = 32;
 
-/// Maximum number of changes in a report.
+/// Maximum number of listed changes in a report.
 const CHANGES_MAX: usize = 1_000;
 
-/// Results of reload requests.
+/// The results of reloads, and requests for reloads.
 #[derive(Debug, Default)]
 pub struct Reloads {
-    /// Activated configurations.
+    /// The number of activated configurations.
     pub succeeded: AtomicU64,
-    /// Refused configurations; the previous one stayed active.
+    /// The number of refused configurations. The previous configuration stayed active.
     pub failed: AtomicU64,
-    /// The time when the active configuration was read, in milliseconds since 1970.
+    /// The time of the last activation, in milliseconds since 1970.
     pub last_success_unix_ms: AtomicU64,
-    /// Whether the last configuration became active.
+    /// Whether the last reload was successful.
     pub last_succeeded: AtomicBool,
     /// Notified when a reload is requested.
     asked: Notify,
@@ -35,7 +35,7 @@ pub struct Reloads {
 
 #[derive(Debug, Default)]
 struct Reports {
-    /// The number of reads of the file, without the first one.
+    /// The number of reloads that have begun. The configuration of the startup does not count.
     begun: u64,
     /// The number of the latest request.
     asked: u64,
@@ -57,9 +57,9 @@ pub struct Report {
     /// Errors in the file, as `weir check` shows them.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diagnostics: String,
-    /// The changes: `changed pools.web`.
+    /// The changed parts of the configuration: `changed pools.web`.
     pub changes: Vec<String>,
-    /// The number of further changes that are not listed.
+    /// The number of changes that are not listed.
     pub changes_untold: usize,
 }
 
@@ -68,13 +68,13 @@ pub struct Report {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "ReloadState")]
 pub enum State {
-    /// The reload has not begun, or the file is being read and its names are being resolved.
+    /// The reload has not begun, the file is being read, or names are being resolved.
     Reading,
     /// The configuration waits for the first probes of its members.
     Waiting,
     /// The new configuration is active.
     InForce,
-    /// The configuration was refused; the previous one stays active.
+    /// The configuration was refused. The previous configuration stays active.
     Refused,
 }
 
@@ -82,9 +82,9 @@ pub enum State {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "ReloadFailure")]
 pub struct Failure {
-    /// The time.
+    /// The time of the refusal.
     pub time: String,
-    /// The reason.
+    /// The reason for the refusal.
     pub reason: String,
 }
 
@@ -93,7 +93,7 @@ impl Reloads {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests a reload. Returns its number: the file is read after this call.
+    /// Requests a reload. Returns its number. The file will be read after this call.
     pub fn ask(&self) -> u64 {
         let mut reports = self.reports();
         let number = reports.begun + 1;
@@ -103,17 +103,17 @@ impl Reloads {
         number
     }
 
-    /// Returns after a reload was requested.
+    /// Waits until a reload is requested.
     pub async fn asked(&self) {
         self.asked.notified().await;
     }
 
-    /// Records that a read of the file begins.
+    /// Records the start of a reload.
     pub fn begin(&self) {
         self.reports().begin();
     }
 
-    /// Records that the new configuration waits for first probes. A configuration that was waiting is dropped.
+    /// Records that the new configuration waits for first probes. It replaces a configuration that was waiting.
     pub fn prepared(&self) {
         let mut reports = self.reports();
         for report in reports.kept.iter_mut().filter(|report| report.state == State::Waiting) {
@@ -123,7 +123,7 @@ impl Reloads {
         reports.advance(State::Reading, State::Waiting);
     }
 
-    /// Counts a reload that became active.
+    /// Records a successful reload.
     pub fn succeed(&self, changes: &[Change]) {
         self.succeeded.fetch_add(1, Relaxed);
         self.last_success_unix_ms.store(unix_ms(), Relaxed);
@@ -134,7 +134,7 @@ impl Reloads {
         }
     }
 
-    /// Counts a refused reload.
+    /// Records a refused reload.
     pub fn fail(&self, reason: &str, diagnostics: String) {
         self.failed.fetch_add(1, Relaxed);
         self.last_succeeded.store(false, Relaxed);
@@ -146,7 +146,7 @@ impl Reloads {
         }
     }
 
-    /// Records that open reloads fail because weir ends.
+    /// Records that unfinished reloads are refused because weir is shutting down.
     pub fn abandon(&self) {
         let mut reports = self.reports();
         if reports.asked > reports.begun {
@@ -160,12 +160,12 @@ impl Reloads {
         }
     }
 
-    /// The kept reports, newest last.
+    /// The stored reports, newest last.
     pub fn reports_kept(&self) -> Vec<Report> {
         self.reports().kept.iter().cloned().collect()
     }
 
-    /// The result of a reload; `None`: it was never requested, or is too old.
+    /// The report on a reload; `None`: the reload was never requested, or its report was dropped.
     pub fn report(&self, number: u64) -> Option<Report> {
         let reports = self.reports();
         let kept = reports.kept.iter().find(|report| report.number == number).cloned();
@@ -173,7 +173,7 @@ impl Reloads {
         kept.or_else(|| is_about_to_begin.then(|| Report::reading(number)))
     }
 
-    /// The last refused reload.
+    /// The last refused reload; `None`: no reload was refused.
     pub fn last_failure(&self) -> Option<Failure> {
         self.reports().last_failure.clone()
     }
@@ -201,7 +201,7 @@ impl Reports {
         }
     }
 
-    /// Moves the latest report in state `from` to state `to`.
+    /// Changes the state of the latest report in state `from` to `to`.
     fn advance(&mut self, from: State, to: State) -> Option<&mut Report> {
         let report = self.kept.iter_mut().rev().find(|report| report.state == from)?;
         report.state = to;

@@ -1,8 +1,8 @@
 //! Records of recent requests, and followers of requests and events.
 //!
-//! Workers send records through a bounded queue and never wait. A thread receives them and stores the latest ones, with a list
-//! of its own for slow ones, within limits on number and size. Followers read from one bounded channel. A slow follower misses
-//! messages and learns their number. Workers record all requests only while there is a follower.
+//! Workers send records through a bounded queue and never wait. A thread receives them and stores the latest ones, and slow
+//! requests in a separate list, within limits on number and size. Followers read from one bounded channel. A slow follower
+//! misses messages and is told their number. Workers record all requests only while there is a follower.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -55,7 +55,7 @@ pub struct Requests {
     dropped: Arc<AtomicU64>,
     followed: broadcast::Sender<Followed>,
     followers: AtomicUsize,
-    /// The state that workers were last told.
+    /// Whether there were followers when the workers were last notified.
     is_told: AtomicBool,
     changed: Notify,
 }
@@ -67,7 +67,7 @@ impl Default for Requests {
 }
 
 impl Requests {
-    /// Without records.
+    /// An instance without records.
     pub fn new(settings: Option<RecentRequests>) -> Self {
         let mut kept = Kept::default();
         kept.set(settings);
@@ -154,7 +154,7 @@ impl Requests {
         Follower { requests: Arc::clone(self), waiting, dropped }
     }
 
-    /// Waits until the workers must learn whether there are followers.
+    /// Waits until the workers must be notified whether there are followers. Returns whether there are any.
     pub async fn followed(&self) -> bool {
         loop {
             let is_followed = self.followers.load(Relaxed) > 0;
@@ -184,12 +184,12 @@ pub struct Follower {
 pub enum Next {
     /// A request or an event.
     One(Followed),
-    /// The follower has missed this number of messages: it is too slow, or weir is.
+    /// The follower has missed this number of messages, because it or weir is too slow.
     Missed(u64),
 }
 
 impl Follower {
-    /// Waits for the next message; `None`: the last one was delivered.
+    /// Waits for the next message; `None`: there are no further messages.
     pub async fn next(&mut self) -> Option<Next> {
         let dropped = self.requests.dropped();
         let missed = dropped - std::mem::replace(&mut self.dropped, dropped);

@@ -1,4 +1,4 @@
-//! Whether worker threads are kept from files.
+//! The decision whether worker threads may open files.
 
 use std::io;
 
@@ -7,21 +7,22 @@ use serde::Serialize;
 use weir_config::snapshot::Sandbox;
 use weir_event_loop::confine;
 
-/// The sandbox of workers.
+/// The sandbox of the worker threads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Sandbox")]
 pub struct SandboxStatus {
-    /// The setting at the start: `auto`, `on` or `off`.
+    /// The setting at startup: `auto`, `on` or `off`.
     pub setting: &'static str,
-    /// Whether workers can open no file.
+    /// Whether the workers cannot open files.
     pub is_on: bool,
-    /// The version of the kernel's Landlock; `null`: workers are not restricted by it.
+    /// The version of the kernel's Landlock ABI; `null`: Landlock does not restrict the workers.
     pub landlock_version: Option<u32>,
-    /// Why it is not on, if it was wanted.
+    /// The reason why the sandbox is off, if the setting is `auto`.
     pub why: Option<String>,
 }
 
-/// Decides it, by the setting and by a trial on a thread that ends. An error: it is required, and not possible.
+/// Decides whether to use the sandbox, by the setting and by a trial on a temporary thread. Fails if the sandbox is required
+/// but not possible.
 pub fn decide(setting: Sandbox) -> io::Result<SandboxStatus> {
     judge(setting, || {
         if !confine::may_be_asked_for() {

@@ -1,7 +1,7 @@
 //! `/v1/status`: the current state of the process, as JSON for people and scripts.
 //!
-//! The numbers equal those of `/metrics`, arranged by object, with the reasons why members are down, and with latency
-//! quantiles instead of buckets. The parts are separate resources too.
+//! The numbers equal those of `/metrics`. They are arranged by object, with the reasons why members are down, and with
+//! latency quantiles instead of buckets. Each part is also a separate resource.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -33,15 +33,15 @@ pub(crate) use brief::Brief;
 pub(crate) use certificates::{CertificateStatus, report_of, status as certificate};
 pub(crate) use packets::{PacketPathStatus, packet_path};
 
-/// The whole document.
+/// The whole status.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Status {
     #[serde(flatten)]
     process: ProcessStatus,
     virtual_servers: Vec<VirtualServerStatus>,
-    /// Virtual servers that the configuration has disabled.
+    /// The virtual servers that the configuration disables.
     disabled_virtual_servers: Vec<DisabledStatus>,
-    /// Virtual servers of type fast_l4; `null` without any.
+    /// The packet path and the virtual servers of type fast_l4; `null`: there are none.
     packet_path: Option<PacketPathStatus>,
     pools: Vec<PoolStatus>,
 }
@@ -55,17 +55,17 @@ pub(crate) struct ProcessStatus {
     pid: u32,
     started: String,
     uptime_seconds: u64,
-    /// Problems of the process as a whole, in sentences.
+    /// Problems of the process as a whole, as sentences.
     problems: Vec<String>,
     starting: bool,
     draining: bool,
     workers: usize,
-    /// Whether worker threads are kept from files; `null` before they start.
+    /// Whether worker threads cannot open files; `null`: the workers have not started.
     sandbox: Option<SandboxStatus>,
     configuration: ConfigurationStatus,
-    /// The last upgrade: a failed one, or the one that started this process; `null`: no upgrade.
+    /// The last upgrade, which failed or started this process; `null`: no upgrade.
     upgrade: Option<Report>,
-    /// The process id of the replaced process while it drains; `null`: there is none.
+    /// The process id of the replaced process while it drains; `null`: no process drains.
     draining_process: Option<u32>,
     log: LogStatus,
     socket_failures: u64,
@@ -76,30 +76,30 @@ pub(crate) struct ProcessStatus {
     workers_ended: u64,
 }
 
-/// State of configurations.
+/// The state of configurations.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ConfigurationStatus {
-    /// The number of activated tables: by the start, reloads, changes, and new addresses of names.
+    /// The number of activations so far: by the start, reloads, changes, and changed addresses of names.
     generation: u64,
-    /// The newest version of the overlay; 0: no version.
+    /// The newest version of the overlay; 0: no versions.
     version: u64,
-    /// The version of the overlay that is in force; a newer one may wait for first probes.
+    /// The version of the overlay in force. A newer one may wait for first probes.
     version_in_force: u64,
-    /// The version that weir reverts unless it is confirmed; `null`: none waits.
+    /// The version that weir reverts unless it is confirmed; `null`: no version waits for a confirmation.
     unconfirmed_version: Option<u64>,
     in_force_since: String,
     last_reload_successful: bool,
     reloads: u64,
     reloads_failed: u64,
-    /// The last refused reload; `null`: none was refused.
+    /// The last refused reload; `null`: no reload was refused.
     last_reload_failure: Option<Failure>,
-    /// The configuration that waits for the first probes of its members; `null`: none waits.
+    /// The configuration that waits for the first probes of its members; `null`: no configuration waits.
     waiting: Option<WaitingStatus>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct WaitingStatus {
-    /// The time until the configuration becomes active without these results.
+    /// The time until the configuration becomes active in any case, in milliseconds.
     left_ms: u64,
     pools: Vec<WaitingPool>,
 }
@@ -107,7 +107,7 @@ struct WaitingStatus {
 #[derive(Debug, Serialize, JsonSchema)]
 struct WaitingPool {
     name: String,
-    /// Members without a result of their first probes.
+    /// The members whose first probes have no result.
     members: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct VirtualServerStatus {
     r#type: &'static str,
     listen: Vec<String>,
     pool: String,
-    /// All pools that requests can reach, by host names, by rules or as fallbacks. `pool` is the first.
+    /// All pools that requests can reach by host names, by rules or as fallbacks. `pool` is the first.
     pools: Vec<String>,
     connections: u64,
     connections_open: u64,
@@ -155,7 +155,7 @@ pub(crate) struct VirtualServerStatus {
     body_timeouts: u64,
     client_aborts: u64,
     tunnels: u64,
-    /// Relayed connections by how they ended; `null` for type http.
+    /// Relayed connections by their end; `null` for type http.
     relayed: Option<Relayed>,
     responses: Classes,
     #[serde(flatten)]
@@ -175,7 +175,7 @@ struct DisabledStatus {
 /// Results of the web application firewall.
 #[derive(Debug, Serialize, JsonSchema)]
 struct WafStatus {
-    /// The mode, unless a policy sets another: `off`, `detect` or `block`.
+    /// The mode of requests for which no policy sets another one: `off`, `detect` or `block`.
     mode: &'static str,
     inspected: u64,
     blocked: u64,
@@ -186,13 +186,13 @@ struct WafStatus {
 /// Traffic of a virtual server.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Traffic {
-    /// The virtual servers that its rules hand requests to.
+    /// The virtual servers to which rules hand requests over.
     hands_over_to: Vec<String>,
     bytes_received: u64,
     bytes_sent: u64,
     /// Rates per second; `null` until they are known.
     rates: Option<Rate>,
-    /// Datagrams; `null` for other types than udp.
+    /// Counters of datagrams; `null` for other types than udp.
     datagrams: Option<Datagrams>,
     /// Results of the web application firewall; `null` without it.
     waf: Option<WafStatus>,
@@ -207,7 +207,7 @@ pub(crate) struct PoolStatus {
     name: String,
     balance: &'static str,
     members_up: usize,
-    /// The number of members that take new requests: up, and enabled by the operator.
+    /// The number of members that accept new requests: up, enabled, and with a weight above 0.
     members_in_service: usize,
     retries: u64,
     no_member: u64,
@@ -227,7 +227,7 @@ pub(crate) struct MemberStatus {
     administrative: &'static str,
     /// The source of the administrative state: `file`, or `runtime`, which lasts until the process ends.
     administrative_source: &'static str,
-    /// Requests in progress on a member that is drained or disabled.
+    /// The number of requests in progress on a member that is drained or disabled; `null`: the member is enabled.
     draining_requests: Option<u32>,
     #[serde(flatten)]
     ejected: Ejected,
@@ -249,12 +249,12 @@ pub(crate) struct MemberStatus {
     response_duration: Latency,
 }
 
-/// The state of passive health checks of a member.
+/// The ejection of a member by passive health checks.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Ejected {
-    /// The time until the member gets traffic again.
+    /// The time until the member gets traffic again, in milliseconds; `null`: the member is not ejected.
     ejected_for_ms: Option<u64>,
-    /// The failure of the member's last request.
+    /// The failure that caused the ejection.
     ejected_why: Option<String>,
 }
 
@@ -269,18 +269,18 @@ impl Ejected {
     }
 }
 
-/// Datagrams of a virtual server of type udp.
+/// Counters of datagrams of a virtual server of type udp.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Datagrams {
     received: u64,
     sent: u64,
-    /// Datagrams of clients that got no session: a limit was reached, or no member was up.
+    /// Clients' datagrams without a session, because a limit was reached or no member was up.
     refused: u64,
-    /// Responses that were dropped because of `amplification_max`.
+    /// Responses dropped because of `amplification_max`.
     answers_dropped: u64,
 }
 
-/// Connections of a virtual server of type tcp, or sessions of type udp, by how they ended.
+/// Connections of a virtual server of type tcp, or sessions of type udp, by their end.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Relayed {
     complete: u64,
@@ -296,7 +296,7 @@ struct Relayed {
     stopped: u64,
 }
 
-/// The last results of a monitor.
+/// The results of a monitor.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Monitor")]
 pub(crate) struct MonitorStatus {
@@ -306,11 +306,11 @@ pub(crate) struct MonitorStatus {
     failures: u64,
     last_probe: Option<String>,
     last_failure: Option<String>,
-    /// The rest of `up_delay` of a member that is down and passes its probes; `null`: no delay is running.
+    /// The rest of `up_delay`, in milliseconds: the member is down although its probes pass; `null`: no delay.
     held_up_for_ms: Option<u64>,
 }
 
-/// Responses by class of their status.
+/// Responses by class of status.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Classes {
     #[serde(rename = "1xx")]
@@ -325,7 +325,7 @@ struct Classes {
     server_error: u64,
 }
 
-/// A latency distribution since the start; quantiles are `null` until there is a value.
+/// A latency distribution since the start. Quantiles are `null` without any values.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 struct Latency {
     count: u64,
@@ -436,7 +436,7 @@ fn virtual_servers(table: &LiveTable, observed: &Observed) -> Vec<VirtualServerS
         .collect()
 }
 
-/// A virtual server; `index`: its place in the configuration.
+/// The status of a virtual server. `index`: its position in the configuration.
 pub(crate) fn virtual_server(
     snapshot: &Snapshot,
     index: usize,
@@ -506,8 +506,8 @@ pub(crate) fn virtual_server(
     }
 }
 
-/// The pools that requests of a virtual server can reach, including those of virtual servers that get its requests. The
-/// first is the pool with a key of its own in the answer; the others are in the order of the file.
+/// The pools that requests of a virtual server can reach, including the pools of virtual servers to which requests are
+/// handed over. The first is the server's own pool; the others are in the order of the file.
 fn pools_in_order(snapshot: &Snapshot, index: usize) -> Vec<usize> {
     let mut servers = vec![index];
     let mut pools = Vec::new();
@@ -552,14 +552,14 @@ impl WafStatus {
     }
 }
 
-/// All pools, in the order of the file.
+/// The status of all pools, in the order of the file.
 pub(crate) fn pools(table: &LiveTable, board: &Board) -> Vec<PoolStatus> {
     let pools = table.snapshot.pools.iter().zip(&table.pools);
     let named = pools.filter(|(configured, _)| *configured.name != *NOBODY);
     named.map(|(configured, live)| pool(configured, live, board)).collect()
 }
 
-/// One pool.
+/// The status of a pool.
 pub(crate) fn pool(
     configured: &weir_config::snapshot::Pool,
     live: &TablePool,
@@ -590,7 +590,7 @@ pub(crate) fn pool(
     }
 }
 
-/// The balancing method of a pool, in the words of the configuration.
+/// The name of the balancing method in the configuration.
 pub(crate) fn balance_name(balance: &Balance) -> &'static str {
     match balance {
         Balance::Method(Method::RoundRobin) => "round_robin",
@@ -602,7 +602,7 @@ pub(crate) fn balance_name(balance: &Balance) -> &'static str {
     }
 }
 
-/// One member.
+/// The status of a member.
 pub(crate) fn member(
     configured: &weir_config::snapshot::Member,
     live: &LiveMember,
@@ -676,8 +676,8 @@ impl Latency {
     }
 }
 
-/// The quantile, interpolated within its bucket as Prometheus' `histogram_quantile` does. In the last bucket, which has
-/// no upper bound, the lower bound.
+/// A quantile in milliseconds, interpolated within its bucket as Prometheus' `histogram_quantile` does. In the last bucket,
+/// which has no upper bound, it is the lower bound.
 pub fn quantile(totals: &HistogramTotals, count: u64, percent: u64) -> Option<f64> {
     let rank = (count as f64 * percent as f64 / 100.0).max(f64::MIN_POSITIVE);
     let mut below = 0;
@@ -692,7 +692,7 @@ pub fn quantile(totals: &HistogramTotals, count: u64, percent: u64) -> Option<f6
     None
 }
 
-/// Microseconds as milliseconds with three digits.
+/// Converts microseconds to milliseconds with three decimals.
 fn round(microseconds: f64) -> f64 {
     microseconds.round() / 1_000.0
 }

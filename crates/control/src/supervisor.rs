@@ -3,9 +3,9 @@
 //! | signal | effect |
 //! |---|---|
 //! | SIGHUP | the files are read again and activated, or refused as a whole; logs are reopened |
-//! | SIGUSR2 | another process takes the place of this one: an upgrade |
-//! | SIGTERM, SIGINT | no new connections; ends with the last transaction, at the latest after `drain_timeout` |
-//! | a second of these | ends at once |
+//! | SIGUSR2 | an upgrade: another process replaces this one |
+//! | SIGTERM, SIGINT | accepts no connections, and ends after the last transaction, at the latest after `drain_timeout` |
+//! | a second SIGTERM or SIGINT | ends at once |
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,19 +62,19 @@ const WORKER_EVENTS_WAITING_MAX: usize = 256;
 /// Changes of several names within this time become active together.
 const NAMES_SETTLE: Duration = Duration::from_millis(100);
 
-/// How often a draining process checks whether its workers have ended.
+/// The interval at which a draining process checks whether its workers have ended.
 const DRAIN_POLL: Duration = Duration::from_millis(20);
 
-/// How often a serving process checks whether its workers are alive.
+/// The interval at which a process checks whether its workers are alive.
 const ALIVE_POLL: Duration = Duration::from_secs(1);
 
-/// Maximum time for workers to end at once.
+/// Timeout for workers that must end at once.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The time for waiting log lines at the end.
+/// Timeout for writing the waiting log lines at the end.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The event of a process that a signal ended before it served.
+/// The event text for a signal that ends the process during startup.
 const STOPPED_DURING_STARTUP: &str = "stopped during startup";
 
 /// The reason why the process does not serve.
@@ -91,7 +91,7 @@ pub enum Error {
     Overlay(JournalError),
     /// The key of persistence cookies cannot be read or created.
     OwnKeys(OwnKeysError),
-    /// Certificates by ACME cannot be kept.
+    /// ACME certificates cannot be stored.
     Acme(AcmeError),
     /// A log cannot be opened.
     Log(LogError),
@@ -109,7 +109,7 @@ pub enum Error {
     Sandbox(io::Error),
     /// The process that this one was started to replace did not hand over.
     Handover(io::Error),
-    /// The predecessor did not answer the request to serve.
+    /// The predecessor did not answer the request for permission to serve.
     NoWord,
 }
 
@@ -179,7 +179,7 @@ fn run_with(
         .build()
         .map_err(Error::System)?;
     let result = runtime.block_on(async {
-        // First of all, because a signal during the start must not kill the process halfway.
+        // Handlers are installed first: a signal during startup must not kill the process halfway.
         let mut signals = Signals::new().map_err(Error::System)?;
         let key_log = key_log.map(|path| open_key_log(path, events)).transpose()?;
         let start =
@@ -209,7 +209,7 @@ fn open_key_log(path: &Path, events: &Events) -> Result<KeyLog, Error> {
     Ok(log)
 }
 
-/// Records of requests, and where workers send them.
+/// Opens the store of request records. Also returns the sender for the workers.
 fn open_records(
     table: &LiveTable,
     events: &Events,
@@ -247,7 +247,7 @@ impl Signals {
         })
     }
 
-    /// Returns after one of the two signals that end the process.
+    /// Waits for one of the two signals that end the process.
     async fn end(terminate: &mut Signal, interrupt: &mut Signal) {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -275,7 +275,7 @@ pub struct Supervisor {
     key_log: Option<KeyLog>,
     manager: ServiceManager,
     upgrading: Upgrading,
-    /// By the address in the file, in which port 0 stays port 0.
+    /// The admin listeners with their addresses from the file, in which port 0 stays port 0.
     admins: Vec<(Address, Admin)>,
     /// The configuration that becomes active after its first probes, if there is one.
     next: Option<Next>,
@@ -402,7 +402,7 @@ impl Supervisor {
                 _ = alive.tick() => self.manager.extend(),
                 () = self.manager.due() => service::look_for_stuck(&mut self),
                 _ = signals.reload.recv() => {
-                    // The log may have been rotated; the other settings of the configuration no longer matter.
+                    // The log may have been rotated. Other settings have no effect during a drain.
                     self.logs.reopen(&self.table.snapshot.log);
                     self.events.warning("configuration", "is not reloaded: weir drains");
                 }
@@ -486,7 +486,7 @@ impl Supervisor {
         true
     }
 
-    /// Stops accepting; the workers end after their last transactions.
+    /// Stops accepting connections. The workers end after their last transactions.
     pub fn drain(&mut self) {
         self.reading = None;
         self.abandon_next();
@@ -521,10 +521,10 @@ impl Supervisor {
         }
     }
 
-    /// Writes the waiting log lines.
+    /// Ends all parts, and writes the waiting log lines.
     pub fn finish(self) {
         let Self { data_plane, logs, events, packets, observed, .. } = self;
-        // Tasks that still answer admin clients hold it.
+        // Tasks that still answer admin clients hold `observed`, so its channel is closed explicitly.
         observed.admin.audit.close();
         drop(packets);
         if data_plane.is_finished() {
@@ -554,7 +554,7 @@ impl Supervisor {
         self.names.hurry(self.next.is_some() || self.reading.is_some());
     }
 
-    /// Reports workers that have ended unexpectedly; without any worker, weir must end.
+    /// Reports workers that have ended unexpectedly. Fails if no worker is left.
     fn look_after_workers(&mut self) -> Result<(), Error> {
         self.data_plane.close_departed();
         self.manager.observe(service::status_line(&self.table));
@@ -566,8 +566,8 @@ impl Supervisor {
         if self.data_plane.is_finished() { Err(Error::WorkersEnded) } else { Ok(()) }
     }
 
-    /// Moves the admin listeners to the addresses of the active configuration. If one cannot be bound, none is removed,
-    /// because users may know only the old addresses.
+    /// Moves the admin listeners to the addresses of the active configuration. If an address cannot be bound, the old
+    /// listeners stay, because users may know only these.
     async fn move_admins(&mut self) {
         let wanted = self.table.snapshot.admin.listen.clone();
         let mut are_all_there = true;
@@ -600,7 +600,7 @@ impl Supervisor {
     }
 }
 
-/// Starts the data path. The receivers get its events and the lines of policies.
+/// Starts the data path. Returns it with the receivers of its events and of policies' log lines.
 fn start_workers(
     table: &Arc<LiveTable>,
     (logs, records): (&Logs, Option<RecordSender>),
@@ -666,15 +666,14 @@ async fn open_outlets(
     Ok(admins)
 }
 
-/// Reads the files and the overlay; reports warnings. It runs in a separate thread: with many certificates or a slow
-/// disk it takes seconds, and monitors and the admin listener must continue.
+/// Reads the files and the overlay, and reports warnings. The files are read on another thread: many certificates or a slow
+/// disk take seconds, and monitors and the admin listener must continue.
 async fn first(
     file: &Path,
     events: &Events,
     heritage: &Heritage,
 ) -> Result<(Arc<Configuration>, Arc<Changes>), Error> {
-    // A process that replaces another one writes only when it serves: until then the overlay belongs to the other
-    // process.
+    // A process that replaces another one writes only once it serves. Until then, the overlay belongs to the other process.
     let may_write = !heritage.has_predecessor();
     let path = file.to_owned();
     let read = tokio::task::spawn_blocking(move || {
@@ -694,7 +693,7 @@ async fn first(
     Ok((Arc::new(configuration), Arc::new(changes)))
 }
 
-/// Gives the first snapshot keys and certificates.
+/// Adds keys and certificates to the first snapshot.
 fn provide(snapshot: &mut Snapshot, heritage: &Heritage, events: &Events) -> Result<Acme, Error> {
     own_keys::provide(snapshot).map_err(Error::OwnKeys)?;
     heritage.provide_keys(snapshot);
@@ -724,7 +723,7 @@ fn workers_of(snapshot: &Snapshot) -> usize {
     snapshot.data_plane.workers.map_or_else(usable_cores, usize::from)
 }
 
-/// `2 virtual servers, 1 pool, 3 members, 2 workers`.
+/// A configuration and its workers as text: `2 virtual servers, 1 pool, 3 members, 2 workers`.
 struct Summary<'a>(&'a Config, usize);
 
 impl fmt::Display for Summary<'_> {

@@ -1,4 +1,4 @@
-//! Common helpers of tests: configurations in memory.
+//! Common helpers for tests, with configurations in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,7 +17,7 @@ use crate::monitors::Board;
 use crate::observed::Observed;
 use crate::overlay::changes::Changes;
 
-/// A snapshot with one virtual server `shop` in front of the first of these pools.
+/// A snapshot with one virtual server `shop`, which uses the first of these pools.
 pub fn snapshot(pools: Vec<Pool>) -> Arc<Snapshot> {
     let mut snapshot = minimal();
     snapshot.pools = pools.into_iter().map(Arc::new).collect();
@@ -50,12 +50,12 @@ fn minimal() -> Snapshot {
     config.snapshot(&weir_config::Resolutions::default())
 }
 
-/// A view of a process with a pool `web` of these members, without monitors.
+/// The state of a process with a pool `web` of these members, without monitors.
 pub fn observed_with(members: &[Address], workers: usize) -> Observed {
     observed_of(snapshot(vec![pool("web", members, &[])]), workers)
 }
 
-/// As [`observed_with`], with a web application firewall with these rules in mode block.
+/// As [`observed_with`], with a web application firewall in mode block with these rules.
 pub fn observed_with_waf(rules: &'static str) -> Observed {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut Rules(rules)).expect("good rules");
     let view = View::new(Arc::new(rules), &Settings::default()).expect("a good view");
@@ -79,7 +79,7 @@ pub fn observed_with_waf(rules: &'static str) -> Observed {
     observed_of(Arc::new(snapshot), 1)
 }
 
-/// A file with rules.
+/// A rule file in memory.
 struct Rules(&'static str);
 
 impl Files for Rules {
@@ -92,12 +92,12 @@ impl Files for Rules {
     }
 }
 
-/// A view of a process with this configuration.
+/// The state of a process with this configuration.
 pub fn observed_of(snapshot: Arc<Snapshot>, workers: usize) -> Observed {
     observed_with_logs(snapshot, workers, LogsView::default())
 }
 
-/// A view of a process with this configuration and this channel for its audit log.
+/// The state of a process with this configuration and these logs.
 pub fn observed_with_logs(snapshot: Arc<Snapshot>, workers: usize, logs: LogsView) -> Observed {
     let table = LiveTable::build(snapshot, None, workers, &outside());
     let counters = Arc::new(PerWorker::new(workers));

@@ -1,8 +1,7 @@
-//! Public keys of token issuers, fetched from the URLs in authentications.
+//! Public keys of token issuers, fetched from the URLs in the configuration of authentications.
 //!
-//! One task per URL: it fetches the keys, hands them to all verifiers, and fetches again after `refresh`. A failure is
-//! reported, leaves the previous keys in use, and is retried after growing pauses. Keys survive reloads as long as
-//! their URL is in use.
+//! A task per URL fetches the keys, sets them in all verifiers, and repeats this after `refresh`. A failure is reported and
+//! retried after growing pauses; the previous keys stay in use. Keys survive reloads as long as their URL is in use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,15 +24,15 @@ use crate::asking::{self, AskError, until_retry};
 use crate::events::Events;
 use crate::probe::{Failure, TlsClients};
 
-/// The timeout of a whole fetch.
+/// Timeout of a fetch, including the connection.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause after the first failure; it doubles with each further one.
+/// Pause after the first failure. It doubles with each further failure.
 const RETRY_MIN: Duration = Duration::from_secs(1);
-/// Longest pause after a failure, unless `refresh` is shorter.
+/// Maximum pause after a failure, unless `refresh` is shorter.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 const RETRIES: RangeInclusive<Duration> = RETRY_MIN..=RETRY_MAX;
 
-/// The URLs whose keys are fetched.
+/// The URLs from which keys are fetched.
 pub struct TokenKeys {
     events: Events,
     counters: Arc<Counters>,
@@ -41,16 +40,16 @@ pub struct TokenKeys {
     tasks: BTreeMap<HttpUrl, Task>,
 }
 
-/// Results of fetches.
+/// Counters of fetches.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Fetches with usable keys.
+    /// The number of fetches with usable keys.
     pub succeeded: AtomicU64,
-    /// Fetches without usable keys.
+    /// The number of fetches without usable keys.
     pub failed: AtomicU64,
 }
 
-/// A running task; dropping this ends it.
+/// A running task. It ends on drop.
 struct Task {
     shared: Arc<Mutex<Shared>>,
     handle: JoinHandle<()>,
@@ -63,10 +62,10 @@ impl Drop for Task {
 }
 
 struct Shared {
-    /// The verifiers in the active snapshot.
+    /// The verifiers with this URL in the active snapshot.
     readers: Vec<Arc<TokenReader>>,
     refresh: Duration,
-    /// The last response, and its keys.
+    /// The last valid response, and its keys.
     last: Option<(Bytes, Arc<Keys>)>,
 }
 
@@ -89,12 +88,12 @@ impl TokenKeys {
         Self { events, counters: Arc::default(), tls, tasks: BTreeMap::new() }
     }
 
-    /// Results of fetches.
+    /// The counters of fetches.
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.counters)
     }
 
-    /// Begins to fetch keys for this snapshot. Gives known keys to its verifiers at once.
+    /// Begins to fetch keys for this snapshot. Known keys are set in its verifiers at once.
     pub fn apply(&mut self, snapshot: &Snapshot) {
         let mut wanted: BTreeMap<&HttpUrl, Vec<&FetchedKeys>> = BTreeMap::new();
         for fetched in &snapshot.fetched_keys {
@@ -125,7 +124,7 @@ impl TokenKeys {
     }
 }
 
-/// The work for one URL.
+/// The task of one URL.
 struct Fetching {
     url: HttpUrl,
     shared: Arc<Mutex<Shared>>,
@@ -177,7 +176,7 @@ impl Fetching {
     async fn fetch(&self) -> Result<(), FetchError> {
         let text = get(&self.url, &self.tls).await?;
         let mut shared = lock(&self.shared);
-        // The response is unchanged: cached signature checks stay valid.
+        // If the response is unchanged, the same keys stay, and with them cached results of signature checks.
         if shared.last.as_ref().is_none_or(|(before, _)| *before != text) {
             let keys = Keys::parse_published(&text).map_err(FetchError::Keys)?;
             shared.last = Some((text, Arc::new(keys)));
@@ -187,7 +186,7 @@ impl Fetching {
     }
 }
 
-/// The reason why there are no keys.
+/// The reason why keys could not be fetched.
 #[derive(Debug)]
 enum FetchError {
     Connect(io::Error),

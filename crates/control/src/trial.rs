@@ -1,4 +1,4 @@
-//! One trial of all members of a configuration, without a running data path: the probes of their monitors, or a connection.
+//! A trial of all members of a configuration without a running data path: probes of their monitors, or connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -15,10 +15,10 @@ use weir_core::monitor::Schedule;
 
 use crate::probe::{Probe, Subject, TlsClients};
 
-/// Probes under way at a time.
+/// Maximum number of simultaneous probes.
 const PROBES_MAX: usize = 64;
 
-/// The kind of a trial without a monitor.
+/// The type of a trial of a member without monitors.
 pub const CONNECTION: &str = "connection";
 
 /// The result of one probe of one member.
@@ -26,9 +26,9 @@ pub const CONNECTION: &str = "connection";
 pub struct Trial {
     /// The pool.
     pub pool: Arc<str>,
-    /// The member, as logs and metrics call it.
+    /// The member's name in logs and metrics.
     pub member: Arc<str>,
-    /// The host name that the file has for it.
+    /// The member's host name in the file; `None`: an address.
     pub name: Option<Arc<str>>,
     /// The type of the monitor, or [`CONNECTION`].
     pub kind: &'static str,
@@ -36,20 +36,20 @@ pub struct Trial {
     pub verdict: Verdict,
 }
 
-/// The outcome of a probe.
+/// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It answered as expected.
+    /// The probe passed.
     Passed,
-    /// It did not: why.
+    /// The probe failed, for this reason.
     Failed(String),
-    /// This host could not ask: why.
+    /// This host could not probe, for this reason.
     Local(String),
-    /// The time for all trials was over before.
+    /// The time limit for all trials passed before the probe ended.
     NotTried,
 }
 
-/// Trials that a snapshot asks for.
+/// The trials for a snapshot.
 #[derive(Debug)]
 pub struct Trials(Vec<Planned>);
 
@@ -60,7 +60,7 @@ struct Planned {
 }
 
 impl Trials {
-    /// All enabled members: a probe for each monitor, or a connection where no monitor asks.
+    /// The trials of all enabled members: a probe for each monitor, or a connection to a member without monitors.
     pub fn of(snapshot: &Snapshot) -> Self {
         let datagrams = datagram_pools(snapshot);
         let pools = snapshot.pools.iter().enumerate();
@@ -74,17 +74,17 @@ impl Trials {
         Self(planned.collect())
     }
 
-    /// How many probes there are.
+    /// The number of trials.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no trials.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Probes each once, several at a time, for at most `limit` altogether. `done` counts the results.
+    /// Runs all trials, several at a time, within `limit`. `done` counts the results.
     pub async fn run(self, limit: Duration, done: &AtomicUsize) -> Vec<Trial> {
         let deadline = Instant::now() + limit;
         let clients = Arc::new(TlsClients::new());
@@ -94,12 +94,12 @@ impl Trials {
         for (index, Planned { probe, .. }) in self.0.into_iter().enumerate() {
             let (clients, turns) = (Arc::clone(&clients), Arc::clone(&turns));
             running.spawn(async move {
-                // The semaphore is never closed.
+                // This cannot fail, because the semaphore is never closed.
                 let _turn = turns.acquire_owned().await;
                 (index, verdict(&probe, &clients).await)
             });
         }
-        // A probe that has panicked stays among those that were not tried.
+        // A trial whose task panicked keeps the outcome "not tried".
         while let Ok(Some(result)) = tokio::time::timeout_at(deadline, running.join_next()).await {
             if let Ok((index, verdict)) = result {
                 results[index].verdict = verdict;
@@ -110,7 +110,7 @@ impl Trials {
     }
 }
 
-/// Pools of virtual servers that relay datagrams: their members need not accept connections.
+/// The pools of virtual servers that relay datagrams. Their members may not accept connections.
 fn datagram_pools(snapshot: &Snapshot) -> Vec<usize> {
     let servers = snapshot.virtual_servers.iter();
     let sockets = servers.filter(|server| server.service.sessions().is_some());
@@ -148,7 +148,7 @@ fn planned(pool: &Pool, member: &Member, takes_connections: bool) -> Vec<Planned
     }
 }
 
-/// A monitor that connects, for members without one.
+/// A monitor that only connects, for members without monitors.
 fn connection(pool: &Pool) -> Monitor {
     let schedule = Schedule {
         interval_ms: pool.connect_timeout_ms,
@@ -189,7 +189,7 @@ mod tests {
     async fn members_without_monitors_are_connected_to() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let there = listener.local_addr().unwrap();
-        // Bound and not listening: a connection is refused.
+        // The socket is bound but does not listen, so connections are refused.
         let gone = tokio::net::TcpSocket::new_v4().unwrap();
         gone.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let members = [address(there), address(gone.local_addr().unwrap())];
@@ -208,7 +208,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let members = [address(listener.local_addr().unwrap())];
         let mut pool = pool("web", &members, &[]);
-        // The listener accepts, and never says what the monitor waits for.
+        // The listener accepts connections, but never sends the data that the monitor expects.
         let text = "virtual_servers: { s: { listen: 127.0.0.1:1, pool: p } }\npools: { p: { members: [ 127.0.0.1:2 ], \
                     monitors: [ { type: redis, timeout: 60s, interval: 60s } ] } }\n";
         let config = weir_config::parse("test.yaml", text).config.expect("a good configuration");

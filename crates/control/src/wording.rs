@@ -1,4 +1,4 @@
-//! Lists and times for messages.
+//! Texts for messages: lists and durations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use weir_config::parts::Change;
 
 use crate::monitors::UnknownMembers;
 
-/// `pool images (2 of 3 members), pool web (1 of 1 member)`.
+/// Pools as text: `pool images (2 of 3 members), pool web (1 of 1 member)`.
 pub(crate) struct Pools(pub(crate) Vec<UnknownMembers>);
 
-/// Maximum number of names in a list; for the others, only their number is shown.
+/// Maximum number of names in a list. Only the number of further names is shown.
 const LISTED_MAX: usize = 5;
 
 impl fmt::Display for Pools {
@@ -32,7 +32,7 @@ impl fmt::Display for Pools {
     }
 }
 
-/// `10.0.0.1:80, 10.0.0.2:80 and 3 more`.
+/// The first names as text: `10.0.0.1:80, 10.0.0.2:80 and 3 more`.
 pub(crate) struct Few<'a>(pub(crate) &'a [Arc<str>]);
 
 impl fmt::Display for Few<'_> {
@@ -48,7 +48,7 @@ impl fmt::Display for Few<'_> {
     }
 }
 
-/// `3.2 s`.
+/// A duration as text: `3.2 s`.
 pub(crate) struct Seconds(pub(crate) Duration);
 
 impl fmt::Display for Seconds {
@@ -60,7 +60,7 @@ impl fmt::Display for Seconds {
 /// Maximum number of changes in an event.
 const CHANGES_TOLD_MAX: usize = 5;
 
-/// The changes of a reload: `; changed pools.web, added pools.spare and 3 more`. Empty without changes.
+/// The changes of a reload as text: `; changed pools.web, added pools.spare and 3 more`. Empty without changes.
 pub struct Changed<'a>(pub &'a [Change]);
 
 impl fmt::Display for Changed<'_> {

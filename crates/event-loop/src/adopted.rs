@@ -1,4 +1,4 @@
-//! Listening sockets that another process has opened.
+//! Listening sockets that were opened by another process.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,13 +15,13 @@ use crate::sockets::{self, Endpoint, ListenOptions};
 pub enum Place {
     /// An address and a port.
     Stream(SocketAddr),
-    /// An address and a port of UDP.
+    /// A UDP address and port.
     Datagrams(SocketAddr),
     /// A unix socket.
     Unix(PathBuf),
 }
 
-/// The address of a socket. Fails with the reason if weir cannot use it as a listener.
+/// Returns the address of a socket, or an error with the reason if weir cannot use it as a listener.
 pub fn place(socket: &impl AsFd) -> io::Result<Place> {
     let other = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     let kind = sockopt::socket_type(socket)?;
@@ -48,7 +48,7 @@ pub fn place(socket: &impl AsFd) -> io::Result<Place> {
     other("it is neither a stream nor of UDP")
 }
 
-/// Sets the options that a listener of our own has, as far as a bound socket takes them.
+/// Sets the options of weir's own listeners, as far as a bound socket permits.
 pub fn prepare(
     socket: &OwnedFd,
     address: Endpoint<'_>,
@@ -67,8 +67,8 @@ pub fn prepare(
     Ok(())
 }
 
-/// `count` further sockets for the address of `first`, each with a queue of its own. Duplicates, which share one queue, where the
-/// address can have only one socket.
+/// Opens `count` additional sockets for the address of `first`. They are separate sockets if the address may be shared,
+/// otherwise duplicates, which share one queue.
 pub fn more(
     first: &[OwnedFd],
     address: Endpoint<'_>,
@@ -132,7 +132,7 @@ mod tests {
             let _client = TcpStream::connect(bound).unwrap();
             let all = first.iter().chain(&more);
             all.filter(|socket| net::accept(socket).is_ok()).count() == 1 && {
-                // All clients are in one queue, if the sockets are duplicates.
+                // If the sockets are duplicates, all clients are in one queue.
                 let _clients: Vec<_> =
                     (0..64).map(|_| TcpStream::connect(bound).unwrap()).collect();
                 while net::accept(&first[0]).is_ok() {}

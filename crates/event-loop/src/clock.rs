@@ -1,10 +1,10 @@
-//! The coarse clock of one event loop: read once per turn, used by everything in the turn.
+//! The coarse clock of an event loop. It is read once per turn, and everything in the turn uses that time.
 
 use rustix::time::{ClockId, clock_gettime};
 
 pub use weir_core::clock::Clock;
 
-/// How long this thread has run, in microseconds.
+/// CPU time of the calling thread, in microseconds.
 pub fn thread_cpu_us() -> u64 {
     #[cfg(feature = "simulation")]
     if let Some(now_us) = crate::memory::time_us() {
@@ -14,7 +14,7 @@ pub fn thread_cpu_us() -> u64 {
     ran.tv_sec as u64 * 1_000_000 + ran.tv_nsec as u64 / 1_000
 }
 
-/// The time now.
+/// The current time.
 #[inline]
 pub fn now() -> Clock {
     #[cfg(feature = "simulation")]

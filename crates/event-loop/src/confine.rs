@@ -1,7 +1,7 @@
 //! Denies a thread access to the file system, by Landlock.
 //!
-//! A worker gets its sockets from the control plane and opens no files. The restriction limits the damage of a defect
-//! in its parsers. It holds for the calling thread and threads that it starts, and cannot be undone. Sockets, also
+//! A worker receives its sockets from the control plane and opens no files. The restriction limits the damage of a defect in
+//! its parsers. It applies to the calling thread and to threads that it starts, and cannot be removed. Sockets, including
 //! connections to unix sockets, are not restricted.
 
 use std::io;
@@ -10,21 +10,21 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::ptr;
 
-/// Access rights on files and folders, by ABI version: the number of the last right that a version added.
+/// Access rights on files and folders: ABI versions that added rights, each with the number of its last right.
 const RIGHTS: [(u32, u32); 4] = [(1, 12), (2, 13), (3, 14), (5, 15)];
 
 /// Flag that requests the ABI version.
 const CREATE_RULESET_VERSION: u32 = 1;
 
-/// The rule set attributes of the first ABI version; later attributes are zero.
+/// The rule set attributes of the first ABI version. Later versions have more attributes, which count as zero.
 #[repr(C)]
 struct RulesetAttributes {
     handled_access_fs: u64,
 }
 
-/// Returns the kernel's ABI version; an error: the kernel has no Landlock, or this process may not use it.
+/// Returns the kernel's ABI version. An error means that the kernel has no Landlock, or that this process may not use it.
 pub fn version() -> io::Result<u32> {
-    // SAFETY: with this flag the kernel reads no attributes, and the call touches no memory.
+    // SAFETY: with this flag the kernel reads no attributes, and the call accesses no memory.
     let version = unsafe {
         let none = ptr::null::<RulesetAttributes>();
         libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, CREATE_RULESET_VERSION)
@@ -38,13 +38,13 @@ fn rights(version: u32) -> u64 {
     known.map(|(_, last)| (1 << (last + 1)) - 1).max().unwrap_or(0)
 }
 
-/// Whether a filter of system calls lets this process use Landlock. Some filters, such as `SystemCallFilter=` of
-/// systemd, kill a process for an unlisted call, so a child process tries first.
+/// Whether the system call filter of this process permits Landlock. Some filters, for example `SystemCallFilter=` of
+/// systemd, kill a process that makes a forbidden call, so a child process tries the calls first.
 pub fn may_be_asked_for() -> bool {
     const ASKED: i32 = libc::ECANCELED;
     let mut command = Command::new("/");
-    // SAFETY: between fork and exec, the closure makes two system calls, which change nothing and touch no memory, and
-    // makes an error without an allocation.
+    // SAFETY: between fork and exec, the closure makes two system calls, which change nothing and access no memory, and
+    // creates an error without an allocation.
     unsafe {
         command.pre_exec(|| {
             // The results of the calls do not matter.
@@ -57,21 +57,21 @@ pub fn may_be_asked_for() -> bool {
     match command.spawn() {
         Err(error) => error.raw_os_error() == Some(ASKED),
         Ok(mut child) => {
-            // The child was killed before it could report an error; its status has no further information.
+            // The child was killed before it could report an error. Its status contains no other information.
             let _ = child.wait();
             false
         }
     }
 }
 
-/// From here on the calling thread cannot open, create, remove or run files, or gain privileges by running programs.
+/// Permanently forbids the calling thread to open, create, remove or run files, and to gain privileges by running programs.
 /// Returns the ABI version.
 pub fn without_files() -> io::Result<u32> {
     let version = version()?;
     rustix::thread::set_no_new_privs(true)?;
     let attributes = RulesetAttributes { handled_access_fs: rights(version) };
     let size = size_of::<RulesetAttributes>();
-    // SAFETY: the attributes live through the call, which reads as many bytes of them as they have.
+    // SAFETY: the attributes live through the call, and `size` is their size.
     let rules = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, size, 0_u32)
     };
@@ -79,7 +79,7 @@ pub fn without_files() -> io::Result<u32> {
     let number = number.ok_or_else(io::Error::last_os_error)?;
     // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
     let rules = unsafe { OwnedFd::from_raw_fd(number) };
-    // SAFETY: the call reads numbers alone, and touches no memory.
+    // SAFETY: the call only reads its arguments, and accesses no memory.
     let result =
         unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0_u32) };
     if result == 0 { Ok(version) } else { Err(io::Error::last_os_error()) }
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!([5, 7].map(rights), [0xffff; 2]);
     }
 
-    /// Kills the process at calls of Landlock, from the calling thread on.
+    /// Installs a filter for the calling thread that kills the process if it makes a Landlock call.
     fn forbid_landlock() {
         const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
         const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
@@ -109,7 +109,7 @@ mod tests {
         let first = libc::SYS_landlock_create_ruleset as u32;
         let last = libc::SYS_landlock_restrict_self as u32;
         let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-        // The filter's input begins with the number of the system call.
+        // The filter's input starts with the number of the system call.
         let mut steps = [
             step(LOAD, 0, 0, 0),
             step(AT_LEAST, 0, 2, first),
@@ -159,7 +159,7 @@ mod tests {
             refused(UnixListener::bind(folder.join("another")).map(drop));
             refused(fs::read_dir("/").map(drop));
             refused(std::process::Command::new("/bin/true").status().map(drop));
-            // Threads that it starts are restricted, too.
+            // Threads that it starts are also restricted.
             std::thread::scope(|scope| {
                 scope.spawn(|| refused(File::open(&file).map(drop)));
             });

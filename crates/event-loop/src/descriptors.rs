@@ -1,4 +1,4 @@
-//! A descriptor table of a thread's own.
+//! A separate descriptor table for a thread, and inherited descriptors.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -9,22 +9,22 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 /// The first descriptor after the standard streams.
 const FIRST_BESIDE_STREAMS: u32 = 3;
 
-/// Gives the calling thread its own descriptor table, which contains only the standard streams and `keep`. Accepting
-/// and closing then share no lock with other cores, and the limit on open descriptors applies per thread. Other threads
-/// receive the signals from then on.
+/// Gives the calling thread its own descriptor table, which contains only the standard streams and `keep`. After that,
+/// accept and close share no lock with other cores, and the limit on open descriptors applies per thread. Signals are
+/// blocked in this thread and delivered to other threads.
 ///
-/// Call this first on a new thread. Descriptors that were opened before must not be used here: their numbers mean other
-/// files, or no file.
+/// This must be the first call on a new thread. Descriptors that were opened before must not be used here, because their
+/// numbers refer to other files, or to none.
 pub fn isolate(keep: Option<RawFd>) -> io::Result<()> {
     block_signals();
-    // SAFETY: this thread has used no descriptor yet and will use none of other threads: it opens its own, or receives
-    // them through `keep`.
+    // SAFETY: this thread has not used any descriptor yet, and will not use descriptors of other threads: it opens its own,
+    // or receives them through `keep`.
     unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
     let kept = keep.map_or(FIRST_BESIDE_STREAMS - 1, |keep| keep as u32);
     for (first, last) in [(FIRST_BESIDE_STREAMS, kept.saturating_sub(1)), (kept + 1, u32::MAX)] {
         if first <= last {
-            // SAFETY: the table is this thread's own since the call above, and no object of this
-            // thread owns one of these descriptors.
+            // SAFETY: the table has belonged to this thread alone since the call above, and no object of this thread owns
+            // one of these descriptors.
             let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
             if result != 0 {
                 return Err(io::Error::last_os_error());
@@ -34,28 +34,29 @@ pub fn isolate(keep: Option<RawFd>) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the descriptors that the starter of this process has left open for it, as `sd_listen_fds(3)` does: `count` of
-/// them, from the first beside the standard streams. Programs that this process starts do not get them. A number
-/// without a descriptor is left out.
+/// Takes ownership of the descriptors that were passed to this process as in `sd_listen_fds(3)`: `count` of them, starting
+/// with the first after the standard streams. Child processes do not inherit them. Numbers without an open descriptor are
+/// skipped.
 ///
-/// To be called at most once, before the process opens anything.
+/// Must be called at most once, before the process opens any descriptor.
 pub fn take_inherited(count: u32) -> Vec<OwnedFd> {
     let numbers = (FIRST_BESIDE_STREAMS..).take(count as usize).map(|number| number as RawFd);
     let is_open = |number: &RawFd| {
-        // SAFETY: the call reads and sets flags of a number, and touches no memory.
+        // SAFETY: the call only sets a flag of a descriptor, and accesses no memory.
         unsafe { libc::fcntl(*number, libc::F_SETFD, libc::FD_CLOEXEC) == 0 }
     };
-    // SAFETY: nothing in this process owns a descriptor that was open before it began.
+    // SAFETY: no object in this process owns a descriptor that was open before the process started.
     numbers.filter(is_open).map(|number| unsafe { OwnedFd::from_raw_fd(number) }).collect()
 }
 
-/// Keeps signals away from the calling thread. Their handlers write to descriptors of the control
-/// plane, whose numbers name other things in this thread's table.
+/// Blocks signals in the calling thread. Signal handlers write to descriptors of the control plane, whose numbers refer to
+/// other files in this thread's table.
 fn block_signals() {
-    // Raised by a fault of the thread itself; blocked, they would end the process without a word.
+    // These signals are raised by a fault in the thread itself. If they were blocked, the process would end without a
+    // report.
     const FAULTS: [libc::c_int; 6] =
         [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGABRT];
-    // SAFETY: the set is initialised by `sigfillset` before it is read, and lives through the calls.
+    // SAFETY: `sigfillset` initialises the set before it is read, and the set lives through the calls.
     unsafe {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigfillset(set.as_mut_ptr());

@@ -21,11 +21,11 @@ use crate::token::{Owner, Token};
 
 /// Maximum number of descriptors that a worker reserves, which client connections cannot use.
 const DESCRIPTORS_RESERVED_MAX: usize = 1024;
-/// One in this many reserved descriptors is for new listeners: member connections cannot use it either.
+/// One in this many reserved descriptors is for new listeners. Member connections cannot use it either.
 const LISTENERS_SHARE: usize = 4;
-/// Descriptors of a worker beside its sockets and pipes: standard streams and epoll.
+/// Descriptors that a worker uses besides its sockets and pipes: the standard streams and epoll.
 const DESCRIPTORS_BESIDE: usize = 4;
-/// Maximum number of events per call of epoll_wait.
+/// Maximum number of events per wait.
 const EVENTS_PER_TURN: usize = 256;
 
 /// The sockets of one thread and their events.
@@ -36,14 +36,14 @@ pub struct EventLoop {
     pub(crate) clock: Clock,
     pub(crate) spares: Spares,
     pub(crate) pipes: Pipes,
-    /// Thresholds from which data counts as bulk.
+    /// Thresholds for bulk data.
     pub(crate) bulk: Bulk,
     pub(crate) open_count: usize,
     pub(crate) room: Room,
     pub(crate) scratch: Box<[u8]>,
-    /// Buffer for encrypted data; empty between two sends.
+    /// Buffer for encrypted data. It is empty between two sends.
     pub(crate) sealed: Sealed,
-    /// Sockets that the next turn handles without an event of the kernel.
+    /// Sockets that the next turn handles without an event from the kernel.
     pub(crate) ready: Vec<Token>,
     pub(crate) events: Vec<epoll::Event>,
     pub(crate) due: Vec<u32>,
@@ -52,7 +52,7 @@ pub struct EventLoop {
     pub(crate) turns: u64,
     pub(crate) stopping: bool,
     pub(crate) is_precise: bool,
-    /// State for datagrams; `None` until the first socket for datagrams.
+    /// State for datagrams; `None` until the first datagram socket is added.
     pub(crate) datagrams: Option<Box<datagrams::Desk>>,
 }
 
@@ -62,7 +62,7 @@ impl EventLoop {
         Ok(Self::over(Kernel::linux()?))
     }
 
-    /// An event loop without sockets that uses this kernel.
+    /// An event loop without sockets, on this kernel.
     pub fn over(kernel: Kernel) -> Self {
         let clock = clock::now();
         let descriptors_max = kernel.descriptors_max();
@@ -89,7 +89,7 @@ impl EventLoop {
         }
     }
 
-    /// Makes wake-ups for [`Handler::turn_ended`](crate::Handler::turn_ended) precise to the microsecond instead of the
+    /// Makes wake-ups for [`Handler::turn_ended`](crate::Handler::turn_ended) precise to a microsecond instead of a
     /// millisecond.
     pub fn wake_precisely(&mut self) {
         self.is_precise = true;
@@ -114,8 +114,8 @@ impl EventLoop {
 
     /// Registers a listener.
     pub fn add_listener(&mut self, fd: Descriptor, owner: Owner) -> Result<Token, Errno> {
-        // EXCLUSIVE: if several workers share one listener (unix sockets), a connection wakes one of them.
-        // Level-triggered: pausing and resuming accept needs no bookkeeping.
+        // EXCLUSIVE: if several workers share one listener (unix sockets), a connection wakes only one of them.
+        // Level-triggered: accepting can pause and resume without bookkeeping.
         self.add(fd, owner, State::Listening, epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE)
     }
 
@@ -129,7 +129,7 @@ impl EventLoop {
         self.add(fd, owner, State::Open, Self::stream_events())
     }
 
-    /// Begins to open a connection. [`Handler::connected`](crate::Handler::connected) reports the result.
+    /// Starts to open a connection. [`Handler::connected`](crate::Handler::connected) reports the result.
     pub fn connect(
         &mut self,
         to: Endpoint<'_>,
@@ -174,7 +174,7 @@ impl EventLoop {
         self.sockets.get(token).and_then(|socket| socket.fd.as_ref())
     }
 
-    /// Sends `parts` in order: as much as the socket accepts at once; the rest is queued.
+    /// Sends `parts` in order. Data that the socket does not accept at once is queued.
     /// [`Handler::failed`](crate::Handler::failed) reports a failure later.
     pub fn send(&mut self, token: Token, parts: &[IoSlice<'_>]) {
         if self.is_secure(token) {
@@ -183,8 +183,9 @@ impl EventLoop {
         self.send_bytes(token, parts, SendFlags::empty());
     }
 
-    /// Sends the last data of a connection. The caller closes or finishes the socket within the same call: data and FIN
-    /// then share a segment, which wakes the peer once. Without a close, the kernel would delay the data (MSG_MORE).
+    /// Sends the last data of a connection. The caller must close or finish the socket within the same callback: data and
+    /// FIN then share a segment, which wakes the peer only once. Without a close, the kernel would delay the data
+    /// (MSG_MORE).
     pub fn send_last(&mut self, token: Token, parts: &[IoSlice<'_>]) {
         if self.is_secure(token) {
             return self.send_sealed(token, parts, true);
@@ -198,7 +199,7 @@ impl EventLoop {
             return;
         };
         if socket.state == State::Connecting || socket.output.is_some() {
-            // A draining socket is about to be reported as failed: new data is dropped.
+            // A draining socket will be reported as failed, so new data is dropped.
             if !socket.state.is_leaving() && !matches!(socket.state, State::Draining(_)) {
                 let output = socket.output.get_or_insert_with(|| self.spares.take_output());
                 output.append(parts, 0);
@@ -219,7 +220,7 @@ impl EventLoop {
                 socket.output = Some(output);
             }
             Err(error) => {
-                // The bytes are kept for `take_queued`; this socket will not send them.
+                // The bytes stay available to `take_queued`. This socket will not send them.
                 let mut output = self.spares.take_output();
                 output.append(parts, 0);
                 socket.output = Some(output);
@@ -245,8 +246,8 @@ impl EventLoop {
         }
     }
 
-    /// Whether nothing is queued and nothing was received beyond the data of the current event, not even a part of a
-    /// TLS record.
+    /// Whether nothing is queued, and nothing was received beyond the data of the current event, not even a part of a TLS
+    /// record.
     #[inline]
     pub fn is_quiet(&mut self, token: Token) -> bool {
         match self.sockets.get(token) {
@@ -258,8 +259,8 @@ impl EventLoop {
         }
     }
 
-    /// Removes and returns the queued bytes, including those of a failed write, to send them on another connection. For
-    /// a secure socket: the data that waits for the handshake.
+    /// Removes and returns the queued bytes, including those of a failed write, so that they can be sent on another
+    /// connection. On a TLS socket: the data that waits for the handshake.
     pub fn take_queued(&mut self, token: Token) -> Vec<u8> {
         let secure = self.sockets.get(token).and_then(|socket| socket.secure.as_mut());
         if let Some(secure) = secure {
@@ -279,7 +280,7 @@ impl EventLoop {
         self.sockets.get(token).map_or(0, |socket| socket.sent_bytes)
     }
 
-    /// Records that the peer has received everything, because it has answered. Returns [`Self::sent_bytes`].
+    /// Records that the peer has received all data, because it has responded. Returns [`Self::sent_bytes`].
     #[inline]
     pub fn note_all_taken(&mut self, token: Token) -> u64 {
         let Some(socket) = self.sockets.get(token) else {
@@ -289,12 +290,12 @@ impl EventLoop {
         socket.sent_bytes
     }
 
-    /// The deadline of a peer with untaken data: `timeout_ms` after its last known progress; 0 without any.
+    /// The deadline of a peer that has not received all data: `timeout_ms` after its last known progress. 0: nothing is
+    /// queued, and since the last query the peer has acknowledged either nothing or all of the data.
     ///
-    /// Acceptance by the kernel is not enough to see progress: with a slow peer, a full send buffer accepts nothing for
-    /// minutes, until a good part of it is free. So bytes that the peer has acknowledged count. This query is a system
-    /// call; it is made only when a deadline has passed. If nothing is queued here, only bytes that were acknowledged
-    /// since the last query count.
+    /// Acceptance by the kernel is no measure of progress: with a slow peer, a full send buffer accepts nothing for minutes,
+    /// until a large part of it is free. So bytes count that the peer has acknowledged. This query is a system call, made
+    /// only when a deadline has passed. If nothing is queued here, only bytes acknowledged since the last query count.
     pub fn patience_until_ms(&mut self, token: Token, timeout_ms: u64) -> u64 {
         let now_ms = self.clock.now_ms();
         let Some(socket) = self.sockets.get(token) else {
@@ -313,7 +314,7 @@ impl EventLoop {
         }
     }
 
-    /// Stops delivering the peer's data; TCP flow control slows the peer down when the kernel's buffer is full.
+    /// Stops delivering the peer's data. When the kernel's buffer is full, TCP flow control stops the peer.
     #[inline]
     pub fn pause(&mut self, token: Token) {
         if let Some(socket) = self.sockets.get(token) {
@@ -321,7 +322,7 @@ impl EventLoop {
         }
     }
 
-    /// Resumes delivery. Data that has arrived during the pause is delivered in the next turn.
+    /// Resumes delivery. Data that arrived during the pause is delivered in the next turn.
     #[inline]
     pub fn resume(&mut self, token: Token) {
         let Some(socket) = self.sockets.get(token) else {
@@ -335,8 +336,7 @@ impl EventLoop {
         }
     }
 
-    /// Sets how a socket is read. [`Reading::Straight`] is replaced by [`Reading::Usual`] if the sink or the socket
-    /// uses TLS.
+    /// Sets how a socket is read. [`Reading::Straight`] becomes [`Reading::Usual`] if the sink or the socket uses TLS.
     pub fn read_as(&mut self, token: Token, reading: Reading) {
         let reading = match reading {
             Reading::Straight(sink) if self.is_secure(sink) => Reading::Usual,
@@ -347,18 +347,18 @@ impl EventLoop {
         }
     }
 
-    /// Whether the kernel has unread data for a plain socket. For a secure socket false: unread bytes may contain no
-    /// data.
+    /// Whether the kernel has unread data for a plain socket. Always false for a TLS socket, because unread bytes may
+    /// contain no application data.
     pub fn has_unread(&mut self, token: Token) -> bool {
         match self.sockets.get(token) {
-            // A system call, made only if the last read has filled its buffer.
+            // A system call, made only if the last read filled its buffer.
             Some(Socket { readable: true, secure: None, fd: Some(fd), .. }) => fd.has_unread(),
             _ => false,
         }
     }
 
-    /// Whether anything undelivered has arrived: data, the peer's end, or a part of a TLS record. Arrivals after the
-    /// beginning of this turn may be missed.
+    /// Whether anything undelivered has arrived: data, FIN, or a part of a TLS record. Arrivals since the start of this turn
+    /// may be missed.
     pub fn has_news(&mut self, token: Token) -> bool {
         match self.sockets.get(token) {
             Some(Socket { alert: true, .. }) => true,
@@ -368,8 +368,8 @@ impl EventLoop {
         }
     }
 
-    /// Whether anything undelivered has arrived, including the peer's end. It is delivered in the next turn. This is a
-    /// system call; it is meant for a socket that is about to be closed as idle.
+    /// Whether anything undelivered has arrived, including FIN. It is delivered in the next turn. This is a system call,
+    /// intended for a socket that is about to be closed as idle.
     pub fn has_arrived(&mut self, token: Token) -> bool {
         let Some(socket) = self.sockets.get(token) else {
             return false;
@@ -386,7 +386,7 @@ impl EventLoop {
         has_arrived
     }
 
-    /// Sets the deadline of a socket, which has only one.
+    /// Sets the deadline of a socket, and replaces the previous one.
     #[inline]
     pub fn set_deadline(&mut self, token: Token, at_ms: u64) {
         if let Some(socket) = self.sockets.get(token)
@@ -404,7 +404,7 @@ impl EventLoop {
         }
     }
 
-    /// Sends FIN, behind close_notify on a secure socket. The caller ensures that nothing is queued.
+    /// Sends FIN, on a TLS socket after close_notify. The caller ensures that nothing is queued.
     pub fn shut_write(&mut self, token: Token) {
         self.send_close_notify(token);
         let Some(socket) = self.sockets.get(token) else {
@@ -426,8 +426,8 @@ impl EventLoop {
             return;
         };
         if let (true, Some(fd)) = (socket.is_listener(), &socket.fd) {
-            // The control plane has a duplicate of the descriptor, so close() alone would leave the listener in epoll.
-            // The call fails while accepting is paused, because the listener is not in epoll then.
+            // The control plane has a duplicate of the descriptor, so close() alone would not remove the listener from
+            // epoll. The call fails while accepting is paused, because the listener is not in epoll then.
             let _ = self.kernel.unwatch(fd);
         }
         socket.generation = socket.generation.wrapping_add(1);
@@ -443,19 +443,19 @@ impl EventLoop {
         self.sockets.free.push(token.index);
     }
 
-    /// Closes a socket at once with a reset, which shows the peer that data is missing.
+    /// Closes a socket at once with a reset, which indicates to the peer that data is missing.
     pub fn reset(&mut self, token: Token) {
         self.reset_on_close(token);
         self.close(token);
     }
 
-    /// Makes the following close send a reset.
+    /// Makes the next close send a reset.
     pub fn reset_on_close(&mut self, token: Token) {
         if let Some(socket) = self.sockets.get(token) {
             socket.secure = None;
         }
         if let Some(fd) = self.descriptor(token) {
-            // If setting the option fails, the close is an ordinary one; the failure is reported nowhere.
+            // If the option cannot be set, the close is an ordinary one. This error is not reported.
             let _ = fd.reset_on_close();
         }
     }
@@ -479,7 +479,7 @@ impl EventLoop {
         self.spares.give(buffer);
     }
 
-    /// Closes all connections but no listeners and not the control socket. Used after a panic in a worker, when the
+    /// Closes all connections, but neither the listeners nor the control socket. Used after a panic in a worker, when the
     /// state of its connections is unreliable.
     pub fn close_streams(&mut self) {
         for index in 0..self.sockets.slots.len() {
@@ -505,13 +505,13 @@ impl EventLoop {
     }
 }
 
-/// Limits on the number of open sockets, below which a socket of each kind may be opened.
+/// Limits on the number of open sockets: a socket may be opened while fewer are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// Client connections leave descriptors for member connections.
+    /// The limit for client connections, which leave descriptors for member connections.
     pub(crate) accept_below: usize,
-    /// Client and member connections leave descriptors for listeners: a worker that could not add a listener would
-    /// leave its share of new connections without an answer.
+    /// The limit for member connections. Both kinds leave descriptors for listeners: if a worker could not add a listener,
+    /// nothing would accept its share of the connections.
     pub(crate) connect_below: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Events of the loop.
+//! The events of the loop.
 
 use std::net::SocketAddr;
 
@@ -20,34 +20,35 @@ pub trait Handler {
         socket: Descriptor,
         peer: Option<SocketAddr>,
     );
-    /// A listener cannot accept; it rests for a moment.
+    /// A listener cannot accept. It pauses for a short time.
     fn accept_failed(&mut self, io: &mut EventLoop, listener: OwnerKey, error: Errno);
-    /// A connection that was being opened is open, or cannot be.
+    /// An attempt to connect succeeded or failed.
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>);
-    /// Bytes arrived.
+    /// Data arrived.
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]);
-    /// This many bytes have come that were not delivered by [`Self::received`]: they went on to another socket, or wait
-    /// for it, as the handler has allowed by [`Reading::Straight`](crate::Reading).
+    /// `bytes` bytes arrived that [`Self::received`] does not deliver: they were sent to another socket, or are queued for
+    /// it. The handler has permitted this by [`Reading::Straight`](crate::Reading).
     fn passed(&mut self, _io: &mut EventLoop, _owner: Owner, _bytes: usize) {}
-    /// The peer will send nothing more; all that it sent was delivered.
+    /// The peer has ended its sending side, and all its data was delivered.
     fn ended(&mut self, io: &mut EventLoop, owner: Owner);
-    /// The connection is broken.
+    /// The connection failed.
     fn failed(&mut self, io: &mut EventLoop, owner: Owner, error: Errno);
-    /// The handshake of a secure socket is done. Bytes may have come before, of a socket that was plain until then.
+    /// The handshake of a TLS socket is complete, or early data can be delivered. A socket that was plain at first may have
+    /// received data before.
     fn secured(&mut self, _io: &mut EventLoop, _owner: Owner, _established: Established) {}
-    /// After [`Self::secured`] with early data: the handshake is complete, and the earlier data was no replay.
+    /// After [`Self::secured`] with early data: the handshake is complete, so the early data was not a replay.
     fn confirmed(&mut self, _io: &mut EventLoop, _owner: Owner) {}
-    /// The TLS of a secure socket failed; the peer got an alert if possible. The handler must close the socket.
+    /// TLS failed on a socket. The peer was sent an alert if possible. The handler must close the socket.
     fn insecure(&mut self, io: &mut EventLoop, owner: Owner, _error: &TlsError) {
         self.failed(io, owner, Errno::PROTO);
     }
-    /// Everything that was queued went out.
+    /// All queued data was sent.
     fn drained(&mut self, io: &mut EventLoop, owner: Owner);
-    /// The deadline passed; it is cleared.
+    /// The deadline has passed. It is cleared.
     fn timer(&mut self, io: &mut EventLoop, owner: Owner);
-    /// A socket that was finished is closed.
+    /// A socket that the handler had finished with is closed.
     fn closed(&mut self, io: &mut EventLoop, owner: Owner);
-    /// Datagrams arrived: at a listener, with the client that sent them; else from the member of a session.
+    /// Datagrams arrived: at a listener, with the `flow` of their client; otherwise from the member of a session.
     fn datagrams(
         &mut self,
         _io: &mut EventLoop,
@@ -56,11 +57,11 @@ pub trait Handler {
         _train: Train<'_>,
     ) {
     }
-    /// The member of a session cannot be reached (ICMP, or no route).
+    /// The member of a session is unreachable (ICMP error, or no route).
     fn datagrams_failed(&mut self, _io: &mut EventLoop, _owner: Owner, _error: Errno) {}
-    /// The control socket has something to say.
+    /// The control socket is readable.
     fn control(&mut self, io: &mut EventLoop);
-    /// All events of a turn were handled. Returns when the next call is wanted at the latest, in
-    /// microseconds of the loop's clock.
+    /// All events of a turn were handled. Returns the latest time of the next call, in microseconds of the loop's clock;
+    /// `None`: the next turn waits for an event or a deadline.
     fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64>;
 }

@@ -1,6 +1,6 @@
-//! All that the loop asks of the kernel.
+//! The system calls of the loop.
 //!
-//! A build of `weir` has one kernel, the real one, and nothing to choose. The simulation has a second one in memory.
+//! A build of `weir` contains only the interface to Linux. The simulation adds a kernel in memory.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -20,23 +20,23 @@ use crate::memory;
 use crate::sockets::{self, Endpoint, Source};
 use crate::wait;
 
-/// Reports events, and opens connections.
+/// The source of events, which also opens connections and pipes.
 #[derive(Debug)]
 pub enum Kernel {
-    /// Linux, by an epoll instance.
+    /// Linux, with an epoll instance.
     Linux(OwnedFd),
-    /// Memory.
+    /// The kernel in memory.
     #[cfg(feature = "simulation")]
     Memory(memory::Network),
 }
 
 impl Kernel {
-    /// The real one.
+    /// The interface to Linux.
     pub fn linux() -> io::Result<Self> {
         Ok(Self::Linux(epoll::create(epoll::CreateFlags::CLOEXEC)?))
     }
 
-    /// Descriptors that this thread may have open.
+    /// Maximum number of descriptors that this thread may have open.
     pub fn descriptors_max(&self) -> usize {
         match self {
             Self::Linux(_) => {
@@ -48,7 +48,7 @@ impl Kernel {
         }
     }
 
-    /// Begins to report events on a descriptor, with this name.
+    /// Starts to report events on a descriptor. Each event contains `data`.
     pub fn watch(
         &self,
         descriptor: &Descriptor,
@@ -77,7 +77,7 @@ impl Kernel {
         }
     }
 
-    /// Fills `events` with new events, after at most `timeout_us`; see [`wait::wait`].
+    /// Waits for events and stores them in `events`. Returns after `timeout_us` at the latest; see [`wait::wait`].
     #[inline(always)]
     pub fn wait(
         &self,
@@ -95,7 +95,7 @@ impl Kernel {
         }
     }
 
-    /// The amounts from which bytes count as bulk.
+    /// Thresholds for bulk data.
     pub fn bulk(&self) -> Bulk {
         match self {
             Self::Linux(_) => Bulk {
@@ -108,13 +108,13 @@ impl Kernel {
         }
     }
 
-    /// A pipe with nothing in it; an error, too, where the kernel gives small ones alone.
+    /// Opens an empty pipe. It is also an error if the kernel only offers a small one.
     pub fn pipe(&self) -> Result<Pipe, Errno> {
         match self {
             Self::Linux(_) => {
                 let (read, write) = pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-                // An unprivileged user may have a limited amount of memory in pipes, and pipes of a limited size. Then
-                // a smaller size is tried, or the pipe stays as it is.
+                // The kernel limits the total size of all pipes of an unprivileged user, and the size of each pipe. If a
+                // size is refused, a smaller one is tried. If all are refused, the pipe has its default size.
                 let sized = PIPE_SIZES
                     .iter()
                     .find_map(|bytes| pipe::fcntl_setpipe_size(&write, *bytes).ok());
@@ -129,7 +129,7 @@ impl Kernel {
         }
     }
 
-    /// A socket on which a connection is under way or already there.
+    /// Opens a socket and starts to connect it. The connection may be open already.
     pub fn connect(&self, to: Endpoint<'_>, source: Option<Source>) -> Result<Descriptor, Errno> {
         match self {
             Self::Linux(_) => sockets::connect(to, source).map(Descriptor::Socket),
@@ -142,11 +142,11 @@ impl Kernel {
 /// A pipe.
 #[derive(Debug)]
 pub enum Pipe {
-    /// The real kernel's pipe: its two ends.
+    /// A pipe of Linux: its two ends.
     Linux {
-        /// Out of it.
+        /// The end to read from.
         read: OwnedFd,
-        /// Into it.
+        /// The end to write to.
         write: OwnedFd,
     },
     /// A pipe of the kernel in memory.
@@ -168,8 +168,9 @@ impl Pipe {
         }
     }
 
-    /// Moves `bytes` of the pipe to a socket, or as many as it accepts. Never with SPLICE_F_MORE: received data is sent
-    /// at once. A broken socket raises SIGPIPE, for which this call has no flag; Rust programs ignore that signal.
+    /// Moves up to `bytes` bytes of the pipe to a socket, as far as it accepts them. SPLICE_F_MORE is never set, because
+    /// received data must be sent at once. A broken socket raises SIGPIPE, which no flag of this call suppresses. Rust
+    /// programs ignore that signal.
     pub fn drain(&self, to: &Descriptor, bytes: usize) -> Result<usize, Errno> {
         match (self, to) {
             (Self::Linux { read, .. }, Descriptor::Socket(socket)) => {
@@ -184,7 +185,7 @@ impl Pipe {
 }
 
 impl Kernel {
-    /// A socket for datagrams to a member and from there.
+    /// Opens a socket that exchanges datagrams with a member.
     pub(crate) fn connect_datagrams(
         &self,
         to: SocketAddr,
@@ -199,7 +200,7 @@ impl Kernel {
 }
 
 impl Descriptor {
-    /// Receives a batch of datagrams; how many messages there were.
+    /// Receives a batch of datagrams. Returns the number of messages.
     pub(crate) fn receive_trains(
         &self,
         inbox: &mut Inbox,
@@ -212,10 +213,10 @@ impl Descriptor {
         }
     }
 
-    /// Whether a datagram has come that was not received.
+    /// Whether a datagram has arrived that was not received.
     pub(crate) fn has_datagram(&self) -> bool {
         match self {
-            // One that is empty is one, too, and so is an error.
+            // An empty datagram counts, too, and so does a pending error.
             Self::Socket(socket) => {
                 let peeked = net::recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
                 peeked != Err(Errno::AGAIN)
@@ -228,7 +229,7 @@ impl Descriptor {
     /// See [`sockets::set_datagram_queue`].
     pub(crate) fn set_datagram_queue(&self, is_read: bool) {
         match self {
-            // Where it is refused, the queue is as long as it was.
+            // If the kernel refuses, the size of the queue does not change.
             Self::Socket(socket) => drop(sockets::set_datagram_queue(socket, is_read)),
             #[cfg(feature = "simulation")]
             Self::Memory(_) => {}
@@ -253,7 +254,7 @@ impl Descriptor {
         }
     }
 
-    /// Sends to the connected address, at once: the whole train, if the kernel accepts its size, or nothing.
+    /// Sends a train to the connected address at once: all of it, if the kernel accepts its size, or nothing.
     pub(crate) fn send_train(&self, train: Train<'_>) -> Result<(), Errno> {
         match self {
             Self::Socket(socket) if train.count() == 1 => {
@@ -269,7 +270,7 @@ impl Descriptor {
         }
     }
 
-    /// Sends to clients; how many of these were taken.
+    /// Sends to clients. Returns the number of trains that were accepted.
     pub(crate) fn send_to_clients(&self, batch: &[Outgoing<'_>]) -> Result<usize, Errno> {
         match self {
             Self::Socket(socket) => datagrams::send(socket.as_fd(), batch, false),
@@ -290,7 +291,7 @@ impl Descriptor {
 pub enum Descriptor {
     /// A socket of the real kernel.
     Socket(OwnedFd),
-    /// An end of the kernel in memory.
+    /// A socket of the kernel in memory.
     #[cfg(feature = "simulation")]
     Memory(memory::End),
 }
@@ -302,7 +303,7 @@ impl From<OwnedFd> for Descriptor {
 }
 
 impl Descriptor {
-    /// The socket itself, for messages that carry others.
+    /// The socket itself, so that it can be sent in a message to another process; `None`: a socket in memory.
     pub fn socket(&self) -> Option<&OwnedFd> {
         match self {
             Self::Socket(socket) => Some(socket),
@@ -311,7 +312,7 @@ impl Descriptor {
         }
     }
 
-    /// The next connection of a listener, and its peer.
+    /// Accepts the next connection of a listener. Returns it with the address of its peer.
     pub fn accept(&self) -> Result<(Self, Option<SocketAddr>), Errno> {
         match self {
             Self::Socket(socket) => {
@@ -325,7 +326,7 @@ impl Descriptor {
         }
     }
 
-    /// Where the peer has connected to, if that is an address.
+    /// The local address, if it is an IP address.
     pub fn local_address(&self) -> Option<SocketAddr> {
         match self {
             Self::Socket(socket) => SocketAddr::try_from(net::getsockname(socket).ok()?).ok(),
@@ -334,7 +335,7 @@ impl Descriptor {
         }
     }
 
-    /// Sends as much of `parts` as there is room for.
+    /// Sends as much of `parts` as the socket accepts.
     pub fn send(&self, parts: &[IoSlice<'_>], flags: SendFlags) -> Result<usize, Errno> {
         match (self, parts) {
             (Self::Socket(socket), [part]) => net::send(socket.as_fd(), part, flags),
@@ -347,7 +348,7 @@ impl Descriptor {
         }
     }
 
-    /// Receives into `buffer`; how many bytes there were.
+    /// Receives into `buffer`. Returns the number of bytes.
     pub fn receive(&self, buffer: &mut [u8], flags: RecvFlags) -> Result<usize, Errno> {
         match self {
             Self::Socket(socket) => net::recv(socket, buffer, flags).map(|(_, count)| count),
@@ -356,7 +357,7 @@ impl Descriptor {
         }
     }
 
-    /// Sends our end (FIN).
+    /// Sends FIN.
     pub fn shut_write(&self) -> Result<(), Errno> {
         match self {
             Self::Socket(socket) => net::shutdown(socket, Shutdown::Write),
@@ -365,7 +366,7 @@ impl Descriptor {
         }
     }
 
-    /// Makes a reset of its close.
+    /// Makes a close of this socket send a reset.
     pub fn reset_on_close(&self) -> Result<(), Errno> {
         match self {
             Self::Socket(socket) => sockopt::set_socket_linger(socket, Some(Duration::ZERO)),
@@ -377,7 +378,7 @@ impl Descriptor {
         }
     }
 
-    /// Takes the error that waits on it.
+    /// Returns and clears the pending error.
     pub fn take_error(&self) -> Result<(), Errno> {
         match self {
             Self::Socket(socket) => sockopt::socket_error(socket)?,
@@ -386,7 +387,7 @@ impl Descriptor {
         }
     }
 
-    /// Whether something has come that was not received.
+    /// Whether data has arrived that was not received.
     pub fn has_unread(&self) -> bool {
         match self {
             Self::Socket(socket) => rustix::io::ioctl_fionread(socket).is_ok_and(|bytes| bytes > 0),
@@ -395,12 +396,12 @@ impl Descriptor {
         }
     }
 
-    /// Bytes that the peer has not acknowledged; 0 when the kernel does not say.
+    /// The number of bytes that the peer has not acknowledged; 0 if the kernel does not report it.
     pub fn unacknowledged_bytes(&self) -> u64 {
         match self {
             Self::Socket(socket) => {
                 let mut bytes: libc::c_int = 0;
-                // SAFETY: SIOCOUTQ (the same number as TIOCOUTQ) writes one int, and the pointer names a live one.
+                // SAFETY: SIOCOUTQ (the same number as TIOCOUTQ) writes one int, and the pointer refers to a live int.
                 let result =
                     unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
                 if result == 0 { u64::try_from(bytes).unwrap_or(0) } else { 0 }

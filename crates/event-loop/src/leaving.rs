@@ -1,13 +1,13 @@
-//! Sockets that the handler has finished, until they are closed.
+//! Sockets that the handler has finished with, until they are closed.
 //!
 //! | state | waits until | then |
 //! |---|---|---|
 //! | `Closing` | the queued data is sent | closed |
-//! | `Lingering` | the queued data and our end are sent, and the peer has ended | closed |
+//! | `Lingering` | the queued data and FIN are sent, and the peer's FIN has arrived | closed |
 //! | `Resetting` | the queued data is sent, and the peer has acknowledged everything | reset |
 //!
-//! Data that arrives meanwhile is dropped. All states are bounded in time. A peer that still takes data may stay; a
-//! peer that only sends has [`LINGER_MS`], and [`LINGER_SILENCE_MS`] between two reads.
+//! Data that arrives in these states is dropped. All states are limited in time. A socket stays open while its peer still
+//! receives data. A peer that only sends data has [`LINGER_MS`], and [`LINGER_SILENCE_MS`] between two reads.
 
 use rustix::net::RecvFlags;
 
@@ -19,35 +19,35 @@ use crate::socket::{Leaving, Read, Socket, State};
 use crate::timers::TICK_MS;
 use crate::token::Token;
 
-/// The most data that a lingering socket reads and drops; beyond it the window stops the peer.
+/// Maximum number of bytes that a lingering socket reads and drops. After that, flow control stops the peer.
 const LINGER_BYTES_MAX: u32 = 64 * 1024 * 1024;
-/// The longest time that a lingering socket reads and drops data.
+/// Maximum time during which a lingering socket reads and drops data.
 const LINGER_MS: u64 = 30_000;
-/// A finished socket is closed when its peer has neither sent nor taken anything for this long.
+/// A finished socket is closed when its peer has neither sent nor acknowledged data for this time.
 const LINGER_SILENCE_MS: u64 = 5_000;
-/// Between two questions whether a peer has everything; at first they follow each other faster.
+/// Maximum interval between two queries for unacknowledged data. The first intervals are shorter.
 const TAKEN_INTERVAL_MS_MAX: u64 = 500;
 
 const _: () = assert!(LINGER_SILENCE_MS < LINGER_MS && TAKEN_INTERVAL_MS_MAX < LINGER_SILENCE_MS);
 
 impl EventLoop {
-    /// Closes when everything queued has been sent. [`Handler::closed`] follows in any case, also
-    /// when the peer takes nothing for `timeout_ms`.
+    /// Closes the socket when all queued data has been sent. [`Handler::closed`] follows in any case, even if the peer
+    /// receives nothing for `timeout_ms`.
     pub fn close_when_sent(&mut self, token: Token, timeout_ms: u64) {
         self.leave(token, State::Closing, timeout_ms);
     }
 
-    /// As [`Self::close_when_sent`], but for a peer that may still be sending: it would answer a plain close with a
-    /// reset that destroys our data (RFC 9112 section 9.6). So our end is sent, and arriving data is dropped for a
-    /// bounded time and amount.
+    /// Like [`Self::close_when_sent`], for a peer that may still be sending. After a plain close, the kernel would answer
+    /// the peer's data with a reset, which destroys data that weir has sent (RFC 9112 section 9.6). So FIN is sent, and
+    /// arriving data is dropped, with limits on time and amount.
     pub fn linger(&mut self, token: Token, timeout_ms: u64) {
         self.leave(token, State::Lingering, timeout_ms);
     }
 
-    /// As [`Self::reset`], but the peer gets the earlier data first: a reset destroys data on its way, even a whole
-    /// response before the broken one. [`Handler::closed`] follows in any case.
+    /// Like [`Self::reset`], but the peer receives the earlier data first: a reset destroys data in flight, even a complete
+    /// response before the incomplete one. [`Handler::closed`] follows in any case.
     pub fn reset_when_taken(&mut self, token: Token, timeout_ms: u64) {
-        // Any way of closing sends a reset, even the end of the process.
+        // From here on every close sends a reset, even at the end of the process.
         self.reset_on_close(token);
         self.leave(token, State::Resetting, timeout_ms);
     }
@@ -61,7 +61,7 @@ impl EventLoop {
         let is_broken = matches!(socket.state, State::Broken(_) | State::Draining(_));
         let is_queued = socket.output.is_some();
         socket.paused = false;
-        // Undelivered data is dropped too.
+        // Received data that was not delivered is dropped, too.
         socket.secure = None;
         let leaving_ms = u32::try_from(timeout_ms).unwrap_or(u32::MAX);
         socket.leaving = Leaving { timeout_ms: leaving_ms, ..Leaving::default() };
@@ -79,7 +79,7 @@ impl EventLoop {
         self.make_ready(token);
     }
 
-    /// Everything that was queued for a finished socket is sent, or there was nothing.
+    /// Continues with a finished socket when it has no queued data.
     pub(crate) fn sent_all(&mut self, handler: &mut impl Handler, token: Token) {
         let now_ms = self.now_ms();
         if let Some(socket) = self.sockets.get(token) {
@@ -89,7 +89,7 @@ impl EventLoop {
         self.look_at_leaving(handler, token);
     }
 
-    /// Does the due work on a finished socket without an event of the kernel.
+    /// Performs the next step of a finished socket that needs no event from the kernel.
     pub(crate) fn look_at_leaving(&mut self, handler: &mut impl Handler, token: Token) {
         match self.sockets.get(token) {
             Some(Socket { state: State::Closing, output: None, .. }) => {
@@ -102,7 +102,7 @@ impl EventLoop {
         }
     }
 
-    /// Resets a socket whose peer has everything, or takes no more of it.
+    /// Resets a socket whose peer has acknowledged everything, or makes no progress.
     fn reset_if_taken(&mut self, handler: &mut impl Handler, token: Token) {
         let now_ms = self.now_ms();
         let Some(socket) = self.sockets.get(token) else {
@@ -120,10 +120,10 @@ impl EventLoop {
         self.set_deadline(token, now_ms + interval_ms);
     }
 
-    /// Reads once from a finished socket and drops it.
+    /// Reads once from a finished socket and drops the data.
     pub(crate) fn drop_input(&mut self, handler: &mut impl Handler, token: Token) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        // TCP then throws the bytes away without copying them.
+        // With this flag, TCP discards the bytes without copying them.
         let read = self.read_once(token, &mut scratch[..SCRATCH_BYTES], RecvFlags::TRUNC);
         self.scratch = scratch;
         let now_ms = self.now_ms();
@@ -134,7 +134,7 @@ impl EventLoop {
             Read::Bytes(count) => {
                 socket.leaving.heard_ms = now_ms;
                 socket.leaving.dropped_bytes += count as u32;
-                // A peer that continues to send is stopped by its window, and may still take its data.
+                // Flow control stops a peer that continues to send. The peer may still receive its data.
                 socket.paused = socket.leaving.dropped_bytes > LINGER_BYTES_MAX;
             }
             Read::Nothing => {}
@@ -145,7 +145,7 @@ impl EventLoop {
         }
     }
 
-    /// The time of a finished socket is up; a peer that still takes data, or still sends, gets more time.
+    /// Handles the deadline of a finished socket. A peer that still receives or sends data gets more time.
     pub(crate) fn expire_leaving(&mut self, handler: &mut impl Handler, token: Token) {
         let now_ms = self.now_ms();
         let Some(socket) = self.sockets.get(token) else {
@@ -175,7 +175,7 @@ impl EventLoop {
     }
 }
 
-/// Everything of a finished socket is sent: a lingering one sends its end, or is closed if that fails.
+/// Handles the end of the queued data of a finished socket: a lingering one sends FIN, or is closed if that fails.
 fn all_sent(socket: &mut Socket, now_ms: u64) {
     socket.leaving.since_ms = now_ms;
     socket.progress_ms = now_ms;
@@ -184,7 +184,7 @@ fn all_sent(socket: &mut Socket, now_ms: u64) {
         if !matches!(sent, Some(Ok(()))) {
             socket.state = State::Closing;
         }
-        // Only data that it takes from now on counts.
+        // Only data that the peer acknowledges from here on counts as progress.
         socket.note_taken();
     }
 }

@@ -1,17 +1,16 @@
-//! One thread's event loop: sockets in, completions out.
+//! An event loop for one thread: it performs the I/O on sockets, and reports completed operations to its handler.
 //!
-//! The contract is completion-shaped, so that a ring-based driver can replace epoll without a
-//! change above it: the loop reads into its own scratch buffer and hands the bytes over
-//! ([`Handler::received`]); data that a socket does not accept at once is queued and sent later
-//! ([`EventLoop::send`], [`Handler::drained`]).
+//! The interface is based on completions, so that an `io_uring` driver can replace epoll without changes in the code that
+//! uses it: the loop reads into its own buffer and delivers the bytes ([`Handler::received`]). Data that a socket does not
+//! accept at once is queued and sent later ([`EventLoop::send`], [`Handler::drained`]).
 //!
-//! Its users are the data path, the load generator and the origin.
+//! The data path, the load generator and the origin server use it.
 //!
-//! **Architecture invariant:** nothing above this crate makes a system call on a connection.
-//! Callbacks never nest: a call into the loop never calls the handler back.
+//! **Architecture invariant:** only this crate makes system calls on connections. Callbacks never nest: a call into the loop
+//! never calls the handler.
 //!
-//! **Architecture invariant:** all system calls of the loop are in [`kernel`]. So the simulation can replace it by its
-//! own kernel ([`memory`]), with its own time.
+//! **Architecture invariant:** all system calls of the loop are in [`kernel`], so the simulation can replace them by its own
+//! kernel ([`memory`]) with its own time.
 
 pub mod adopted;
 mod bounds;

@@ -4,11 +4,11 @@ use crate::pipes::Filled;
 
 /// Maximum number of spare buffers, which save a busy worker allocations.
 const SPARES_MAX: usize = 64;
-/// A spare buffer with a larger capacity is freed. A collected response, with a body of at most 128 KiB, fits.
+/// A spare buffer with a larger capacity is freed. A buffered response, with a body of at most 128 KiB, fits.
 const SPARE_CAPACITY_MAX: usize = 160 * 1024;
 
-/// A queue of bytes, sent in order of arrival. A pipe before them holds bytes that never were in this process's memory;
-/// dropping the queue discards those too.
+/// A queue of bytes, which are sent in order. A pipe at its front holds bytes that were never in this process's memory; they
+/// are discarded with the queue.
 #[derive(Debug, Default)]
 pub struct Output {
     pub pipe: Option<Filled>,
@@ -17,7 +17,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Unsent bytes behind those of the pipe.
+    /// The unsent bytes after those of the pipe.
     pub fn pending(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
@@ -27,7 +27,7 @@ impl Output {
         self.pipe.as_ref().map_or(0, Filled::bytes) + self.pending().len()
     }
 
-    /// Appends `parts`, taken as one string, without its first `skip` bytes.
+    /// Appends the concatenation of `parts`, without its first `skip` bytes.
     pub fn append(&mut self, parts: &[std::io::IoSlice<'_>], mut skip: usize) {
         if self.sent == self.bytes.len() {
             self.bytes.clear();
@@ -40,14 +40,14 @@ impl Output {
         }
     }
 
-    /// Removes the first `count` pending bytes after they were sent.
+    /// Removes the first `count` pending bytes, which were sent.
     pub fn advance(&mut self, count: usize) {
         self.sent += count;
         debug_assert!(self.sent <= self.bytes.len());
     }
 }
 
-/// Empty buffers kept for reuse.
+/// Empty buffers for reuse.
 #[derive(Debug, Default)]
 pub struct Spares(Vec<Vec<u8>>);
 
@@ -57,7 +57,7 @@ impl Spares {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Takes a buffer back; frees it if it is too large or not needed.
+    /// Returns a buffer to the spares. It is freed if it is too large or not needed.
     pub fn give(&mut self, mut buffer: Vec<u8>) {
         let capacity = buffer.capacity();
         if capacity > 0 && capacity <= SPARE_CAPACITY_MAX && self.0.len() < SPARES_MAX {
@@ -76,7 +76,7 @@ impl Spares {
         Box::new(Output { pipe: Some(pipe), bytes: Vec::new(), sent: 0 })
     }
 
-    /// Takes the buffer of a queue back; a pipe with bytes is closed.
+    /// Returns the buffer of a queue to the spares. A pipe with bytes is closed.
     pub fn give_output(&mut self, output: Output) {
         self.give(output.bytes);
     }

@@ -1,12 +1,12 @@
-//! Where the bytes of a tunnel go, and whether they are copied or moved; see [`straight`](crate::straight).
+//! The destination of a tunnel's bytes, and whether they are copied or spliced; see [`straight`](crate::straight).
 
 use crate::bounds::Bulk;
 use crate::token::Token;
 
-/// Short moves in a row that make it one to be copied.
+/// Number of consecutive short moves after which bytes are copied again.
 pub const SHORT_FILLS: u8 = 2;
 
-/// Where the bytes of a socket go, and how.
+/// The destination of a socket's bytes, and the method of the transfer.
 #[derive(Debug)]
 pub struct Straight {
     pub sink: Token,
@@ -21,17 +21,17 @@ pub enum Pace {
 }
 
 impl Straight {
-    /// Pace toward this socket, before any data.
+    /// Starts with copying, as no data has arrived yet.
     pub fn to(sink: Token) -> Self {
         Self { sink, pace: Pace::Copied }
     }
 
-    /// Whether its peer has ended, and that was reported: it is not read any more.
+    /// Whether the peer's FIN was reported. The socket is not read after that.
     pub fn has_ended(&self) -> bool {
         self.pace == Pace::Ended
     }
 
-    /// Selects how the next bytes are moved, after this many came at once.
+    /// Selects the method for the next bytes, after one transfer of this size.
     pub fn note(&mut self, bytes: usize, bulk: Bulk) {
         self.pace = match self.pace {
             Pace::Copied if bytes < bulk.read_bytes => Pace::Copied,

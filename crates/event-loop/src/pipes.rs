@@ -2,12 +2,12 @@
 //!
 //! | state | holds | operations |
 //! |---|---|---|
-//! | [`Empty`] | nothing | filled from a socket, given back to the pool |
+//! | [`Empty`] | nothing | filled from a socket, returned to the pool |
 //! | [`Filled`] | bytes of one connection | drained into a socket, dropped |
 //!
-//! Each operation consumes the pipe and returns it in its new state. The pool accepts only [`Empty`] pipes, and
-//! dropping a [`Filled`] pipe closes it, so a reused pipe cannot carry bytes of another connection. Only an empty pipe
-//! is filled. So EAGAIN means that the source has no data, never that the pipe is full.
+//! Each operation consumes the pipe and returns it in its new state. The pool accepts only [`Empty`] pipes, and a [`Filled`]
+//! pipe is closed on drop, so a reused pipe cannot contain bytes of another connection. Only an empty pipe is filled. So
+//! EAGAIN means that the source has no data, never that the pipe is full.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -18,13 +18,13 @@ use crate::kernel::{Descriptor, Kernel, Pipe};
 
 /// Maximum number of open pipes per event loop.
 const PIPES_MAX: usize = 256;
-/// At most one pipe may be open per this many descriptors of the limit.
+/// One pipe may be open per this many descriptors of the limit.
 const DESCRIPTORS_PER_PIPE: usize = 64;
 /// The descriptors that a pipe uses.
 pub const DESCRIPTORS_OF_A_PIPE: usize = 2;
 /// Maximum number of empty pipes that stay open for reuse.
 const SPARES_MAX: usize = 16;
-/// Time until the next attempt after a failure to open a pipe.
+/// Pause after a failure to open a pipe.
 const REST_MS: u64 = 1_000;
 
 /// An open pipe. It counts as open until it is dropped.
@@ -44,7 +44,7 @@ impl Drop for Open {
 #[derive(Debug)]
 pub struct Empty(Open);
 
-/// A pipe with bytes of one connection. Dropping it closes it and discards the bytes.
+/// A pipe with bytes of one connection. On drop it is closed, and the bytes are discarded.
 #[derive(Debug)]
 pub struct Filled {
     open: Open,
@@ -58,7 +58,7 @@ pub enum Fill {
     Bytes(Filled),
     /// The socket has no data, or none before urgent data.
     Nothing(Empty),
-    /// The peer has ended its sending side, possibly behind urgent data.
+    /// The peer has ended its sending side, possibly after urgent data.
     End(Empty),
     /// The socket failed.
     Failure(Empty, Errno),
@@ -71,7 +71,7 @@ pub enum Fill {
 pub enum Drain {
     /// The pipe is empty.
     All(Empty),
-    /// The socket accepts no more now.
+    /// The socket accepts no more at present.
     Rest(Filled),
     /// The socket failed.
     Failure(Filled, Errno),
@@ -86,7 +86,7 @@ impl Empty {
                 Ok(bytes) => Fill::Bytes(Filled { open: self.0, bytes }),
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => Fill::Nothing(self),
-                // Errors of the call itself: splice is not supported here, not permitted, or lacks memory.
+                // Errors of the call itself: splice is not supported or not permitted, or there is not enough memory.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::PERM | Errno::ACCESS | Errno::NOMEM) => {
                     Fill::Unable(self)
                 }
@@ -102,8 +102,8 @@ impl Filled {
         self.bytes
     }
 
-    /// Moves bytes until the pipe is empty or the socket is full: only a full socket reports when it has room again.
-    /// Returns how many bytes the socket accepted.
+    /// Moves bytes until the pipe is empty or the socket is full, because only a full socket later reports room. Returns the
+    /// number of bytes that the socket accepted.
     pub fn drain(mut self, to: &Descriptor) -> (usize, Drain) {
         let all = self.bytes;
         while self.bytes > 0 {
@@ -140,7 +140,7 @@ impl Pipes {
         }
     }
 
-    /// An empty pipe. `None`: the maximum is reached, or the kernel offers none or only a small one.
+    /// Returns an empty pipe; `None`: the maximum is reached, or the kernel offers none or only a small one.
     pub fn take(&mut self, kernel: &Kernel, now_ms: u64) -> Option<Empty> {
         if let Some(spare) = self.spares.pop() {
             return Some(spare);

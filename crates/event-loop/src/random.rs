@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Unpredictable bytes, for keys.
+/// Generates unpredictable bytes, for keys.
 pub fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     fill(&mut bytes);
@@ -11,7 +11,7 @@ pub fn bytes<const N: usize>() -> [u8; N] {
 
 /// Fills the buffer with unpredictable bytes.
 pub fn fill(bytes: &mut [u8]) {
-    // Each state has keys of its own, made from the system's random numbers.
+    // Each `RandomState` has its own keys, which derive from the system's random numbers.
     let state = RandomState::new();
     for (index, part) in bytes.chunks_mut(size_of::<u64>()).enumerate() {
         part.copy_from_slice(&word(&state, index).to_ne_bytes()[..part.len()]);
@@ -23,7 +23,7 @@ fn word(state: &RandomState, index: usize) -> u64 {
     state.hash_one(index)
 }
 
-/// In the simulation they follow from its seed.
+/// In the simulation, the numbers derive from its seed.
 #[cfg(feature = "simulation")]
 fn word(state: &RandomState, index: usize) -> u64 {
     crate::memory::random_word().unwrap_or_else(|| state.hash_one(index))

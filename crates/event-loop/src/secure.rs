@@ -1,15 +1,14 @@
-//! TLS sockets: a [`Session`] translates between network bytes and the handler's bytes.
+//! TLS sockets: a [`Session`] converts between network bytes and the handler's plaintext.
 //!
-//! The handler sees plaintext, and otherwise nothing changes for it. Its data is encrypted in one pass into the loop's
-//! buffer and sent with one system call; received data is decrypted in the receive buffer. An idle connection keeps
-//! only its keys.
+//! The handler only sends and receives plaintext. Its data is encrypted in one pass into the loop's buffer, and sent with
+//! one system call. Received data is decrypted in the receive buffer. An idle connection needs memory only for its keys.
 //!
-//! | event or call | plain socket | secure socket |
+//! | event or call | plain socket | TLS socket |
 //! |---|---|---|
 //! | `received` | once per read | once per record |
-//! | `ended` | the peer's FIN | the peer's close_notify; a FIN without it is a failure of a member, an end of a client |
-//! | `shut_write`, `linger`, `close` | FIN | close_notify, then FIN |
-//! | `reset` | RST | RST without close_notify |
+//! | `ended` | at FIN | at close_notify; at FIN without it: `failed` for a member, `ended` for a client |
+//! | `shut_write`, `linger`, `close` | send FIN | send close_notify, then FIN |
+//! | `reset` | sends RST | sends RST without close_notify |
 
 use std::io::IoSlice;
 
@@ -24,12 +23,12 @@ use crate::handler::Handler;
 use crate::socket::{Read, Secure, State};
 use crate::token::{Owner, Token};
 
-/// Limit of queued protocol replies for a peer that causes replies and does not take them.
+/// Maximum number of queued bytes for a peer that causes protocol replies and does not receive them.
 const REPLIES_QUEUED_BYTES_MAX: usize = 1024 * 1024;
 
 impl EventLoop {
-    /// From now on the socket speaks TLS. `received` is its data so far. Data sent before the end of the handshake
-    /// waits for it; then comes [`Handler::secured`].
+    /// Starts TLS on a socket. `received` is its data so far. Data that is sent before the handshake is complete waits until
+    /// then. [`Handler::secured`] reports the end of the handshake.
     pub fn secure(&mut self, token: Token, session: Session, received: &[u8]) {
         const { assert!(COLLECTED_BYTES_MAX + READ_BUFFER_BYTES <= SCRATCH_BYTES) };
         let Some(socket) = self.sockets.get(token) else {
@@ -52,12 +51,13 @@ impl EventLoop {
         }
     }
 
-    /// Whether the socket speaks TLS.
+    /// Whether the socket uses TLS.
     pub fn is_secure(&mut self, token: Token) -> bool {
         self.sockets.get(token).is_some_and(|socket| socket.secure.is_some())
     }
 
-    /// Seals `parts` and sends them. `is_last`: the end follows at once, and goes with them.
+    /// Encrypts `parts` and sends them. `is_last`: the connection is closed after that, so close_notify is sent with the
+    /// data.
     pub(crate) fn send_sealed(&mut self, token: Token, parts: &[IoSlice<'_>], is_last: bool) {
         let mut sealed = std::mem::take(&mut self.sealed);
         if let Some(socket) = self.sockets.get(token)
@@ -70,7 +70,7 @@ impl EventLoop {
                     secure.session.close(&mut sealed);
                 }
                 Ok(()) => {}
-                // A key that is used up: the peer is to see that something is missing.
+                // The key has reached its limit. The connection fails, so that the peer detects the missing data.
                 Err(_) => {
                     socket.state = State::Broken(Errno::IO);
                     self.make_ready(token);
@@ -85,7 +85,7 @@ impl EventLoop {
         self.sealed = sealed;
     }
 
-    /// Says that nothing more will be sent; the end of the connection follows.
+    /// Sends close_notify, which is the last record. The close of the connection must follow.
     pub(crate) fn send_close_notify(&mut self, token: Token) {
         let Some(socket) = self.sockets.get(token) else {
             return;
@@ -111,9 +111,9 @@ impl EventLoop {
         }
     }
 
-    /// Reads a secure socket once and delivers the records that are whole.
+    /// Reads once from a TLS socket, and delivers the complete records.
     pub(crate) fn read_secure(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
-        // The buffer leaves the loop while the handler looks at it.
+        // The scratch buffer is moved out of the loop, so that the handler can use both.
         let mut scratch = std::mem::take(&mut self.scratch);
         if let Some((filled, read)) = self.fill(token, &mut scratch) {
             self.deliver(handler, token, owner, &mut scratch[..filled]);
@@ -130,7 +130,7 @@ impl EventLoop {
         self.scratch = scratch;
     }
 
-    /// Puts kept data into `scratch`, and reads more behind it. Returns its length, and the result of the read.
+    /// Copies stored data to `scratch`, and reads more after it. Returns the total length, and the result of the read.
     fn fill(&mut self, token: Token, scratch: &mut [u8]) -> Option<(usize, Read)> {
         let socket = self.sockets.get(token)?;
         let bytes_max = socket.bytes_at_once();
@@ -141,7 +141,7 @@ impl EventLoop {
         scratch[..kept_bytes].copy_from_slice(&kept);
         self.spares.give(kept);
         if has_records {
-            // Data that waited for the handler comes first, and may pause it again.
+            // Stored data is delivered before anything is read. Its delivery may pause the socket again.
             return Some((kept_bytes, Read::Bytes(0)));
         }
         let room = &mut scratch[kept_bytes..SCRATCH_BYTES.min(kept_bytes + bytes_max)];
@@ -153,7 +153,7 @@ impl EventLoop {
         Some((kept_bytes + more, read))
     }
 
-    /// Delivers the records in `input`; an incomplete rest is kept.
+    /// Delivers the records in `input`, and stores an incomplete rest.
     fn deliver(
         &mut self,
         handler: &mut impl Handler,
@@ -164,7 +164,7 @@ impl EventLoop {
         let mut consumed = 0;
         let mut is_stopped = false;
         while let Some(socket) = self.sockets.get(token) {
-            // After a failed write the rest is processed after the current event.
+            // After a failed write, the rest is processed after the current event.
             let is_broken = matches!(socket.state, State::Broken(_));
             is_stopped = socket.paused || is_broken;
             let Some(secure) = &mut socket.secure else { return };
@@ -220,14 +220,14 @@ impl EventLoop {
         }
     }
 
-    /// The kernel has no more data. After a failed write the socket does not wait for any.
+    /// Handles a read without data. After a failed write, no data can follow, so the failure is reported.
     fn secure_pause(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
         if let Some(State::Draining(error)) = self.sockets.get(token).map(|socket| socket.state) {
             handler.failed(self, owner, error);
         }
     }
 
-    /// The peer's FIN. Without close_notify, an attacker may have truncated a member's response.
+    /// Handles the peer's FIN. Without close_notify, an attacker may have truncated a member's response.
     fn secure_end(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
         let Some(socket) = self.sockets.get(token).filter(|socket| socket.state.is_delivered())
         else {

@@ -1,4 +1,4 @@
-//! One socket: its state and its data.
+//! A socket: its state and its data.
 
 use std::io::IoSlice;
 
@@ -15,40 +15,40 @@ use crate::pipes::{Drain, Pipes};
 use crate::timers::Entry;
 use crate::token::{Owner, Token};
 
-/// Where a socket is in its life.
+/// The state of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// No socket in this slot.
     Free,
     /// Accepts connections.
     Listening,
-    /// Wakes the loop; read by the handler.
+    /// Wakes the loop. The handler reads it.
     Waking,
     /// Receives datagrams.
     Datagrams,
-    /// Being opened.
+    /// The connection is being opened.
     Connecting,
-    /// Open.
+    /// The connection is open.
     Open,
     /// Sends the queued data, then closes.
     Closing,
-    /// Sends the queued data, then its end, then drops arriving data until the peer's end.
+    /// Sends the queued data and FIN, then drops arriving data until the peer's FIN.
     Lingering,
-    /// Sends the queued data, then closes with a reset when the peer has everything.
+    /// Sends the queued data, then closes with a reset when the peer has acknowledged everything.
     Resetting,
-    /// A write failed; this is handled after the current event.
+    /// A write failed. It is handled after the current event.
     Broken(Errno),
-    /// A write failed; earlier data of the peer is delivered, then the handler gets the error.
+    /// A write failed. Data that arrived before is delivered, then the handler receives the error.
     Draining(Errno),
 }
 
 impl State {
-    /// Whether the handler has finished the socket.
+    /// Whether the handler has finished with the socket.
     pub fn is_leaving(self) -> bool {
         matches!(self, Self::Closing | Self::Lingering | Self::Resetting)
     }
 
-    /// Whether the handler gets arriving data.
+    /// Whether arriving data is delivered to the handler.
     pub fn is_delivered(self) -> bool {
         matches!(self, Self::Open | Self::Draining(_))
     }
@@ -60,26 +60,27 @@ pub struct Socket {
     pub owner: Owner,
     pub generation: u32,
     pub state: State,
-    /// There may be something to read.
+    /// Whether data, FIN or an error may be readable.
     pub readable: bool,
-    /// The kernel said that the peer's end, an error or urgent data is near: short reads prove nothing.
+    /// Whether the kernel has reported FIN, an error or urgent data. A short read then does not mean that the socket is
+    /// empty.
     pub alert: bool,
-    /// The handler has paused the delivery of data.
+    /// Whether the handler has paused the delivery of data.
     pub paused: bool,
-    /// Bytes that are read of it at once: see [`Self::is_read_as_usual`].
+    /// Maximum size of a read in bytes; see [`Self::is_read_as_usual`].
     pub read_bytes_max: u32,
-    /// Whether it is in `EventLoop::ready`.
+    /// Whether the socket is in `EventLoop::ready`.
     pub in_ready: bool,
     pub output: Option<Box<Output>>,
     /// State for TLS.
     pub secure: Option<Box<Secure>>,
-    /// Arriving data may go directly to another socket.
+    /// State for moving arriving data directly to another socket.
     pub straight: Option<Box<Straight>>,
     /// The number of bytes that the kernel has accepted; for a listener, the turn after the last accept.
     pub sent_bytes: u64,
-    /// The part of them that the peer had acknowledged at the last query.
+    /// The number of these bytes that the peer had acknowledged at the last query.
     pub taken_bytes: u64,
-    /// When the peer was last seen to take bytes.
+    /// The time of the peer's last known progress in receiving data.
     pub progress_ms: u64,
     /// State of a finished socket.
     pub leaving: Leaving,
@@ -89,17 +90,18 @@ pub struct Socket {
 /// How a socket is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// As much at a time as fits in the buffer.
+    /// Each read receives as much available data as fits into the buffer.
     Usual,
-    /// At most this many bytes per turn, so that other sockets get their turn: the handler needs time for the data.
+    /// At most this many bytes per turn, because the handler needs much time for the data, and other sockets must not wait.
     Slices(usize),
-    /// Arriving data may go directly to this socket: the handler only counts it. The handler may still receive data,
-    /// and sends it there. Nothing else is sent there meanwhile, and both sockets are plain.
+    /// Arriving data may be moved directly to this socket, and the handler receives only the number of bytes. Data that the
+    /// handler does receive must be sent to this socket, and in this mode nothing else is sent to it. Both sockets are
+    /// plain.
     Straight(Token),
 }
 
 impl Socket {
-    /// From now on it is read like that.
+    /// Sets how the socket is read.
     pub fn read_as(&mut self, reading: Reading) {
         self.straight = None;
         self.read_bytes_max = match reading {
@@ -113,65 +115,65 @@ impl Socket {
         };
     }
 
-    /// Whether nothing is to be known before it is read: most are.
+    /// Whether the socket is read with the default settings, as most sockets are.
     #[inline(always)]
     pub fn is_read_as_usual(&self) -> bool {
         self.read_bytes_max as usize == READ_BUFFER_BYTES
     }
 
-    /// Whether it is not read: it is paused, or has ended.
+    /// Whether the socket is not read at present: it is paused, or its FIN was reported.
     pub fn is_not_read(&self) -> bool {
         self.paused
             || self.state == State::Open && self.straight.as_ref().is_some_and(|it| it.has_ended())
     }
 
-    /// Whether it is read in slices.
+    /// Whether reads are limited to slices.
     pub fn is_read_in_slices(&self) -> bool {
         (self.read_bytes_max as usize) < READ_BUFFER_BYTES
     }
 
-    /// Bytes that are read of it at once, where they are read.
+    /// Size of a single read in bytes.
     pub fn bytes_at_once(&self) -> usize {
         (self.read_bytes_max as usize).min(READ_BUFFER_BYTES)
     }
 
-    /// Whether it accepts data of all clients of an address.
+    /// Whether the socket is a listener for connections or datagrams.
     pub fn is_listener(&self) -> bool {
         self.state == State::Listening || matches!(self.owner, Owner::DatagramListener(_))
     }
 
-    /// There may be something to deliver without a word from the kernel.
+    /// Whether data may be deliverable without an event from the kernel.
     pub fn has_records(&self) -> bool {
         self.secure.as_ref().is_some_and(|secure| secure.has_records)
     }
 }
 
-/// A finished socket's part of [`Socket`].
+/// The part of [`Socket`] for a finished socket.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Leaving {
-    /// A peer with queued bytes that makes no progress for this long is given up.
+    /// The socket is closed if a peer with queued data makes no progress for this time.
     pub timeout_ms: u32,
-    /// When everything queued had been sent.
+    /// The time when all queued data had been sent.
     pub since_ms: u64,
-    /// When the peer last sent something.
+    /// The time of the last data from the peer.
     pub heard_ms: u64,
-    /// The bytes that it has sent meanwhile.
+    /// The number of bytes that were dropped since the socket was finished.
     pub dropped_bytes: u32,
 }
 
-/// A secure socket's part of [`Socket`].
+/// The part of [`Socket`] for a TLS socket.
 #[derive(Debug)]
 pub struct Secure {
     pub session: Session,
-    /// Received data that was not used yet: part of a record, or data from before a pause.
+    /// Received data that was not processed yet: part of a record, or data from before a pause.
     pub input: Vec<u8>,
-    /// There may be whole records in `input`.
+    /// Whether `input` may contain complete records.
     pub has_records: bool,
-    /// More data was received than is being delivered.
+    /// Whether there is received data after the record that is being delivered.
     pub has_more: bool,
-    /// The peer has said that it will send nothing more.
+    /// Whether the peer has sent close_notify.
     pub has_ended: bool,
-    /// We have said so.
+    /// Whether close_notify was sent.
     pub is_closed: bool,
 }
 
@@ -195,7 +197,7 @@ impl Socket {
         }
     }
 
-    /// Receives once into `scratch`, and notes whether there may be more.
+    /// Receives once into `scratch`, and records whether more data may be available.
     #[inline(always)]
     pub fn receive(&mut self, scratch: &mut [u8], flags: RecvFlags) -> Read {
         let Some(fd) = &self.fd else {
@@ -207,9 +209,9 @@ impl Socket {
         }
         match outcome {
             Ok(count) if count > 0 => {
-                // A short read emptied the socket, and the next byte makes a new edge. But if the peer's end came
-                // together with the data, its edge has passed already; the same holds for data behind urgent data, at
-                // which a read stops.
+                // A short read has emptied the socket, and the next byte causes another edge. But if FIN arrived together
+                // with the data, its edge has passed already. The same holds for data after urgent data, because a read
+                // stops there.
                 self.readable = (count == scratch.len()) | self.alert;
                 Read::Bytes(count)
             }
@@ -217,7 +219,7 @@ impl Socket {
         }
     }
 
-    /// The meaning of a read without bytes.
+    /// Interprets a read that returned no bytes.
     #[inline(never)]
     fn received_nothing(&mut self, outcome: Result<usize, Errno>) -> Read {
         self.readable = false;
@@ -228,7 +230,7 @@ impl Socket {
         }
     }
 
-    /// One non-blocking write; a full socket counts as nothing written.
+    /// Makes one non-blocking write. A full socket counts as 0 written bytes.
     pub fn write(&self, parts: &[IoSlice<'_>], flags: SendFlags) -> Result<usize, Errno> {
         let flags = flags | SendFlags::NOSIGNAL;
         let Some(fd) = &self.fd else {
@@ -243,7 +245,7 @@ impl Socket {
         }
     }
 
-    /// Sends the queued data, a pipe first, as far as the socket accepts it. Returns whether it accepted any.
+    /// Sends the queued data, starting with the pipe, as far as the socket accepts it. Returns whether it accepted any.
     pub fn send_queued(&mut self, output: &mut Output, pipes: &mut Pipes) -> Result<bool, Errno> {
         let before_bytes = self.sent_bytes;
         if let (Some(pipe), Some(fd)) = (output.pipe.take(), &self.fd) {
@@ -269,8 +271,8 @@ impl Socket {
         Ok(self.sent_bytes > before_bytes)
     }
 
-    /// Asks the kernel how much the peer has not acknowledged, and whether it has acknowledged some since the last
-    /// query.
+    /// Queries the number of bytes that the peer has not acknowledged. Returns it, and whether the peer has acknowledged
+    /// more since the last query.
     pub fn note_taken(&mut self) -> (u64, bool) {
         let waiting = self.fd.as_ref().map_or(0, Descriptor::unacknowledged_bytes);
         let taken = self.sent_bytes.saturating_sub(waiting);

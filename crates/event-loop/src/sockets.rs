@@ -1,4 +1,4 @@
-//! Creation of sockets: listeners, connections to members, and options of accepted ones.
+//! Creation of sockets: listeners, connections to members, and options of inherited and accepted sockets.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,25 +10,25 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, 
 
 use crate::datagrams::UDP_GRO;
 
-/// Where a socket listens, or connects to.
+/// The address of a listener, or the target of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint<'a> {
     /// An address and a port.
     Socket(SocketAddr),
     /// A unix socket.
     Unix(&'a Path),
-    /// An address and a port of UDP.
+    /// A UDP address and port.
     Datagrams(SocketAddr),
 }
 
-/// Where connections come from.
+/// The source address of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source {
-    /// An address of this host, unless it `is_foreign`.
+    /// The source address: an address of this host, unless `is_foreign` is set.
     pub address: IpAddr,
-    /// The lowest and the highest of the ports that the kernel picks from; `None`: any that the system uses.
+    /// The lowest and highest port that the kernel may select; `None`: any port that the system permits.
     pub ports: Option<(u16, u16)>,
-    /// Another host's address (IP_TRANSPARENT), which needs CAP_NET_RAW or CAP_NET_ADMIN.
+    /// Whether the address belongs to another host (IP_TRANSPARENT). This needs CAP_NET_RAW or CAP_NET_ADMIN.
     pub is_foreign: bool,
 }
 
@@ -38,27 +38,27 @@ impl From<IpAddr> for Source {
     }
 }
 
-/// How listeners are made.
+/// Options of listeners.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ListenOptions<'a> {
-    /// Also on an address that this host does not have yet.
+    /// Permits an address that this host does not have yet.
     pub free_bind: bool,
-    /// The kernel holds a connection back until data has come, or for this time; 0: not at all.
+    /// The kernel reports a connection only when its first data has arrived, or after this time in seconds; 0: at once.
     pub defer_accept_s: u32,
-    /// Only traffic of this network interface.
+    /// Accepts only traffic of this network interface.
     pub interface: Option<&'a str>,
 }
 
-/// Connections that the kernel completes before a worker accepts them (capped by `somaxconn`).
+/// Maximum number of connections that the kernel completes before a worker accepts them (limited by `somaxconn`).
 const LISTEN_BACKLOG: i32 = 65_535;
 
-/// The queue of a datagram listener, as far as `net.core.rmem_max` allows it: datagrams must not be lost while a worker
-/// is busy.
+/// Size of the queue of a datagram listener, limited by `net.core.rmem_max`: datagrams must not be lost while a worker is
+/// busy.
 const DATAGRAM_QUEUE_BYTES: usize = 4 << 20;
 
-/// Listening sockets for one address: one per worker, so that the kernel distributes connections and no queue is
-/// shared. For unix sockets, all workers share one queue. Datagrams of one client always arrive at the same socket
-/// while the number of sockets is constant.
+/// Opens listening sockets for one address: one per worker, so that the kernel distributes connections and workers share no
+/// queue. For unix sockets, all workers share one queue. As long as the number of sockets does not change, all datagrams of
+/// one client arrive at the same socket.
 pub fn listen(
     address: Endpoint<'_>,
     workers: usize,
@@ -88,7 +88,7 @@ fn listen_tcp(address: SocketAddr, options: ListenOptions<'_>) -> io::Result<Own
     let socket = new_socket(family(address))?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_socket_reuseport(&socket, true)?;
-    // Accepted connections inherit it: no system call per connection.
+    // Accepted connections inherit this option, which saves a system call per connection.
     sockopt::set_tcp_nodelay(&socket, true)?;
     if address.is_ipv6() {
         sockopt::set_ipv6_v6only(&socket, true)?;
@@ -107,7 +107,7 @@ fn listen_tcp(address: SocketAddr, options: ListenOptions<'_>) -> io::Result<Own
     Ok(socket)
 }
 
-/// Lets a bound socket listen; one that listens already gets the length of our queues.
+/// Starts to listen on a bound socket. If it listens already, the length of its queue changes to weir's default.
 pub fn begin_listening(socket: &OwnedFd) -> Result<(), Errno> {
     net::listen(socket, LISTEN_BACKLOG)
 }
@@ -119,7 +119,7 @@ fn set_free_bind(socket: &OwnedFd, address: SocketAddr) -> Result<(), Errno> {
     }
 }
 
-/// Lets the kernel hold connections of a listener back until data has come, or for this many seconds; 0: not at all.
+/// Sets how long the kernel waits for the first data before it reports a connection, in seconds; 0: it does not wait.
 pub fn defer_accept(listener: &impl AsFd, seconds: u32) -> Result<(), Errno> {
     let seconds = libc::c_int::try_from(seconds).unwrap_or(libc::c_int::MAX);
     set_option(listener.as_fd(), (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT), seconds)
@@ -144,11 +144,11 @@ fn listen_udp(address: SocketAddr, options: ListenOptions<'_>) -> io::Result<Own
 
 /// Sets the options of a datagram listener that can be set after bind.
 pub fn prepare_datagrams(socket: &OwnedFd, address: SocketAddr) -> Result<(), Errno> {
-    // The kernel joins datagrams of one sender (GRO). A kernel without GRO delivers each separately.
+    // The kernel joins datagrams of one sender (GRO). Without GRO, it delivers each datagram separately.
     let _ = set_option(socket.as_fd(), (libc::SOL_UDP, UDP_GRO), 1);
     set_datagram_queue(socket, true)?;
     if address.ip().is_unspecified() {
-        // An answer has to leave from the address that was asked.
+        // A response must be sent from the address that received the request.
         let option = match address {
             SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_PKTINFO),
             SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
@@ -158,16 +158,17 @@ pub fn prepare_datagrams(socket: &OwnedFd, address: SocketAddr) -> Result<(), Er
     Ok(())
 }
 
-/// The size of the kernel's queue of a datagram listener: large, or almost none if nothing reads it.
+/// Sets the size of the kernel's queue of a datagram listener: large, or the minimum if nothing reads it.
 pub fn set_datagram_queue(listener: &impl AsFd, is_read: bool) -> Result<(), Errno> {
     let bytes = if is_read { DATAGRAM_QUEUE_BYTES } else { 0 };
     sockopt::set_socket_recv_buffer_size(listener, bytes)
 }
 
-/// A socket for datagrams to `address` and from there; its port is drawn by the kernel.
+/// Opens a socket that exchanges datagrams with `address` only. The kernel selects its port.
 pub fn connect_datagrams(address: SocketAddr, source: Option<Source>) -> Result<OwnedFd, Errno> {
     let socket = datagram_socket(address)?;
-    // Else a connected socket hears of no host or network that cannot be reached, but of ports alone.
+    // Without this option, a connected socket receives errors about unreachable ports, but not about unreachable hosts or
+    // networks.
     let option = match address {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_RECVERR),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
@@ -180,8 +181,8 @@ pub fn connect_datagrams(address: SocketAddr, source: Option<Source>) -> Result<
     Ok(socket)
 }
 
-/// The meaning of a failed connect of a datagram socket. Such a connect never waits, so "try again" means that the
-/// kernel found no free port.
+/// Translates the error of a failed connect of a datagram socket. The connect never waits, so EAGAIN means that the kernel
+/// found no free port.
 pub fn of_datagrams(error: Errno) -> Errno {
     if error == Errno::AGAIN { Errno::ADDRNOTAVAIL } else { error }
 }
@@ -189,12 +190,12 @@ pub fn of_datagrams(error: Errno) -> Errno {
 fn datagram_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = net::socket_with(family(address), SocketType::DGRAM, flags, None)?;
-    // The kernel joins datagrams of one sender (GRO). A kernel without GRO delivers each separately.
+    // The kernel joins datagrams of one sender (GRO). Without GRO, it delivers each datagram separately.
     let _ = set_option(socket.as_fd(), (libc::SOL_UDP, UDP_GRO), 1);
     Ok(socket)
 }
 
-/// Whether another process listens on `address`: SO_REUSEPORT would let us share it silently.
+/// Whether another process listens on `address`. With SO_REUSEPORT, the address would be shared without an error.
 pub fn is_taken(address: Endpoint<'_>, options: ListenOptions<'_>) -> bool {
     let (address, is_udp) = match address {
         Endpoint::Socket(address) => (address, false),
@@ -206,7 +207,7 @@ pub fn is_taken(address: Endpoint<'_>, options: ListenOptions<'_>) -> bool {
             true => datagram_socket(address)?,
             false => new_socket(family(address))?,
         };
-        // A datagram socket would share the port.
+        // SO_REUSEADDR would let a datagram socket share the port.
         sockopt::set_socket_reuseaddr(&socket, !is_udp)?;
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, true)?;
@@ -217,13 +218,13 @@ pub fn is_taken(address: Endpoint<'_>, options: ListenOptions<'_>) -> bool {
         if let Some(interface) = options.interface {
             bind_to_interface(&socket, interface)?;
         }
-        // A listener's options do not matter here; no connection can arrive at this socket.
+        // Other options of a listener do not matter, because this socket does not receive connections.
         Ok(net::bind(&socket, &address)?)
     };
     probe().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
-/// Removes a socket file that no process serves any more; a file in use is an error.
+/// Removes a socket file that no process serves. A file in use is an error.
 fn remove_stale_socket(path: &std::path::Path) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt;
     match std::fs::symlink_metadata(path) {
@@ -240,14 +241,14 @@ fn remove_stale_socket(path: &std::path::Path) -> io::Result<()> {
     }
 }
 
-/// A socket on which a connection to `address` is under way or already there.
+/// Opens a socket and starts to connect it to `address`. The connection may be open already.
 pub fn connect(address: Endpoint<'_>, source: Option<Source>) -> Result<OwnedFd, Errno> {
     match address {
         Endpoint::Socket(address) => {
             let socket = new_socket(family(address))?;
             sockopt::set_tcp_nodelay(&socket, true)?;
             if let Some(source) = source {
-                // An address that cannot be bound says nothing about the member.
+                // A source address that cannot be bound is not a fault of the member.
                 let not_ours = |_| Errno::ADDRNOTAVAIL;
                 bind_source(&socket, source).map_err(not_ours)?;
             }
@@ -276,8 +277,8 @@ fn family(address: SocketAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }
 }
 
-/// Binds the address alone: the port is chosen when the connection is made, so that ports are
-/// exhausted per destination only.
+/// Binds the source address without a port. The kernel selects the port during connect, so ports are exhausted only per
+/// destination.
 pub fn bind_source(socket: &impl AsFd, source: Source) -> Result<(), Errno> {
     const IP_BIND_ADDRESS_NO_PORT: libc::c_int = 24;
     const IP_LOCAL_PORT_RANGE: libc::c_int = 51;
@@ -297,23 +298,23 @@ pub fn bind_source(socket: &impl AsFd, source: Source) -> Result<(), Errno> {
     net::bind(socket, &SocketAddr::new(source.address, 0))
 }
 
-/// Whether this process may connect from a source, as far as socket options show it: foreign addresses and ports. Does
-/// not bind.
+/// Whether this process may connect from a source, as far as socket options show: a foreign address, and ports. Does not
+/// bind the address itself.
 pub fn may_use(source: Source) -> Result<(), Errno> {
     let any: IpAddr = match source.address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let any = SocketAddr::new(any, 0);
-    // Bound to every address, and without a port, so that it conflicts with nothing.
+    // The unspecified address without a port conflicts with no other socket.
     bind_source(&new_socket(family(any))?, Source { address: any.ip(), ..source })
 }
 
-/// Restricts a socket to the traffic of a network interface, including the traffic of its connections.
+/// Restricts a socket, and the connections that it accepts, to the traffic of a network interface.
 fn bind_to_interface(socket: &impl AsFd, interface: &str) -> Result<(), Errno> {
     let socket = socket.as_fd();
     let length = libc::socklen_t::try_from(interface.len()).map_err(|_| Errno::INVAL)?;
-    // SAFETY: the option takes the bytes of a name; pointer and length are those of a live text.
+    // SAFETY: the option takes the bytes of a name; pointer and length describe a live string.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -329,20 +330,21 @@ fn bind_to_interface(socket: &impl AsFd, interface: &str) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether this host has a network interface of this name now.
+/// Whether this host may have a network interface with this name at present. `false` only if the kernel says that it has
+/// none.
 pub fn has_interface_named(name: &str) -> bool {
-    // Where no socket can be had, nothing is known to be wrong.
     let flags = SocketFlags::CLOEXEC;
-    net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)
-        .is_ok_and(|socket| net::netdevice::name_to_index(&socket, name) != Err(Errno::NODEV))
+    let index = net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)
+        .and_then(|socket| net::netdevice::name_to_index(&socket, name));
+    index != Err(Errno::NODEV)
 }
 
-/// Whether the interface to which a socket is bound still exists with this name. A new interface of the same name is
-/// another one.
+/// Whether the interface to which a socket is bound still exists under this name. A later interface of the same name does
+/// not count.
 pub fn has_interface(socket: &impl AsFd, interface: &str) -> bool {
     let mut name = [0_u8; libc::IFNAMSIZ];
     let mut length = libc::IFNAMSIZ as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to a live buffer that is as long.
+    // SAFETY: the kernel writes at most `length` bytes to a live buffer of that length.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -356,13 +358,13 @@ pub fn has_interface(socket: &impl AsFd, interface: &str) -> bool {
     result == 0 && name == interface.as_bytes()
 }
 
-/// Sets an option that takes an int, by its level and number.
+/// Sets an option of type int, given by its level and number.
 fn set_option(
     socket: BorrowedFd<'_>,
     (level, option): (libc::c_int, libc::c_int),
     value: libc::c_int,
 ) -> Result<(), Errno> {
-    // SAFETY: the options that are set here take an int, and both pointer and length name a live one.
+    // SAFETY: the options that are set here take an int, and pointer and length describe a live int.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -427,7 +429,7 @@ mod tests {
         }
     }
 
-    /// A source with two free ports at this address: no other connection gets them.
+    /// A source with two free ports at this address. No other connection uses them.
     fn two_ports(address: std::net::IpAddr) -> Option<(Source, u16)> {
         let is_free = |port: u16| {
             std::net::TcpListener::bind(("0.0.0.0", port)).is_ok()

@@ -1,22 +1,24 @@
-//! Bytes that go directly from one socket to another: data of a tunnel, which weir does not inspect.
+//! Direct transfer of bytes from one socket to another: data of a tunnel, which weir does not inspect.
 //!
-//! The handler allows it once for each direction ([`Reading::Straight`](crate::Reading)). The amount of data decides
-//! how it is moved:
+//! The handler permits it for each direction ([`Reading::Straight`](crate::Reading)). The amount of data determines the
+//! method:
 //!
 //! | pace | method | until |
 //! |---|---|---|
-//! | `Copied` | read and delivered as usual ([`Handler::received`]), and sent by the handler | a read has filled the buffer |
-//! | `Spliced` | moved by a pipe (splice(2)); the handler gets the count ([`Handler::passed`]) | [`SHORT_FILLS`](crate::pace::SHORT_FILLS) moves in a row were short |
-//! | `Ended` | no data follows the peer's end | – |
+//! | `Copied` | [`Handler::received`] delivers the bytes, and the handler sends them | a read fills the buffer |
+//! | `Spliced` | splice(2) moves them, [`Handler::passed`] reports the number | [`SHORT_FILLS`] short moves in a row |
+//! | `Ended` | none, because FIN was read | - |
 //!
-//! Copying a few bytes takes fewer calls; with many bytes, the copies cost more than the calls. Without a pipe, and to
-//! a socket with queued data, bytes are copied. Bytes that the other socket does not accept stay in the pipe, which is
-//! queued for it ([`Output`](crate::output::Output)): the handler sees them in `queued` and pauses the source, as with
-//! copied bytes.
+//! With few bytes, copying needs fewer system calls. With many bytes, copying costs more than the additional calls. Bytes
+//! are also copied if no pipe is available, or if the other socket has queued data. Bytes that the other socket does not
+//! accept stay in the pipe, which is added to its queue ([`Output`](crate::output::Output)): the handler finds them in
+//! `queued` and pauses the source, as with copied bytes.
 //!
-//! Urgent data (TCP's URG, MSG_OOB) is no part of the stream. A read skips it; splice(2) stops there permanently, and
-//! reports no data, or the end if that has come too. So only a read can confirm the end, and, on a socket that has had
-//! urgent data, that there is no data.
+//! Urgent data (TCP's URG, MSG_OOB) is not part of the stream. A read skips it, but splice(2) stops there permanently, and
+//! reports no data, or the end if FIN has arrived, too. So only a read can confirm the end. On a socket that has received
+//! urgent data, only a read can confirm that there is no data.
+//!
+//! [`SHORT_FILLS`]: crate::pace::SHORT_FILLS
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -31,17 +33,17 @@ use crate::token::{Owner, Token};
 
 /// The result of one step.
 enum Step {
-    /// Nothing was moved: bytes must be copied, or only a read shows the state.
+    /// Nothing was moved. The bytes must be copied, or only a read can determine the state.
     Copy,
     /// This many bytes were moved; 0: there was no data.
     Moved(usize),
-    /// This many bytes were read, and wait for the other socket.
+    /// This many bytes were read, and wait until the other socket accepts them.
     Stopped(usize),
-    /// The socket is broken.
+    /// The socket failed.
     Failed(Errno),
 }
 
-/// Moves the available data, within the turn's share of this socket, and reports it once.
+/// Moves the available data, within the socket's share of the turn, and reports it once.
 pub fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
     let mut moved = 0;
     for _ in 0..READS_IN_A_ROW_MAX {
@@ -49,13 +51,13 @@ pub fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
         let Some(socket) = io.sockets.get(token).filter(is_read) else { break };
         let owner = socket.owner;
         if socket.straight.as_ref().is_some_and(|it| it.has_ended()) {
-            // The kernel reports the end when it comes, which may be after this read.
+            // The event for FIN may arrive after the read that found FIN. Nothing else can be read.
             socket.readable = false;
             break;
         }
         match step(io, token) {
             Step::Copy => {
-                // Moved data is reported before the event behind it.
+                // Moved data is reported before the event that follows it.
                 tell(io, handler, token, std::mem::take(&mut moved));
                 if io.sockets.get(token).is_some_and(|it| is_read(&it)) {
                     copy(io, handler, token, owner);
@@ -86,11 +88,11 @@ fn tell(io: &mut EventLoop, handler: &mut impl Handler, token: Token, moved: usi
     }
 }
 
-/// Reads once, as from other sockets.
+/// Reads once and delivers the data, as from other sockets.
 fn copy(io: &mut EventLoop, handler: &mut impl Handler, token: Token, owner: Owner) {
     let bulk = io.bulk;
     let Some(socket) = io.sockets.get(token) else { return };
-    // The scratch buffer leaves the loop while the handler looks at it.
+    // The scratch buffer is moved out of the loop, so that the handler can use both.
     let mut scratch = std::mem::take(&mut io.scratch);
     match socket.receive(&mut scratch[..bulk.read_bytes], RecvFlags::empty()) {
         Read::Bytes(count) => {
@@ -109,7 +111,7 @@ fn copy(io: &mut EventLoop, handler: &mut impl Handler, token: Token, owner: Own
     io.scratch = scratch;
 }
 
-/// Moves once, if bytes of this socket are to be moved now and can be.
+/// Moves data once, if the pace is `Spliced` and the sink accepts a pipe.
 fn step(io: &mut EventLoop, token: Token) -> Step {
     let (bulk, now_ms) = (io.bulk, io.now_ms());
     let Some(sink) = io.sockets.get(token).and_then(|socket| match socket.straight.as_deref() {
@@ -126,7 +128,7 @@ fn step(io: &mut EventLoop, token: Token) -> Step {
     let Some(fd) = &socket.fd else { return Step::Copy };
     let (pipe, step) = match pipe.fill(fd, bulk.fill_bytes_max) {
         Fill::Bytes(filled) => {
-            // The remaining amount is unknown, so it is read until no data is left.
+            // The remaining amount is unknown, so reading continues until no data is left.
             if let Some(straight) = &mut socket.straight {
                 straight.note(filled.bytes(), bulk);
             }
@@ -154,20 +156,20 @@ fn step(io: &mut EventLoop, token: Token) -> Step {
     step
 }
 
-/// Nothing is read behind the peer's end, not even its reset. An event reports a client's reset; a member's reset shows
-/// with the next send.
+/// Ends reading after the peer's FIN. Not even a reset is read then: an event reports a client's reset, the next send
+/// reports a member's reset.
 fn end(socket: &mut Socket) {
     if let Some(straight) = &mut socket.straight {
         straight.pace = Pace::Ended;
     }
 }
 
-/// Whether data for a socket may go there by a pipe: it is open and plain, and has no queued data.
+/// Whether a pipe can be drained into a socket: it is open and plain, and has no queued data.
 fn takes_pipes(socket: &Socket) -> bool {
     socket.state == State::Open && socket.secure.is_none() && socket.output.is_none()
 }
 
-/// Drains a pipe into a socket; the rest is queued for the socket. Returns whether it accepted everything.
+/// Drains a pipe into a socket, and queues the rest. Returns whether the socket accepted everything.
 fn pass_on(io: &mut EventLoop, sink: Token, filled: Filled) -> bool {
     let now_ms = io.now_ms();
     let Some(socket) = io.sockets.get(sink) else { return false };

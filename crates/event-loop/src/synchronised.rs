@@ -11,15 +11,15 @@ pub enum Synchronised {
         /// The maximum error, in milliseconds.
         error_max_ms: u64,
     },
-    /// No time service has set the clock, or none for hours.
+    /// The clock is not synchronised: no time service sets it, or its last update was hours ago.
     No,
 }
 
-/// Reads the clock state from the kernel (adjtimex(2)); changes nothing and needs no privilege.
+/// Reads the state of the clock from the kernel (adjtimex(2)). The call changes nothing and needs no privilege.
 pub fn look() -> io::Result<Synchronised> {
     let mut clock = MaybeUninit::<libc::timex>::zeroed();
-    // SAFETY: all fields of the structure are integers, for which zero is a value, and `modes` of zero asks the kernel to
-    // write to the structure alone, which lives through the call.
+    // SAFETY: all fields of the structure are integers, for which zero is valid. With `modes` of zero the kernel only writes
+    // to the structure, which lives through the call.
     let (state, clock) = unsafe {
         let state = libc::adjtimex(clock.as_mut_ptr());
         (state, clock.assume_init())

@@ -6,7 +6,7 @@ use crate::socket::{Leaving, Socket, State};
 use crate::timers::{Entries, Entry};
 use crate::token::{Owner, Token};
 
-/// The table of sockets; apart from the loop so that the wheel can borrow it.
+/// The table of sockets. It is separate from the loop so that the timer wheel can borrow it.
 #[derive(Debug, Default)]
 pub struct Sockets {
     pub slots: Vec<Socket>,
@@ -52,7 +52,7 @@ impl Sockets {
         slot.owner = owner;
         slot.state = state;
         (slot.readable, slot.alert, slot.paused) = (false, false, false);
-        // A stale token may still stand in the ready list; it is not this socket's.
+        // The ready list may contain a stale token of this slot, which belongs to the previous socket.
         slot.in_ready = false;
         slot.read_bytes_max = READ_BUFFER_BYTES as u32;
         (slot.sent_bytes, slot.taken_bytes, slot.progress_ms) = (0, 0, 0);
@@ -68,7 +68,7 @@ impl Sockets {
         debug_assert_ne!(slot.state, State::Free, "the generation of a free slot is nobody's yet");
         Some(slot)
     }
-    /// Whether its arriving data is delivered.
+    /// Whether the handler receives arriving data of the socket.
     pub fn is_read(&mut self, token: Token) -> bool {
         self.get(token).is_some_and(|socket| socket.state.is_delivered())
     }

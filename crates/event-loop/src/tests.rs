@@ -19,7 +19,7 @@ use crate::token::{Owner, OwnerKey, Token};
 const ZERO: OwnerKey = OwnerKey::new(0);
 const ONE: OwnerKey = OwnerKey::new(1);
 
-/// Records its events, with the number of our bytes that the kernel had accepted by then.
+/// Records events, with the number of bytes that the kernel had accepted by then.
 struct Recorder {
     token: Option<Token>,
     told: Vec<(&'static str, u64)>,
@@ -125,7 +125,7 @@ fn a_loop_without_a_socket_turns() {
     EventLoop::new().unwrap().run(&mut Stopper).unwrap();
 }
 
-/// Counts the connections that each turn accepts, up to an amount.
+/// Counts the connections that each turn accepts, up to a total.
 struct Accepting {
     of_turns: Vec<usize>,
     of_this: usize,
@@ -173,7 +173,7 @@ fn a_lone_connection_is_accepted_without_a_look_for_others_and_many_are_taken_at
     }
 }
 
-/// Neither of two busy listeners makes the other wait a turn for each connection.
+/// With two busy listeners, one turn accepts several connections from each.
 #[test]
 fn two_busy_listeners_are_both_emptied_at_once() {
     let mut io = EventLoop::new().unwrap();
@@ -205,11 +205,11 @@ fn clients_leave_room_for_members_and_both_for_listeners() {
     }
 }
 
-/// A socket with more data than its handler reads at once, and another with an event each time.
+/// A socket with more data than its handler reads at once, and another socket with an event for each read.
 struct Slices {
     other: TcpStream,
     left_bytes: usize,
-    /// Bytes of the first socket; 0: the other one had its turn.
+    /// The sizes of the reads from the first socket; 0: an event of the other socket.
     told: Vec<usize>,
 }
 
@@ -266,7 +266,7 @@ fn between_limited_reads_others_have_their_turn() {
     assert_eq!(told.iter().sum::<usize>(), BYTES);
 }
 
-/// Longest that a scenario may take.
+/// Maximum duration of a test scenario.
 const SCENARIO_MS: u64 = 20_000;
 
 /// An event of a handler.
@@ -279,7 +279,7 @@ enum Told<'a> {
     Closed,
 }
 
-/// Passes all events to a closure, and fails if the loop is not stopped in time.
+/// Forwards all events to a closure. Fails if the loop is not stopped in time.
 struct Script<F> {
     act: F,
     until: Instant,
@@ -333,27 +333,27 @@ fn reset(io: &mut EventLoop, peer: TcpStream, token: Token) {
     sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
     drop(peer);
     let socket = io.descriptor(token).unwrap();
-    // Without a flag only an error or both ends wake it.
+    // Without flags, only an error or the end of both directions wakes poll.
     let mut wait = [PollFd::new(socket.socket().unwrap(), PollFlags::empty())];
     let timeout = Timespec { tv_sec: (SCENARIO_MS / 1_000) as i64, tv_nsec: 0 };
     assert_eq!(poll(&mut wait, Some(&timeout)), Ok(1), "the reset has not come");
 }
 
-/// How a member ends.
+/// How a member closes its connection.
 #[derive(Debug, Clone, Copy)]
 enum Ending {
     Reset,
-    /// The peer sent its end before.
+    /// FIN before the reset.
     EndAndReset,
 }
 
-/// A member sends something and ends, and a write is the first call to see that. Returns the
-/// handler's events, with the socket `paused` at that time or not.
+/// A member sends data and closes, and a write is the first call that detects this. Returns the events that the handler
+/// receives. `is_paused`: the socket is paused at that time.
 fn told_of(ending: Ending, bytes: usize, is_paused: bool) -> Vec<String> {
     let mut io = EventLoop::new().unwrap();
     let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
     let (peer, member) = pair(&mut io, Owner::Member(ZERO));
-    // So that it takes several turns.
+    // The data then takes several turns.
     io.read_as(member, Reading::Slices(10_000));
     let mut peer = Some(peer);
     let (mut told, mut received_bytes) = (Vec::new(), 0);
@@ -371,7 +371,7 @@ fn told_of(ending: Ending, bytes: usize, is_paused: bool) -> Vec<String> {
             }
             io.send(member, &[IoSlice::new(b"more")]);
             if is_paused {
-                // When all due work was done.
+                // This event follows when all due work is done.
                 trigger.write_all(b"resume").unwrap();
             }
         }
@@ -430,7 +430,7 @@ fn a_client_that_resets_is_not_read_on() {
     });
 }
 
-/// The result of a peer that sends all of a long upload before it reads anything.
+/// The result for a peer that sends a long upload completely before it reads anything.
 #[derive(Debug)]
 struct Uploader {
     sent: Result<(), ErrorKind>,
@@ -448,7 +448,7 @@ impl Uploader {
     }
 }
 
-/// Sends an answer and releases the socket in one way, while its peer uploads.
+/// Sends a response and finishes the socket with `leave`, while its peer uploads.
 fn let_go(
     answer: &[u8],
     upload_bytes: usize,
@@ -477,7 +477,7 @@ fn who_reads_the_answer_only_behind_a_long_upload_gets_it() {
 
 #[test]
 fn what_was_queued_before_a_reset_gets_through() {
-    // More than the kernel takes at once.
+    // More than the kernel accepts at once.
     let answer: Vec<u8> = (0..12_000_000_u32).map(|at| at as u8).collect();
     for upload_bytes in [0, 3_000_000] {
         let reset = |io: &mut EventLoop, token| io.reset_when_taken(token, 5_000);
@@ -490,7 +490,7 @@ fn what_was_queued_before_a_reset_gets_through() {
 
 #[test]
 fn what_the_kernel_has_before_a_reset_gets_through() {
-    // More than a peer accepts that does not read.
+    // More than the kernel of a peer stores while the peer does not read.
     let answer = vec![7; 500_000];
     let mut io = EventLoop::new().unwrap();
     let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
@@ -618,7 +618,7 @@ fn what_a_broken_socket_did_not_take_can_be_sent_elsewhere() {
             reset(io, peer.take().unwrap(), token);
             assert!(io.is_quiet(token));
             io.send(token, &[IoSlice::new(b"head, "), IoSlice::new(b"body")]);
-            // Queued behind the failed data, and never written.
+            // This data is queued after the failed data, and never written.
             io.send(token, &[IoSlice::new(b", end")]);
             assert!(!io.is_quiet(token));
             assert_eq!(io.queued(token), 0, "nobody who sends has to wait for it");

@@ -1,24 +1,23 @@
-//! Deadlines of sockets: a hashed wheel with lazy entries.
+//! Deadlines of sockets: a hashed timer wheel with lazy entries.
 //!
-//! A socket has one deadline, which moves with almost every event (idle, waiting, idle, …). Moving
-//! it later is one store: the entry stays where it is on the wheel, and when it comes up too early
-//! it is put further on. Only moving it before its place on the wheel relinks it. So a keep-alive
-//! connection touches the wheel about once per shortest timeout, not once per request
-//! (Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", scheme 6).
+//! A socket has one deadline, which changes with almost every event (idle, waiting, idle, ...). A later deadline needs only
+//! one store: the entry stays in its slot, and if it comes up too early, it is moved to a later slot. Only a deadline before
+//! the entry's slot moves the entry at once. So a keep-alive connection moves its entry about once per shortest timeout, not
+//! once per request (Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", scheme 6).
 
-/// Resolution; a deadline fires up to this much late, never early.
+/// Resolution. A deadline fires at most this much late, and never early.
 pub const TICK_MS: u64 = 16;
-/// One turn of the wheel is about 65 seconds; later deadlines pass by it several times.
+/// Number of slots. One revolution takes about 65 seconds; entries with later deadlines are moved several times.
 const SLOTS: usize = 4096;
-/// No socket, no slot.
+/// Marks the end of a list of entries.
 const NONE: u32 = u32::MAX;
 
-/// A socket's place on the wheel, kept with the socket.
+/// The entry of a socket on the wheel, stored with the socket.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// When it is due; `u64::MAX`: never.
+    /// The deadline; `u64::MAX`: none.
     deadline_ms: u64,
-    /// Tick at which the entry comes up; 0: it is not on the wheel.
+    /// The tick at which the entry comes up; 0: the entry is not on the wheel.
     tick: u64,
     previous: u32,
     next: u32,
@@ -36,7 +35,8 @@ impl Entry {
         self.deadline_ms != u64::MAX
     }
 
-    /// Sets the deadline, if the entry need not come up sooner for it; else nothing changes. Whether it was set.
+    /// Sets the deadline if the entry does not have to come up earlier for it. Otherwise changes nothing. Returns whether
+    /// the deadline was set.
     #[inline]
     pub fn put_off(&mut self, deadline_ms: u64) -> bool {
         let comes_up_in_time = self.tick != 0 && deadline_ms > (self.tick - 1) * TICK_MS;
@@ -47,24 +47,24 @@ impl Entry {
     }
 }
 
-/// Access to the entries, which live in the caller's table.
+/// Access to the entries, which are stored in the caller's table.
 pub trait Entries {
     /// The entry of socket `index`.
     fn entry(&mut self, index: u32) -> &mut Entry;
 }
 
-/// The wheel.
+/// The timer wheel.
 #[derive(Debug)]
 pub struct Timers {
     heads: Box<[u32]>,
     occupied: [u64; SLOTS / 64],
     now_tick: u64,
-    /// Not later than the first tick that has an entry.
+    /// A lower bound for the first tick that has an entry.
     next_tick: u64,
 }
 
 impl Timers {
-    /// An empty wheel that stands at `now_ms`.
+    /// An empty wheel with the time `now_ms`.
     pub fn new(now_ms: u64) -> Self {
         Self {
             heads: vec![NONE; SLOTS].into_boxed_slice(),
@@ -74,7 +74,7 @@ impl Timers {
         }
     }
 
-    /// Sets the deadline of socket `index`. Callers that have the entry try [`Entry::put_off`] first.
+    /// Sets the deadline of socket `index`. Callers that have access to the entry try [`Entry::put_off`] first.
     #[inline(never)]
     pub fn set(&mut self, entries: &mut impl Entries, index: u32, deadline_ms: u64) {
         let entry = entries.entry(index);
@@ -86,19 +86,19 @@ impl Timers {
         }
     }
 
-    /// Takes the deadline away; the entry leaves the wheel when it comes up.
+    /// Clears the deadline. The entry is removed from the wheel when it comes up.
     #[inline]
     pub fn clear(&mut self, entries: &mut impl Entries, index: u32) {
         entries.entry(index).deadline_ms = u64::MAX;
     }
 
-    /// Removes the socket from the wheel; needed before its slot is reused.
+    /// Removes the socket from the wheel. This is required before its slot in the table is reused.
     pub fn remove(&mut self, entries: &mut impl Entries, index: u32) {
         self.unlink(entries, index);
         *entries.entry(index) = Entry::default();
     }
 
-    /// Moves to `now_ms`, if nothing is due until then; whether something is.
+    /// Whether entries must be examined at `now_ms`. If not, the wheel advances to that time.
     #[inline]
     pub fn is_due(&mut self, now_ms: u64) -> bool {
         let target = now_ms / TICK_MS;
@@ -109,8 +109,7 @@ impl Timers {
         true
     }
 
-    /// Moves to `now_ms` and appends the sockets whose deadline has passed to `due`. Their
-    /// deadlines are cleared.
+    /// Advances to `now_ms`, and appends the sockets with expired deadlines to `due`. Their deadlines are cleared.
     pub fn advance(&mut self, entries: &mut impl Entries, now_ms: u64, due: &mut Vec<u32>) {
         if !self.is_due(now_ms) {
             return;
@@ -140,19 +139,19 @@ impl Timers {
         self.next_tick = self.first_occupied();
     }
 
-    /// When the wheel has to be looked at next.
+    /// The time at which the wheel must be advanced next.
     #[cfg(feature = "simulation")]
     pub fn next_ms(&self) -> Option<u64> {
         (self.next_tick != u64::MAX).then(|| self.next_tick * TICK_MS)
     }
 
-    /// Milliseconds from `now_ms` until the wheel must be advanced; `None`: it is empty.
+    /// Milliseconds from `now_ms` until the wheel must be advanced; `None`: the wheel is empty.
     pub fn wait_ms(&self, now_ms: u64) -> Option<u64> {
         (self.next_tick != u64::MAX)
             .then(|| (self.next_tick * TICK_MS).saturating_sub(now_ms).max(1))
     }
 
-    /// The tick at which a deadline has passed, as far as the wheel reaches.
+    /// The first tick at or after a deadline, limited to the ticks that the wheel can hold.
     fn tick_of(&self, deadline_ms: u64) -> u64 {
         let furthest = self.now_tick + SLOTS as u64 - 1;
         deadline_ms.div_ceil(TICK_MS).clamp(self.now_tick + 1, furthest)
@@ -192,7 +191,7 @@ impl Timers {
         entries.entry(index).tick = 0;
     }
 
-    /// First tick after now whose slot has an entry; every entry is less than one turn away.
+    /// The first tick after the current one whose slot has an entry. Every entry is less than one revolution away.
     fn first_occupied(&self) -> u64 {
         let start = self.now_tick + 1;
         let mut distance = 0;
@@ -224,7 +223,7 @@ mod tests {
         }
     }
 
-    /// A simple model beside the wheel: sockets with moving deadlines, time in random steps.
+    /// Compares the wheel with a simple model: sockets with changing deadlines, and time in random steps.
     fn simulate(seed: u64) {
         let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut draw = |bound: u64| {
@@ -247,7 +246,7 @@ mod tests {
                     let deadline = now_ms + draw(spread);
                     let tick = table.entry(index).tick;
                     if table.entry(index).put_off(deadline) {
-                        // `set` would also have left this on the wheel.
+                        // `set` would also have left the entry in its slot.
                         assert!(tick != 0 && timers.tick_of(deadline) >= tick);
                     } else {
                         assert!(tick == 0 || timers.tick_of(deadline) < tick);

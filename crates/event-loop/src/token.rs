@@ -1,8 +1,8 @@
-//! Names of sockets: of the loop, and of its handler.
+//! Identifiers of sockets: the loop's tokens, and the handler's keys.
 
 use rustix::event::epoll;
 
-/// Names a socket of one event loop; a stale token names nothing.
+/// Identifies a socket of one event loop. After the socket is closed, its token is stale and identifies nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
     pub(crate) index: u32,
@@ -10,7 +10,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// Names nothing.
+    /// A token that identifies no socket.
     #[cfg(feature = "simulation")]
     pub const NONE: Self = Self { index: u32::MAX, generation: 0 };
 
@@ -23,7 +23,7 @@ impl Token {
     }
 }
 
-/// The handler's name of a socket's owner: 64 bits that mean nothing to the loop.
+/// The handler's key for the owner of a socket: 64 bits that the loop does not interpret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnerKey {
     // Two words, so that an `Owner` takes 12 bytes instead of 16.
@@ -38,7 +38,7 @@ impl OwnerKey {
         Self { high: (bits >> 32) as u32, low: bits as u32 }
     }
 
-    /// The bits of the token.
+    /// The bits of the key.
     #[inline]
     pub const fn bits(self) -> u64 {
         (self.high as u64) << 32 | self.low as u64
@@ -48,7 +48,7 @@ impl OwnerKey {
 /// The role of a socket for the handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// The control plane's messages.
+    /// The socket for messages of the control plane.
     Control,
     /// A listener.
     Listener(OwnerKey),
@@ -56,10 +56,10 @@ pub enum Owner {
     Client(OwnerKey),
     /// A member connection.
     Member(OwnerKey),
-    /// A listener of datagrams.
+    /// A datagram listener.
     DatagramListener(OwnerKey),
-    /// Datagrams of a client to one member, and back.
+    /// The datagrams between one client and one member.
     Session(OwnerKey),
-    /// A socket of datagrams between two sessions; see [`Datagrams::rest`](crate::Datagrams::rest).
+    /// A datagram socket without an owner, between two sessions; see [`Datagrams::rest`](crate::Datagrams::rest).
     Nobody,
 }

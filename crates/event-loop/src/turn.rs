@@ -1,4 +1,4 @@
-//! A turn of the event loop: waiting, events, sockets that are ready without an event, deadlines.
+//! A turn of the event loop: waiting, events, sockets that are ready without an event, and deadlines.
 
 use std::io;
 
@@ -23,8 +23,8 @@ use crate::token::{Owner, OwnerKey, Token};
 impl EventLoop {
     /// Runs turns until [`Self::stop`] is called.
     pub fn run(&mut self, handler: &mut impl Handler) -> io::Result<()> {
-        // The first turn does not wait: the handler says only at the end of a turn when it wants the next, and a loop
-        // without a socket would wait forever.
+        // The first turn does not wait: the handler requests a wake-up only at the end of a turn, and a loop without sockets
+        // would wait forever.
         let mut wanted_at_us = Some(0);
         while !self.stopping {
             wanted_at_us = self.turn(handler, wanted_at_us)?;
@@ -32,7 +32,8 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Runs one turn, which waits until `wanted_at_us` at the latest. Returns when the handler wants the next turn.
+    /// Runs one turn, which waits until `wanted_at_us` at the latest. Returns the latest time that the handler wants for the
+    /// next turn.
     pub fn turn(
         &mut self,
         handler: &mut impl Handler,
@@ -56,13 +57,13 @@ impl EventLoop {
         self.stopping
     }
 
-    /// The latest beginning of the next turn if no event occurs. A simulation advances its clock to this time.
+    /// The latest start of the next turn if no event occurs. A simulation advances its clock to this time.
     #[cfg(feature = "simulation")]
     pub fn due_us(&self, wanted_at_us: Option<u64>, now_us: u64) -> Option<u64> {
         if !self.ready.is_empty() {
             return Some(now_us);
         }
-        // A timer in the past is due now.
+        // A timer in the past is due immediately.
         let timer_us = self.timers.next_ms().map(|at_ms| at_ms * 1_000);
         [timer_us, wanted_at_us].into_iter().flatten().min()
     }
@@ -76,7 +77,7 @@ impl EventLoop {
     #[inline(always)]
     fn wait(&mut self, wanted_at_us: Option<u64>) -> io::Result<()> {
         if wanted_at_us.is_some() {
-            // The last turn took time, and the requested time is precise to the microsecond.
+            // The last turn took time, and the requested time is precise to a microsecond.
             self.clock = clock::now();
         }
         let until_timer_us =
@@ -131,8 +132,8 @@ impl EventLoop {
         };
         let owner = socket.owner;
         socket.note(flags);
-        // A client that has reset its connection is dropped even if its socket is paused. Data that a member sent
-        // before its reset must still be read.
+        // A client that reset its connection is dropped even if its socket is paused. Data that a member sent before its
+        // reset must still be read.
         if flags.contains(EventFlags::ERR)
             && socket.is_not_read()
             && matches!(owner, Owner::Client(_))
@@ -142,7 +143,7 @@ impl EventLoop {
                 return handler.failed(self, owner, error);
             }
         }
-        // A socket that is read in slices gets one read per turn: this one, or the read that is already scheduled.
+        // A socket that is read in slices gets one read per turn: either this one or the one that is already scheduled.
         let is_next = socket.in_ready && socket.is_read_in_slices();
         if flags.contains(EventFlags::OUT) && socket.output.is_some() {
             return flush_and_read(self, handler, (token, owner), !is_next);
@@ -177,7 +178,7 @@ impl EventLoop {
         }
         handler.connected(self, owner, outcome);
         if outcome.is_ok() {
-            // Data that arrived before a request was sent is delivered first.
+            // Data that arrived before the request is sent must be delivered first.
             let asked = flags - epoll::EventFlags::OUT;
             self.handle_stream(handler, token, asked);
             self.flush(handler, token);
@@ -189,8 +190,8 @@ impl EventLoop {
         let Owner::Listener(listener) = owner else {
             return;
         };
-        // To find that no other connection waits costs as much as an accept. So further accepts are tried only if the
-        // previous turn has accepted too: then connections arrive faster than turns.
+        // An accept that finds no connection costs as much as a successful one. So several accepts are tried only if the
+        // previous turn accepted a connection, too: connections then arrive faster than turns.
         let turn = self.turns;
         let is_busy = self.sockets.get(token).is_some_and(|socket| socket.sent_bytes == turn);
         for _ in 0..if is_busy { ACCEPTS_IN_A_ROW_MAX } else { 1 } {
@@ -213,7 +214,8 @@ impl EventLoop {
         }
     }
 
-    /// Pauses accepting for a moment: no descriptor or memory is left, and a level-triggered listener would busy-loop.
+    /// Pauses accepting for a short time, because no descriptor or memory is available: a level-triggered listener would
+    /// cause a busy loop.
     fn rest(&mut self, handler: &mut impl Handler, token: Token, listener: OwnerKey, error: Errno) {
         if let Some(socket) = self.sockets.get(token) {
             socket.paused = true;
@@ -223,7 +225,7 @@ impl EventLoop {
         handler.accept_failed(self, listener, error);
     }
 
-    /// Removes a listener from epoll or adds it again (EXCLUSIVE forbids a modification).
+    /// Removes a listener from epoll, or adds it again, because an EXCLUSIVE entry cannot be modified.
     pub(crate) fn watch_listener(&mut self, token: Token, watch: bool) {
         let Some(fd) = self.sockets.get(token).and_then(|socket| socket.fd.as_ref()) else {
             return;
@@ -266,9 +268,9 @@ impl EventLoop {
         true
     }
 
-    /// Reads data that arrived before a write failed. The kernel reports a reset only once, and the write has got it:
-    /// an end of data read afterwards is false. Exception: with EPIPE the peer had sent FIN before its reset, so the
-    /// end is true.
+    /// Reads data that arrived before a write failed. The kernel reports a reset only once, and the failed write has
+    /// consumed that report. So an end of data that is read afterwards is not a FIN of the peer. Exception: EPIPE means that
+    /// the peer sent FIN before its reset, so the end is real.
     fn read_broken(
         &mut self,
         handler: &mut impl Handler,
@@ -332,13 +334,13 @@ impl EventLoop {
         if state.is_leaving() {
             self.sent_all(handler, token);
         } else if self.queued(token) == 0 {
-            // Data that waits for a handshake was not sent yet.
+            // Data that waits for a handshake has not been sent yet.
             handler.drained(self, owner);
         }
     }
 
-    /// Handles sockets that need attention without an event: resumed, interrupted at their share of the turn, finished,
-    /// or with a failed write.
+    /// Handles sockets that need attention without an event: sockets that were resumed, that used up their share of the
+    /// turn, that are finished, or whose write failed.
     fn handle_ready(&mut self, handler: &mut impl Handler) {
         if self.ready.is_empty() {
             return;
@@ -367,7 +369,7 @@ impl EventLoop {
         }
     }
 
-    /// Handles a failed write. A member that refused a request body may have sent its reason before it closed (RFC 9112
+    /// Handles a failed write. A member that refused a request body may have sent a response before it closed (RFC 9112
     /// section 9.5), so its data is read first.
     fn handle_broken(&mut self, handler: &mut impl Handler, token: Token, error: Errno) {
         let Some(socket) = self.sockets.get(token) else {
@@ -389,7 +391,7 @@ impl EventLoop {
         }
         let mut due = std::mem::take(&mut self.due);
         self.timers.advance(&mut self.sockets, self.clock.now_ms(), &mut due);
-        // Tokens instead of indexes: the deadline of one socket may close another, whose slot is then reused.
+        // Tokens instead of indexes, because the deadline of one socket may close another, whose slot is then reused.
         let mut tokens = std::mem::take(&mut self.due_tokens);
         tokens.extend(due.drain(..).map(|index| Token {
             index,
@@ -401,7 +403,7 @@ impl EventLoop {
                 continue;
             };
             if socket.timer.is_armed() {
-                // A handler has set a later deadline during this loop.
+                // A handler has set another deadline in this pass.
                 continue;
             }
             let owner = socket.owner;
@@ -420,7 +422,7 @@ impl EventLoop {
     }
 }
 
-/// Accepts the connections that wait at a listener that is about to close: the kernel would reset them.
+/// Accepts the connections that are queued at a listener before it closes, because the kernel would reset them.
 pub fn accept_before_close(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
     let Some(Owner::Listener(listener)) = io.sockets.get(token).map(|socket| socket.owner) else {
         return;
@@ -436,7 +438,7 @@ pub fn accept_before_close(io: &mut EventLoop, handler: &mut impl Handler, token
     }
 }
 
-/// See [`EventLoop::read`]. Inlined into event handling, because nearly all data arrives there.
+/// See [`EventLoop::read`]. It is inlined into event handling, where nearly all data is read.
 #[inline(always)]
 fn read_now(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
     for _ in 0..READS_IN_A_ROW_MAX {
@@ -461,7 +463,7 @@ fn read_now(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
             io.read_secure(handler, token, owner);
             continue;
         }
-        // The scratch buffer is taken out of the loop while the handler uses both.
+        // The scratch buffer is moved out of the loop, so that the handler can use both.
         let mut scratch = std::mem::take(&mut io.scratch);
         let read = socket.receive(&mut scratch[..READ_BUFFER_BYTES], RecvFlags::empty());
         match read {
@@ -502,8 +504,8 @@ fn read_otherwise(io: &mut EventLoop, handler: &mut impl Handler, token: Token) 
     io.scratch = scratch;
 }
 
-/// For a member: reads first, because data that arrived before the queued request cannot be a response to it. For a
-/// client: sends first.
+/// Sends queued data and reads. A member is read first, because data that arrived before the queued request is sent cannot
+/// be a response to it. For a client, the queued data is sent first.
 #[inline(never)]
 fn flush_and_read(
     io: &mut EventLoop,
@@ -524,7 +526,7 @@ fn flush_and_read(
 }
 
 /// Moves events of members to the front: a member connection that has ended, or has sent unrequested data, must not be
-/// given to a request of the same turn. All of these events are recorded before the first is handled, because handling
+/// assigned to a request of the same turn. All these events are recorded before the first is handled, because the handler of
 /// one may send a request on another.
 fn put_members_first(events: &mut [epoll::Event], sockets: &mut Sockets) {
     let mut members = 0;

@@ -8,9 +8,9 @@ use rustix::io::Errno;
 const NANOSECONDS_PER_MICROSECOND: u64 = 1_000;
 const MICROSECONDS_PER_SECOND: u64 = 1_000_000;
 
-/// Fills `events` with new events, after at most `timeout_us`.
+/// Waits for events and stores them in `events`. Returns after `timeout_us` at the latest; `None`: no timeout.
 ///
-/// `precise`: the timeout counts in microseconds and not in whole milliseconds, where the kernel can
+/// `precise`: the timeout has a resolution of a microsecond instead of a millisecond, if the kernel supports it
 /// (`epoll_pwait2`, Linux 5.11).
 pub fn wait(
     epoll: &OwnedFd,
@@ -33,15 +33,15 @@ pub fn wait(
     Ok(())
 }
 
-/// `epoll_pwait2`, which `rustix` uses only where it may count on it.
+/// Calls `epoll_pwait2`. `rustix` uses it only with its feature `linux_5_11`.
 fn wait_precisely(
     epoll: &OwnedFd,
     events: &mut Vec<epoll::Event>,
     timeout: &Timespec,
 ) -> Result<(), Errno> {
     let space = events.spare_capacity_mut();
-    // SAFETY: the kernel writes at most `space.len()` events, of the layout that `epoll::Event` has by
-    // its definition, into space that is ours; `timeout` is a `timespec64` and is only read.
+    // SAFETY: the kernel writes at most `space.len()` events into the vector's spare capacity, and `epoll::Event` has the
+    // layout of the kernel's structure; `timeout` is a `timespec64` and is only read.
     let count = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,
@@ -57,7 +57,7 @@ fn wait_precisely(
         let error = std::io::Error::last_os_error();
         return Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
     };
-    // SAFETY: the kernel has written this many, and the vector was empty.
+    // SAFETY: the kernel has written `count` events, and the vector was empty.
     unsafe { events.set_len(count) };
     Ok(())
 }

@@ -1,13 +1,13 @@
-//! Dates for people and protocols, from the coarse clock.
+//! Dates for people and protocols, derived from the coarse clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::clock::Clock;
 
-/// The wall clock may be set while the process runs: it is followed this often.
+/// Interval of updates from the wall clock, because it may be set while the process runs.
 const SYNCHRONISE_INTERVAL_US: u64 = 1_000_000;
 
-/// The wall clock as an offset to the monotonic one, with the current second spelled out.
+/// The wall clock, as an offset to the monotonic clock, and the text of the current second.
 #[derive(Default)]
 pub struct WallClock {
     offset_us: u64,
@@ -15,12 +15,12 @@ pub struct WallClock {
     date: Date,
 }
 
-/// Length of [`Date::http`], whatever the clock says.
+/// Length of [`Date::http`], for every time.
 pub const HTTP_DATE_BYTES: usize = 29;
-/// 9999-12-31T23:59:59: no form of a date has room for a later year.
+/// The maximum time, 9999-12-31T23:59:59: the date formats cannot represent later years.
 const SECOND_MAX: u64 = 253_402_300_799;
 
-/// A second of UTC in the forms that are written.
+/// A second in UTC, in the formats that weir writes.
 #[derive(Default)]
 pub struct Date {
     second: u64,
@@ -33,19 +33,19 @@ pub struct Date {
 }
 
 impl WallClock {
-    /// The date at the time of this turn, and the millisecond in its second.
+    /// The date at the time of the current turn, and the milliseconds within the second.
     pub fn at(&mut self, clock: Clock) -> (&Date, u64) {
         let now_us = self.unix_us(clock);
         self.date.set(now_us / 1_000_000);
         (&self.date, now_us / 1_000 % 1_000)
     }
 
-    /// Milliseconds since 1970 at the time of this turn.
+    /// Milliseconds since 1970 at the time of the current turn.
     pub fn unix_ms(&mut self, clock: Clock) -> u64 {
         self.unix_us(clock) / 1_000
     }
 
-    /// Microseconds since 1970 at the time of this turn.
+    /// Microseconds since 1970 at the time of the current turn.
     #[inline]
     pub fn unix_us(&mut self, clock: Clock) -> u64 {
         if clock.now_us() >= self.synchronised_us + SYNCHRONISE_INTERVAL_US {
@@ -57,7 +57,7 @@ impl WallClock {
 }
 
 impl Date {
-    /// The second at this many seconds after 1970-01-01 UTC.
+    /// The date of a time in seconds since 1970-01-01 UTC.
     pub fn of(second: u64) -> Self {
         let mut date = Self::default();
         date.set(second);
@@ -86,12 +86,12 @@ impl Date {
     }
 }
 
-/// Seconds since 1970, as the host counts them.
+/// Seconds since 1970, by the clock of the host.
 pub fn unix_s() -> u64 {
     unix_us() / 1_000_000
 }
 
-/// Microseconds since 1970, as the host counts them.
+/// Microseconds since 1970, by the clock of the host.
 fn unix_us() -> u64 {
     #[cfg(feature = "simulation")]
     if let Some(now_us) = crate::memory::time_us() {
@@ -101,8 +101,8 @@ fn unix_us() -> u64 {
     wall.as_micros() as u64
 }
 
-/// Year, month and day of a day since 1970-01-01, in the proleptic Gregorian calendar (Howard
-/// Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`).
+/// Year, month and day of a day number since 1970-01-01, in the proleptic Gregorian calendar (Howard Hinnant,
+/// "chrono-compatible low-level date algorithms", `civil_from_days`).
 fn civil_date(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let era = shifted / 146_097;

@@ -94,8 +94,8 @@ pub fn noise(random: &mut Random, bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(|| random.next() as u8).take(bytes).collect()
 }
 
-/// Uniform rows with noise between them, like the HTML of the benchmark's origin. Level 5 of zlib removes three
-/// quarters of it; it does not resemble natural language.
+/// Uniform rows with noise between them, like the HTML of the benchmark's origin. Level 5 of zlib removes three quarters of
+/// it. It does not resemble natural language.
 pub fn rows(seed: u64, bytes: usize) -> Vec<u8> {
     const ROW: &[u8] = b"<tr class=\"row even\"><td class=\"name\">Item</td><td class=\"value\">\
         how much of it goes where, and why</td></tr>\n";

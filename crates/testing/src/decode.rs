@@ -1,4 +1,4 @@
-//! Decoders. Where possible they are from another author than the encoder under test.
+//! Decoders. Where possible, they are not from the author of the encoder under test.
 
 use std::io::Read;
 

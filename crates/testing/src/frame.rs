@@ -63,7 +63,7 @@ pub mod code {
     pub const INTERNAL_ERROR: u32 = 2;
     /// The stream was not processed.
     pub const REFUSED_STREAM: u32 = 7;
-    /// The stream is not needed any more.
+    /// The stream is not needed.
     pub const CANCEL: u32 = 8;
     /// The peer causes too much load.
     pub const ENHANCE_YOUR_CALM: u32 = 11;

@@ -14,7 +14,7 @@ pub fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     write_string(value, out);
 }
 
-/// Writes a line as a literal with incremental indexing (section 6.2.1). Its index is 62 then.
+/// Writes a line as a literal with incremental indexing (section 6.2.1). The line then has the index 62.
 pub fn write_indexed_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.push(0x40);
     write_string(name, out);
@@ -181,12 +181,12 @@ fn tree() -> &'static [[u16; 2]] {
     })
 }
 
-/// Entries of [`tree`] from this value on are symbols.
+/// The lowest value in [`tree`] that is a symbol.
 const LEAF: u16 = 0x8000;
 /// The end-of-string symbol, which no string may contain.
 const END_SYMBOL: u16 = 256;
 
-/// The result of four bits from a node of [`tree`]: the next node, and the symbol that ended on the way, if any. Codes
+/// The result of four bits from a node of [`tree`]: the next node, and the symbol that these bits complete, if any. Codes
 /// are too long for two symbols in four bits.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stride {

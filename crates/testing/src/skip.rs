@@ -7,7 +7,8 @@ pub fn skip(reason: &str) {
     println!("SKIPPED {name}: {reason}");
 }
 
-/// Skips because data is missing that is neither part of the project nor installed by its scripts. Never fails.
+/// Skips a test because it lacks data that is neither part of the project nor installed by its scripts. Never fails the
+/// test.
 pub fn skip_without_data(reason: &str) {
     let test = std::thread::current();
     println!("SKIPPED {}: {reason}", test.name().unwrap_or("?"));

@@ -1,4 +1,4 @@
-//! Further contents of a certificate, besides its subject.
+//! The contents of a certificate, except its subject.
 
 use std::net::IpAddr;
 
@@ -6,31 +6,31 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// Further contents of a certificate, besides its subject. An unreadable one has only the fingerprint.
+/// The contents of a certificate, except its subject. An unreadable certificate has only the fingerprint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details {
-    /// Its number, in hexadecimal digits, in lower case: whole bytes.
+    /// The serial number in lowercase hexadecimal digits, two per byte.
     pub serial: String,
-    /// SHA-256 of all of it, in the same.
+    /// The SHA-256 hash of the whole certificate, in the same format.
     pub fingerprint: String,
-    /// Its alternative names of these kinds, in its order.
+    /// The alternative names of these types, in the order of the certificate.
     pub names: Vec<(AlternativeName, String)>,
 }
 
-/// Kinds of alternative names.
+/// Types of alternative names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlternativeName {
-    /// A host.
+    /// A host name.
     Dns,
-    /// A mailbox.
+    /// An email address.
     Email,
     /// A URI.
     Uri,
-    /// An address.
+    /// An IP address.
     Ip,
 }
 
-/// Reads a certificate.
+/// Reads the contents of a certificate.
 pub fn details(certificate: &CertificateDer<'_>) -> Details {
     let fingerprint = hex(digest(&SHA256, certificate).as_ref());
     let Ok((_, found)) = X509Certificate::from_der(certificate) else {
@@ -41,7 +41,7 @@ pub fn details(certificate: &CertificateDer<'_>) -> Details {
     Details { serial: serial(found.raw_serial()), fingerprint, names: names.collect() }
 }
 
-/// Names of the holder of a certificate: the common names of its subject, and its alternative names except addresses.
+/// The names of the holder of a certificate: the common names of its subject, and its alternative names except IP addresses.
 pub fn holder_names(certificate: &CertificateDer<'_>) -> Vec<String> {
     let mut names: Vec<String> = match X509Certificate::from_der(certificate) {
         Ok((_, found)) => {
@@ -55,7 +55,7 @@ pub fn holder_names(certificate: &CertificateDer<'_>) -> Vec<String> {
     names
 }
 
-/// Without the byte that only says that the number is positive.
+/// A serial number in hexadecimal digits, without the leading zero byte that marks it as positive.
 fn serial(bytes: &[u8]) -> String {
     match bytes {
         [0, rest @ ..] if !rest.is_empty() => hex(rest),

@@ -1,7 +1,7 @@
-//! Pending challenges of certificate authorities (ACME, RFC 8555): the answers that prove control of a name.
+//! Pending challenges of certificate authorities (ACME, RFC 8555), with the answers that prove control of a name.
 //!
-//! The control plane adds a challenge before it asks the authority to validate it, and removes it afterwards. All
-//! workers read the same table, without a lock. While nothing is pending, a lookup is one load.
+//! The control plane adds a challenge before it asks the authority to validate it, and removes it afterwards. All workers
+//! read the same table without a lock. While no challenge is pending, a lookup is a single load.
 //!
 //! | challenge | answer | source |
 //! |---|---|---|
@@ -34,15 +34,15 @@ pub const HTTP_PATH: &[u8] = b"/.well-known/acme-challenge/";
 pub struct Challenges {
     /// `None`: no challenge is pending.
     pending: ArcSwapOption<Pending>,
-    /// Challenges that are pending stay so for good.
+    /// Whether pending challenges are never removed.
     is_kept: AtomicBool,
 }
 
 #[derive(Default, Clone)]
 struct Pending {
-    /// Answers of `http-01`, by token.
+    /// The answers to `http-01` challenges, by token.
     texts: HashMap<Arc<str>, Arc<str>>,
-    /// TLS settings of `tls-alpn-01`, by name in lower case.
+    /// The TLS settings for `tls-alpn-01` challenges, by name in lower case.
     handshakes: HashMap<Arc<str>, Arc<ServerConfig>>,
 }
 
@@ -52,14 +52,14 @@ pub struct Answered {
     kind: Kind,
 }
 
-/// The key in the table, and the value: another one may have taken its place since.
+/// The key in the table, and the value. A later challenge may have replaced that value.
 enum Kind {
     Text(Arc<str>, Arc<str>),
     Handshake(Arc<str>, Arc<ServerConfig>),
 }
 
 impl Challenges {
-    /// The answer to a request with this path.
+    /// The answer to an HTTP request with this path.
     pub fn text(&self, path: &[u8]) -> Option<Arc<str>> {
         let pending = self.pending.load();
         let token = path.strip_prefix(HTTP_PATH)?;
@@ -79,7 +79,7 @@ impl Challenges {
         pending.handshakes.get(&*hello.server_name).map(Arc::clone)
     }
 
-    /// Answers requests for this token from now on.
+    /// Starts to answer requests for this token.
     pub fn add_text(self: &Arc<Self>, token: &str, text: &str) -> Answered {
         let (token, text): (Arc<str>, Arc<str>) = (token.into(), text.into());
         self.change(|pending| {
@@ -88,14 +88,14 @@ impl Challenges {
         Answered { challenges: Arc::clone(self), kind: Kind::Text(token, text) }
     }
 
-    /// Answers handshakes for this name, in lower case, from now on.
+    /// Starts to answer handshakes for this name, which is in lower case.
     pub fn add_handshake(
         self: &Arc<Self>,
         name: &str,
         certificate: CertificateDer<'static>,
         key: PrivateKeyDer<'static>,
     ) -> Result<Answered, rustls::Error> {
-        // `Identity` would reject the certificate: chain verification does not know its critical extension.
+        // `Identity` would reject the certificate, because chain verification does not support its critical extension.
         let certified = CertifiedKey::new(vec![certificate], any_supported_type(&key)?);
         let config = handshake_config(certified)?;
         let name: Arc<str> = name.into();
@@ -105,8 +105,8 @@ impl Challenges {
         Ok(Answered { challenges: Arc::clone(self), kind: Kind::Handshake(name, config) })
     }
 
-    /// From now on, pending challenges are answered as long as the process runs. It hands over to another one, and
-    /// connections that it has accepted can still ask.
+    /// Makes pending challenges stay until the process ends. It is called when this process hands over to another one,
+    /// because validation requests may still arrive on connections that this process has accepted.
     pub fn keep(&self) {
         self.is_kept.store(true, Ordering::Release);
     }

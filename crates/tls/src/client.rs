@@ -12,21 +12,21 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 use crate::identity::Identity;
 use crate::server::SettingsError;
 
-/// Servers whose sessions are remembered.
+/// Maximum number of servers whose sessions are stored.
 const SESSIONS_MAX: usize = 1_024;
 
 /// Settings for connections to servers.
 #[derive(Debug, Clone, Default)]
 pub struct ClientSettings {
-    /// Trusted authorities; `None`: any certificate of a server is accepted.
+    /// The trusted authorities; `None`: any server certificate is accepted.
     pub authorities: Option<Vec<CertificateDer<'static>>>,
-    /// The certificate for a server that asks for one.
+    /// The certificate for servers that request one.
     pub identity: Option<Arc<Identity>>,
-    /// The application's protocols, the preferred first.
+    /// The application protocols in order of preference.
     pub alpn: Vec<Vec<u8>>,
 }
 
-/// A configuration with a session cache of its own.
+/// The rustls configuration for these settings, with its own session cache.
 pub fn client_config(settings: &ClientSettings) -> Result<Arc<ClientConfig>, SettingsError> {
     let failed = |error: Error| SettingsError(error.to_string());
     let builder = ClientConfig::builder_with_provider(provider())
@@ -39,7 +39,7 @@ pub fn client_config(settings: &ClientSettings) -> Result<Arc<ClientConfig>, Set
         }
         Some(authorities) => {
             let mut roots = RootCertStore::empty();
-            // The system's list has some unreadable ones.
+            // The system's list may contain unreadable certificates, which are skipped.
             let (added, _) = roots.add_parsable_certificates(authorities.iter().cloned());
             if added == 0 {
                 return Err(SettingsError("there is no trusted authority".into()));
@@ -56,7 +56,7 @@ pub fn client_config(settings: &ClientSettings) -> Result<Arc<ClientConfig>, Set
     };
     config.alpn_protocols.clone_from(&settings.alpn);
     config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
-    // The records of a connection are sealed and opened by its session here.
+    // A connection's session encrypts and decrypts its records itself.
     config.enable_secret_extraction = true;
     Ok(Arc::new(config))
 }
@@ -65,12 +65,12 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
-/// Takes any certificate, as long as its key signs the handshake.
+/// Accepts any certificate whose key has signed the handshake.
 #[derive(Debug)]
 pub struct AnyCertificate(Arc<CryptoProvider>);
 
 impl AnyCertificate {
-    /// A verifier that checks neither authority nor name.
+    /// A verifier that checks neither authorities nor names.
     pub fn new() -> Self {
         Self(provider())
     }

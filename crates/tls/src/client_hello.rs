@@ -1,22 +1,22 @@
-//! Reads a ClientHello before the handshake: the requested server name and protocols.
+//! Reads a ClientHello before the handshake: the requested server name and the offered protocols.
 //!
-//! They select the certificate and the settings of the handshake, or the pool of a connection that is not decrypted.
-//! Only these parts are read; the handshake checks the rest. Sources: RFC 8446 section 4.1.2 and 5.1, RFC 6066 section
-//! 3, RFC 7301 section 3.1.
+//! They select the certificate and the settings of the handshake, or the pool of a connection that is not decrypted. Only
+//! these parts are read; the handshake validates the rest. Sources: RFC 8446 sections 4.1.2 and 5.1, RFC 6066 section 3, RFC
+//! 7301 section 3.1.
 
 use rustls::pki_types::ServerName;
 
 use crate::error::Alert;
 use crate::record::{ContentType, Framed, HEADER_BYTES, PLAINTEXT_BYTES_MAX, read_header};
 
-/// The longest ClientHello that is looked at: with post-quantum key shares they have 2 KiB.
+/// Maximum size of a ClientHello in bytes. With post-quantum key shares, typical ones have 2 KiB.
 pub const CLIENT_HELLO_BYTES_MAX: usize = 32 * 1024;
-/// The records that one may be divided into.
+/// Maximum number of records in which a ClientHello may arrive.
 pub const CLIENT_HELLO_RECORDS_MAX: usize = 64;
-/// The most bytes that may be needed to decide: a whole ClientHello, and one record more.
+/// Maximum number of bytes needed for a result: a complete ClientHello, and one more record.
 pub const COLLECTED_BYTES_MAX: usize =
     CLIENT_HELLO_BYTES_MAX + CLIENT_HELLO_RECORDS_MAX * HEADER_BYTES + PLAINTEXT_BYTES_MAX;
-/// The longest possible name (RFC 1035 section 2.3.4, in text).
+/// Maximum length of a name (RFC 1035 section 2.3.4, as text).
 pub const SERVER_NAME_BYTES_MAX: usize = 253;
 
 const CLIENT_HELLO: u8 = 1;
@@ -35,16 +35,16 @@ pub struct ClientHello {
     pub server_name: String,
     /// The form of the name.
     pub name_form: NameForm,
-    /// The protocols offered, as they stand in the extension.
+    /// The offered protocols, as encoded in the extension.
     pub alpn: Vec<u8>,
-    /// TLS 1.3 is among the versions offered.
+    /// Whether the client offers TLS 1.3.
     pub offers_13: bool,
-    /// Data follows at once (0-RTT).
+    /// Whether early data follows (0-RTT).
     pub has_early_data: bool,
 }
 
 impl ClientHello {
-    /// The protocols offered.
+    /// The offered protocols.
     pub fn protocols(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = Reader(&self.alpn);
         std::iter::from_fn(move || rest.vector_8())
@@ -54,30 +54,31 @@ impl ClientHello {
 /// The form in which a client sends a name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NameForm {
-    /// Not at all.
+    /// The client requests no name.
     #[default]
     Absent,
     /// A valid name (RFC 6066); or an IP address, which the handshake treats as absent.
     Sound,
-    /// In a form that the handshake does not take: with a port behind it, say. That can be read, and the connection be
-    /// passed on by it; but the handshake is over the bytes as they came.
+    /// An invalid form, for example with a port. The name can select the pool of a connection that is not decrypted, but a
+    /// handshake would be refused, because it uses the original bytes.
     Odd,
 }
 
 /// The result of reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peek {
-    /// Incomplete: at least this many bytes are needed in total.
+    /// The input is incomplete: at least this many bytes are needed in total.
     Partial(usize),
     /// A complete ClientHello.
     Hello(ClientHello),
-    /// Not a ClientHello: the reason, and the alert for the client.
+    /// The input is not a ClientHello: the reason, and the alert for the client.
     Malformed(&'static str, Alert),
 }
 
 /// Reads the first bytes of a connection.
 ///
-/// Cost: O(input). A caller that follows [`Peek::Partial`] calls it at most [`CLIENT_HELLO_RECORDS_MAX`] times.
+/// Cost: O(input). A caller that waits for the bytes in [`Peek::Partial`] calls it at most [`CLIENT_HELLO_RECORDS_MAX`]
+/// times.
 pub fn peek(input: &[u8]) -> Peek {
     let mut message = Vec::new();
     let mut rest = input;
@@ -113,7 +114,7 @@ pub fn peek(input: &[u8]) -> Peek {
             };
         };
         rest = &rest[HEADER_BYTES + header.length..];
-        // Nearly always one record holds it all.
+        // Usually, one record contains the whole message.
         let whole = if message.is_empty() {
             fragment
         } else {
@@ -144,7 +145,7 @@ pub fn begins_a_handshake(input: &[u8]) -> bool {
     input.first() == Some(&ContentType::Handshake.number())
 }
 
-/// The body of the message, once it is whole.
+/// The body of the message, if it is complete.
 fn message_body(message: &[u8]) -> Result<Option<&[u8]>, (&'static str, Alert)> {
     if message.first().is_some_and(|&first| first != CLIENT_HELLO) {
         return Err(("not a ClientHello", Alert::UnexpectedMessage));
@@ -200,7 +201,7 @@ fn server_name(mut content: Reader<'_>) -> Option<(String, NameForm)> {
             return None;
         }
         if kind == HOST_NAME {
-            // rustls would refuse it.
+            // rustls would reject an invalid name.
             let is_sound = ServerName::try_from(name).is_ok();
             let form = if is_sound { NameForm::Sound } else { NameForm::Odd };
             let name = canonical_name(without_port(name)).unwrap_or_default();
@@ -210,7 +211,7 @@ fn server_name(mut content: Reader<'_>) -> Option<(String, NameForm)> {
     Some((String::new(), NameForm::Odd))
 }
 
-/// A name without the port that some clients put behind it.
+/// A name without the port that some clients append.
 fn without_port(name: &[u8]) -> &[u8] {
     const PORT_DIGITS_MAX: usize = 5;
     let Some(colon) = name.iter().rposition(|&byte| byte == b':') else {
@@ -222,7 +223,7 @@ fn without_port(name: &[u8]) -> &[u8] {
     if is_port { &name[..colon] } else { name }
 }
 
-/// The name in lower case and without a final dot, if it is one of DNS.
+/// A valid DNS name in lower case and without a final dot; `None`: the name is invalid.
 pub fn canonical_name(name: &[u8]) -> Option<String> {
     let name = name.strip_suffix(b".").unwrap_or(name);
     let is_sound = |label: &[u8]| {
@@ -236,7 +237,7 @@ pub fn canonical_name(name: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(name).to_ascii_lowercase())
 }
 
-/// Takes numbers and vectors from the front.
+/// Reads numbers and vectors from the front.
 #[derive(Clone, Copy)]
 struct Reader<'a>(&'a [u8]);
 

@@ -1,6 +1,6 @@
-//! A strict reader of DER (ITU-T X.690) for short structures that do not need a library: OCSP.
+//! A strict reader of DER (ITU-T X.690), for the short structures of OCSP, which need no library.
 
-/// Values one after the other.
+/// A sequence of encoded values.
 #[derive(Debug, Clone, Copy)]
 pub struct Der<'a>(&'a [u8]);
 
@@ -25,32 +25,32 @@ pub const fn tagged(number: u8) -> u8 {
     0xa0 | number
 }
 
-/// A value: its tag, its contents, and the whole encoding.
+/// A value: its tag, its contents, and its complete encoding.
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'a> {
-    /// The tag, a byte.
+    /// The tag byte.
     pub tag: u8,
     /// The contents.
     pub content: &'a [u8],
-    /// All of it.
+    /// The complete encoding.
     pub whole: &'a [u8],
 }
 
 impl<'a> Der<'a> {
-    /// The values of these bytes.
+    /// A reader of the values in these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// Whether there are no more values.
+    /// Whether no more values follow.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next value.
+    /// Reads the next value.
     pub fn any(&mut self) -> Option<Value<'a>> {
         let (&[tag, first], rest) = self.0.split_first_chunk()?;
-        // The structures read here have no tags of several bytes.
+        // The supported structures have no multi-byte tags.
         if tag & 0x1f == 0x1f {
             return None;
         }
@@ -60,7 +60,7 @@ impl<'a> Der<'a> {
             let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
             let is_short = digits.first().is_none_or(|&digit| digit == 0) || digits.len() > 4;
             let length = digits.iter().fold(0, |sum, &digit| (sum << 8) | usize::from(digit));
-            // The shortest form, or it is not DER.
+            // DER requires the shortest form of a length.
             if is_short || length < 0x80 {
                 return None;
             }
@@ -72,12 +72,12 @@ impl<'a> Der<'a> {
         Some(Value { tag, content, whole })
     }
 
-    /// The contents of the next value, which has this type.
+    /// Reads the contents of the next value, which must have this type.
     pub fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
         self.any().filter(|value| value.tag == tag).map(|value| value.content)
     }
 
-    /// As [`Self::take`], if the next value has this type.
+    /// Like [`Self::take`], but does nothing if the next value has another type.
     pub fn optional(&mut self, tag: u8) -> Option<&'a [u8]> {
         let mut ahead = *self;
         let found = ahead.take(tag)?;
@@ -85,13 +85,13 @@ impl<'a> Der<'a> {
         Some(found)
     }
 
-    /// The values that the next one holds, a SEQUENCE.
+    /// Reads the next value, a SEQUENCE, and returns a reader of its contents.
     pub fn sequence(&mut self) -> Option<Self> {
         self.take(SEQUENCE).map(Self)
     }
 }
 
-/// A value of this type.
+/// Encodes a value of this type.
 pub fn value(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let digits = length.to_be_bytes();
@@ -107,7 +107,7 @@ pub fn value(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// A GeneralizedTime in the form of RFC 5280 section 4.1.2.5.2, `YYYYMMDDHHMMSSZ`, in seconds since 1970.
+/// Parses a GeneralizedTime in the form of RFC 5280 section 4.1.2.5.2, `YYYYMMDDHHMMSSZ`, to seconds since 1970.
 pub fn unix_s(text: &[u8]) -> Option<i64> {
     let (digits, b"Z") = text.split_at_checked(14)? else { return None };
     if !digits.iter().all(u8::is_ascii_digit) {
@@ -122,7 +122,7 @@ pub fn unix_s(text: &[u8]) -> Option<i64> {
     if !is_sound || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Days since 1970 of the proleptic Gregorian calendar, years counted from March.
+    // Days since 1970 in the proleptic Gregorian calendar. Years start in March here.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year.div_euclid(4) - year.div_euclid(100)
         + year.div_euclid(400)

@@ -1,4 +1,4 @@
-//! TLS errors, by the side that caused them.
+//! Errors of TLS.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use rustls::{CertificateError, Error, OtherError};
 use crate::protocol::Protocol;
 use crate::record::{ContentType, HEADER_BYTES, LEGACY_VERSION};
 
-/// Bytes of an alert that is not protected.
+/// Size of an unprotected alert in bytes.
 const ALERT_RECORD_BYTES: usize = HEADER_BYTES + 2;
 
-/// Why a connection's TLS failed.
+/// The reason why TLS failed on a connection.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TlsError {
     /// The peer violated the protocol.
     PeerMisbehaved(&'static str),
-    /// The peer ended the connection by an alert; its number.
+    /// The peer ended the connection with an alert, which has this number.
     Alert(u8),
-    /// The handshake failed; rustls says why.
+    /// The handshake failed, with this error of rustls.
     Handshake(Error),
-    /// A record did not come as it was sent.
+    /// A record failed authentication: it was changed in transit, or encrypted with another key.
     Forged,
-    /// The server does not agree to the protocol that it is to be asked by (RFC 7301).
+    /// The server did not select the required protocol (RFC 7301).
     NotAgreed(Protocol),
-    /// An error of weir: the request cannot be fulfilled.
+    /// An error in weir.
     Internal(&'static str),
 }
 
@@ -45,31 +45,31 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// Alerts that are sent here (RFC 8446 section 6).
+/// The alerts that weir sends itself (RFC 8446 section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alert {
-    /// The sender will send nothing more.
+    /// The sender sends no more data.
     CloseNotify,
-    /// A message came at the wrong time.
+    /// A message arrived in the wrong state.
     UnexpectedMessage,
-    /// A record cannot be opened.
+    /// A record cannot be decrypted.
     BadRecordMac,
     /// A record is too long.
     RecordOverflow,
     /// A message cannot be read.
     DecodeError,
-    /// A field has a value that it must not have.
+    /// A field has an invalid value.
     IllegalParameter,
-    /// A version that is not spoken.
+    /// The version is not supported.
     ProtocolVersion,
-    /// The requested name is unknown here (RFC 6066 section 3).
+    /// The requested name is unknown (RFC 6066 section 3).
     UnrecognizedName,
-    /// TLS 1.2: there will be no further handshake (RFC 5246 section 7.2.2). A warning.
+    /// TLS 1.2: renegotiation is refused (RFC 5246 section 7.2.2). A warning.
     NoRenegotiation,
 }
 
 impl Alert {
-    /// Level and number.
+    /// The level and the number.
     pub fn bytes(self) -> [u8; 2] {
         const WARNING: u8 = 1;
         const FATAL: u8 = 2;
@@ -86,7 +86,7 @@ impl Alert {
         }
     }
 
-    /// It as a record that is not protected: before keys are agreed on.
+    /// The alert as an unprotected record, for use before keys are negotiated.
     pub fn record(self) -> [u8; ALERT_RECORD_BYTES] {
         let [level, number] = self.bytes();
         let [major, minor] = LEGACY_VERSION;
@@ -125,7 +125,7 @@ fn alert_name(number: u8) -> Option<&'static str> {
     })
 }
 
-/// The error of a handshake, with a fix if there is one.
+/// Describes the error of a handshake, with a fix if there is one.
 pub fn explain(error: &Error) -> String {
     let Error::InvalidCertificate(why) = error else {
         return error.to_string();
@@ -145,10 +145,10 @@ pub fn explain(error: &Error) -> String {
     }
 }
 
-/// The error of a certificate for which TLS has no word of its own.
+/// Describes a certificate error for which rustls has no specific variant.
 fn explain_path(error: &(dyn std::error::Error + 'static)) -> String {
     match error.downcast_ref::<webpki::Error>() {
-        // `openssl req -x509` makes such certificates by default. They are refused even if trusted.
+        // `openssl req -x509` creates such certificates by default. They are refused even if they are trusted.
         Some(webpki::Error::CaUsedAsEndEntity) => {
             "the certificate is an authority's own, as self-signed ones often are: \
              make it with basicConstraints=CA:FALSE and trust it, or set `verify: false`"

@@ -1,4 +1,4 @@
-//! A certificate with its chain and its key, read and checked once, when a configuration is loaded.
+//! A certificate with its chain and its key, which are read and validated once, when a configuration is loaded.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,30 +14,31 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 use crate::client_hello::canonical_name;
 use crate::ocsp::Staple;
 
-/// The longest chain that is taken.
+/// Maximum number of certificates in a chain.
 pub const CHAIN_LENGTH_MAX: usize = 16;
 
-/// The access method of the certificate of the issuer (RFC 5280 section 4.2.2.1).
+/// The access method for the issuer's certificate (RFC 5280 section 4.2.2.1).
 const CA_ISSUERS: &str = "1.3.6.1.5.5.7.48.2";
 
 /// A certificate, its chain and its key.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// The certificate for handshakes.
+    /// The certificate and key for handshakes.
     pub certified: Arc<CertifiedKey>,
-    /// The current OCSP response, which changes; `None`: `certified` has the response from a file, if any.
+    /// The current OCSP response, which is replaced over time; `None`: `certified` contains the response from a file, if
+    /// any.
     pub staple: Option<Arc<Staple>>,
-    /// Its OCSP response is fetched from the authority.
+    /// Whether the OCSP response is fetched from the authority.
     pub fetches_ocsp: bool,
-    /// The names that the certificate is for, in lower case; wildcards begin with `*.`.
+    /// The names in the certificate, in lower case. Wildcards start with `*.`.
     pub names: Vec<String>,
     /// The signature algorithm.
     pub algorithm: SignatureAlgorithm,
     /// The subject as text.
     pub subject: String,
-    /// When the first of the chain begins not to be valid any more, in seconds since 1970.
+    /// The earliest end of validity in the chain, in seconds since 1970.
     pub not_after_unix_s: i64,
-    /// When all of the chain have become valid.
+    /// The latest start of validity in the chain, in seconds since 1970.
     pub not_before_unix_s: i64,
     /// Unusual properties.
     pub oddities: Vec<Oddity>,
@@ -46,14 +47,14 @@ pub struct Identity {
 /// A property of a usable certificate that clients may refuse.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Oddity {
-    /// The certificate at this place of the chain was not issued by the next one.
+    /// The certificate at this index of the chain was not issued by the next one.
     ChainBroken {
-        /// From 0.
+        /// The index, from 0.
         place: usize,
     },
-    /// The chain's signatures do not lead from the certificate to its last one.
+    /// The signatures of the chain cannot be verified from the certificate to the last one; the value is the error.
     ChainUnverified(String),
-    /// It contains no host name: clients check only subjectAltName.
+    /// The certificate contains no host name. Clients check only subjectAltName.
     NoNames,
 }
 
@@ -73,31 +74,31 @@ impl fmt::Display for Oddity {
     }
 }
 
-/// Why a certificate and a key cannot be used.
+/// The reason why a certificate or a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdentityError {
     /// The file is not PEM.
     NotPem(String),
     /// The file contains no certificate.
     NoCertificate,
-    /// It has no revocation list. For PEM: its contents.
+    /// The file contains no revocation list. For PEM: the label of its contents.
     NoRevocations(Option<String>),
-    /// More certificates than any server sends.
+    /// The file contains too many certificates.
     ChainTooLong,
-    /// The certificate at this place cannot be read.
+    /// The certificate at this index cannot be parsed.
     BadCertificate {
-        /// From 0.
+        /// The index, from 0.
         place: usize,
         /// The mistake.
         why: String,
     },
-    /// The file holds no private key.
+    /// The file contains no private key.
     NoKey,
     /// The private key is encrypted.
     KeyEncrypted,
-    /// A key that cannot be used.
+    /// The private key cannot be used.
     BadKey(String),
-    /// The key is not that of the certificate.
+    /// The private key does not belong to the certificate.
     KeyOfAnother,
 }
 
@@ -136,7 +137,7 @@ impl fmt::Display for IdentityError {
 
 impl std::error::Error for IdentityError {}
 
-/// The certificates of a PEM file, in order.
+/// Reads the certificates of a PEM file, in order.
 pub fn read_certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
     let found = found.map_err(|error| IdentityError::NotPem(error.to_string()))?;
@@ -147,14 +148,14 @@ pub fn read_certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Id
     }
 }
 
-/// The authorities of a PEM file.
+/// Reads the authorities of a PEM file.
 pub fn read_authorities(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
     let found = found.map_err(|error| IdentityError::NotPem(error.to_string()))?;
     if found.is_empty() { Err(IdentityError::NoCertificate) } else { Ok(found) }
 }
 
-/// The first private key of a PEM file.
+/// Reads the first private key of a PEM file.
 pub fn read_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, IdentityError> {
     const ENCRYPTED: &[u8] = b"ENCRYPTED";
     match PrivateKeyDer::from_pem_slice(text) {
@@ -168,7 +169,7 @@ pub fn read_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, IdentityError> {
 }
 
 impl Identity {
-    /// Joins a chain, the certificate first, and its key.
+    /// Combines a chain, which starts with the certificate, with its key.
     pub fn new(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
@@ -196,7 +197,7 @@ impl Identity {
     }
 }
 
-/// Facts about the certificates of a chain.
+/// The properties of a chain.
 struct Facts {
     names: Vec<String>,
     subject: String,
@@ -258,7 +259,7 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Why the signatures do not lead from the first certificate to the last, at a time when all were valid.
+/// Verifies the signatures from the first certificate to the last, at a time when all are valid. Returns the error.
 fn unverified(chain: &[CertificateDer<'static>], at_unix_s: i64) -> Option<Oddity> {
     let [first, between @ .., last] = chain else {
         return None;
@@ -280,10 +281,10 @@ fn unverified(chain: &[CertificateDer<'static>], at_unix_s: i64) -> Option<Oddit
     verified.err().and_then(failed)
 }
 
-/// The label of PEM contents is shown up to this length.
+/// Maximum length of a PEM label in an error message.
 const LABEL_BYTES_MAX: usize = 40;
 
-/// Certificates that an authority has revoked, of a file in PEM or DER.
+/// Reads revocation lists from a file in PEM or DER.
 pub fn read_revocations(
     bytes: &[u8],
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, IdentityError> {
@@ -298,7 +299,7 @@ pub fn read_revocations(
     }
 }
 
-/// The label of the first section of a PEM file.
+/// The label of the first section in a PEM file.
 fn first_label(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let label = text.lines().find_map(|line| line.strip_prefix("-----BEGIN "))?;
@@ -310,18 +311,18 @@ fn first_label(text: &[u8]) -> Option<String> {
 /// The issuer of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issuer {
-    /// Its distinguished name, in DER.
+    /// The distinguished name in DER.
     pub name: Vec<u8>,
     /// The distinguished name as text.
     pub text: String,
-    /// The certificate is self-issued: issuer and subject are the same.
+    /// Whether the certificate is self-issued: issuer and subject are the same.
     pub is_itself: bool,
-    /// The certificate has a URL of its issuer's certificate, as those of public authorities do.
+    /// Whether the certificate contains a URL of its issuer's certificate, as certificates of public authorities do.
     pub is_published: bool,
 }
 
 impl Issuer {
-    /// The issuer of a certificate; `None`: the certificate cannot be parsed.
+    /// Reads the issuer of a certificate; `None`: the certificate cannot be parsed.
     pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
         let (issuer, subject) = (certificate.issuer(), certificate.subject());
@@ -346,7 +347,7 @@ impl Issuer {
     }
 }
 
-/// The subject of a certificate, as text (RFC 4514 reversed, as OpenSSL writes it).
+/// The subject of a certificate, as text (the reverse order of RFC 4514, as in OpenSSL).
 pub fn subject_of(certificate: &CertificateDer<'_>) -> Option<String> {
     X509Certificate::from_der(certificate).ok().map(|(_, it)| it.subject().to_string())
 }

@@ -1,10 +1,10 @@
 //! TLS without I/O.
 //!
-//! [`client_hello::peek`] reads the server name that a connection asks for, [`Session`] turns bytes of the network into
-//! plaintext and back. rustls does the handshakes; records are encrypted and decrypted here, in place.
+//! [`client_hello::peek`] reads the server name that a client requests. [`Session`] converts between network bytes and
+//! plaintext. rustls performs the handshakes. Records are encrypted and decrypted in this crate, in place.
 //!
-//! **Architecture invariant:** no socket and no unsafe. A session depends only on its input bytes and, in a handshake,
-//! on the clock and the random numbers of rustls.
+//! **Architecture invariant:** no sockets and no unsafe code. A session depends only on its input bytes and, during a
+//! handshake, on the clock and the random numbers of rustls.
 #![forbid(unsafe_code)]
 
 pub mod certificate;

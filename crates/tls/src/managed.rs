@@ -1,4 +1,4 @@
-//! Certificates that are replaced while they are in use.
+//! Certificates that can be replaced while they are in use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::identity::Identity;
 
-/// A certificate for clients.
+/// A certificate that is presented to clients.
 #[derive(Debug, Clone)]
 pub enum Credential {
     /// Loaded with the configuration.
@@ -27,7 +27,7 @@ impl Credential {
         }
     }
 
-    /// The server names that the certificate is used for.
+    /// The server names for which the certificate is used.
     pub fn names(&self) -> &[String] {
         match self {
             Self::Fixed(identity) => &identity.names,
@@ -52,7 +52,7 @@ impl Credential {
     }
 }
 
-/// A slot for a certificate that the control plane sets and replaces. Handshakes read it without a lock.
+/// A place for a certificate that the control plane sets and replaces. Handshakes read it without a lock.
 pub struct Managed {
     names: Vec<String>,
     algorithm: SignatureAlgorithm,
@@ -62,7 +62,7 @@ pub struct Managed {
 }
 
 impl Managed {
-    /// Creates a slot for these names, in lower case. `given`: the certificate used until the first one is issued.
+    /// Creates a place for these names, which are in lower case. `given`: the certificate until the first one is issued.
     pub fn new(
         names: Vec<String>,
         algorithm: SignatureAlgorithm,
@@ -88,7 +88,7 @@ impl Managed {
         self.fetches_ocsp
     }
 
-    /// The certificate of the configuration, used until the first one is issued.
+    /// The certificate from the configuration, which is used until the first one is issued.
     pub fn given(&self) -> Option<&Arc<Identity>> {
         self.given.as_ref()
     }

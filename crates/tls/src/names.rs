@@ -1,27 +1,27 @@
-//! A map by server name: exact names before wildcards, longer ones before shorter ones.
+//! A map by server name. Exact names take precedence over wildcards.
 //!
 //! | operation | cost |
 //! |---|---|
-//! | `insert` | O(1) |
-//! | `find` | one look for the exact name and one for its wildcard (RFC 6125 section 6.4.3: `*` stands for one label) |
+//! | `entry` | O(1) |
+//! | `find` | two lookups: exact name, wildcard (RFC 6125 section 6.4.3: `*` stands for one label) |
 
 use std::collections::HashMap;
 
-/// A table of names as certificates have them: `shop.example`, `*.example`.
+/// A map with the names of certificates as keys: `shop.example`, `*.example`.
 #[derive(Debug, Clone, Default)]
 pub struct Names<T> {
     exact: HashMap<Box<str>, T>,
-    /// By the text behind the `*.`.
+    /// The key is the text after `*.`.
     wildcards: HashMap<Box<str>, T>,
 }
 
 impl<T> Names<T> {
-    /// An empty table.
+    /// An empty map.
     pub fn new() -> Self {
         Self { exact: HashMap::new(), wildcards: HashMap::new() }
     }
 
-    /// The entry of this name, or a new one. The name is in lower case.
+    /// The entry of a name, which is in lower case. If there is none, it is inserted.
     pub fn entry(&mut self, name: &str, new: impl FnOnce() -> T) -> &mut T {
         match name.strip_prefix("*.") {
             Some(parent) => self.wildcards.entry(parent.into()).or_insert_with(new),
@@ -29,7 +29,7 @@ impl<T> Names<T> {
         }
     }
 
-    /// The entry for the name that a client asks for, in lower case.
+    /// The entry for the name that a client requests, in lower case.
     pub fn find(&self, name: &str) -> Option<&T> {
         self.exact.get(name).or_else(|| {
             let (_, parent) = name.split_once('.')?;
@@ -37,17 +37,17 @@ impl<T> Names<T> {
         })
     }
 
-    /// All that is found, in no order.
+    /// All entries, without order.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.exact.values().chain(self.wildcards.values())
     }
 
-    /// How many names there are.
+    /// The number of names.
     pub fn len(&self) -> usize {
         self.exact.len() + self.wildcards.len()
     }
 
-    /// Whether there is no name.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! OCSP (RFC 6960): requests about a certificate's status, verification of responses, and stapling of valid responses.
+//! OCSP (RFC 6960): requests for the status of a certificate, verification of responses, and stapling of valid responses.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 
 use crate::der::{self, Der};
 
-/// A longer response is invalid.
+/// Maximum size of a response in bytes.
 pub const RESPONSE_BYTES_MAX: usize = 64 * 1024;
-/// Certificates of responders that an answer may bring along.
+/// Maximum number of responder certificates that are read from a response.
 const RESPONDERS_MAX: usize = 8;
-/// How far a responder's clock may be ahead of ours.
+/// Maximum time in seconds by which a responder's clock may be ahead.
 const CLOCK_SKEW_S: i64 = 300;
-/// How long an answer counts that does not say when there will be another.
+/// Validity in seconds of a response without a time of the next update.
 const UNBOUNDED_S: i64 = 3_600;
 
 const ID_PKIX_OCSP_BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 48, 1, 1];
 const ID_KP_OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 const ID_SHA1: &[u8] = &[0x2b, 14, 3, 2, 26];
-/// As text for x509-parser.
+/// The access method of OCSP responders, in dotted form as in x509-parser.
 const ACCESS_OCSP: &str = "1.3.6.1.5.5.7.48.1";
 const TLS_FEATURE: &str = "1.3.6.1.5.5.7.1.24";
 
-/// Where the authority answers, as the certificate says.
+/// The URL of the authority's OCSP responder in a certificate.
 pub fn responder_url(certificate: &CertificateDer<'_>) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     certificate.extensions().iter().find_map(|extension| {
@@ -45,7 +45,8 @@ pub fn responder_url(certificate: &CertificateDer<'_>) -> Option<String> {
     })
 }
 
-/// Whether a certificate says that an answer comes with it (RFC 7633): clients that know this refuse it without.
+/// Whether a certificate requires a stapled response (RFC 7633). Clients that support this refuse the certificate without
+/// one.
 pub fn must_be_stapled(certificate: &CertificateDer<'_>) -> bool {
     const STATUS_REQUEST: &[u8] = &[5];
     let Ok((_, certificate)) = X509Certificate::from_der(certificate) else {
@@ -56,7 +57,7 @@ pub fn must_be_stapled(certificate: &CertificateDer<'_>) -> bool {
     std::iter::from_fn(|| numbers.as_mut()?.take(der::INTEGER)).any(|it| it == STATUS_REQUEST)
 }
 
-/// A certificate as a responder knows it: CertID of RFC 6960 section 4.1.1, with SHA-1, which all of them know.
+/// The identification of a certificate in OCSP: CertID of RFC 6960 section 4.1.1, with SHA-1, which all responders support.
 struct CertId {
     issuer_name: Vec<u8>,
     issuer_key: Vec<u8>,
@@ -84,7 +85,7 @@ impl CertId {
     }
 }
 
-/// The request to a responder about a certificate, which `issuer` has signed.
+/// Creates the request for the status of a certificate that `issuer` has signed.
 pub fn request(certificate: &CertificateDer<'_>, issuer: &CertificateDer<'_>) -> Option<Vec<u8>> {
     let id = CertId::of(certificate, issuer)?;
     let sequence = |parts: &[&[u8]]| der::value(der::SEQUENCE, parts);
@@ -99,18 +100,18 @@ pub fn request(certificate: &CertificateDer<'_>, issuer: &CertificateDer<'_>) ->
     Some(sequence(&[&sequence(&[&list])]))
 }
 
-/// Why an answer cannot be used.
+/// The reason why a response cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OcspError {
-    /// It is not a valid OCSP response.
+    /// The response is malformed.
     Malformed,
-    /// The responder does not say: the number of its reason.
+    /// The responder refused the request, with this status.
     Refused(u8),
-    /// It is for other certificates.
+    /// The response is about other certificates.
     OfAnother,
-    /// No authorised signer has signed it.
+    /// The response is not signed by the issuer or by a delegated responder.
     Unsigned,
-    /// It is not valid yet, or has expired.
+    /// The response is not valid yet, or has expired.
     OutOfDate,
     /// The certificate is revoked.
     Revoked,
@@ -140,16 +141,16 @@ impl fmt::Display for OcspError {
 
 impl std::error::Error for OcspError {}
 
-/// From when until when an answer counts, in seconds since 1970.
+/// The validity of a response, in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// When it was true.
+    /// The time for which the status is stated.
     pub from_unix_s: i64,
-    /// The time when it expires.
+    /// The time at which the response expires.
     pub until_unix_s: i64,
 }
 
-/// Looks whether an answer says of a certificate, which `issuer` has signed, that it is good now.
+/// Verifies that a response states the status "good" for a certificate that `issuer` has signed. Returns its validity.
 pub fn verify(
     response: &[u8],
     certificate: &CertificateDer<'_>,
@@ -181,7 +182,7 @@ pub fn verify(
     Err(OcspError::OfAnother)
 }
 
-/// The BasicOCSPResponse within a successful response.
+/// The BasicOCSPResponse in a successful response.
 fn basic_response(response: &[u8]) -> Result<&[u8], OcspError> {
     let malformed = OcspError::Malformed;
     let mut all = Der::new(response);
@@ -206,7 +207,7 @@ struct Basic<'a> {
     /// The signature's AlgorithmIdentifier, without its tag and length.
     algorithm: &'a [u8],
     signature: &'a [u8],
-    /// Certificates of responders.
+    /// The certificates of responders.
     certificates: Vec<CertificateDer<'a>>,
     responses: Der<'a>,
 }
@@ -231,14 +232,14 @@ impl<'a> Basic<'a> {
         }
         let mut data = Der::new(signed.content);
         data.optional(der::tagged(0)); // version
-        data.any()?; // who signed: whoever it is, the key decides
-        data.take(der::GENERALIZED_TIME)?; // when
+        data.any()?; // responder ID: not needed, because signatures are verified with the key
+        data.take(der::GENERALIZED_TIME)?; // producedAt
         let responses = data.sequence()?;
         Some(Self { signed: signed.whole, algorithm, signature, certificates, responses })
     }
 
-    /// Whether the issuer signed it, or a responder with a certificate of the issuer for this purpose (RFC 6960 section
-    /// 4.2.2.2).
+    /// Whether the response is signed by the issuer, or by a responder with a certificate of the issuer for this purpose
+    /// (RFC 6960 section 4.2.2.2).
     fn is_signed_for(&self, issuer: &CertificateDer<'_>, now_unix_s: i64) -> bool {
         if self.is_signed_by(issuer) {
             return true;
@@ -263,7 +264,7 @@ impl<'a> Basic<'a> {
         let Ok(signer) = EndEntityCert::try_from(certificate) else {
             return false;
         };
-        // Several have the same name and differ in the keys that they take.
+        // Several algorithms have the same identifier and support different types of keys.
         ALL_VERIFICATION_ALGS
             .iter()
             .filter(|algorithm| algorithm.signature_alg_id().as_ref() == self.algorithm)
@@ -273,7 +274,7 @@ impl<'a> Basic<'a> {
     }
 }
 
-/// SingleResponse: the status of one certificate.
+/// The status of one certificate (SingleResponse).
 struct Single<'a> {
     id: Der<'a>,
     status: Status,
@@ -306,7 +307,7 @@ impl<'a> Single<'a> {
     }
 }
 
-/// The OCSP response of a certificate, which changes while the certificate is in use.
+/// The OCSP response of a certificate, which is replaced while the certificate is in use.
 pub struct Staple {
     plain: Arc<CertifiedKey>,
     stapled: ArcSwapOption<Stapled>,
@@ -318,12 +319,12 @@ struct Stapled {
 }
 
 impl Staple {
-    /// Nothing yet.
+    /// A certificate without a response.
     pub fn new(plain: &Arc<CertifiedKey>) -> Self {
         Self { plain: Arc::clone(plain), stapled: ArcSwapOption::empty() }
     }
 
-    /// From now on this is sent along, until its time is over.
+    /// Sets the response that is sent with the certificate until it expires.
     pub fn set(&self, response: &[u8], validity: Validity) {
         let ocsp = Some(response.to_vec());
         let certified = Arc::new(CertifiedKey { ocsp, ..(*self.plain).clone() });
@@ -331,12 +332,12 @@ impl Staple {
         self.stapled.store(Some(Arc::new(Stapled { certified, until_unix_s })));
     }
 
-    /// Until when something is sent along.
+    /// The time at which the response expires; `None`: there is no response.
     pub fn until_unix_s(&self) -> Option<i64> {
         self.stapled.load().as_ref().map(|it| it.until_unix_s)
     }
 
-    /// The certificate with the current response.
+    /// The certificate, with the response if it has not expired.
     pub fn certified(&self) -> Arc<CertifiedKey> {
         let stapled = self.stapled.load();
         match &*stapled {

@@ -1,13 +1,13 @@
-//! A connection after its handshake: data both ways, keys renewed, and the end.
+//! A connection after its handshake: data in both directions, key updates, and closing.
 //!
 //! | record | TLS 1.2 | TLS 1.3 |
 //! |---|---|---|
 //! | application data | data | data |
-//! | close_notify | the end | the end |
-//! | another alert | a warning: ignored, a few times; else the end | user_canceled: ignored; else the end |
-//! | KeyUpdate | – | the opener's key is renewed, and the sealer's if requested |
-//! | NewSessionTicket | – | stored by the client side |
-//! | HelloRequest, ClientHello | refused by a warning (RFC 5746), a few times | an error |
+//! | close_notify | end of data | end of data |
+//! | another alert | warnings are ignored, up to a limit; others are errors | user_canceled is ignored; others are errors |
+//! | KeyUpdate | an error | updates the key for receiving, and on request the key for sending |
+//! | NewSessionTicket | an error | stored by a client; an error for a server |
+//! | HelloRequest, ClientHello | refused with a warning (RFC 5746), up to a limit | an error |
 //! | anything else | an error | an error |
 
 use std::io::IoSlice;
@@ -25,13 +25,13 @@ use crate::record::{
 use crate::sealed::Sealed;
 use crate::step::Step;
 
-/// Most records without data between two with data: no peer needs more.
+/// Maximum number of records without data between two records with data. No peer needs more.
 const IDLE_RECORDS_MAX: u8 = 32;
-/// Requests for another handshake that are refused (TLS 1.2); one more ends the connection.
+/// Maximum number of requests for renegotiation that are refused (TLS 1.2). The next one ends the connection.
 const REFUSALS_MAX: u8 = 8;
-/// The longest message after the handshake: a ticket with everything that may be in it.
+/// Maximum size of a message after the handshake in bytes. It is sufficient for any ticket.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// A key of TLS 1.3 is updated when it may protect only this many more records: the records of one response.
+/// A TLS 1.3 key is updated when it may protect fewer records than this: the records of one response.
 const RENEW_RECORDS_LEFT: u64 = 1 << 12;
 
 const HELLO_REQUEST: u8 = 0;
@@ -40,7 +40,7 @@ const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
 const MESSAGE_HEADER_BYTES: usize = 4;
 
-/// The part of rustls that remains after the handshake.
+/// The state of rustls that is needed after the handshake.
 pub(crate) enum Kernel {
     Server(KernelConnection<ServerConnectionData>),
     Client(KernelConnection<ClientConnectionData>),
@@ -52,15 +52,15 @@ pub struct Open {
     sealer: Sealer,
     kernel: Kernel,
     is_13: bool,
-    /// Part of a message that came in several records.
+    /// The received part of a message that arrives in several records.
     message: Vec<u8>,
-    /// Records that were no data since the last that was.
+    /// The number of records without data since the last record with data.
     idle_records: u8,
-    /// Requests for another handshake so far.
+    /// The number of requests for renegotiation.
     refusals: u8,
-    /// The peer will send nothing more.
+    /// Whether the peer has sent close_notify.
     has_ended: bool,
-    /// We will send nothing more.
+    /// Whether no more data may be sent.
     is_closed: bool,
 }
 
@@ -123,12 +123,12 @@ impl Open {
                 }
             }
         }
-        // Nothing counts after the end (RFC 8446 section 6.1).
+        // Data after close_notify is ignored (RFC 8446 section 6.1).
         *consumed = input.len();
         Ok(Step::More)
     }
 
-    /// The next complete record: its header, and its length.
+    /// The type and the length of the next record, if it is complete.
     fn next_record(
         &mut self,
         input: &[u8],
@@ -144,7 +144,7 @@ impl Open {
                 return Err(TlsError::PeerMisbehaved("a record that is too long"));
             }
         };
-        // RFC 8446 section 5.2: protected records have this type.
+        // In TLS 1.3, protected records have this type (RFC 8446 section 5.2).
         if self.is_13 && header.content != ContentType::ApplicationData {
             return Err(self.misbehaved("a record that is not protected", out));
         }
@@ -169,7 +169,7 @@ impl Open {
         error
     }
 
-    /// An alert has come: whether it is the end.
+    /// Handles a received alert. Returns whether it is close_notify.
     fn is_end(&mut self, alert: &[u8], out: &mut Sealed) -> Result<bool, TlsError> {
         const WARNING: u8 = 1;
         const CLOSE_NOTIFY: u8 = 0;
@@ -180,14 +180,14 @@ impl Open {
         };
         match number {
             CLOSE_NOTIFY => Ok(true),
-            // It comes before close_notify (RFC 8446 section 6.1).
+            // This alert precedes close_notify (RFC 8446 section 6.1).
             USER_CANCELED if self.is_13 => Ok(false),
             _ if !self.is_13 && level == WARNING => Ok(false),
             _ => Err(TlsError::Alert(number)),
         }
     }
 
-    /// Bytes of handshake messages have come.
+    /// Handles received bytes of handshake messages.
     fn handshake(&mut self, bytes: &[u8], out: &mut Sealed) -> Result<(), TlsError> {
         if bytes.is_empty() {
             return Err(self.misbehaved("an empty record of the handshake", out));
@@ -238,7 +238,7 @@ impl Open {
         }
     }
 
-    /// The peer's next record has another key (RFC 8446 section 4.6.3).
+    /// Handles a KeyUpdate: the peer's next record has another key (RFC 8446 section 4.6.3).
     fn update_keys(
         &mut self,
         body: &[u8],
@@ -248,7 +248,7 @@ impl Open {
         const NOT_REQUESTED: &[u8] = &[0];
         const REQUESTED: &[u8] = &[1];
         if !ends_record {
-            // RFC 8446 section 5.1: a message before a change of keys ends its record.
+            // A message before a change of keys must end its record (RFC 8446 section 5.1).
             return Err(self.misbehaved("KeyUpdate within a record", out));
         }
         let is_requested = match body {
@@ -275,7 +275,7 @@ impl Open {
         Ok(())
     }
 
-    /// Tells the peer that the next record has another key, and takes that.
+    /// Sends a KeyUpdate, and changes to the next key for sending.
     fn renew(&mut self, out: &mut Sealed) -> Result<(), TlsError> {
         self.seal_record(ContentType::Handshake, &[&[KEY_UPDATE, 0, 0, 1, 0]], out)?;
         let renewed = match &mut self.kernel {
@@ -287,12 +287,12 @@ impl Open {
         Ok(())
     }
 
-    /// Encrypts `parts`, one after the other, in records of maximum length.
+    /// Encrypts the concatenation of `parts`, in records of maximum size.
     pub fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
         if self.is_closed {
             return Ok(());
         }
-        // Maximum number of parts per record: head, chunk size, data, end of the chunk.
+        // Maximum number of parts per record. A part is, for example, a head, a chunk size, data, or the end of a chunk.
         const PARTS_MAX: usize = 20;
         let mut record: [&[u8]; PARTS_MAX] = [&[]; PARTS_MAX];
         let (mut count, mut room) = (0, PLAINTEXT_BYTES_MAX);
@@ -330,7 +330,7 @@ impl Open {
         Ok(())
     }
 
-    /// Says that nothing more will be sent.
+    /// Sends close_notify.
     pub fn close(&mut self, out: &mut Sealed) {
         self.alert(Alert::CloseNotify, out);
     }
@@ -340,13 +340,13 @@ impl Open {
         TlsError::PeerMisbehaved(what)
     }
 
-    /// Nothing follows an alert, but after a warning.
+    /// Sends an alert. After it, nothing more is sent, except after a warning.
     fn alert(&mut self, alert: Alert, out: &mut Sealed) {
         if self.is_closed {
             return;
         }
         self.is_closed = alert != Alert::NoRenegotiation;
-        // Where no record can be sealed any more, the end of the connection has to say it.
+        // If no further record can be encrypted, the peer only receives the end of the connection.
         let _ = self.seal_record(ContentType::Alert, &[&alert.bytes()], out);
     }
 }

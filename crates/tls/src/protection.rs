@@ -1,8 +1,8 @@
 //! Encryption and decryption of records in place.
 //!
-//! After the handshake a connection is a key, a number and a direction, twice. Keys come from
-//! [`rustls::ConnectionTrafficSecrets`]. The algorithms are those of rustls, without a copy and without an allocation:
-//! a record is decrypted in its receive buffer, and encrypted from the plaintext's buffer into the send buffer.
+//! After the handshake, each direction of a connection has a key and a sequence number. The keys come from
+//! [`rustls::ConnectionTrafficSecrets`]. The algorithms are those of rustls, but need no copy and no allocation: a record is
+//! decrypted in its receive buffer, and encrypted from the plaintext's buffer into the send buffer.
 //!
 //! | | TLS 1.2 (RFC 5288, RFC 7905) | TLS 1.3 (RFC 8446 section 5) |
 //! |---|---|---|
@@ -21,16 +21,16 @@ use rustls::ConnectionTrafficSecrets;
 
 use crate::record::{ContentType, HEADER_BYTES, LEGACY_VERSION, PLAINTEXT_BYTES_MAX};
 
-/// Bytes of the tag of every AEAD that is used here.
+/// Size of the tag of the supported AEAD algorithms, in bytes.
 pub const TAG_BYTES: usize = 16;
-/// Bytes of the nonce that stand in a record of TLS 1.2 with AES-GCM.
+/// Size of the nonce in a TLS 1.2 record with AES-GCM, in bytes.
 const EXPLICIT_NONCE_BYTES: usize = 8;
-/// The overhead of a record beyond its plaintext, at most.
+/// Maximum number of bytes that a record needs in addition to its plaintext.
 pub const OVERHEAD_BYTES_MAX: usize = HEADER_BYTES + EXPLICIT_NONCE_BYTES + TAG_BYTES;
-/// With AES-GCM this many records of one key are safe: 2^24.5 of full size (RFC 8446 section 5.5).
+/// Maximum number of records per AES-GCM key. RFC 8446 section 5.5 permits 2^24.5 records of maximum size.
 const GCM_RECORDS_MAX: u64 = 1 << 24;
 
-/// How records are protected.
+/// The protection of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scheme {
     /// TLS 1.2 with AES-GCM.
@@ -48,27 +48,27 @@ impl Scheme {
         matches!(self, Self::Gcm13 | Self::ChaCha13)
     }
 
-    /// Bytes between the header and the encrypted part.
+    /// Number of bytes between the header and the encrypted part.
     fn explicit_bytes(self) -> usize {
         if self == Self::Gcm12 { EXPLICIT_NONCE_BYTES } else { 0 }
     }
 
-    /// Bytes of a record's type within the encrypted part.
+    /// Number of bytes of the content type within the encrypted part.
     fn type_bytes(self) -> usize {
         usize::from(self.is_13())
     }
 
-    /// Records that one key may protect.
+    /// Maximum number of records per key.
     fn records_max(self) -> u64 {
         match self {
             Self::Gcm12 | Self::Gcm13 => GCM_RECORDS_MAX,
-            // Any number (RFC 8446 section 5.5).
+            // No limit (RFC 8446 section 5.5).
             Self::ChaCha12 | Self::ChaCha13 => u64::MAX,
         }
     }
 }
 
-/// The key of one direction.
+/// The key and the sequence number of one direction.
 struct Protection {
     key: LessSafeKey,
     iv: [u8; NONCE_LEN],
@@ -76,7 +76,7 @@ struct Protection {
     sequence: u64,
 }
 
-/// The keys that a handshake has left cannot be used here.
+/// An error: the keys of a handshake are of an unsupported kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownSecrets;
 
@@ -105,7 +105,7 @@ impl Protection {
         Ok(Self { key: LessSafeKey::new(unbound), iv, scheme, sequence })
     }
 
-    /// The static bytes, changed by the sequence number.
+    /// The static bytes, xor the sequence number.
     fn nonce(&self) -> [u8; NONCE_LEN] {
         let mut nonce = self.iv;
         for (byte, number) in nonce[NONCE_LEN - 8..].iter_mut().zip(self.sequence.to_be_bytes()) {
@@ -114,7 +114,7 @@ impl Protection {
         nonce
     }
 
-    /// The additional data of a record of TLS 1.2.
+    /// The additional data of a TLS 1.2 record.
     fn data_12(&self, content: ContentType, plaintext_bytes: usize) -> [u8; 13] {
         let mut data = [0; 13];
         data[..8].copy_from_slice(&self.sequence.to_be_bytes());
@@ -126,7 +126,7 @@ impl Protection {
 }
 
 impl fmt::Debug for Protection {
-    /// Without the key.
+    /// Does not write the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Protection")
             .field("scheme", &self.scheme)
@@ -135,14 +135,14 @@ impl fmt::Debug for Protection {
     }
 }
 
-/// Opens the records of one direction.
+/// Decrypts the records of one direction.
 #[derive(Debug)]
 pub struct Opener(Protection);
 
-/// Why a record cannot be opened.
+/// The reason why a record cannot be decrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenError {
-    /// It was not sealed by this key, or changed on its way.
+    /// The record was encrypted with another key, or changed in transit.
     Forged,
     /// The plaintext exceeds the maximum size.
     TooLong,
@@ -152,19 +152,19 @@ pub enum OpenError {
     UnknownType,
 }
 
-/// A record that was opened.
+/// A decrypted record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
     /// The content type.
     pub content: ContentType,
-    /// Where its plaintext starts, from the start of the record.
+    /// The index of the first plaintext byte in the record.
     pub start: usize,
-    /// Where its plaintext ends.
+    /// The index after the last plaintext byte.
     pub end: usize,
 }
 
 impl Opener {
-    /// Decrypts records encrypted with these secrets, beginning with the record number `sequence`.
+    /// A decryptor with these secrets. `sequence`: the number of the first record.
     pub fn new(
         secrets: ConnectionTrafficSecrets,
         sequence: u64,
@@ -173,7 +173,7 @@ impl Opener {
         Protection::new(secrets, sequence, is_13).map(Self)
     }
 
-    /// Decrypts the whole record `record`, including its header, in place. `content` is the type in its header.
+    /// Decrypts a complete record in place. `record` includes the header, and `content` is the type in it.
     pub fn open(&mut self, content: ContentType, record: &mut [u8]) -> Result<Opened, OpenError> {
         let Self(protection) = self;
         let scheme = protection.scheme;
@@ -212,16 +212,16 @@ impl Opener {
     }
 }
 
-/// Seals the records of one direction.
+/// Encrypts the records of one direction.
 #[derive(Debug)]
 pub struct Sealer(Protection);
 
-/// No further record can be sealed: the key has protected all that it may.
+/// An error: the key has reached its maximum number of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exhausted;
 
 impl Sealer {
-    /// Seals with these secrets, the record numbered `sequence` first.
+    /// An encryptor with these secrets. `sequence`: the number of the first record.
     pub fn new(
         secrets: ConnectionTrafficSecrets,
         sequence: u64,
@@ -230,21 +230,21 @@ impl Sealer {
         Protection::new(secrets, sequence, is_13).map(Self)
     }
 
-    /// How many more records its key may protect.
+    /// The number of records that the key may still protect.
     pub fn records_left(&self) -> u64 {
         self.0.scheme.records_max().saturating_sub(self.0.sequence)
     }
 
-    /// Bytes that a record with this much plaintext takes.
+    /// Size of a record with this much plaintext, in bytes.
     pub fn record_bytes(&self, plaintext_bytes: usize) -> usize {
         let scheme = self.0.scheme;
         HEADER_BYTES + scheme.explicit_bytes() + plaintext_bytes + scheme.type_bytes() + TAG_BYTES
     }
 
-    /// Seals the plaintext that `parts` give, one after the other, as one record at the start of `out`.
-    /// Returns its length, [`record_bytes`](Self::record_bytes).
+    /// Encrypts the concatenation of `parts` as one record at the start of `out`. Returns its length,
+    /// [`record_bytes`](Self::record_bytes).
     ///
-    /// The plaintext has at most [`PLAINTEXT_BYTES_MAX`] bytes, and `out` has room for the record.
+    /// The plaintext has at most [`PLAINTEXT_BYTES_MAX`] bytes, and `out` has enough space for the record.
     pub fn seal(
         &mut self,
         content: ContentType,
@@ -283,12 +283,12 @@ impl Sealer {
             seal_parts(&protection.key, nonce, data, parts, text, inner, tail)
         };
         protection.sequence += 1;
-        // Only a wrong length could fail, and these are right.
+        // Only wrong lengths cause an error, and these are correct.
         done.map(|()| record_bytes).map_err(|_| Exhausted)
     }
 }
 
-/// Seals `parts` into `text`, `inner` and the tag into `tail`: without a copy where there is one part.
+/// Encrypts `parts` into `text`, and `inner` and the tag into `tail`. A single part is not copied first.
 fn seal_parts(
     key: &LessSafeKey,
     nonce: Nonce,

@@ -1,8 +1,8 @@
-//! Protocols that sessions may be for.
+//! Application protocols that a session may require.
 
 use std::fmt;
 
-/// A protocol of the application (RFC 7301).
+/// An application protocol (RFC 7301).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/2 (RFC 9113 section 3.2).
@@ -10,7 +10,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The name in ALPN.
+    /// The identifier in ALPN.
     pub(crate) fn identifier(self) -> &'static [u8] {
         match self {
             Self::Http2 => b"h2",

@@ -1,14 +1,14 @@
-//! The record layer's framing (RFC 8446 section 5, RFC 5246 section 6.2).
+//! The framing of the record layer (RFC 8446 section 5, RFC 5246 section 6.2).
 
-/// Bytes of a record's header: type, version, length.
+/// Size of a record header in bytes: type, version, length.
 pub const HEADER_BYTES: usize = 5;
-/// The most plaintext that a record holds (RFC 8446 section 5.1).
+/// Maximum size of the plaintext of a record in bytes (RFC 8446 section 5.1).
 pub const PLAINTEXT_BYTES_MAX: usize = 1 << 14;
-/// The most bytes of a TLS 1.3 record beyond its plaintext (RFC 8446 section 5.2).
+/// Maximum number of bytes of a TLS 1.3 record in addition to its plaintext (RFC 8446 section 5.2).
 pub const EXPANSION_BYTES_MAX_13: usize = 256;
-/// The most bytes of a TLS 1.2 record beyond its plaintext (RFC 5246 section 6.2.3).
+/// Maximum number of bytes of a TLS 1.2 record in addition to its plaintext (RFC 5246 section 6.2.3).
 pub const EXPANSION_BYTES_MAX_12: usize = 2048;
-/// The version that records carry, of TLS 1.3 as well (RFC 8446 section 5.1).
+/// The version in record headers, also with TLS 1.3 (RFC 8446 section 5.1).
 pub const LEGACY_VERSION: [u8; 2] = [3, 3];
 
 /// The content type of a record.
@@ -50,27 +50,26 @@ impl ContentType {
 /// The header of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Its content type; in TLS 1.3 the outer one.
+    /// The content type; in TLS 1.3 the outer one.
     pub content: ContentType,
-    /// Bytes that follow.
+    /// The number of bytes after the header.
     pub length: usize,
 }
 
 /// The result of reading the first bytes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed {
-    /// The header is not whole yet.
+    /// The header is incomplete.
     Partial,
     /// Not a TLS record.
     Malformed,
     /// The record exceeds the maximum size.
     TooLong,
-    /// A header; of the record itself more may be to come.
+    /// A complete header. The rest of the record may be incomplete.
     Header(Header),
 }
 
-/// Reads the header at the start of `input`, of a record that may be longer than its plaintext by
-/// `expansion_bytes_max`.
+/// Reads the header at the start of `input`. The record may have `expansion_bytes_max` bytes in addition to its plaintext.
 pub fn read_header(input: &[u8], expansion_bytes_max: usize) -> Framed {
     if input.first().is_some_and(|&first| ContentType::of(first).is_none()) {
         return Framed::Malformed;

@@ -1,6 +1,6 @@
-//! An output buffer: filled from the front, sent, emptied, reused.
+//! An output buffer, which is filled from the front, sent, emptied and reused.
 
-/// A buffer whose spare capacity is not cleared for each record.
+/// A buffer that is not zeroed again for each record.
 #[derive(Debug, Default)]
 pub struct Sealed {
     bytes: Vec<u8>,
@@ -8,7 +8,7 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Nothing, and no room.
+    /// An empty buffer without capacity.
     pub const fn new() -> Self {
         Self { bytes: Vec::new(), length: 0 }
     }
@@ -18,17 +18,17 @@ impl Sealed {
         &self.bytes[..self.length]
     }
 
-    /// Whether nothing was put in.
+    /// Whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Drops the contents; the capacity stays.
+    /// Removes the contents. The capacity stays.
     pub fn clear(&mut self) {
         self.length = 0;
     }
 
-    /// Room for this many more bytes, which [`Self::filled`] makes part of it.
+    /// Space for this many more bytes. [`Self::filled`] adds them to the contents.
     pub fn room(&mut self, bytes: usize) -> &mut [u8] {
         let end = self.length + bytes;
         if self.bytes.len() < end {
@@ -37,13 +37,13 @@ impl Sealed {
         &mut self.bytes[self.length..end]
     }
 
-    /// The first `bytes` of the spare capacity were filled.
+    /// Adds the first `bytes` bytes of the space after the contents, which were filled, to the contents.
     pub fn filled(&mut self, bytes: usize) {
         debug_assert!(self.length + bytes <= self.bytes.len());
         self.length += bytes;
     }
 
-    /// Puts bytes in.
+    /// Appends bytes.
     pub fn append(&mut self, bytes: &[u8]) {
         self.room(bytes.len()).copy_from_slice(bytes);
         self.filled(bytes.len());

@@ -1,4 +1,4 @@
-//! Settings of a virtual server for TLS: certificates by name, versions, suites, session resumption.
+//! TLS settings of a virtual server: certificates by name, versions, cipher suites, session resumption.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,10 +26,11 @@ use crate::names::Names;
 use crate::session_cache::SessionCache;
 use crate::tickets::TicketKeys;
 
-/// Tickets that a client of TLS 1.3 gets with a handshake: each opens one connection (RFC 8446 section C.4).
+/// Number of tickets that a TLS 1.3 client receives after a handshake. Each is used for one connection (RFC 8446 section
+/// C.4).
 const TICKETS: usize = 2;
 
-/// Limit of early data in a returning client's first message: room for a few requests. More is refused.
+/// Maximum size of early data in bytes: enough for a few requests. More is refused.
 pub const EARLY_DATA_BYTES_MAX: u32 = 16 * 1024;
 
 /// Versions of TLS.
@@ -41,7 +42,7 @@ pub enum Version {
     Tls13,
 }
 
-/// The cipher suites that there are, the preferred first; names as in RFC 8446 section B.4 and RFC 5289.
+/// The supported cipher suites in order of preference; names as in OpenSSL, and as in RFC 8446 section B.4 and RFC 5289.
 pub const SUITES: [(&str, &str, &SupportedCipherSuite); 9] = [
     ("TLS_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256", &cipher_suite::TLS13_AES_128_GCM_SHA256),
     ("TLS_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384", &cipher_suite::TLS13_AES_256_GCM_SHA384),
@@ -82,7 +83,7 @@ pub const SUITES: [(&str, &str, &SupportedCipherSuite); 9] = [
     ),
 ];
 
-/// The groups of key exchange that there are, the preferred first.
+/// The supported key exchange groups in order of preference.
 pub const GROUPS: [(&str, &dyn SupportedKxGroup); 5] = [
     ("X25519MLKEM768", kx_group::X25519MLKEM768),
     ("X25519", kx_group::X25519),
@@ -91,28 +92,28 @@ pub const GROUPS: [(&str, &dyn SupportedKxGroup); 5] = [
     ("SECP256R1MLKEM768", kx_group::SECP256R1MLKEM768),
 ];
 
-/// Whether a client shows a certificate.
+/// Whether clients present a certificate.
 #[derive(Debug, Clone)]
 pub enum ClientCertificates {
-    /// Clients are not asked for one.
+    /// Clients are not asked for a certificate.
     Off,
-    /// Clients are asked for one; a connection without one is served.
+    /// Clients are asked for a certificate. A connection without one is accepted.
     Request(Trust),
-    /// A connection without one fails.
+    /// Clients are asked for a certificate. A connection without one fails.
     Require(Trust),
 }
 
-/// Trust in client certificates.
+/// The conditions for trust in client certificates.
 #[derive(Debug, Clone)]
 pub struct Trust {
-    /// The authorities.
+    /// The trusted authorities.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// Certificates that are revoked.
+    /// The lists of revoked certificates.
     pub revocations: Vec<CertificateRevocationListDer<'static>>,
 }
 
 impl ClientCertificates {
-    /// A digest of the accepted certificates. A session that began with other settings must not be resumed.
+    /// A digest of these settings. A session that was started with other settings must not be resumed.
     pub fn digest(&self) -> [u8; 32] {
         let (mode, trust) = match self {
             Self::Off => (0, None),
@@ -134,20 +135,20 @@ impl ClientCertificates {
     }
 }
 
-/// Settings for clients of some names.
+/// The settings for clients that request some names.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The oldest version.
+    /// The oldest accepted version.
     pub version_min: Version,
-    /// The newest version.
+    /// The newest accepted version.
     pub version_max: Version,
-    /// Cipher suites, the preferred first.
+    /// The cipher suites in order of preference.
     pub suites: Vec<SupportedCipherSuite>,
-    /// Groups, the preferred first.
+    /// The key exchange groups in order of preference.
     pub groups: Vec<&'static dyn SupportedKxGroup>,
-    /// The application's protocols, the preferred first; empty: a client may offer any.
+    /// The application protocols in order of preference; empty: a client may offer any.
     pub alpn: Vec<Vec<u8>>,
-    /// Whether a client shows a certificate.
+    /// Whether clients present a certificate.
     pub client_certificates: ClientCertificates,
 }
 
@@ -164,23 +165,23 @@ impl Default for Settings {
     }
 }
 
-/// The way in which sessions are resumed.
+/// The kind of session resumption.
 #[derive(Debug, Clone)]
 pub enum Sessions {
-    /// Each connection has a handshake of its own.
+    /// No resumption: every connection has a full handshake.
     Off,
-    /// By tickets.
+    /// Tickets, which clients store.
     Tickets(Arc<TicketKeys>),
-    /// By stored sessions.
+    /// Sessions that weir stores.
     Stateful {
-        /// Where. A session that is looked for is taken out: it opens one connection.
+        /// The stored sessions. With TLS 1.3, a lookup removes the session, so it is used for one connection.
         cache: Arc<SessionCache>,
-        /// Whether a client may send data with its first message (0-RTT).
+        /// Whether a client may send early data (0-RTT).
         early_data: bool,
     },
 }
 
-/// Why settings cannot be used together.
+/// The reason why settings cannot be combined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsError(pub String);
 
@@ -192,11 +193,11 @@ impl fmt::Display for SettingsError {
 
 impl std::error::Error for SettingsError {}
 
-/// Certificates by name, one for each way to sign.
+/// Certificates by name, with one per name and signature algorithm.
 #[derive(Debug, Default)]
 pub struct Certificates {
     by_name: Names<Choices>,
-    /// For clients that ask for no name, or for one that is not there.
+    /// The certificates for clients without SNI, or with an unknown name.
     default: Choices,
     is_strict: bool,
 }
@@ -209,7 +210,7 @@ struct Choices {
 }
 
 impl Choices {
-    /// Adds one, unless there is one that signs alike.
+    /// Adds a certificate, unless there is one with the same signature algorithm.
     fn add(&mut self, credential: &Credential) {
         let algorithm = credential.algorithm();
         if !self.all.iter().any(|other| other.algorithm() == algorithm) {
@@ -217,7 +218,8 @@ impl Choices {
         }
     }
 
-    /// One that the client can verify: ECDSA and Ed25519 before RSA, which costs ten times as much to sign.
+    /// Selects a certificate that the client can verify. ECDSA and Ed25519 are preferred to RSA, whose signatures cost ten
+    /// times as much.
     fn pick(&self, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         let is_cheap = |it: &&Credential| it.algorithm() != SignatureAlgorithm::RSA;
         let cheap = self.all.iter().filter(is_cheap);
@@ -226,14 +228,14 @@ impl Choices {
     }
 }
 
-/// The certificate and OCSP response to send, if the client can verify its signatures.
+/// The certificate with its OCSP response, if the client can verify its signatures.
 fn fitting(credential: &Credential, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
     let fits = |it: &Identity| it.certified.key.choose_scheme(schemes).is_some();
     credential.with_certified(|it| fits(it).then(|| certified(it))).flatten()
 }
 
 impl Certificates {
-    /// A table of these; the first is for clients whose name is not there, unless `is_strict`.
+    /// A table of these certificates. The first is used for clients without SNI or with an unknown name, unless `is_strict`.
     pub fn new(credentials: &[Credential], is_strict: bool) -> Self {
         let mut certificates = Self { is_strict, ..Self::default() };
         for credential in credentials {
@@ -241,7 +243,7 @@ impl Certificates {
                 certificates.by_name.entry(name, Choices::default).add(credential);
             }
         }
-        // Followed by certificates for the same name with other signature algorithms.
+        // The default also has certificates for the same names with other signature algorithms.
         if let Some((first, others)) = credentials.split_first() {
             certificates.default.add(first);
             for other in others {
@@ -253,17 +255,17 @@ impl Certificates {
         certificates
     }
 
-    /// Names that have a certificate.
+    /// The number of names with a certificate.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether no name has a certificate.
+    /// Whether there are no names with a certificate.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
-    /// Whether there is a certificate for clients that request this name, in lower case; empty: without SNI.
+    /// Whether there is a certificate for clients that request this name, which is in lower case; empty: without SNI.
     pub fn are_for(&self, name: &str) -> bool {
         !self.is_strict || self.by_name.find(name).is_some()
     }
@@ -286,26 +288,26 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// Accepts the connections of a virtual server.
+/// The TLS settings for the connections of a virtual server.
 #[derive(Debug)]
 pub struct Acceptor {
     default: Offer,
     by_name: Names<Offer>,
-    /// `None`: no certificate is obtained during handshakes.
+    /// The challenges that handshakes answer; `None`: none.
     challenges: Option<Arc<Challenges>>,
 }
 
 /// Settings for clients, with their certificates.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// The result of [`server_config`] for these certificates.
+    /// The rustls configuration from [`server_config`] for these certificates.
     pub config: Arc<ServerConfig>,
-    /// Some, or all, of a virtual server's.
+    /// The certificates: all of a virtual server, or some of them.
     pub certificates: Arc<Certificates>,
 }
 
 impl Offer {
-    /// The same settings, with this kind of session resumption.
+    /// The same settings and certificates, with this kind of session resumption.
     pub fn with_sessions(&self, sessions: &Sessions) -> Self {
         let config = with_sessions(&self.config, sessions);
         Self { config, certificates: Arc::clone(&self.certificates) }
@@ -313,35 +315,35 @@ impl Offer {
 }
 
 impl Acceptor {
-    /// One that treats all clients alike.
+    /// An acceptor with the same settings for all clients.
     pub fn new(default: Offer) -> Self {
         Self { default, by_name: Names::new(), challenges: None }
     }
 
-    /// Also answers these challenges.
+    /// Makes handshakes also answer these challenges.
     pub fn answer(&mut self, challenges: &Arc<Challenges>) {
         self.challenges = Some(Arc::clone(challenges));
     }
 
-    /// Adds another offer for clients that request this name.
+    /// Adds settings for clients that request this name.
     pub fn add(&mut self, name: &str, offer: &Offer) {
         *self.by_name.entry(name, || offer.clone()) = offer.clone();
     }
 
-    /// The settings for a client with this ClientHello, or the alert that refuses it.
+    /// Selects the settings for a client with this ClientHello. An error is the alert that refuses the client.
     pub fn choose(&self, hello: &ClientHello) -> Result<Arc<ServerConfig>, Alert> {
         let challenge = self.challenges.as_ref().and_then(|it| it.handshake(hello));
         if let Some(config) = challenge {
             return Ok(config);
         }
         let offer = self.of(&hello.server_name);
-        // Without a certificate, rustls would send the alert access_denied; for a rejected name, illegal_parameter.
+        // Without a certificate, rustls would send the alert access_denied, and for an invalid name illegal_parameter.
         let is_known =
             hello.name_form != NameForm::Odd && offer.certificates.are_for(&hello.server_name);
         if is_known { Ok(Arc::clone(&offer.config)) } else { Err(Alert::UnrecognizedName) }
     }
 
-    /// The certificate for a client that supports all signature algorithms and requests this name, in lower case
+    /// The certificate for a client that supports all signature algorithms and requests this name, which is in lower case
     /// (empty: without SNI); `None`: the client is refused.
     pub fn certificate_for(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let algorithms = rustls::crypto::aws_lc_rs::default_provider();
@@ -350,12 +352,12 @@ impl Acceptor {
         self.of(name).certificates.find(asked, &schemes)
     }
 
-    /// Whether some names have settings of their own.
+    /// Whether some names have their own settings.
     pub fn has_names(&self) -> bool {
         !self.by_name.is_empty()
     }
 
-    /// Whether clients get the same by both of these names, in lower case.
+    /// Whether two names, which are in lower case, have the same settings.
     pub fn is_same(&self, one: &str, other: &str) -> bool {
         Arc::ptr_eq(&self.of(one).config, &self.of(other).config)
     }
@@ -365,7 +367,7 @@ impl Acceptor {
     }
 }
 
-/// The rustls configuration for these settings; each connection has its own handshake.
+/// Creates the rustls configuration for these settings. It has no session resumption.
 pub fn server_config(
     settings: &Settings,
     certificates: Arc<Certificates>,
@@ -394,7 +396,7 @@ pub fn server_config(
     };
     let mut config = builder.with_cert_resolver(certificates);
     config.alpn_protocols.clone_from(&settings.alpn);
-    // The records of a connection are sealed and opened by its session here.
+    // A connection's session encrypts and decrypts its records itself.
     config.enable_secret_extraction = true;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = Arc::new(NoTickets);
@@ -402,7 +404,7 @@ pub fn server_config(
     Ok(Arc::new(config))
 }
 
-/// The same configuration, with this kind of session resumption.
+/// Creates the same configuration with this kind of session resumption.
 pub fn with_sessions(config: &ServerConfig, sessions: &Sessions) -> Arc<ServerConfig> {
     let mut config = config.clone();
     match sessions {
@@ -412,7 +414,7 @@ pub fn with_sessions(config: &ServerConfig, sessions: &Sessions) -> Arc<ServerCo
             config.session_storage = Arc::clone(cache) as _;
             if *early_data {
                 config.max_early_data_size = EARLY_DATA_BYTES_MAX;
-                // Otherwise early requests would not be answered earlier.
+                // Otherwise, responses to early requests would wait for the end of the handshake.
                 config.send_half_rtt_data = true;
             }
         }
@@ -438,7 +440,7 @@ impl Trust {
         if !is_required {
             builder = builder.allow_unauthenticated();
         }
-        // A revocation list concerns only certificates of its issuer.
+        // A revocation list applies only to certificates of its issuer, so certificates without a list are accepted.
         builder
             .allow_unknown_revocation_status()
             .enforce_revocation_expiration()
@@ -447,7 +449,7 @@ impl Trust {
     }
 }
 
-/// No tickets.
+/// Disables tickets.
 #[derive(Debug)]
 struct NoTickets;
 
@@ -466,7 +468,7 @@ impl ProducesTickets for NoTickets {
     }
 }
 
-/// The registered name of a suite.
+/// The registered name of a cipher suite.
 pub fn suite_name(suite: &SupportedCipherSuite) -> &'static str {
     let known = SUITES.iter().find(|(_, _, known)| known.suite() == suite.suite());
     known.map_or("", |(_, name, _)| *name)

@@ -1,17 +1,18 @@
-//! One connection's TLS: bytes of the network in, plaintext out, and the other way round. No socket.
+//! The TLS of one connection, without a socket: converts between network bytes and plaintext.
 //!
 //! | state | event | next state |
 //! |---|---|---|
-//! | `Handshake` | a record | `Handshake`; rustls's answer must be sent |
-//! | `Handshake` | accepted early data (0-RTT) | `Handshake`, already established: data goes both ways through rustls |
-//! | `Handshake` | the peer's Finished | `Open`: the keys leave rustls |
-//! | `Open` | a record | `Open`: data, or a change of keys |
-//! | `Open` | close_notify | `Open`, and nothing more is read |
-//! | `Handshake` | a server that does not agree to the required protocol | `Failed`; waiting data is not sent |
-//! | any | a protocol violation | `Failed`: an alert must be sent, then the end |
+//! | `Handshake` | a record | `Handshake`: the output of rustls must be sent |
+//! | `Handshake` | accepted early data (0-RTT) | `Handshake`, but established: rustls encrypts and decrypts data |
+//! | `Handshake` | the peer's Finished | `Open`: the keys are taken from rustls |
+//! | `Open` | a record | `Open`: data, or a key update |
+//! | `Open` | close_notify | `Open`: no more data is read |
+//! | `Handshake` | the end, but the server has not selected the required protocol | `Failed`: stored data is dropped |
+//! | any | a protocol violation | `Failed`: an alert must be sent, then the connection closed |
 //!
-//! rustls does the handshake, one record at a time. Data is encrypted and decrypted here ([`crate::protection`]); only
-//! the parts of rustls that renew keys and store sessions stay ([`rustls::kernel`]).
+//! rustls performs the handshake, one record at a time. After it, data is encrypted and decrypted here
+//! ([`crate::protection`]). Only the parts of rustls that renew keys and store sessions are still used then
+//! ([`rustls::kernel`]).
 
 use std::fmt;
 use std::io::IoSlice;
@@ -38,27 +39,27 @@ use crate::step::Step;
 /// The results of a handshake.
 #[derive(Debug, Clone)]
 pub struct Established {
-    /// The version.
+    /// The TLS version.
     pub version: ProtocolVersion,
     /// The cipher suite.
     pub suite: SupportedCipherSuite,
-    /// The application's protocol, where one was agreed on.
+    /// The application protocol, if one was negotiated.
     pub alpn: Option<Box<[u8]>>,
-    /// An earlier session went on.
+    /// Whether an earlier session was resumed.
     pub is_resumed: bool,
-    /// Data comes before the handshake is done: until [`Step::Confirmed`].
+    /// Whether early data is delivered before the handshake is complete: until [`Step::Confirmed`].
     pub is_early: bool,
-    /// The peer's certificates, its own first.
+    /// The peer's certificate chain, which starts with its own certificate.
     pub peer_certificates: Vec<CertificateDer<'static>>,
 }
 
-/// One connection's TLS.
+/// The TLS of one connection.
 pub struct Session {
     state: State,
-    /// Data to send once the handshake is complete.
+    /// Data to be sent when the handshake is complete.
     waiting: Vec<u8>,
     established: Option<Box<Established>>,
-    /// The protocol of sent data: without the peer's agreement (ALPN) the handshake fails.
+    /// The required application protocol (ALPN). If the peer does not select it, the handshake fails.
     required: Option<Protocol>,
 }
 
@@ -69,18 +70,18 @@ enum State {
     Failed,
 }
 
-/// A handshake under way.
+/// A handshake in progress.
 struct Handshake {
     connection: Connection,
-    /// Bytes at the front of the input that are of records which rustls has seen.
+    /// Number of bytes at the front of the input that were passed to rustls and not discarded.
     seen_bytes: usize,
-    /// Early data is accepted, and the results so far were reported.
+    /// Whether early data was accepted, and the results of the handshake so far were reported.
     is_early: bool,
-    /// The front of the input is a record of early data that rustls has opened.
+    /// The record of early data at the front of the input that rustls has decrypted.
     early: Option<EarlyRecord>,
 }
 
-/// A record whose plaintext stands where it was received, behind the header.
+/// A record whose plaintext is in the input, after the record header.
 struct EarlyRecord {
     bytes: usize,
     data_bytes: usize,
@@ -92,7 +93,7 @@ enum Progress {
     More,
     /// Early data was decrypted.
     Early,
-    /// The handshake is done.
+    /// The handshake is complete.
     Done,
 }
 
@@ -101,26 +102,26 @@ enum Connection {
     Client(UnbufferedClientConnection),
 }
 
-/// The next step that rustls needs after a record.
+/// The next step that rustls requires.
 enum Wants {
-    /// Another record.
+    /// Needs another record.
     Record,
-    /// The handshake must be continued.
+    /// Must be called again.
     Again,
-    /// Early data was accepted.
+    /// Returned this early data.
     Taken(Vec<u8>),
-    /// Nothing more: the handshake is done.
+    /// Needs nothing: the handshake is complete.
     Nothing,
 }
 
 impl Session {
-    /// A connection that a client has opened.
+    /// Starts a session for a connection that a client has opened.
     pub fn server(config: &Arc<ServerConfig>) -> Result<Self, TlsError> {
         let connection = UnbufferedServerConnection::new(Arc::clone(config));
         connection.map(|it| Self::begin(Connection::Server(it))).map_err(TlsError::Handshake)
     }
 
-    /// A connection to a server of this name. [`Self::step`] without input returns the first message.
+    /// Starts a session with a server of this name. [`Self::step`] without input returns the first message.
     pub fn client(config: &Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, TlsError> {
         let connection = UnbufferedClientConnection::new(Arc::clone(config), name);
         connection.map(|it| Self::begin(Connection::Client(it))).map_err(TlsError::Handshake)
@@ -132,31 +133,31 @@ impl Session {
         Self { state, waiting: Vec::new(), established: None, required: None }
     }
 
-    /// Nothing is sent to a peer that does not agree to this protocol: the handshake fails instead.
+    /// Requires that the peer selects this protocol. Otherwise the handshake fails, and no data is sent.
     #[must_use]
     pub fn requiring(mut self, protocol: Protocol) -> Self {
         self.required = Some(protocol);
         self
     }
 
-    /// Whether the handshake is still under way, and nothing can be sent yet.
+    /// Whether the handshake is in progress, and no data can be sent yet.
     pub fn is_handshaking(&self) -> bool {
         matches!(&self.state, State::Handshake(handshake) if !handshake.is_early)
     }
 
-    /// The results of the handshake; returned once.
+    /// Removes and returns the results of the handshake.
     pub fn established(&mut self) -> Option<Box<Established>> {
         self.established.take()
     }
 
-    /// Bytes of plaintext that wait for the end of the handshake.
+    /// The number of plaintext bytes that wait for the end of the handshake.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Processes `input[*consumed..]`, the peer's bytes in order, and moves `consumed` behind the processed part.
-    /// Output is appended to `out`. To be called again until it returns [`Step::More`] or [`Step::Failed`]; the
-    /// unconsumed rest must be passed again, before later bytes.
+    /// Processes `input[*consumed..]`, the peer's bytes in order, and advances `consumed` beyond the processed part. Output
+    /// is appended to `out`. The caller must repeat the call until it returns [`Step::More`] or [`Step::Failed`], and must
+    /// pass the unconsumed rest again, before later bytes.
     pub fn step(&mut self, input: &mut [u8], consumed: &mut usize, out: &mut Sealed) -> Step {
         let result = match &mut self.state {
             State::Handshake(handshake) => match handshake.step(input, consumed, out) {
@@ -175,7 +176,7 @@ impl Session {
         })
     }
 
-    /// Early data has come: returns the session's facts first, then the data.
+    /// Handles early data: first returns the results of the handshake, then the data.
     fn early(&mut self, consumed: &mut usize) -> Result<Step, TlsError> {
         let State::Handshake(handshake) = &mut self.state else {
             return Err(TlsError::Internal("early data after the handshake"));
@@ -195,7 +196,7 @@ impl Session {
         Ok(Step::Data { start, end: start + data_bytes })
     }
 
-    /// The handshake is done.
+    /// Handles the end of the handshake.
     fn open(&mut self, out: &mut Sealed) -> Result<Step, TlsError> {
         let State::Handshake(handshake) = std::mem::replace(&mut self.state, State::Failed) else {
             return Err(TlsError::Internal("a handshake that is done twice"));
@@ -218,10 +219,10 @@ impl Session {
         Ok(if was_early { Step::Confirmed } else { Step::Established })
     }
 
-    /// Encrypts `parts`, one after the other, into `out`; until the handshake is complete they are kept instead.
+    /// Encrypts the concatenation of `parts` into `out`. Until the handshake is complete, it is stored instead.
     pub fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
         match &mut self.state {
-            // Waiting data waits to the end: nothing may overtake it.
+            // Later data must not overtake stored data, which is sent at the end of the handshake.
             State::Handshake(handshake) if self.waiting.is_empty() && handshake.may_send() => {
                 handshake.seal(parts, out)
             }
@@ -234,7 +235,7 @@ impl Session {
         }
     }
 
-    /// Takes back the data that waits for the end of the handshake.
+    /// Removes and returns the data that waits for the end of the handshake.
     pub fn take_waiting(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.waiting)
     }
@@ -247,7 +248,7 @@ impl Session {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Sends close_notify.
     pub fn close(&mut self, out: &mut Sealed) {
         match &mut self.state {
             State::Open(open) => open.close(out),
@@ -271,7 +272,7 @@ impl fmt::Debug for Session {
 }
 
 impl Handshake {
-    /// Shows rustls the next record, as often as there is one.
+    /// Passes complete records to rustls, one at a time.
     fn step(
         &mut self,
         input: &mut [u8],
@@ -297,7 +298,8 @@ impl Handshake {
                     self.seen_bytes += bytes;
                 }
                 Err(error) => {
-                    // The rest of its output, the alert last. Asked again, it would process the refused input again.
+                    // rustls still has to write its output, which ends with the alert. It must not be called without output
+                    // to write, because it would process the refused input again.
                     while self.wants_write()
                         && matches!(self.advance(input, consumed, out), Ok(Wants::Again))
                     {
@@ -309,7 +311,7 @@ impl Handshake {
         Ok(Progress::Early)
     }
 
-    /// Puts early data where its record was received, the last that rustls was shown.
+    /// Copies early data to its record in the input, which is the last record that rustls was passed.
     fn take_early(&mut self, data: &[u8], record: &mut [u8]) -> Result<(), TlsError> {
         let bytes = std::mem::take(&mut self.seen_bytes);
         let place = record.get_mut(..bytes).and_then(|all| all.get_mut(HEADER_BYTES..));
@@ -320,12 +322,13 @@ impl Handshake {
         Ok(())
     }
 
-    /// Whether rustls encrypts outgoing data. If a part of a message has come, rustls would have to see it again first.
+    /// Whether rustls can encrypt data now. It cannot if the input contains a part of a message, which must be passed to it
+    /// again first.
     fn may_send(&self) -> bool {
         self.is_early && self.seen_bytes == 0
     }
 
-    /// See [`Session::seal`]: before the handshake is done, which is seldom, and takes a copy.
+    /// See [`Session::seal`]. This is used before the handshake is complete, which is rare, and copies the data.
     fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
         let mut whole = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
         parts.iter().for_each(|part| whole.extend_from_slice(part));
@@ -342,7 +345,7 @@ impl Handshake {
         out.filled(sealed.unwrap_or(0));
     }
 
-    /// Has rustls seal something; of it nothing is to be shown or sent.
+    /// Encrypts with rustls. It must have no unprocessed input and no pending output.
     fn write(
         &mut self,
         with: impl FnOnce(&mut WriteTraffic<'_, ServerConnectionData>) -> Option<usize>,
@@ -363,8 +366,8 @@ impl Handshake {
         }
     }
 
-    /// Passes rustls the bytes that it has seen and not discarded, as it requires each time: it has recorded the places
-    /// of message parts in them.
+    /// Passes rustls the bytes that it has seen and not discarded. It requires them in each call, because it has recorded
+    /// the positions of message parts in them.
     fn advance(
         &mut self,
         input: &mut [u8],
@@ -374,17 +377,17 @@ impl Handshake {
         let seen = &mut input[*consumed..][..self.seen_bytes];
         let (discard, wants) = match &mut self.connection {
             Connection::Server(it) => advance(it.process_tls_records(seen), early_data, out),
-            // Clients send early data but do not receive any.
+            // Clients send early data, but never receive any.
             Connection::Client(it) => advance(it.process_tls_records(seen), |_| Vec::new(), out),
         };
         if matches!(wants, Ok(Wants::Taken(_))) {
-            // The data is decrypted in place, in its record.
+            // The data is copied to its record, which must not be discarded yet.
             return wants;
         }
         *consumed += discard;
         self.seen_bytes -= discard;
         match wants {
-            // Data may be sent before the client's Finished.
+            // Data may be sent before the client's Finished has arrived.
             Ok(Wants::Nothing) if self.is_handshaking() => Ok(Wants::Record),
             other => other,
         }
@@ -404,10 +407,10 @@ impl Handshake {
         }
     }
 
-    /// Whether `seen`, which rustls has kept, is a dropped record of refused early data. rustls would process and count
-    /// it again with each further record.
+    /// Whether `seen`, which rustls has not discarded, is a record of rejected early data. If it stayed in the input, rustls
+    /// would process and count it again with each further record.
     ///
-    /// aws-lc clears records that it cannot decrypt. A decrypted record is never all zero: it contains its type.
+    /// aws-lc zeroes records that it cannot decrypt. A decrypted record is never all zero, because it contains its type.
     fn was_dropped(&self, seen: &[u8]) -> bool {
         let Framed::Header(header) = read_header(seen, EXPANSION_BYTES_MAX_12) else {
             return false;
@@ -421,22 +424,22 @@ impl Handshake {
             && text.iter().all(|&byte| byte == 0)
     }
 
-    /// A record of an unknown type has come (RFC 8446 section 5). rustls would wait for all of it, and send another
-    /// alert. Instead it gets a byte sequence behind the seen bytes that is invalid in any state.
+    /// Rejects a record of unknown type (RFC 8446 section 5). rustls would wait for the complete record, and send another
+    /// alert. Instead, it is passed bytes after the seen ones that are invalid in every state.
     fn refuse_unknown_type(&mut self, seen: &[u8], out: &mut Sealed) -> TlsError {
         let misplaced: [u8; 6] = match self.version() {
-            // Nothing was agreed on, so nothing is protected.
+            // No version is negotiated, so the alert is not encrypted.
             None => {
                 out.append(&Alert::UnexpectedMessage.record());
                 return TlsError::PeerMisbehaved("a record of unknown type");
             }
-            // ChangeCipherSpec that says something (RFC 8446 section 5).
+            // A ChangeCipherSpec with an invalid value (RFC 8446 section 5).
             Some(ProtocolVersion::TLSv1_3) => [20, 3, 3, 0, 1, 0],
             Some(_) => [23, 3, 3, 0, 1, 0],
         };
         let mut shown = [seen, &misplaced].concat();
         self.seen_bytes = shown.len();
-        // The first look is for the error, the second for the alert.
+        // The first call returns the error, the second call the alert.
         for _ in 0..2 {
             let _ = self.advance(&mut shown, &mut 0, out);
         }
@@ -450,7 +453,7 @@ impl Handshake {
         }
     }
 
-    /// Takes the keys out of rustls.
+    /// Takes the keys from rustls, and ends the handshake.
     fn finish(self) -> Result<(Open, Established), TlsError> {
         let established = self.established()?;
         let (secrets, kernel) = match self.connection {
@@ -493,7 +496,7 @@ fn established<D>(
     })
 }
 
-/// Does the step that rustls needs. Returns how many bytes are processed, and the next step.
+/// Performs the step that rustls requires. Returns the number of processed bytes, and the next step.
 fn advance<D>(
     status: UnbufferedStatus<'_, '_, D>,
     take: impl FnOnce(ReadEarlyData<'_, '_, D>) -> Vec<u8>,
@@ -501,7 +504,7 @@ fn advance<D>(
 ) -> (usize, Result<Wants, rustls::Error>) {
     let wants = match status.state {
         Ok(ConnectionState::EncodeTlsData(mut data)) => {
-            // Encoding into an empty buffer returns the needed size.
+            // With an empty buffer, the call returns the required size.
             let bytes = match data.encode(&mut []) {
                 Err(EncodeError::InsufficientSize(size)) => size.required_size,
                 Ok(_) | Err(EncodeError::AlreadyEncoded) => 0,
@@ -523,7 +526,7 @@ fn advance<D>(
     (status.discard, wants)
 }
 
-/// The contents of an early data record.
+/// The contents of a record of early data.
 fn early_data(mut early: ReadEarlyData<'_, '_, ServerConnectionData>) -> Vec<u8> {
     let mut data = Vec::new();
     while let Some(Ok(record)) = early.next_record() {
@@ -532,7 +535,7 @@ fn early_data(mut early: ReadEarlyData<'_, '_, ServerConnectionData>) -> Vec<u8>
     data
 }
 
-/// The length of the record at the front, if it is complete. Invalid records are passed to rustls unchanged, so that it
+/// The length of the first record, if it is complete. Of an invalid record, the header is passed to rustls, so that rustls
 /// reports the error.
 fn next_record(input: &[u8]) -> Option<usize> {
     match read_header(input, EXPANSION_BYTES_MAX_12) {

@@ -1,12 +1,12 @@
-//! Stored sessions for clients that resume one: `resumption: stateful`.
+//! Stored sessions for clients that resume them: `resumption: stateful`.
 //!
-//! A table in parts, each with its own lock that is held for one access. Only handshakes use it. Its size is limited in
-//! bytes, since a session with a client certificate contains its chain.
+//! The table has several parts, and each has its own lock, which is held for a single access. Only handshakes use the table.
+//! Its size is limited in bytes, because a session with a client certificate contains the certificate chain.
 //!
 //! | operation | cost |
 //! |---|---|
-//! | `put`, `get`, `take` | O(1), amortised: one access, and removals |
-//! | memory | [`SessionCache::bytes_max`], keys and values counted, and 64 bytes for each |
+//! | `put`, `get`, `take` | O(1) amortised: one access, and removals |
+//! | memory | [`SessionCache::bytes_max`], which counts keys, values, and 64 bytes per session |
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 use rustls::server::StoresServerSessions;
 
-/// How long a session is remembered.
+/// The lifetime of a session.
 pub const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 
 const PARTS: usize = 64;
-/// The overhead of an entry beyond its bytes.
+/// Size of an entry in bytes, in addition to its key and value.
 const ENTRY_BYTES: usize = 64;
 
-/// Stores sessions, the newest up to a limit in bytes.
+/// A cache of sessions, which removes the oldest ones when it is full.
 pub struct SessionCache {
     parts: Box<[Mutex<Part>]>,
     hash: RandomState,
@@ -33,7 +33,7 @@ pub struct SessionCache {
 #[derive(Default)]
 struct Part {
     sessions: HashMap<Vec<u8>, Session>,
-    /// In the order in which they were put in; one that was taken or replaced stays until its turn.
+    /// The keys in the order of insertion. Keys of removed or replaced sessions stay until they reach the front.
     order: VecDeque<(Vec<u8>, u64)>,
     bytes: usize,
     serial: u64,
@@ -46,28 +46,28 @@ struct Session {
 }
 
 fn cost(key: &[u8], value: &[u8]) -> usize {
-    // The key stands in the table and in the order.
+    // The key is stored both in the table and in the order.
     2 * key.len() + value.len() + ENTRY_BYTES
 }
 
 impl SessionCache {
-    /// A cache of at most this many bytes.
+    /// A cache with a maximum size in bytes.
     pub fn new(bytes_max: usize) -> Self {
         let parts = (0..PARTS).map(|_| Mutex::default()).collect();
         Self { parts, hash: RandomState::new(), part_bytes_max: bytes_max / PARTS }
     }
 
-    /// The most bytes that it holds.
+    /// The maximum size in bytes.
     pub fn bytes_max(&self) -> usize {
         self.part_bytes_max * PARTS
     }
 
-    /// Sessions that are remembered.
+    /// The number of sessions.
     pub fn len(&self) -> usize {
         (0..PARTS).map(|index| self.part_at(index).sessions.len()).sum()
     }
 
-    /// Whether nothing is remembered.
+    /// Whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -77,7 +77,7 @@ impl SessionCache {
     }
 
     fn part_at(&self, index: usize) -> MutexGuard<'_, Part> {
-        // A table that a panic left is sound: each change of it is one call.
+        // The table is consistent after a panic, because each change of it is a single call.
         self.parts[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -137,7 +137,7 @@ impl StoresServerSessions for SessionCache {
 }
 
 impl fmt::Debug for SessionCache {
-    /// Without the sessions.
+    /// Does not write the sessions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionCache").field("len", &self.len()).finish_non_exhaustive()
     }
@@ -164,7 +164,7 @@ mod tests {
         let key = |number: u32| number.to_be_bytes().to_vec();
         for number in 0..1_000 {
             assert!(part.put(key(number), vec![0; 100], now, 10_000));
-            // Some are taken, some put in again.
+            // Some sessions are taken, and some are inserted again.
             if number % 3 == 0 {
                 part.remove(&key(number));
             }

@@ -1,4 +1,4 @@
-//! The results of a session's steps.
+//! The results of the steps of a session.
 
 use crate::error::TlsError;
 
@@ -7,21 +7,21 @@ use crate::error::TlsError;
 pub enum Step {
     /// More input is needed.
     More,
-    /// Plaintext, in the bytes that were looked at.
+    /// Plaintext, at this place in the input.
     Data {
         /// The index of the first byte.
         start: usize,
-        /// One past its last.
+        /// The index after the last byte.
         end: usize,
     },
-    /// The handshake is complete, or early data is accepted: [`crate::Session::established`] has the results. Data that
-    /// waited for it is encrypted.
+    /// The handshake is complete, or early data is accepted. [`crate::Session::established`] returns the results. Data that
+    /// waited for this was encrypted.
     Established,
-    /// After [`Step::Established`] with early data: the handshake is complete. Earlier data may be a replay by an
-    /// attacker; data from now on is the client's.
+    /// The handshake is complete, after [`Step::Established`] with early data. The earlier data may be a replay by an
+    /// attacker; data from here on comes from the client.
     Confirmed,
-    /// The peer will send nothing more.
+    /// The peer has sent close_notify.
     Ended,
-    /// The session has ended. The output may contain an alert.
+    /// The session has failed. The output may contain an alert.
     Failed(TlsError),
 }

@@ -1,13 +1,13 @@
-//! Session tickets: the encrypted state of a session, stored by the client (RFC 5077, RFC 8446 section 4.6.1).
+//! Session tickets: the encrypted state of a session, which the client stores (RFC 5077, RFC 8446 section 4.6.1).
 //!
-//! A ticket is `name (16) | nonce (12) | time and state, sealed with AES-256-GCM | tag (16)`. The name identifies the
-//! key; the time, in seconds since 1970, is when the ticket was made: it is accepted for [`LIFETIME_S`], whatever its
+//! A ticket is `name (16) | nonce (12) | time and state, sealed with AES-256-GCM | tag (16)`. The name identifies the key.
+//! The time is the creation of the ticket in seconds since 1970: the ticket is accepted for [`LIFETIME_S`], whatever its
 //! key.
 //!
-//! weir's own keys are random, are changed every [`ROTATION_S`] and forgotten two changes later, so that recorded
-//! traffic cannot be decrypted with keys stolen later. Keys of a file are shared by all instances with the file, and
-//! changed with it. Each key is used for one purpose (a virtual server, and its accepted client certificates): a ticket
-//! from another server, or from before a change, cannot bypass a required client certificate.
+//! weir's own keys are random. A key is replaced after [`ROTATION_S`] and deleted two replacements later, so that recorded
+//! traffic cannot be decrypted with keys that are stolen later. Keys from a file are shared by all instances with the file,
+//! and change with it. Each key has one purpose (a virtual server with its accepted client certificates): a ticket from
+//! another server, or from before a change, cannot bypass a required client certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use aws_lc_rs::{hmac, rand};
 use rustls::server::ProducesTickets;
 
-/// How long a ticket is honoured.
+/// Time in seconds for which a ticket is accepted.
 pub const LIFETIME_S: u64 = 12 * 60 * 60;
-/// How long tickets are made with one key of our own.
+/// Time in seconds after which weir's own key is replaced.
 pub const ROTATION_S: u64 = 6 * 60 * 60;
-/// Bytes of a secret.
+/// Size of a secret in bytes.
 pub const SECRET_BYTES: usize = 32;
 
 const NAME_BYTES: usize = 16;
 const TIME_BYTES: usize = 8;
 const TAG_BYTES: usize = 16;
-/// A ticket may have been made with a clock that is this far ahead.
+/// Maximum time in seconds by which the creation of a ticket may be in the future, because of other clocks.
 const CLOCK_SKEW_S: u64 = 5 * 60;
-/// Own keys that are honoured: that of now, and those whose tickets may still live.
+/// Maximum number of own keys: the current one, and earlier ones whose tickets may still be valid.
 const OWN_KEYS_MAX: usize = 1 + (LIFETIME_S / ROTATION_S) as usize;
 
-/// The keys of the tickets of one purpose.
+/// The ticket keys for one purpose.
 pub struct TicketKeys {
     purpose: Box<[u8]>,
-    /// Whether the keys are random and rotated here.
+    /// Whether the keys are random and rotated by this process.
     is_own: bool,
     ring: ArcSwap<Ring>,
 }
 
-/// The current keys; the first one makes tickets.
+/// The accepted keys. The first one encrypts tickets.
 #[derive(Clone)]
 struct Ring {
     keys: Vec<Arc<TicketKey>>,
@@ -55,23 +55,23 @@ struct TicketKey {
     secret: [u8; SECRET_BYTES],
 }
 
-/// The secrets of random keys, for the successor of this process. They decrypt all sessions with tickets.
+/// The secrets of random keys, for the next process after an upgrade. They can decrypt all sessions with tickets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OwnSecrets {
-    /// When the first began to make tickets, in seconds since 1970.
+    /// The time at which the first key came into use, in seconds since 1970.
     pub since_s: u64,
-    /// That of the key that makes tickets comes first.
+    /// The secrets. The first one is of the key that encrypts tickets.
     pub secrets: Vec<[u8; SECRET_BYTES]>,
 }
 
 impl fmt::Debug for OwnSecrets {
-    /// Without the secrets.
+    /// Does not write the secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnSecrets").field("since_s", &self.since_s).finish_non_exhaustive()
     }
 }
 
-/// The system gives no random numbers.
+/// An error: the system provides no random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRandomNumbers;
 
@@ -109,7 +109,7 @@ impl TicketKey {
         Some(ticket)
     }
 
-    /// The contents of a ticket of this key, and its time.
+    /// Decrypts a ticket of this key. Returns its time and its state.
     fn open(&self, ticket: &[u8]) -> Option<(u64, Vec<u8>)> {
         let (nonce, sealed) = ticket[NAME_BYTES..].split_first_chunk::<NONCE_LEN>()?;
         let mut sealed = sealed.to_vec();
@@ -121,7 +121,7 @@ impl TicketKey {
 }
 
 impl TicketKeys {
-    /// Random keys, rotated over time.
+    /// Random keys, which are rotated.
     pub fn own(purpose: &[u8]) -> Result<Self, NoRandomNumbers> {
         let purpose: Box<[u8]> = purpose.into();
         let keys = vec![TicketKey::random(&purpose)?];
@@ -129,7 +129,7 @@ impl TicketKeys {
         Ok(Self { purpose, is_own: true, ring })
     }
 
-    /// Keys of these secrets; the first makes tickets, all are honoured.
+    /// Keys from these secrets. The first one encrypts tickets; all are accepted.
     pub fn shared(purpose: &[u8], secrets: &[[u8; SECRET_BYTES]]) -> Result<Self, NoRandomNumbers> {
         let purpose: Box<[u8]> = purpose.into();
         let keys: Result<_, _> =
@@ -145,8 +145,7 @@ impl TicketKeys {
         self.is_own.then(|| OwnSecrets { since_s: ring.since_s, secrets: secrets() })
     }
 
-    /// Continues with the secrets of a process before this one: its tickets are honoured. Keys of a file stay as they
-    /// are.
+    /// Uses the secrets of the previous process, so that its tickets are accepted. Keys from a file do not change.
     pub fn continue_with(&self, former: &OwnSecrets) -> Result<(), NoRandomNumbers> {
         if !self.is_own || former.secrets.is_empty() {
             return Ok(());
@@ -167,13 +166,13 @@ impl TicketKeys {
         ring.keys.first()?.seal(state, now_s)
     }
 
-    /// Puts a new key in front. Of several that do so at once one succeeds.
+    /// Adds a new key at the front. Of several simultaneous calls, one succeeds.
     fn rotate(&self, now_s: u64) {
         let ring = self.ring.load();
-        // Without random numbers the previous key stays in use.
+        // Without random numbers, the previous key stays in use.
         let Ok(key) = TicketKey::random(&self.purpose) else { return };
         let mut keys = vec![key];
-        // After a long silence no ticket of theirs lives any more.
+        // After a long time without new tickets, all tickets of the earlier keys have expired.
         if now_s < ring.since_s.saturating_add(ROTATION_S + LIFETIME_S) {
             keys.extend(ring.keys.iter().take(OWN_KEYS_MAX - 1).cloned());
         }
@@ -211,7 +210,7 @@ impl ProducesTickets for TicketKeys {
 }
 
 impl fmt::Debug for TicketKeys {
-    /// Without the keys.
+    /// Does not write the keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TicketKeys").field("is_own", &self.is_own).finish_non_exhaustive()
     }
@@ -307,7 +306,7 @@ mod tests {
         }
         let ring = keys.ring.load();
         assert!(ring.keys.iter().all(|key| key.name != first[..NAME_BYTES]), "the key is gone");
-        // After a long silence, all earlier keys are expired.
+        // After a long time without new tickets, all earlier keys have expired.
         keys.seal(b"much later", now_s + 10 * LIFETIME_S).expect("a ticket");
         assert_eq!(keys.ring.load().keys.len(), 1);
     }

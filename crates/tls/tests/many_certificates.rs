@@ -29,7 +29,7 @@ fn credentials(identities: Vec<Arc<Identity>>) -> Vec<Credential> {
     identities.into_iter().map(Credential::Fixed).collect()
 }
 
-/// Resident memory of this process.
+/// The resident memory of this process in bytes.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -54,7 +54,7 @@ fn what_many_certificates_cost() {
         let certificates = Certificates::new(&credentials(all.clone()), false);
         let made = begun.elapsed();
         let bytes = resident_bytes().saturating_sub(before) / count as u64;
-        // The look alone, without the handshake that it is part of.
+        // Only the lookup, without the rest of a handshake.
         let mut names = Names::new();
         for (number, name) in all.iter().flat_map(|it| &it.names).enumerate() {
             *names.entry(name, || number) = number;

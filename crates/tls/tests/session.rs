@@ -1,4 +1,4 @@
-//! Sessions against rustls as the peer, and against each other: every version and suite, every cut.
+//! Sessions against rustls as the peer, and against each other: with every version and suite, and any division of the bytes.
 
 use std::io::{IoSlice, Read, Write};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn name() -> ServerName<'static> {
     ServerName::try_from("shop.example").expect("a name")
 }
 
-/// A session with the bytes that it could not use yet.
+/// A session with received bytes that it has not processed yet.
 struct Peer {
     session: Session,
     input: Vec<u8>,
@@ -98,7 +98,7 @@ impl Peer {
         self.input.drain(..consumed);
     }
 
-    /// Bytes that the record whose beginning was received still lacks.
+    /// The number of missing bytes of a partly received record.
     fn input_left(&self) -> usize {
         match *self.input {
             [_, _, _, high, low, ..] => {
@@ -121,7 +121,7 @@ impl Peer {
     }
 }
 
-/// Lets rustls read and write everything; returns the data that it read.
+/// Makes rustls read and write everything. Appends the data that it read to `read`, and returns its output.
 fn serve(
     connection: &mut rustls::Connection,
     mut incoming: &[u8],
@@ -142,15 +142,14 @@ fn serve(
     Ok(out)
 }
 
-/// Passes bytes until neither side has any, in pieces of this size; returns the data that rustls
-/// read.
+/// Exchanges bytes in pieces of this size until neither side has output. Returns the data that rustls read.
 fn exchange(peer: &mut Peer, other: &mut rustls::Connection, piece_bytes: usize) -> Vec<u8> {
     let read = pass(peer, other, piece_bytes);
     assert_eq!(peer.error, None);
     read
 }
 
-/// As [`exchange`], but the peer may fail.
+/// Like [`exchange`], but the peer may fail.
 fn pass(peer: &mut Peer, other: &mut rustls::Connection, piece_bytes: usize) -> Vec<u8> {
     let mut read = Vec::new();
     loop {
@@ -219,7 +218,7 @@ fn as_a_client_of_rustls() {
         let pair = pair(only(suite), version);
         for round in 0..2 {
             let mut client = Peer::new(Session::client(&pair.client, name()).expect("a session"));
-            // Before the handshake is complete: it goes out with its end.
+            // This data is sent before the handshake is complete, and stored until its end.
             client.send(&[b"GET"]);
             assert_eq!(client.session.waiting_bytes(), 3);
             let server = ServerConnection::new(Arc::clone(&pair.server)).expect("a server");
@@ -236,7 +235,7 @@ fn as_a_client_of_rustls() {
     }
 }
 
-/// Waiting data belongs to a protocol: a server that has not agreed to it gets none of it.
+/// Stored data belongs to a protocol, so it is not sent to a server that has not selected this protocol.
 #[test]
 fn nothing_is_sent_to_a_server_that_does_not_agree_to_the_protocol() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -279,7 +278,7 @@ fn keys_are_renewed_by_either_side() {
     assert_eq!(server.data, (0..100).collect::<Vec<u8>>());
 }
 
-/// A working connection between a session and rustls.
+/// An established connection between a session and rustls.
 fn connected(version: &'static rustls::SupportedProtocolVersion) -> (Peer, rustls::Connection) {
     let pair = pair(|_| {}, version);
     let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
@@ -302,7 +301,7 @@ fn a_record_that_was_changed_ends_it_and_the_peer_is_told() {
         let told = serve(&mut client, &alert, &mut Vec::new());
         let expected = rustls::AlertDescription::BadRecordMac;
         assert_eq!(told, Err(rustls::Error::AlertReceived(expected)));
-        // Nothing is sent or read any more.
+        // No more data is sent or read.
         server.send(&[b"more"]);
         server.receive(&sent);
         assert!(server.data.is_empty() && server.take_output().is_empty());
@@ -343,7 +342,7 @@ fn a_handshake_with_what_is_no_tls_fails_with_an_alert() {
     }
 }
 
-/// A type known elsewhere (heartbeat) and an unknown one, at any place of a handshake.
+/// A type of another protocol (heartbeat) and unknown types, at different places of a handshake.
 #[test]
 fn a_record_of_unknown_type_ends_a_handshake_at_once() {
     const HEARTBEAT: u8 = 24;
@@ -354,7 +353,7 @@ fn a_record_of_unknown_type_ends_a_handshake_at_once() {
             server.receive(&[content]);
             assert!(matches!(server.error, Some(TlsError::PeerMisbehaved(_))));
             assert_eq!(server.take_output(), [21, 3, 3, 0, 2, 2, 10]);
-            // A server that has answered; a client that has begun a message.
+            // The server has responded, and the client has started a message.
             let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("one");
             let mut client = rustls::Connection::from(client);
             let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
@@ -377,7 +376,7 @@ fn a_record_of_unknown_type_ends_a_handshake_at_once() {
             client.receive(&flight[..flight.len() / 2]);
             assert_eq!(client.error, None);
             let after = flight[flight.len() / 2..].to_vec();
-            // In the middle of a record the byte is part of it; behind it, it is not.
+            // Within a record, the byte is a part of it, so it is passed after the end of the record.
             let end = flight.len() - after.len() + client.input_left();
             client.receive(&flight[flight.len() / 2..end]);
             client.receive(&[content]);
@@ -387,7 +386,7 @@ fn a_record_of_unknown_type_ends_a_handshake_at_once() {
     }
 }
 
-/// Messages of the handshake in several records each, protected or not.
+/// Handshake messages in several records each, encrypted or not.
 #[test]
 fn a_handshake_in_small_records() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -400,7 +399,7 @@ fn a_handshake_in_small_records() {
     }
 }
 
-/// A pair whose client has a session that allows early data, unknown to every other server.
+/// A pair whose client has a session that allows early data. Other servers do not know this session.
 fn with_early_data(suite: rustls::SupportedCipherSuite, bytes_max: u32) -> Pair {
     let mut pair = pair(only(suite), &rustls::version::TLS13);
     Arc::make_mut(&mut pair.server).max_early_data_size = bytes_max;
@@ -412,7 +411,7 @@ fn with_early_data(suite: rustls::SupportedCipherSuite, bytes_max: u32) -> Pair 
     pair
 }
 
-/// Rejected early data is skipped, up to the limit, each byte counted once.
+/// Rejected early data is skipped up to the limit, and each byte is counted once.
 #[test]
 fn early_data_that_is_rejected_is_counted_once() {
     const LIMIT_BYTES: u32 = 16_384;
@@ -425,7 +424,7 @@ fn early_data_that_is_rejected_is_counted_once() {
         {
             let mut pair = with_early_data(suite.1, LIMIT_BYTES);
             let server = Arc::make_mut(&mut pair.server);
-            // Another server: it does not know the session.
+            // Another server, which does not know the session.
             server.session_storage = rustls::server::ServerSessionMemoryCache::new(8);
             let mut client =
                 ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
@@ -451,7 +450,7 @@ fn early_data_that_is_rejected_is_counted_once() {
     }
 }
 
-/// Empty records and warnings cost the peer nothing; so their number is limited.
+/// Empty records and warnings cost the peer nothing, so their number is limited.
 #[test]
 fn records_without_data_have_an_end() {
     let (mut server, mut client) = connected(&rustls::version::TLS13);
@@ -467,7 +466,7 @@ fn records_without_data_have_an_end() {
     assert!(renewals > 30);
 }
 
-/// The next number of a small generator (xorshift).
+/// Returns the next number of a small random number generator (xorshift).
 fn next(state: &mut u64) -> usize {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -475,8 +474,8 @@ fn next(state: &mut u64) -> usize {
     *state as usize
 }
 
-/// For any change in a peer's bytes, and any cut: the handshake fails or continues, the peer gets
-/// an alert if possible, and nothing panics.
+/// With any change in the peer's bytes, and any division of them, the handshake fails or continues, the peer receives an
+/// alert if possible, and nothing panics.
 #[test]
 fn a_handshake_that_was_changed_fails_in_order() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -519,8 +518,8 @@ fn a_handshake_that_was_changed_fails_in_order() {
     }
 }
 
-/// A client that does not trust the server reports it, with an unexamined part of a message still
-/// in its buffer.
+/// A client that does not trust the server sends an alert, although its input still contains an unprocessed part of a
+/// message.
 #[test]
 fn a_server_that_is_not_trusted_is_told_so() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -541,14 +540,14 @@ fn a_server_that_is_not_trusted_is_told_so() {
     }
 }
 
-/// A pair like that of `with_early_data`, and the server can answer early data early.
+/// A pair as from `with_early_data`, whose server can respond before the handshake is complete.
 fn early_pair(bytes_max: u32) -> Pair {
     let mut pair = with_early_data(SUITES[0].1, bytes_max);
     Arc::make_mut(&mut pair.server).send_half_rtt_data = true;
     pair
 }
 
-/// A client with this many records of early data, and its first flight.
+/// A client with these records of early data, and its first flight.
 fn early_client(pair: &Pair, records: &[&[u8]]) -> (rustls::Connection, Vec<u8>) {
     let mut client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
     for record in records {
@@ -572,7 +571,7 @@ fn early_data_is_answered_before_the_handshake_is_done() {
         assert!(agreed.is_early && agreed.is_resumed);
         let long = vec![7; 50_000];
         server.send(&[b"200", &long]);
-        // With the flight of the server, before any byte of the client's.
+        // The response is sent with the server's flight, before any further byte from the client.
         let answer = server.take_output();
         let mut read = Vec::new();
         let finished = serve(&mut client, &answer, &mut read).expect("sound");
@@ -602,7 +601,7 @@ fn early_data_can_be_answered_and_the_connection_closed() {
     assert!(client.process_new_packets().expect("a state").peer_has_closed());
 }
 
-/// Data sent while part of the client's last message has arrived waits for the rest of it.
+/// Data that is sent while a part of the client's last message has arrived waits for the rest of that message.
 #[test]
 fn an_answer_within_a_message_waits_for_its_end() {
     let mut pair = early_pair(1_000);
@@ -612,7 +611,7 @@ fn an_answer_within_a_message_waits_for_its_end() {
     server.receive(&flight);
     let answer = server.take_output();
     let finished = serve(&mut client, &answer, &mut Vec::new()).expect("sound");
-    // All but the last record, which has the end of Finished.
+    // All records except the last one, which contains the end of Finished.
     let mut at = 0;
     while let Some(&[high, low]) = finished.get(at + 3..at + 5) {
         let end = at + 5 + usize::from(u16::from_be_bytes([high, low]));
@@ -631,14 +630,14 @@ fn an_answer_within_a_message_waits_for_its_end() {
     assert_eq!(exchange(&mut server, &mut client, 1_000), b"200");
 }
 
-/// RFC 8446 section 8.1: the session is removed when it is used.
+/// The session is removed when it is used (RFC 8446 section 8.1).
 #[test]
 fn a_recorded_first_flight_is_accepted_once() {
     let mut pair = early_pair(1_000);
     let cache = Arc::new(weir_tls::session_cache::SessionCache::new(1 << 20));
     let sessions = weir_tls::server::Sessions::Stateful { cache, early_data: true };
     pair.server = weir_tls::server::with_sessions(&pair.server, &sessions);
-    // The client's session belongs to another server.
+    // The client's earlier session belongs to another server, so it receives one from this server.
     let session = Session::server(&pair.server).expect("a session");
     let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
     exchange(&mut Peer::new(session), &mut rustls::Connection::from(client), 1_000);
@@ -659,7 +658,7 @@ fn a_recorded_first_flight_is_accepted_once() {
 fn more_early_data_than_is_allowed_ends_it() {
     const ALLOWED_BYTES: usize = 1_000;
     let pair = early_pair(ALLOWED_BYTES as u32);
-    // A client that ignores the limit, as rustls does: its ticket allows it more.
+    // This server has a lower limit than the client's ticket, so the client exceeds it.
     let mut strict = pair.server.clone();
     Arc::make_mut(&mut strict).max_early_data_size = 100;
     for (bytes, is_taken) in [(100, true), (101, false)] {
@@ -686,7 +685,7 @@ fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Records of an established session that are cut, lost, repeated, reordered or of another type: the delivered data is
+/// Records of an established session are truncated, lost, repeated, reordered or changed in type. The delivered data is
 /// always a prefix of the sent data.
 #[test]
 fn records_that_were_changed_deliver_nothing_but_the_beginning() {

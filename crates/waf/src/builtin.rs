@@ -1,11 +1,12 @@
 //! The built-in rule set: `waf: { mode: block }` needs no download.
 //!
-//! The rules are in `rules/*.conf` and are embedded. They have the scores and settings of CRS: see `docs/waf-rules.md`.
+//! The rules are in `rules/*.conf` and are embedded in the program. They have the scores and settings of CRS: see
+//! `docs/waf-rules.md`.
 
 use crate::plan::{Files, RuleSet};
 use crate::seclang::Problem;
 
-/// Names and texts of the files, in reading order.
+/// The names and texts of the files, in reading order.
 const FILES: [(&str, &str); 13] = [
     ("builtin/settings.conf", include_str!("../rules/settings.conf")),
     ("builtin/protocol.conf", include_str!("../rules/protocol.conf")),
@@ -22,7 +23,7 @@ const FILES: [(&str, &str); 13] = [
     ("builtin/leaks.conf", include_str!("../rules/leaks.conf")),
 ];
 
-/// The embedded files, with the names listed by [`paths`]. Rule files on disk can include them by these names.
+/// The embedded files, by the names that [`paths`] lists. Rule files on disk can include them by these names.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Embedded;
 
@@ -58,7 +59,7 @@ pub fn files() -> Embedded {
     Embedded
 }
 
-/// Names of the embedded files, in reading order.
+/// The names of the embedded files, in reading order.
 pub fn paths() -> Vec<String> {
     FILES.iter().map(|(name, _)| (*name).to_owned()).collect()
 }

@@ -1,6 +1,7 @@
 //! Exclusions: a rule does not inspect a given value in requests for given paths.
 //!
-//! Exclusions become rules before all others ([`rules_of`]). Each removes a target of a rule for the current request.
+//! Exclusions are compiled to rules that run before all others ([`rules_of`]). Each of these rules removes a target of
+//! another rule for the current request.
 
 use std::fmt::Write as _;
 
@@ -15,13 +16,13 @@ pub const EXCLUSIONS_MAX: usize = 1_000;
 /// The id of the first generated rule; higher than the ids of rule sets.
 const FIRST_ID: u64 = 99_000_000_000;
 
-/// The suffix of a path that means all paths below it.
+/// The suffix of a path that stands for all paths below it.
 const BELOW: &str = "/*";
 
 /// A path, or all paths below a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
-    /// All paths that begin with `path`, which ends with a slash.
+    /// Whether the place is all paths that begin with `path`, which then ends with a slash.
     pub is_prefix: bool,
     /// The path, as in `REQUEST_FILENAME`.
     pub path: String,
@@ -43,7 +44,8 @@ impl Place {
         }
     }
 
-    /// The place for a decoded path. If rules cannot name a part of it literally, the folder above that part is used.
+    /// The place for a decoded path. If a part of it cannot be written literally in a rule, the folder above that part is
+    /// used.
     pub fn of_path(path: &str) -> Self {
         match path.find(|char: char| !is_plain(char)) {
             None if path.starts_with('/') => Self { is_prefix: false, path: path.to_owned() },
@@ -91,12 +93,12 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Characters that need no escape in rules and paths.
+/// Whether a character needs no escape in rules and paths.
 fn is_plain(char: char) -> bool {
     char.is_ascii_alphanumeric() || "/._-~!$&()+,;=:@".contains(char)
 }
 
-/// Whether an exclusion can name a variable: it is sent by clients, and needs no quotes.
+/// Whether an exclusion can name a variable: clients send the variable, and its name needs no quotes.
 pub fn is_variable(variable: &str) -> bool {
     let is_derived = variable.starts_with("TX") || variable.starts_with("MATCHED_VAR");
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:[]@".contains(&byte);
@@ -128,7 +130,7 @@ impl Exclusion {
         )
     }
 
-    /// Checks that rules can name the variable; an error says why not.
+    /// Checks that an exclusion can name the variable. The error is the reason why it cannot.
     pub fn check(&self) -> Result<(), String> {
         if !is_variable(&self.variable) {
             return Err("an exclusion names a variable that a client sends, without quotes".into());

@@ -6,12 +6,12 @@ use std::sync::Arc;
 /// Maximum length of a value, in bytes.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
-/// A number, or a text.
+/// A number or a byte string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// A whole number.
     Number(i64),
-    /// Bytes. Shared: each request starts with some values set by the rules.
+    /// A byte string. It is shared, because some values are the same at the start of each request.
     Text(Arc<[u8]>),
 }
 
@@ -45,12 +45,12 @@ impl Value {
     }
 }
 
-/// Buffer for the longest number.
+/// A buffer for the longest number.
 fn itoa_buffer() -> [u8; 20] {
     [0; 20]
 }
 
-/// Writes a number at the end of the buffer.
+/// Writes a number at the end of the buffer. Returns its digits and sign.
 fn write_number(number: i64, buffer: &mut [u8; 20]) -> &[u8] {
     let (mut rest, mut at) = (number.unsigned_abs(), buffer.len());
     loop {

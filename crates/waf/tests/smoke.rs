@@ -1,4 +1,4 @@
-//! Runs the assertions of the fuzz targets for their seeds, and for seeds with a few bytes changed.
+//! Runs the checks of the fuzz targets on their seeds, and on seeds with a few bytes changed.
 
 #[path = "invariants/mod.rs"]
 mod invariants;

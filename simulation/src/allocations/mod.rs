@@ -1,7 +1,7 @@
-//! In steady state a request allocates no memory, or no more than today.
+//! Tests of the number of allocations per request in steady state: none, or the expected number.
 //!
-//! Clients send the same request repeatedly. After a warm-up, the worker's allocations during its
-//! turns are counted: see [`crate::memory`].
+//! Clients send the same request repeatedly. After a warm-up, the worker's allocations during its turns are counted: see
+//! [`crate::memory`].
 
 mod peers;
 
@@ -15,15 +15,15 @@ use crate::memory;
 
 const SERVER: &str = "10.0.1.1:80";
 const MEMBERS: [&str; 2] = ["10.0.2.1:80", "10.0.2.2:80"];
-/// Clients, each with a request under way at any time.
+/// Number of clients, each of which always has a request in progress.
 const CLIENTS: u16 = 4;
-/// Requests until all buffers have reached their final size.
+/// Number of requests until all buffers have reached their final size.
 const WARM_UP: u64 = 20_000;
-/// Requests whose allocations are counted.
+/// Number of requests whose allocations are counted.
 const COUNTED: u64 = 10_000;
-/// Time that passes in a turn of everything.
+/// Simulated time of a turn.
 const TURN_US: u64 = 20;
-/// Turns until a response counts as lost.
+/// Number of turns after which a response counts as lost.
 const TURNS_MAX: u64 = 100;
 
 const GET: Request =
@@ -31,15 +31,15 @@ const GET: Request =
 const POST: Request = Request { has_body: true, ..GET };
 const OVER_HTTP2: Request = Request { version: Version::Http2, ..GET };
 
-/// A repeated request, and its circumstances.
+/// A repeated request and its setting.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     request: Request,
-    /// Requests of each client under way.
+    /// Number of simultaneous requests of each client.
     at_once: usize,
-    /// The members' version.
+    /// The HTTP version of the members.
     members: Version,
-    /// Form of the access log.
+    /// The format of the access log.
     log: &'static str,
     /// Further settings of the virtual server.
     server: &'static str,
@@ -48,7 +48,7 @@ struct Case {
 const PLAIN: Case =
     Case { request: GET, at_once: 1, members: Version::Http1, log: "off", server: "" };
 
-/// The settings of Advanced L7 in the benchmark, without its second pool.
+/// The settings of the benchmark "Advanced L7", without its second pool.
 const ADVANCED: &str = "persistence: { type: source_address }, \
     client_address: { x_forwarded_for: append }, policies: [ rewriting ], ";
 const POLICIES: &str = r#"policies:
@@ -75,15 +75,14 @@ fn members_of_http2_ask_for_no_memory() {
     check(0, Case { members: Version::Http2, request: POST, ..PLAIN });
 }
 
-/// Log lines go to the writer in batches of 80 or 400 lines.
+/// Log lines are passed to the writer in batches of 80 or 400 lines.
 #[test]
 fn lines_of_the_log_ask_for_a_batch_at_a_time() {
     check(1, Case { log: "json", ..PLAIN });
     check(0, Case { log: "combined", ..PLAIN });
 }
 
-/// An idle HTTP/2 client keeps no memory for streams: the next client that sends a request reuses
-/// it.
+/// Memory for streams is not bound to an idle HTTP/2 client: the next client that sends a request reuses it.
 #[test]
 fn clients_of_http2_ask_for_no_memory() {
     let http2 = Case { request: OVER_HTTP2, ..PLAIN };
@@ -101,7 +100,7 @@ fn compressed_responses_ask_for_a_box() {
     check(100, Case { request, server: GZIP, ..PLAIN });
 }
 
-/// Checks the number of allocations in each hundred requests.
+/// Checks the number of allocations per hundred requests.
 #[track_caller]
 fn check(expected: u64, case: Case) {
     let mut scene = Scene::new(case);
@@ -167,7 +166,7 @@ impl Scene {
         memory::allocations() - before
     }
 
-    /// Runs until this many more requests have had their responses.
+    /// Runs until this number of further requests have been answered.
     fn serve(&mut self, requests: u64) {
         let (mut served, mut turns) = (0, 0);
         while served < requests {
@@ -177,7 +176,7 @@ impl Scene {
         }
     }
 
-    /// Every party acts once; returns the number of responses.
+    /// Lets every party act once. Returns the number of responses.
     fn turn(&mut self) -> u64 {
         while let Some((_, peer)) = self.network.take_call() {
             self.members.push(Member::new(peer, self.case.members));

@@ -1,39 +1,39 @@
-//! Clients and members that send the same messages again and again.
+//! Clients and members that send the same messages repeatedly.
 
 use weir_event_loop::memory::Peer;
 use weir_testing::frame::{Frame, PREFACE, flag, kind, setting};
 use weir_testing::hpack::{Decoder, Line};
 
-/// The content of a message's body.
+/// The body of messages.
 pub const BODY: &[u8] = &[b'a'; 512];
-/// Window of a stream, and the initial increase of a connection's window.
+/// The flow-control window of a stream, and the initial increment of a connection's window.
 const WINDOW: u32 = 1 << 30;
 const FRAME_HEADER: usize = 9;
 
-/// The version that a peer speaks.
+/// The HTTP version of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     Http1,
     Http2,
 }
 
-/// The request to repeat.
+/// The repeated request.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     pub version: Version,
     pub path: &'static str,
-    /// With [`BODY`].
+    /// Whether the request has the body [`BODY`].
     pub has_body: bool,
-    /// Further fields; names are in lower case.
+    /// Additional fields, with names in lower case.
     pub fields: &'static [(&'static str, &'static str)],
 }
 
-/// One end of a connection.
+/// A peer's end of a connection.
 struct Wire {
     peer: Peer,
     version: Version,
     received: Vec<u8>,
-    /// The last received head, with HTTP/2.
+    /// The last received head; used only by HTTP/2.
     head: String,
     decoder: Decoder,
 }
@@ -62,7 +62,7 @@ impl Wire {
         }
     }
 
-    /// Takes the next message, if it is complete: its head and its stream.
+    /// Takes the next complete message: its head and its stream; `None`: no message is complete.
     fn next(&mut self) -> Option<(String, u32)> {
         match self.version {
             Version::Http1 => Some((self.next_http1()?, 0)),
@@ -84,7 +84,7 @@ impl Wire {
         Some(text)
     }
 
-    /// The head of a message whose end has arrived; answers other frames.
+    /// Takes the next complete message, and answers other frames.
     fn next_http2(&mut self) -> Option<(String, u32)> {
         if self.received.starts_with(&PREFACE[..1]) {
             let preface = self.received.get(..PREFACE.len())?;
@@ -117,7 +117,7 @@ impl Wire {
     }
 }
 
-/// The frame at the beginning of these bytes, if it is complete.
+/// The frame at the beginning of these bytes; `None`: it is incomplete.
 fn frame(bytes: &[u8]) -> Option<Frame> {
     let header = bytes.get(..FRAME_HEADER)?;
     let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
@@ -126,7 +126,7 @@ fn frame(bytes: &[u8]) -> Option<Frame> {
     Some(Frame::new(header[3], header[4], stream, payload))
 }
 
-/// An HTTP/1 head without its first line.
+/// Header lines as the text of an HTTP/1 head, without its first line.
 fn text(lines: &[Line]) -> String {
     let one = |(name, value): &Line| {
         format!("{}: {}\r\n", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
@@ -154,17 +154,17 @@ fn message(version: Version, stream: u32, lines: &[(&[u8], &[u8])], body: &[u8])
     [&bytes, &b"\r\n"[..], body].concat()
 }
 
-/// A client that sends its request again as soon as it has the response.
+/// A client that repeats its request as soon as it has the response.
 pub struct Client {
     wire: Wire,
     request: Request,
-    /// The cookie that it received.
+    /// The received cookie.
     cookie: Option<String>,
     stream: u32,
 }
 
 impl Client {
-    /// Sends this many requests at once.
+    /// Creates a client, and sends this number of requests at once.
     pub fn new(peer: Peer, request: Request, at_once: usize) -> Self {
         let mut wire = Wire::new(peer, request.version);
         if request.version == Version::Http2 {
@@ -202,7 +202,7 @@ impl Client {
         self.stream += 2;
     }
 
-    /// Sends a request for each response that has arrived. Returns their number.
+    /// Sends a request for each received response. Returns the number of responses.
     pub fn step(&mut self) -> u64 {
         self.wire.receive();
         let mut responses = 0;
@@ -224,11 +224,11 @@ impl Client {
     }
 }
 
-/// A member that answers everything with 200 and [`BODY`].
+/// A member that answers every request with status 200 and [`BODY`].
 pub struct Member(Wire);
 
 impl Member {
-    /// Accepts.
+    /// Accepts the connection.
     pub fn new(peer: Peer, version: Version) -> Self {
         let mut wire = Wire::new(peer, version);
         if version == Version::Http2 {
@@ -237,7 +237,7 @@ impl Member {
         Self(wire)
     }
 
-    /// Answers the received requests.
+    /// Answers all received requests.
     pub fn step(&mut self) {
         self.0.receive();
         while let Some((_, stream)) = self.0.next() {

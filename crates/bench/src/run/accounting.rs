@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -56,19 +57,36 @@ pub fn parse_stat(text: &str) -> Option<BTreeMap<usize, CoreTicks>> {
 }
 
 /// The scheduler's account of threads.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Account {
     /// Time on a core.
-    pub ran_s: f64,
+    pub ran: Duration,
     /// Time ready to run while another thread occupied the core.
-    pub waited_s: f64,
+    pub waited: Duration,
+}
+
+impl AddAssign for Account {
+    fn add_assign(&mut self, other: Self) {
+        self.ran += other.ran;
+        self.waited += other.waited;
+    }
+}
+
+/// The scheduler's accounts of a process and its descendants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Accounts {
+    /// All threads.
+    pub all: Account,
+    /// The worker threads of weir. They are called `weir-0`, `weir-1` and so on. `None` if the process has no such
+    /// thread.
+    pub workers: Option<Account>,
 }
 
 /// Parses a thread's `schedstat`.
 pub fn parse_schedstat(text: &str) -> Option<Account> {
     let mut fields = text.split_ascii_whitespace().map(str::parse::<u64>);
-    let mut seconds = || Some(fields.next()?.ok()? as f64 / 1e9);
-    Some(Account { ran_s: seconds()?, waited_s: seconds()? })
+    let mut time = || Some(Duration::from_nanos(fields.next()?.ok()?));
+    Some(Account { ran: time()?, waited: time()? })
 }
 
 /// A line `Name:   123 kB` of `/proc/PID/status` or `smaps_rollup`, in bytes.
@@ -147,28 +165,24 @@ fn threads(process: u32) -> Vec<PathBuf> {
     entries.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// The scheduler's account of all threads of a process and its descendants.
-pub fn account(root: u32) -> Account {
-    family(root)
-        .into_iter()
-        .flat_map(threads)
-        // The kernel drops the account of a thread that ended meanwhile.
-        .filter_map(|thread| parse_schedstat(&fs::read_to_string(thread.join("schedstat")).ok()?))
-        .fold(Account::default(), |sum, one| Account {
-            ran_s: sum.ran_s + one.ran_s,
-            waited_s: sum.waited_s + one.waited_s,
-        })
-}
-
-/// CPU time of weir's worker threads, from the scheduler. They are called `weir-0`, `weir-1` and so on. `None` if the
-/// process has no such thread.
-pub fn workers_s(process: u32) -> Option<f64> {
+/// The scheduler's accounts of a process and its descendants. Each thread is read once, so the workers' time is a part of
+/// the whole.
+pub fn accounts(root: u32) -> Accounts {
+    let mut accounts = Accounts::default();
     let read = |thread: &Path, file: &str| fs::read_to_string(thread.join(file)).ok();
-    threads(process)
-        .into_iter()
-        .filter(|thread| read(thread, "comm").is_some_and(|name| is_worker(name.trim_end())))
-        .filter_map(|thread| Some(parse_schedstat(&read(&thread, "schedstat")?)?.ran_s))
-        .reduce(|sum, one| sum + one)
+    for process in family(root) {
+        for thread in threads(process) {
+            // The kernel drops the account of a thread that ended meanwhile.
+            let account = read(&thread, "schedstat").and_then(|text| parse_schedstat(&text));
+            let Some(account) = account else { continue };
+            accounts.all += account;
+            let name = || read(&thread, "comm").unwrap_or_default();
+            if process == root && is_worker(name().trim_end()) {
+                *accounts.workers.get_or_insert_default() += account;
+            }
+        }
+    }
+    accounts
 }
 
 fn is_worker(name: &str) -> bool {
@@ -211,7 +225,8 @@ mod tests {
     #[test]
     fn schedstat() {
         let check = |text, expected| assert_eq!(parse_schedstat(text), expected, "{text:?}");
-        check("1500000000 250000000 7\n", Some(Account { ran_s: 1.5, waited_s: 0.25 }));
+        let [ran, waited] = [1_500, 250].map(Duration::from_millis);
+        check("1500000000 250000000 7\n", Some(Account { ran, waited }));
         check("0 0 0\n", Some(Account::default()));
         check("7", None);
         check("", None);
@@ -259,16 +274,17 @@ mod tests {
             assert_eq!(is_worker(name), expected, "{name}");
         }
         let own = std::process::id();
-        assert_eq!(workers_s(own), None);
+        assert_eq!(accounts(own).workers, None);
         let name = || std::thread::Builder::new().name("weir-3".into());
-        let looked = name().spawn(move || workers_s(own)).expect("a thread").join();
-        assert!(looked.expect("no panic").is_some_and(|ran_s| ran_s < account(own).ran_s));
+        let looked = name().spawn(move || accounts(own)).expect("a thread").join();
+        let Accounts { all, workers } = looked.expect("no panic");
+        assert!(workers.is_some_and(|workers| workers.ran < all.ran), "{workers:?} of {all:?}");
     }
 
     #[test]
     fn this_process_has_an_account() {
         let own = std::process::id();
-        assert!(account(own).ran_s > 0.0);
+        assert!(!accounts(own).all.ran.is_zero());
         assert!(resident_bytes(own) > 100_000);
         assert_eq!(family(own)[0], own);
         let cores = Cores::now().expect("/proc/stat");

@@ -5,7 +5,7 @@
 //! between the meter's own readings, and values per request use shares of that time.
 
 use super::RunError;
-use super::accounting::{self, Account, Spent};
+use super::accounting::{self, Account, Accounts, Spent};
 use super::bed;
 use super::energy;
 use crate::load::Observer;
@@ -27,9 +27,8 @@ pub struct Meter<'a> {
 #[derive(Debug)]
 struct Reading {
     cores: accounting::Cores,
-    account: Account,
-    origin: Account,
-    workers_s: Option<f64>,
+    product: Accounts,
+    origin: Accounts,
     /// Read only at the end.
     resident_bytes: u64,
     energy: Option<energy::Reading>,
@@ -45,7 +44,7 @@ pub struct Surroundings {
     /// Busy share of the cores of load and origin.
     pub load_busy_share: f64,
     /// Share of the time in which the product was ready to run while another process occupied its core. The value means
-    /// nothing with more workers than cores, because workers then wait for each other.
+    /// nothing with more busy threads than cores, because the threads then wait for each other.
     pub waited_share: f64,
     /// Busy share of the product's cores beyond the product's own time: softirqs and disturbances.
     pub foreign_share: f64,
@@ -73,35 +72,44 @@ impl<'a> Meter<'a> {
             (Some(before), Some(after)) => Some(self.energy.joules(before, after)),
             _ => None,
         };
-        let workers_s = ended.workers_s.zip(began.workers_s);
+        let process = since(ended.product.all, began.product.all);
+        let origin = since(ended.origin.all, began.origin.all);
+        let workers = ended.product.workers.zip(began.product.workers);
         let cores = self.cores.product.len();
         let cost = Cost {
             elapsed_s: product.elapsed_s,
             busy_s: less_resting(&product, resting_share, cores),
             resting_share,
             cores,
-            process_s: (ended.account.ran_s - began.account.ran_s).max(0.0),
+            process_s: process.ran.as_secs_f64(),
             resident_bytes: ended.resident_bytes,
             joules,
-            origin_s: Some((ended.origin.ran_s - began.origin.ran_s).max(0.0)),
+            origin_s: Some(origin.ran.as_secs_f64()),
             load_busy_s: Some(load.busy_s),
             direct_s_per_request: None,
             unguarded_s_per_request: None,
-            workers_s: workers_s.map(|(after, before)| (after - before).max(0.0)),
+            workers_s: workers.map(|(after, before)| since(after, before).ran.as_secs_f64()),
         };
         let stolen = |spent: &Spent, cores: usize| {
             spent.stolen_s / spent.elapsed_s.max(f64::MIN_POSITIVE) / cores as f64
         };
         let per_core_s = product.elapsed_s.max(f64::MIN_POSITIVE) * cores as f64;
-        let waited_s = ended.account.waited_s - began.account.waited_s;
         let around = Surroundings {
             stolen_share: stolen(&product, cores).max(stolen(&load, self.cores.load.len())),
             product_busy_share: product.busy_share(cores),
             load_busy_share: load.busy_share(self.cores.load.len()),
-            waited_share: waited_s.max(0.0) / per_core_s,
+            waited_share: process.waited.as_secs_f64() / per_core_s,
             foreign_share: (cost.busy_s - cost.process_s).max(0.0) / per_core_s,
         };
         Ok((cost, around))
+    }
+}
+
+/// The account between two readings. It is less if a thread has ended in between.
+fn since(after: Account, before: Account) -> Account {
+    Account {
+        ran: after.ran.saturating_sub(before.ran),
+        waited: after.waited.saturating_sub(before.waited),
     }
 }
 
@@ -111,23 +119,20 @@ fn less_resting(spent: &Spent, resting_share: f64, cores: usize) -> f64 {
 
 impl Observer for Meter<'_> {
     fn measurement_began(&mut self) {
-        let (account, energy) = (accounting::account(self.process), self.energy.read());
-        let origin = accounting::account(self.origin);
-        let workers_s = accounting::workers_s(self.process);
+        let (product, energy) = (accounting::accounts(self.process), self.energy.read());
+        let origin = accounting::accounts(self.origin);
         // Read last, so that the readings above do not include its cost.
         let cores = accounting::Cores::now();
-        let reading =
-            |cores| Reading { cores, account, origin, workers_s, resident_bytes: 0, energy };
+        let reading = |cores| Reading { cores, product, origin, resident_bytes: 0, energy };
         self.began = Some(cores.map(reading));
     }
 
     fn measurement_ended(&mut self) {
         let cores = accounting::Cores::now();
-        let (account, energy) = (accounting::account(self.process), self.energy.read());
-        let origin = accounting::account(self.origin);
-        let workers_s = accounting::workers_s(self.process);
+        let (product, energy) = (accounting::accounts(self.process), self.energy.read());
+        let origin = accounting::accounts(self.origin);
         let resident_bytes = accounting::resident_bytes(self.process);
-        let reading = |cores| Reading { cores, account, origin, workers_s, resident_bytes, energy };
+        let reading = |cores| Reading { cores, product, origin, resident_bytes, energy };
         self.ended = Some(cores.map(reading));
     }
 }

@@ -558,10 +558,10 @@ impl Live<'_, '_> {
             return Err(Failure::Unable(reason));
         }
         let (cost, mut around) = meter.finish(resting_share)?;
-        // Workers that share a core wait for each other. Behind a network device, kernel threads do part of the
-        // product's work.
+        // Threads of the product that share a core wait for each other: more workers than cores, or workers beside the
+        // threads that answer observers. Behind a network device, kernel threads do part of the product's work.
         let has_device = bed.client_namespace().is_some();
-        if has_device || runner.workers > cost.cores {
+        if has_device || workload.is_observed || runner.workers > cost.cores {
             around.waited_share = 0.0;
         }
         if has_device {
@@ -578,12 +578,9 @@ impl Stage for Live<'_, '_> {
             [pace.resting_ms, pace.quiet_timeout_ms].map(Duration::from_millis).into();
         let timeout = if self.session.is_late() { Duration::ZERO } else { timeout };
         let cores = self.session.bed.cores.product.len();
-        if self.rested.elapsed_s == 0.0 {
-            // CPU counters have steps of 10 ms, so one short check is imprecise.
-            let first = Duration::from_millis(pace.first_rest_ms);
-            let spent = self.session.wait_until_quiet(first, timeout, QUIET_SHARE_MAX)?;
-            self.rested.add(&spent, cores);
-        }
+        // CPU counters have steps of 10 ms, so one short check is imprecise: the first one is long.
+        let is_first = self.rested.elapsed_s == 0.0;
+        let look = if is_first { Duration::from_millis(pace.first_rest_ms) } else { look };
         let spent = self.session.wait_until_quiet(look, timeout, QUIET_SHARE_MAX)?;
         let share = spent.busy_share(cores);
         if share > RESTING_SHARE_MAX {

@@ -32,7 +32,7 @@ section! {
 }
 
 section! {
-    /// The audit log: one JSON line, with the user, for each change that was requested over the admin listeners, whether done or refused. Without this section, weir writes the lines to its event log on standard error.
+    /// The audit log: one JSON line, with the user, for each change that was requested over the admin listeners, executed or refused. Without this section, weir writes the lines to its event log on standard error.
     AuditLog at "log.audit" {
         /// `stdout`, a file, or a syslog server, as for `log.access.to`.
         required to: LogPath;

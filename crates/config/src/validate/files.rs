@@ -139,7 +139,7 @@ pub(super) fn page(
 pub(super) fn field_value(text: &Spanned<Text>, context: &mut Context) -> Option<String> {
     let value = text.value.0.trim();
     if value.bytes().any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
-        context.error(text.span, "the value of a field has no control characters");
+        context.error(text.span, "the value of a header has no control characters");
         return None;
     }
     Some(value.to_owned())

@@ -99,7 +99,7 @@ fn are_told_apart(
         let LogField::Header(place) = field else { continue };
         let Some(header) = headers.get(usize::from(*place)) else { continue };
         if own(header).is_some_and(|(_, own)| fields.contains(own)) {
-            let message = format!("the header field and `{header}` would have the same key");
+            let message = format!("the header and `{header}` would have the same key");
             let help = "remove one of them, or write a line of `text`";
             context.error_help(name.span, message, help);
             return false;
@@ -112,7 +112,7 @@ fn is_bounded(pieces: usize, headers: usize, span: Span, context: &mut Context) 
     if pieces == 0 {
         context.error_help(span, "the line has no fields", "name at least one, such as `time`");
     } else if headers > HEADERS_MAX {
-        let message = format!("more than {HEADERS_MAX} header fields in a line of the access log");
+        let message = format!("more than {HEADERS_MAX} headers in a line of the access log");
         context.error_help(span, message, "leave some out");
     } else if pieces > 2 * FIELDS_MAX + 1 {
         let message = format!("more than {FIELDS_MAX} fields in a line of the access log");

@@ -111,7 +111,10 @@ fn fields(
         let wrong = if lower == "host" {
             Some(("a monitor's `Host` is not set by `headers`", "use `host`"))
         } else if FRAMING_FIELDS.contains(&&*lower) {
-            Some(("a monitor cannot set this field: it says how the request is sent", "remove it"))
+            Some((
+                "a monitor cannot set this header: it describes how the request is sent",
+                "remove it",
+            ))
         } else if is_authorized && lower == "authorization" {
             Some((
                 "`Authorization` cannot be used with `user`, which sets it",
@@ -126,7 +129,7 @@ fn fields(
         }
         let text = value.value.0.trim();
         if text.bytes().any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
-            context.error(value.span, "the value of a field has no control characters");
+            context.error(value.span, "the value of a header has no control characters");
             are_sound = false;
         }
         fields.push((name.value.0.as_str().into(), Secret::new(text)));

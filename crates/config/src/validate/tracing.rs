@@ -100,7 +100,7 @@ fn headers(
         match field(&name.value, value.value.0.expose()) {
             Ok(field) => headers.push(field),
             Err(why) => {
-                let message = format!("the field `{}`: {why}", clip(&name.value.0));
+                let message = format!("the header `{}`: {why}", clip(&name.value.0));
                 context.error(name.span, message);
                 is_sound = false;
             }
@@ -130,7 +130,7 @@ fn read_headers(
         let found = line.split_once(':').ok_or("is not of the form `Name: value`");
         let found = found.and_then(|(name, value)| {
             if !weir_http::is_token(name.as_bytes()) {
-                return Err("has no field's name before its `:`");
+                return Err("has no header name before its `:`");
             }
             field(&FieldName(name.to_owned()), value.trim())
         });
@@ -153,7 +153,7 @@ fn field(name: &FieldName, value: &str) -> Result<(Arc<str>, Secret), &'static s
         return Err("weir sets it itself, or it cannot be set");
     }
     if !value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
-        return Err("has a value with characters that are not allowed in a field");
+        return Err("has a value with characters that are not allowed in a header");
     }
     Ok((lower.as_str().into(), Secret::new(value)))
 }

@@ -13,13 +13,13 @@ fn requests_of_their_own() {
     check_monitor(
         "headers: { Content-Length: 5, host: a }",
         &[
-            "error 10:20 a monitor cannot set this field: it says how the request is sent -> remove it",
+            "error 10:20 a monitor cannot set this header: it describes how the request is sent -> remove it",
             "error 10:39 a monitor's `Host` is not set by `headers` -> use `host`",
         ],
     );
     check_monitor(
         "headers: { X-A: \"a\\r\\nX-B: b\" }",
-        &["error 10:25 the value of a field has no control characters -> -"],
+        &["error 10:25 the value of a header has no control characters -> -"],
     );
     check_pool(
         "monitors: [ { type: tcp, headers: { A: b }, user: a, password: b } ]",

@@ -71,7 +71,9 @@ fn actions_that_cannot_be_meant() {
     );
     check_actions(
         "{ replace_header: { X-A: { regex: a, to: \"b\\nX: 1\" } } }",
-        &["error 12:58 a control character, which no path, query, host or field may have -> -"],
+        &[
+            "error 12:58 a control character, which is not allowed in a path, query, host or header -> -",
+        ],
     );
     check_actions(
         "{ set_cookie: { name: a, value: b, domain: \"x; Secure\" } }",

@@ -134,12 +134,12 @@ fn forms_of_the_access_log() {
         (
             "{ json: [ user, \"request.headers['User']\" ] }",
             42,
-            "the header field and `user` would have the same key -> remove one of them, or write a line of `text`",
+            "the header and `user` would have the same key -> remove one of them, or write a line of `text`",
         ),
         (
             "{ json: [ \"request.headers['host']\", host ] }",
             36,
-            "the header field and `host` would have the same key -> remove one of them, or write a line of `text`",
+            "the header and `host` would have the same key -> remove one of them, or write a line of `text`",
         ),
         (
             "{ json: [ statu ] }",
@@ -178,6 +178,6 @@ fn forms_of_the_access_log() {
         (0..17).map(|number| format!("\"request.headers['x{number}']\"")).collect();
     check(
         &format(&format!("{{ json: [ {} ] }}", headers.join(", "))),
-        &["error 8:34 more than 16 header fields in a line of the access log -> leave some out"],
+        &["error 8:34 more than 16 headers in a line of the access log -> leave some out"],
     );
 }

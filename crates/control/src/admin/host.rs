@@ -48,7 +48,8 @@ impl LastRefusal {
 pub(super) fn check(context: &Context, peer: &Peer, request: &Request) -> Result<(), Problem> {
     let asked = asked_host(request.version(), request.uri(), request.headers());
     let asked = asked.map_err(|error| {
-        Problem::bad_request(error).help("send one Host field with the address that you connect to")
+        Problem::bad_request(error)
+            .help("send one Host header with the address that you connect to")
     })?;
     let Some(Host::Name(name)) = asked.filter(|_| matches!(peer, Peer::Network(_))) else {
         return Ok(());
@@ -86,11 +87,13 @@ fn asked_host(
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Option<Host>, &'static str> {
-    const MALFORMED: &str = "the Host field is neither an address nor a name";
+    const MALFORMED: &str = "the Host header is neither an address nor a name";
     let mut fields = headers.get_all(header::HOST).iter();
     let field = match (fields.next(), fields.next()) {
-        (_, Some(_)) => return Err("the request has more than one Host field"),
-        (None, None) if version >= Version::HTTP_11 => return Err("the request has no Host field"),
+        (_, Some(_)) => return Err("the request has more than one Host header"),
+        (None, None) if version >= Version::HTTP_11 => {
+            return Err("the request has no Host header");
+        }
         (None, None) => None,
         (Some(field), None) => {
             let text = field.to_str().map_err(|_| MALFORMED)?;
@@ -101,7 +104,7 @@ fn asked_host(
     let target = uri.authority().map(|authority| parse(authority.as_str()).ok_or(MALFORMED));
     match target.transpose()? {
         Some(target) if field.as_ref().is_some_and(|field| *field != target) => {
-            Err("the target and the Host field name different hosts")
+            Err("the target and the Host header name different hosts")
         }
         Some(target) => Ok(Some(target)),
         None => Ok(field),

@@ -6,7 +6,7 @@
 //!
 //! | status | reason |
 //! |---|---|
-//! | 400 | several `Authorization` fields |
+//! | 400 | several `Authorization` headers |
 //! | 401 | an unknown token, another scheme; a certificate of no known user, where a role is needed |
 //! | 429 | the source has had too many failed logins |
 
@@ -144,7 +144,7 @@ fn failed(observed: &Observed, events: &Events, peer: &Peer, why: &str) -> Probl
 fn credentials<'a>(peer: &'a Peer, headers: &'a HeaderMap) -> Result<Credentials<'a>, Problem> {
     let mut fields = headers.get_all(header::AUTHORIZATION).iter();
     match (fields.next(), fields.next()) {
-        (Some(_), Some(_)) => Err(Problem::bad_request("several `Authorization` fields")),
+        (Some(_), Some(_)) => Err(Problem::bad_request("several `Authorization` headers")),
         (Some(field), None) => {
             Ok(token(field.as_bytes()).map_or(Credentials::Other, Credentials::Token))
         }

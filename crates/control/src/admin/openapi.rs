@@ -180,7 +180,7 @@ fn head(route: &Route, statuses: &[StatusCode]) -> Value {
     }
     json!({
         "operationId": format!("{}Head", route.id),
-        "summary": format!("{} (fields only)", route.summary),
+        "summary": format!("{} (headers only)", route.summary),
         "description": description(route),
         "tags": [tag(route.path)],
         "parameters": parameters(route),

@@ -1,5 +1,5 @@
-//! Lines as messages of syslog (RFC 5424): datagrams (RFC 5426), or over a connection with the length of each in front
-//! (RFC 6587), within TLS if that is wanted (RFC 5425).
+//! Sends lines as syslog messages (RFC 5424): as datagrams (RFC 5426), or over a connection with the length before each
+//! message (RFC 6587), optionally over TLS (RFC 5425).
 
 mod tls;
 
@@ -16,22 +16,22 @@ use weir_dataplane::reports::{Log, LogBatch};
 use self::tls::Encrypted;
 use crate::time;
 
-/// A server that does not accept a connection or data within this time is given up.
+/// Timeout for connecting to a server, and for writing to it.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server that could not be reached, or a connection that took nothing, is tried again after this time, then after
-/// twice as long, and so on.
+/// The pause before the next attempt if a server cannot be reached, or accepts no data. It doubles with each further
+/// failure.
 const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
-/// `informational` (RFC 5424 section 6.2.1): requests are everyday matters.
+/// `informational` (RFC 5424 section 6.2.1): normal operation.
 const SEVERITY_ACCESS: u8 = 6;
-/// `warning`: someone should look at it.
+/// `warning`: an administrator should check the finding.
 const SEVERITY_WAF: u8 = 4;
-/// A change of weir's state is notable (RFC 5424 section 6.2.1).
+/// `notice` (RFC 5424 section 6.2.1): a change of weir's state.
 const SEVERITY_AUDIT: u8 = 5;
 
-/// A way to a server.
+/// A connection to a server.
 enum Connection {
     Unix(UnixDatagram),
     Udp(UdpSocket),
@@ -39,27 +39,27 @@ enum Connection {
     Tls(Box<Encrypted>),
 }
 
-/// Sends to one server.
+/// Sends messages to one server.
 pub(super) struct Sender {
     settings: Syslog,
     host: String,
     connection: Option<Connection>,
-    /// When a server that could not be reached, or took nothing, is tried again, and how long it is left alone after
-    /// that.
+    /// The earliest time of the next attempt after a failure; `None`: the last message was sent.
     not_before: Option<Instant>,
+    /// The pause after the next failure.
     retry_after: Duration,
 }
 
 /// The result of a batch.
 pub(super) struct Sent {
-    /// Lines that were sent.
+    /// The number of sent lines.
     pub lines: u32,
-    /// Why others were not.
+    /// The reason why other lines were not sent.
     pub error: Option<io::Error>,
 }
 
 impl Sender {
-    /// A unix socket must be there; a server in the network may come later.
+    /// Opens the sender. A unix socket must exist; a network server may start later.
     pub fn open(settings: &Syslog) -> io::Result<Self> {
         let connection = match settings.server {
             SyslogServer::Unix(_) => Some(Connection::open(&settings.server)?),
@@ -93,19 +93,19 @@ impl Sender {
                     self.not_before = None;
                     self.retry_after = RETRY_AFTER_MIN;
                 }
-                // No way is wide enough for it; others may pass.
+                // The message is too large for the socket. Other messages may be small enough.
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::MSGSIZE) => {
                     sent.error = Some(error);
                     rest = &rest[1..];
                 }
-                // The server may have restarted and lost the connection.
+                // The server may have restarted and lost the connection, so the message is sent once more.
                 Err(_) if !is_again && self.not_before.is_none() => {
                     self.connection = None;
                     is_again = true;
                 }
                 Err(error) => {
                     self.connection = None;
-                    // The server accepts connections but no data.
+                    // The server accepts connections, but no data.
                     if is_stream && !self.is_resting() {
                         self.rest();
                     }
@@ -143,18 +143,18 @@ impl Sender {
         opened
     }
 
-    /// Whether the server is left alone for now.
+    /// Whether a pause after a failure is in progress.
     fn is_resting(&self) -> bool {
         self.not_before.is_some_and(|time| Instant::now() < time)
     }
 
-    /// Leaves the server alone, for longer each time until it takes something.
+    /// Starts a pause, which grows with each failure until the server accepts data.
     fn rest(&mut self) {
         self.not_before = Some(Instant::now() + self.retry_after);
         self.retry_after = (self.retry_after * 2).min(RETRY_AFTER_MAX);
     }
 
-    /// The text in front of each line: priority, version, time, host, program, process, kind, no structured data.
+    /// The header of each message: priority, version, time, host, program, process id, type, no structured data.
     fn head(&self, log: Log) -> String {
         let (severity, kind) = match log {
             Log::Access => (SEVERITY_ACCESS, "access"),
@@ -168,7 +168,8 @@ impl Sender {
     }
 }
 
-/// The messages to send, with their numbers of lines: each line as a datagram, or all with their lengths in front.
+/// The messages to send, with their numbers of lines. Each line is a datagram; for a stream, all lines are one message, with
+/// a length before each line.
 fn messages(head: &str, lines: &[u8], is_stream: bool) -> Vec<(Vec<u8>, u32)> {
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     if !is_stream {
@@ -228,7 +229,7 @@ impl Connection {
     }
 }
 
-/// A connection to the first address of a server that takes one.
+/// Connects to the first address of a server that accepts a connection.
 fn connect(server: &str) -> io::Result<TcpStream> {
     let mut failed = io::Error::from(ErrorKind::AddrNotAvailable);
     for address in server.to_socket_addrs()? {

@@ -11,7 +11,7 @@ fn batch(text: &str) -> LogBatch {
     }
 }
 
-/// A directory of this test, removed at its end.
+/// A directory of one test, removed at the end.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -62,7 +62,7 @@ fn writes_and_follows_a_rotated_file() {
     eventually(|| writer.counters.access.lines_written.load(Relaxed) == 2);
     std::fs::rename(&path, &moved).unwrap();
     writer.reopen(Way::To(target.clone()));
-    // The old file is closed even without a further line.
+    // The old file is closed even if no further line is written.
     eventually(|| path.exists());
     sender.send(batch("three\n")).unwrap();
     drop(sender);
@@ -100,7 +100,7 @@ fn a_named_pipe_needs_a_reader_and_is_never_waited_for() {
     let target = LogTarget::File(path.clone());
     let error = LogWriter::check(&target).unwrap_err().to_string();
     assert!(error.ends_with("pipe: nothing reads this pipe"), "{error}");
-    // For reading and writing: on Linux this does not wait for the other side.
+    // The pipe is opened for reading and writing, which on Linux does not wait for the other side.
     let mut reader = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let (events, _) = Captured::new();
     let writer = start(&target, events).unwrap();

@@ -1,5 +1,5 @@
-//! The table of all metrics. Names follow Prometheus and OpenTelemetry: base units (seconds, bytes) in
-//! the name, `_total` for counters.
+//! The table of all metrics. The names follow the conventions of Prometheus and OpenTelemetry: base units (seconds, bytes)
+//! in the name, `_total` for counters.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,19 +18,19 @@ use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport};
 use crate::observed::Observed;
 
-/// A virtual server and its counters, summed once per reading.
+/// A virtual server with its counters, which are summed once per request for metrics.
 pub struct ServerView {
     pub name: Arc<str>,
     totals: VirtualServerTotals,
-    /// When the first of its certificates expires.
+    /// The earliest expiry of the server's certificates.
     expiry_unix_s: Option<u64>,
-    /// Whether its requests are inspected.
+    /// Whether requests are inspected by a web application firewall.
     has_waf: bool,
-    /// Whether its rules replace text in bodies.
+    /// Whether rules replace text in bodies.
     rewrites_bodies: bool,
     is_relay: bool,
     is_of_datagrams: bool,
-    /// When the first of its OCSP responses is over; 0: one is not there.
+    /// The earliest expiry of the server's OCSP responses; 0: a response is missing.
     ocsp_expiry_unix_s: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ impl ServerView {
     }
 }
 
-/// A rule of a policy and how often it was followed.
+/// A rule of a policy, and the number of times that it was followed.
 pub struct RuleView {
     pub name: RuleName,
     followed: u64,
@@ -73,7 +73,7 @@ impl RuleView {
     }
 }
 
-/// A rule of the web application firewall that has ever found something, and how often.
+/// A rule of the web application firewall with findings, and their number.
 pub struct WafRuleView {
     pub number: u64,
     found: u64,
@@ -85,7 +85,7 @@ impl WafRuleView {
     }
 }
 
-/// A check of the web application firewall that has ever found something, and how often.
+/// A check of the web application firewall with findings, and their number.
 pub struct WafCheckView {
     pub name: &'static str,
     found: u64,
@@ -98,7 +98,7 @@ impl WafCheckView {
     }
 }
 
-/// A pool and its counters.
+/// A pool with its counters.
 pub struct PoolView {
     pub name: Arc<str>,
     totals: PoolTotals,
@@ -131,7 +131,7 @@ impl PoolView {
     }
 }
 
-/// A member and its counters.
+/// A member with its counters.
 pub struct MemberView {
     pub live: Arc<LiveMember>,
     totals: MemberTotals,
@@ -156,11 +156,11 @@ impl MemberView {
     }
 }
 
-/// One monitor of one member.
+/// A monitor of a member.
 pub struct MonitorView {
     pub pool: Arc<str>,
     pub member: Arc<str>,
-    /// The index in the pool's list, from 0.
+    /// The index in the member's list of monitors, from 0.
     pub number: usize,
     pub report: MonitorReport,
 }

@@ -1,11 +1,11 @@
 //! `/metrics`: the Prometheus text format (version 0.0.4).
 //!
-//! Written by hand from the per-core counters: a metrics library would keep a second copy of every number, registered
-//! and looked up by label, only to print it. Here one table lists all metrics (`families.rs`), and the same table is
-//! checked against `docs/observability.md`.
+//! The text is generated directly from the per-core counters. A metrics library would hold a second copy of every number,
+//! registered and found by label, only to print it. One table (`families.rs`) lists all metrics, and a test compares it with
+//! `docs/observability.md`.
 //!
-//! Cardinality is bounded by the configuration: labels are names from the file, member addresses and
-//! fixed words, never anything that a client sends.
+//! The configuration limits the cardinality: labels are names from the file, addresses of members and fixed words, never
+//! data from clients.
 
 mod families;
 mod packets;
@@ -23,19 +23,19 @@ use crate::observed::{Observed, shown_gauge};
 /// The media type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How a metric behaves.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows while its object exists.
+    /// A number that only grows while its object exists.
     Counter,
-    /// Goes up and down.
+    /// A number that can grow and shrink.
     Gauge,
-    /// Buckets, sum and count.
+    /// A distribution: buckets, sum and count.
     Histogram,
 }
 
 impl Kind {
-    /// The word of the text format.
+    /// The name in the text format.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -45,26 +45,26 @@ impl Kind {
     }
 }
 
-/// The type of a metric.
+/// The description of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Description {
     /// The name, including its unit.
     pub name: &'static str,
-    /// How it behaves.
+    /// The type of the metric.
     pub kind: Kind,
-    /// Label names, separated by commas; may be empty.
+    /// Label names, separated by commas. Empty without labels.
     pub labels: &'static str,
-    /// One sentence.
+    /// The help text: one sentence.
     pub help: &'static str,
 }
 
-/// A metric and how to read its samples off a `T`.
+/// A metric, and the function that writes its samples for an object of type `T`.
 struct Family<T: 'static> {
     description: Description,
     samples: fn(&T, &mut Samples<'_>),
 }
 
-/// Every metric that there is, in the order of the text.
+/// All metrics, in the order of the text.
 pub fn descriptions() -> impl Iterator<Item = Description> {
     let servers = VIRTUAL_SERVERS.iter().map(|family| family.description);
     let rules = RULES.iter().map(|family| family.description);
@@ -86,7 +86,7 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
     all.chain(packets)
 }
 
-/// The whole text.
+/// Generates the whole text.
 pub fn encode(observed: &Observed) -> String {
     let table = observed.table();
     let mut out = String::with_capacity(64 * 1024);
@@ -147,7 +147,7 @@ fn write_families<T>(
     }
 }
 
-/// Labels as the text has them, without braces: `pool="web",member="127.0.0.1:9001"`.
+/// Labels in the text format, without braces: `pool="web",member="127.0.0.1:9001"`.
 #[derive(Debug, Clone)]
 struct Labels(String);
 
@@ -169,7 +169,7 @@ impl Labels {
     }
 }
 
-/// Where the samples of one metric of one object go.
+/// Writes the samples of one metric of one object.
 struct Samples<'a> {
     out: &'a mut String,
     name: &'static str,
@@ -177,22 +177,22 @@ struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    /// The only sample.
+    /// Writes the only sample.
     fn value(&mut self, value: u64) {
         self.write("", None, value);
     }
 
-    /// A gauge that workers keep.
+    /// Writes a gauge that is a sum over workers.
     fn gauge(&mut self, total: u64) {
         self.value(shown_gauge(total));
     }
 
-    /// A sample with one more label.
+    /// Writes a sample with an additional label.
     fn labelled(&mut self, name: &str, label: &str, value: u64) {
         self.write("", Some((name, label)), value);
     }
 
-    /// A sample with two more labels.
+    /// Writes a sample with two additional labels.
     fn labelled_twice(&mut self, [(a, first), (b, second)]: [(&str, &str); 2], value: u64) {
         let mut both = Labels(self.labels.0.clone());
         both.add(a, first);
@@ -200,19 +200,19 @@ impl Samples<'_> {
         Samples { out: self.out, name: self.name, labels: &both }.value(value);
     }
 
-    /// Milliseconds, shown in seconds.
+    /// Writes milliseconds as seconds.
     fn seconds(&mut self, milliseconds: u64) {
         self.write("", None, Decimal { value: milliseconds, decimals: 3 });
     }
 
-    /// Responses by class of their status.
+    /// Writes the numbers of responses by class of status.
     fn classes(&mut self, counts: [u64; 5]) {
         for (class, count) in ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(counts) {
             self.labelled("class", class, count);
         }
     }
 
-    /// Cumulative buckets in seconds, sum and count.
+    /// Writes the cumulative buckets in seconds, the sum and the count.
     fn histogram(&mut self, totals: &HistogramTotals) {
         let mut cumulative = 0;
         for (index, count) in totals.buckets.iter().enumerate() {
@@ -241,7 +241,7 @@ impl Samples<'_> {
     }
 }
 
-/// `value / 10^decimals` without trailing zeros and without the rounding of floats.
+/// The number `value / 10^decimals`, without trailing zeros and without rounding.
 struct Decimal {
     value: u64,
     decimals: u32,

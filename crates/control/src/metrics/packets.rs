@@ -1,4 +1,4 @@
-//! Metrics of the packet path: without a packet path they have no samples.
+//! Metrics of the packet path. They have no samples without a packet path.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use super::{Description, Family, Labels, Samples, write_families};
 use crate::observed::Observed;
 use crate::packets::Report;
 
-/// A virtual server that is served by packets.
+/// A virtual server that uses the packet path.
 pub(super) struct PacketServerView {
     name: String,
     totals: Totals,
 }
 
-/// A member of it.
+/// A member of a virtual server that uses the packet path.
 pub(super) struct PacketMemberView {
     server: String,
     member: String,
@@ -95,7 +95,7 @@ fn directions(to: &mut Samples<'_>, inward: u64, outward: u64) {
     to.labelled("direction", "out", outward);
 }
 
-/// Writes all of them.
+/// Writes all metrics of the packet path.
 pub(super) fn write(out: &mut String, observed: &Observed) {
     let report = observed.packets.report();
     let servers = report.iter().flat_map(|report| &report.servers);
@@ -122,7 +122,7 @@ pub(super) fn write(out: &mut String, observed: &Observed) {
     write_families(out, PACKET_PATH, &path, |_, _| {});
 }
 
-/// Descriptions of these metrics.
+/// The descriptions of the metrics of the packet path.
 pub(super) fn descriptions() -> impl Iterator<Item = Description> {
     let servers = PACKET_SERVERS.iter().map(|family| family.description);
     let members = PACKET_MEMBERS.iter().map(|family| family.description);

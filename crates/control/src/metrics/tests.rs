@@ -13,7 +13,7 @@ fn address(port: u16) -> Address {
     Address::Socket(std::net::SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
-/// Two workers, two members; some traffic.
+/// A process with two workers, two members and some traffic.
 fn observed() -> Observed {
     let observed = observed_with(&[address(9_001), address(9_002)], 2);
     let table: Arc<LiveTable> = observed.table();
@@ -29,7 +29,7 @@ fn observed() -> Observed {
     observed
 }
 
-/// Samples by name and labels.
+/// The samples of a text, by name and labels.
 fn parse(text: &str) -> BTreeMap<String, f64> {
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples
@@ -120,8 +120,8 @@ fn what_the_firewall_did_and_its_rules_found() {
     assert!(!without.contains("waf_requests_total{") && !without.contains("matches_total{"));
 }
 
-/// Requirements of a scraper's parser: each metric once, with help and type, its samples together,
-/// no sample twice.
+/// The format meets the requirements of parsers: each metric occurs once, with help, type and all its samples, and no sample
+/// occurs twice.
 #[test]
 fn the_text_is_well_formed() {
     let text = encode(&observed());
@@ -148,7 +148,7 @@ fn the_text_is_well_formed() {
     assert_eq!(described.len(), descriptions().count());
 }
 
-/// Descriptions name exactly the labels of their samples.
+/// The descriptions list exactly the labels of the samples.
 #[test]
 fn labels_are_as_described() {
     let text = encode(&observed());
@@ -159,8 +159,8 @@ fn labels_are_as_described() {
                 .and_then(|rest| rest.strip_prefix(suffix))
                 .is_some_and(|rest| rest.starts_with(['{', ' ']))
         };
-        // The observed process has no monitors, no rules, no TLS, no packet path and no firewall,
-        // and rewrites and relays nothing.
+        // The observed process has no monitors, rules, TLS, packet path or firewall, and neither rewrites nor relays
+        // anything.
         let Some(sample) = text.lines().find(is_sample) else {
             let absent = [
                 "weir_l4_",
@@ -210,7 +210,7 @@ fn decimals() {
     }
 }
 
-/// `docs/observability.md` has every metric, with type and labels, and no other.
+/// `docs/observability.md` lists every metric, with type and labels, and no others.
 #[test]
 fn the_documentation_is_complete() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");

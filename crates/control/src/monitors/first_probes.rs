@@ -1,16 +1,17 @@
-//! Selects the pools that a new configuration waits for.
+//! The pools whose first probes a new configuration waits for.
 //!
-//! | the pool | weir waits |
+//! | the pool has | weir waits |
 //! |---|---|
-//! | has no usable member, and no address yet, or a first probe has no result or failed | up to the limit; failed probes are repeated every [`REPEAT_INTERVAL`] |
-//! | has a usable member, and a first probe has no result | for a further [`BESIDE_WAIT_MAX`] |
+//! | no usable member, and no address or a missing or failed first probe | up to the limit; failed probes are repeated |
+//! | a usable member, and a first probe without a result | for a further [`BESIDE_WAIT_MAX`] |
 //! | otherwise | not at all |
 //!
-//! A member is usable if its future monitors report it as up, and its administrative state allows requests.
+//! A member is usable if its monitors in the new configuration report it as up, and its administrative state allows
+//! requests.
 //!
-//! | event | cost, in members of the pool |
+//! | event | cost in examined members of the pool |
 //! |---|---|
-//! | a pass, while no member is usable; the last first result | all of them |
+//! | a pass while no member is usable; the last missing result | all members |
 //! | another result | constant |
 
 use std::collections::{HashMap, HashSet};
@@ -26,14 +27,14 @@ use weir_core::monitor::Outcome;
 use super::lock;
 use super::verdicts::Verdicts;
 
-/// The interval of repeated failed probes while their pool is awaited.
+/// The interval between repeated probes of failed members while their pool is awaited.
 pub(super) const REPEAT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The wait for further results when a member is usable and could serve meanwhile. At a usual start it is enough for
-/// all members, so that the first one does not get the whole load.
+/// Maximum wait for further results once a member is usable. Usually it is enough for all members, so that the first one
+/// does not get the whole load.
 pub(super) const BESIDE_WAIT_MAX: Duration = Duration::from_millis(400);
 
-/// The awaited pools, and those whose time is over, by name.
+/// The awaited pools, by name. A pool may stay in the map after its wait has ended.
 #[derive(Debug, Default)]
 pub(super) struct FirstProbes {
     pools: Mutex<HashMap<Arc<str>, WaitedPool>>,
@@ -48,7 +49,7 @@ pub(super) struct WaitedPool {
     missing: HashSet<u64>,
     /// The end of the wait.
     until: Instant,
-    /// An earlier end of the wait, because the pool has a usable member.
+    /// An earlier end of the wait, set while the pool has a usable member.
     beside_until: Option<Instant>,
 }
 
@@ -56,20 +57,20 @@ pub(super) struct WaitedPool {
 #[derive(Debug)]
 struct WaitedMember {
     verdicts: Arc<Mutex<Verdicts>>,
-    /// The monitors that the member will have.
+    /// The member's monitors in the new configuration.
     monitors: Vec<u64>,
-    /// The number of them that must pass.
+    /// The number of monitors that must pass.
     up_min: usize,
     state: AdminState,
 }
 
 impl WaitedPool {
-    /// A pool without members.
+    /// A pool that has no members yet.
     pub(super) fn new(until: Instant) -> Self {
         Self { members: Vec::new(), missing: HashSet::new(), until, beside_until: None }
     }
 
-    /// Adds a member that will have these monitors.
+    /// Adds a member with the monitors that it has in the new configuration.
     pub(super) fn add(
         &mut self,
         verdicts: &Arc<Mutex<Verdicts>>,
@@ -77,7 +78,7 @@ impl WaitedPool {
         pool: &Pool,
         member: &Member,
     ) {
-        // A member that gets no requests is not awaited.
+        // Results of a disabled member are not awaited.
         if member.state != AdminState::Disabled {
             self.missing.extend(lock(verdicts).without_result(&monitors));
         }
@@ -86,14 +87,14 @@ impl WaitedPool {
             monitors,
             up_min: pool.monitors_min.into(),
             state: match member.state {
-                // As a drained member, it gets no new clients.
+                // Without weight, a member gets no new clients, as if it were drained.
                 AdminState::Enabled if member.weight == 0 => AdminState::Drain,
                 state => state,
             },
         });
     }
 
-    /// Whether a result is awaited. Records whether the pool has a usable member.
+    /// Whether a result is awaited. Also records whether the pool has a usable member.
     fn look(&mut self, now: Instant) -> bool {
         let is_usable = self.members.iter().any(|member| {
             lock(&member.verdicts).is_usable(&member.monitors, member.up_min, member.state)
@@ -104,7 +105,7 @@ impl WaitedPool {
         !self.missing.is_empty() || !is_usable && may_become_usable
     }
 
-    /// Whether a member that should get requests has failed.
+    /// Whether a first probe of an enabled member has failed.
     fn has_failed(&self) -> bool {
         self.members.iter().any(|member| {
             let verdicts = lock(&member.verdicts);
@@ -118,7 +119,7 @@ impl WaitedPool {
         self.beside_until.map_or(self.until, |beside_until| beside_until.min(self.until))
     }
 
-    /// Tells the members' verdicts whether they are awaited.
+    /// Sets in the members' verdicts whether their first probes are awaited.
     fn tell(&self, is_awaited: bool) {
         for member in &self.members {
             let is_awaited = is_awaited && member.state != AdminState::Disabled;
@@ -129,7 +130,7 @@ impl WaitedPool {
 }
 
 impl FirstProbes {
-    /// Waits for exactly these pools, as far as they need it.
+    /// Waits for these pools if necessary, and for no others.
     pub(super) fn wait_for(&self, wanted: HashMap<Arc<str>, WaitedPool>) {
         let now = Instant::now();
         let mut pools = lock(&self.pools);
@@ -154,7 +155,7 @@ impl FirstProbes {
         self.changed.notify_one();
     }
 
-    /// Records the result of a probe, which the member's verdicts already have.
+    /// Handles the result of a probe, which is already recorded in the member's verdicts.
     pub(super) fn note(&self, pool: &Arc<str>, monitor: u64, outcome: Outcome) {
         let mut pools = lock(&self.pools);
         let Some(waited) = pools.get_mut(pool) else { return };
@@ -184,7 +185,7 @@ impl FirstProbes {
         lock(&self.pools).values().map(WaitedPool::end).max()
     }
 
-    /// Returns when weir waits for fewer pools than this. Only one task at a time may wait.
+    /// Waits until fewer pools than this are awaited. Only one task at a time may wait.
     pub(super) async fn fewer_than(&self, count: usize) {
         while let Some(end) = self.first_end_of(count) {
             tokio::select! {
@@ -194,13 +195,13 @@ impl FirstProbes {
         }
     }
 
-    /// The end of the first wait to end; `None`: weir waits for fewer pools than this.
+    /// The earliest end of a wait; `None`: fewer pools than this are awaited.
     fn first_end_of(&self, count: usize) -> Option<Instant> {
         let now = Instant::now();
         let mut pools = lock(&self.pools);
         for pool in pools.values_mut() {
             if pool.beside_until.is_some_and(|until| until <= now) {
-                // A usable member may have failed meanwhile.
+                // A usable member may have failed in the meantime.
                 pool.look(now);
             }
         }

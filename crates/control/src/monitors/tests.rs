@@ -1,4 +1,4 @@
-//! Monitors against a server that a test can switch.
+//! Monitors of members whose answers a test controls.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -13,7 +13,7 @@ use super::*;
 use crate::events::testing::Captured;
 use crate::testing::{pool, snapshot};
 
-/// A member that answers 200 or 503 as set, and counts its probes.
+/// A member that answers 200 or 503, and counts its probes.
 #[derive(Clone)]
 struct Member {
     address: Address,
@@ -88,12 +88,12 @@ fn table(members: &[&Member], monitors: &[Monitor], previous: Option<&LiveTable>
     LiveTable::build(snapshot(vec![pool("web", &addresses, monitors)]), previous, 1, &outside())
 }
 
-/// Later than any test waits.
+/// The end of a wait that exceeds every test.
 fn late(_: &Pool) -> Instant {
     Instant::now() + Duration::from_secs(3_600)
 }
 
-/// Applies a table as at startup.
+/// Applies a table in the same way as the startup does.
 fn apply(monitors: &mut Monitors, table: &LiveTable) {
     monitors.apply(table, None);
     monitors.prepare(&table.snapshot, late);
@@ -137,7 +137,7 @@ fn delayed(up_delay_ms: u64) -> Monitor {
     Monitor { schedule: Schedule { up_delay_ms, ..monitor.schedule }, ..monitor }
 }
 
-/// A new member is up with its first pass; one that was down has to pass several times.
+/// A new member is up after the first passed probe. A member that was down needs `up_delay`.
 #[tokio::test]
 async fn a_member_that_was_down_comes_up_after_a_delay() {
     let (events, captured) = Captured::new();
@@ -154,7 +154,7 @@ async fn a_member_that_was_down_comes_up_after_a_delay() {
         eventually(|| live.health() == Health::Down).await;
         let passes = report().passes;
         member.healthy.store(true, Relaxed);
-        // More than `rise`.
+        // Wait for more passes than `rise`.
         eventually(|| report().passes >= passes + 5).await;
         if comes_up {
             eventually(|| live.health() == Health::Up).await;
@@ -167,7 +167,7 @@ async fn a_member_that_was_down_comes_up_after_a_delay() {
     assert_eq!((told.len(), delays.count()), (5, 1), "{told:?}");
 }
 
-/// Instead of the pool's monitors, all of which fail.
+/// A member's own monitors replace those of the pool, which all fail here.
 #[tokio::test]
 async fn a_member_may_have_monitors_of_its_own() {
     let (events, _captured) = Captured::new();
@@ -292,24 +292,24 @@ async fn a_reload_keeps_what_is_unchanged() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(removed.asked.load(Relaxed), asked, "a removed member is not probed");
 
-    // Another monitor on a healthy member does not take it out of service, not even for a moment.
+    // A new monitor of a healthy member does not take the member out of service, not even briefly.
     let epoch = live.pool.epoch.load(Relaxed);
     let third = table(&[&kept, &added], &[http(30), tcp(30)], Some(&second));
     apply(&mut monitors, &third);
     assert_eq!((monitors.running(), live.health(), new.health()), (4, Health::Up, Health::Up));
     assert_eq!(live.pool.epoch.load(Relaxed), epoch);
-    // From then on its result counts.
+    // The results of the new monitors affect the member.
     kept.healthy.store(false, Relaxed);
     eventually(|| live.health() == Health::Down).await;
 
-    // Without monitors it is up again.
+    // A member without monitors is up.
     let fourth = table(&[&kept, &added], &[], Some(&third));
     apply(&mut monitors, &fourth);
     assert_eq!((monitors.running(), live.health()), (0, Health::Up));
     assert_eq!(captured.lines(&events).iter().filter(|line| line.contains("down")).count(), 1);
 }
 
-/// A counter of a monitor's labels only grows, through any reload.
+/// The counters with a monitor's labels only grow, whatever a reload changes.
 #[tokio::test]
 async fn counts_stay_with_their_labels() {
     let (events, _) = Captured::new();
@@ -341,13 +341,13 @@ async fn counts_stay_with_their_labels() {
         assert!(after.1 >= before.1 && after.2 >= before.2, "{what}: {after:?} < {before:?}");
     }
 
-    // With another type, it has other labels and is new.
+    // A monitor of another type has other labels, so its counters start at 0.
     table = self::table(&[&member], &[tcp(3_600_000)], Some(&table));
     apply(&mut monitors, &table);
     assert!(matches!(counts(0), Some(("tcp", 0 | 1, 0))), "{:?}", counts(0));
 }
 
-/// A member that accepts connections and stays silent.
+/// A member that accepts connections and never answers.
 async fn silent() -> Member {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = Address::Socket(listener.local_addr().unwrap());
@@ -360,7 +360,7 @@ async fn silent() -> Member {
     Member { address, healthy: Arc::default(), asked: Arc::default() }
 }
 
-/// Like [`http`], but an unanswered probe does not end within the test.
+/// A monitor like [`http`], with a timeout that exceeds the test.
 fn patient(interval_ms: u64) -> Monitor {
     let monitor = http(interval_ms);
     Monitor { schedule: Schedule { timeout_ms: 3_600_000, ..monitor.schedule }, ..monitor }
@@ -410,7 +410,7 @@ async fn other_monitors_judge_a_member_when_they_are_in_force() {
         board.of(&live.pool.name, &live.label).iter().map(|report| report.kind).collect()
     };
 
-    // It accepts connections, though its answers are bad.
+    // The member accepts connections, although its answers are bad.
     let second = table(&[&member], &[tcp(10)], Some(&first));
     monitors.prepare(&second.snapshot, late);
     monitors.fewer_awaited_than(1).await;
@@ -426,7 +426,7 @@ async fn other_monitors_judge_a_member_when_they_are_in_force() {
         ]
     );
 
-    // A member in service is not waited for: it stays in service until it fails.
+    // A member in service is not awaited: it stays in service until its probes fail.
     let third = table(&[&member], &[http(10), tcp(10)], Some(&second));
     monitors.prepare(&third.snapshot, late);
     assert!(!is_awaiting(&monitors));
@@ -452,12 +452,12 @@ async fn what_takes_the_place_of_what_waits_keeps_its_probes() {
     monitors.prepare(&second.snapshot, late);
     assert!(!is_awaiting(&monitors), "it is known from before");
     assert_eq!(monitors.running(), 2);
-    // Back to the configuration in force: nothing is left of the others.
+    // A return to the active configuration stops all other monitors.
     monitors.prepare(&first.snapshot, late);
     assert_eq!((monitors.running(), is_awaiting(&monitors)), (1, false));
     apply(&mut monitors, &first);
     assert_eq!(first.pools[0].members[0].health(), Health::Up);
-    // A member removed during the wait is not waited for any more.
+    // A member that is removed during the wait is not awaited.
     let silent = silent().await;
     monitors.prepare(&table(&[&old, &silent], &[patient(3_600_000)], Some(&first)).snapshot, late);
     assert!(is_awaiting(&monitors));
@@ -466,7 +466,7 @@ async fn what_takes_the_place_of_what_waits_keeps_its_probes() {
     monitors.fewer_awaited_than(1).await;
 }
 
-/// As at a start whose file is read again before anything was served.
+/// The situation of a start whose file is read again before the process serves.
 #[tokio::test]
 async fn what_is_in_force_and_unknown_is_waited_for_only_where_it_is_wanted() {
     let (events, _) = Captured::new();
@@ -478,7 +478,7 @@ async fn what_is_in_force_and_unknown_is_waited_for_only_where_it_is_wanted() {
     let second = table(&[&good], &[patient(3_600_000)], Some(&first));
     monitors.prepare(&second.snapshot, late);
     monitors.fewer_awaited_than(1).await;
-    // Added again, it is waited for again.
+    // The member is awaited again if it is added again.
     let both = table(&[&good, &silent], &[patient(3_600_000)], Some(&first));
     monitors.prepare(&both.snapshot, late);
     assert_eq!(monitors.board().awaited(&both.snapshot)[0].members.len(), 1);
@@ -513,7 +513,7 @@ async fn members_that_do_not_answer_are_tried_where_there_is_no_other() {
         assert_eq!(stopped, told);
         assert_eq!(of(&table), expected);
         assert!(!is_awaiting(&monitors));
-        // Nor is it waited for again once it is in force.
+        // The members are not awaited again in the active configuration.
         monitors.prepare(&table.snapshot, late);
         assert!(!is_awaiting(&monitors));
     }
@@ -531,8 +531,7 @@ async fn members_that_get_nothing_are_not_waited_for() {
     assert_eq!((monitors.running(), is_awaiting(&monitors)), (1, false));
 }
 
-/// A pool without a usable member is waited for, and its probes are repeated in spite of their long
-/// interval.
+/// A pool without a usable member is awaited, and its failed probes are repeated despite their long interval.
 #[tokio::test]
 async fn a_first_probe_that_fails_is_repeated_where_no_member_is_usable() {
     let (events, captured) = Captured::new();
@@ -540,7 +539,7 @@ async fn a_first_probe_that_fails_is_repeated_where_no_member_is_usable() {
     let mut monitors = Monitors::new(events.clone());
     let table = table(&[&member], &[http(3_600_000)], None);
     monitors.prepare(&table.snapshot, late);
-    // More than would take a member in force down.
+    // More failures than would take an active member down.
     eventually(|| member.asked.load(Relaxed) > 3).await;
     assert!(is_awaiting(&monitors));
     assert_eq!(monitors.board().awaited(&table.snapshot)[0].members.len(), 1);
@@ -562,7 +561,7 @@ async fn a_first_probe_that_fails_is_not_repeated_where_another_member_is_usable
     monitors.prepare(&both.snapshot, late);
     monitors.fewer_awaited_than(1).await;
     let asked = bad.asked.load(Relaxed);
-    // It is probed again at once when the next configuration has no other member.
+    // The member is probed again at once if the next configuration has no other member.
     let alone = table(&[&bad], &[http(3_600_000)], None);
     monitors.prepare(&alone.snapshot, late);
     assert!(is_awaiting(&monitors));
@@ -571,7 +570,7 @@ async fn a_first_probe_that_fails_is_not_repeated_where_another_member_is_usable
     monitors.fewer_awaited_than(1).await;
 }
 
-/// The first usable member of a pool ends the wait for a new one.
+/// The wait for a new member ends when another member of the pool becomes usable.
 #[tokio::test]
 async fn a_member_in_force_that_comes_up_ends_the_wait() {
     let (events, _) = Captured::new();
@@ -591,7 +590,7 @@ async fn a_member_in_force_that_comes_up_ends_the_wait() {
     monitors.fewer_awaited_than(1).await;
 }
 
-/// A probe that times out proves nothing about a member; an answered one does.
+/// A member whose probes time out may be tried. A member with a wrong answer is not tried.
 #[tokio::test]
 async fn only_members_without_an_answer_are_tried() {
     let (events, _) = Captured::new();
@@ -603,7 +602,7 @@ async fn only_members_without_an_answer_are_tried() {
     for (member, interval_ms, expected) in [
         (&silent, 3_600_000, Health::Up),
         (&bad, 3_600_000, Health::Pending),
-        // However many time out.
+        // The number of timeouts does not matter.
         (&silent, 10, Health::Up),
     ] {
         let mut monitors = Monitors::new(events.clone());

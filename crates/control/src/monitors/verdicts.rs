@@ -1,4 +1,4 @@
-//! The results of one member's monitors, and events about them.
+//! The verdicts about one member, and events about them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,31 +16,31 @@ use crate::probe::{Failure, Probe, Subject};
 use crate::random::random;
 use crate::time::{monotonic_ms, unix_ms};
 
-/// Maximum number of characters of a failure's text that are kept and shown.
+/// Maximum number of characters in the stored reason of a failure.
 const REASON_LENGTH_MAX: usize = 200;
 
 /// The results of one member's monitors.
 #[derive(Debug)]
 pub(super) struct Verdicts {
     pub(super) subject: Subject,
-    /// `None`: the member is in no active table yet.
+    /// The live state of the member; `None`: the member is in no active table yet.
     live: Option<Arc<LiveMember>>,
-    /// Active monitors come first, in the order of the file.
+    /// The verdicts of the monitors. Active ones come first, in the order of the file.
     monitors: Vec<Verdict>,
-    /// The number of them that must pass.
+    /// The number of monitors that must pass.
     up_min: usize,
 }
 
 /// The result of one monitor.
 #[derive(Debug)]
 pub(super) struct Verdict {
-    /// Identifies the monitor among all monitors that the member has ever had.
+    /// The id of the monitor, unique among all monitors that the member has ever had.
     pub(super) id: u64,
     standing: Standing,
     state: MonitorState,
     pub(super) report: MonitorReport,
     first: FirstResult,
-    /// The time at which the member was trusted without a result. Of probes that began earlier, only a pass counts.
+    /// The time at which the member was trusted without a result. A failure of a probe that began earlier is ignored.
     trusted_ms: u64,
     /// Whether the first probe is awaited.
     is_awaited: bool,
@@ -55,31 +55,31 @@ enum FirstResult {
     Missing,
     /// All probes so far have failed.
     Failed {
-        /// Whether a probe got an answer or was refused; otherwise all of them timed out.
+        /// Whether a probe was answered or refused. If not, all of them timed out.
         is_answered: bool,
     },
-    /// The monitor passes, or its result no longer matters: the member is trusted, or the wait is over.
+    /// The monitor passes, or its first result does not matter, because the member is trusted or the wait is over.
     Settled,
 }
 
 /// The result of a probe.
 pub(super) struct Probed {
     pub(super) result: Result<Outcome, Failure>,
-    /// Whether the probe was due by the schedule. Of additional, earlier probes, only a pass counts.
+    /// Whether the probe was due by the schedule. A failure of an additional, earlier probe is ignored.
     pub(super) is_scheduled: bool,
-    /// The start, by the monotonic clock.
+    /// The start of the probe, by the monotonic clock.
     pub(super) started_ms: u64,
 }
 
-/// Whether a monitor's result affects the member.
+/// The configuration that a monitor belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     InForce,
-    /// The monitor belongs to the next configuration.
+    /// The monitor belongs to the next configuration, and does not affect an active member.
     Next,
 }
 
-/// The counts of a monitor, and its type.
+/// The counters of a monitor, and its type.
 #[derive(Debug)]
 struct Counts {
     kind: &'static str,
@@ -88,7 +88,7 @@ struct Counts {
 }
 
 impl Verdict {
-    /// The verdict of a new monitor. A member with traffic keeps it until enough probes fail.
+    /// The verdict of a new monitor. A member with traffic keeps its traffic until enough probes fail.
     fn new(probe: &Probe, member: Option<Health>) -> Self {
         let is_serving = matches!(member, Some(Health::Up | Health::Draining));
         let state = if is_serving { MonitorState::trusting() } else { MonitorState::new() };
@@ -127,7 +127,7 @@ impl Verdict {
         self.is_awaited && is_unanswered
     }
 
-    /// Applies a probe's result; returns the change.
+    /// Applies the result of a probe. Returns the change.
     fn take(
         &mut self,
         outcome: Outcome,
@@ -156,8 +156,8 @@ impl Verdict {
         Counts { kind, passes, failures }
     }
 
-    /// Activates a monitor in place of the one with these counts: the counters of metrics belong to the place. If the
-    /// former monitor had another type, the labels change.
+    /// Makes a monitor active in place of the one with these counts, because the counters of metrics belong to the position.
+    /// If the former monitor had another type, the labels differ and its counts are dropped.
     fn enter_into_force(&mut self, before: Option<&Counts>) {
         let own = match std::mem::replace(&mut self.standing, Standing::InForce) {
             Standing::Next => (self.report.passes, self.report.failures),
@@ -180,18 +180,18 @@ impl Verdicts {
         self.live.is_some()
     }
 
-    /// Reports of active monitors, in the order of the file.
+    /// The reports of active monitors, in the order of the file.
     pub(super) fn reports(&self) -> Vec<MonitorReport> {
         let in_force = self.monitors.iter().filter(|verdict| verdict.standing == Standing::InForce);
         in_force.map(|verdict| verdict.report.clone()).collect()
     }
 
-    /// Whether the first probe of one of the monitors is awaited.
+    /// Whether the first probe of a monitor is awaited.
     pub(super) fn is_awaited(&self) -> bool {
         self.monitors.iter().any(Verdict::is_waited_for)
     }
 
-    /// Whether the member's state is unknown: no probe of any monitor got an answer. The number of timeouts does not
+    /// Whether the member's state is unknown: no probe of an awaited monitor was answered. The number of timeouts does not
     /// matter.
     pub(super) fn is_unknown(&self) -> bool {
         self.monitors.iter().any(Verdict::is_unknown)
@@ -202,7 +202,7 @@ impl Verdicts {
         self.monitors.iter().any(|verdict| verdict.id == id && verdict.is_waited_for())
     }
 
-    /// The monitors among these that have no result.
+    /// The ids in `ids` whose monitors have no result.
     pub(super) fn without_result(&self, ids: &[u64]) -> Vec<u64> {
         let of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
         let missing = of_them.filter(|verdict| verdict.first == FirstResult::Missing);
@@ -215,19 +215,19 @@ impl Verdicts {
         of_them.any(|verdict| matches!(verdict.first, FirstResult::Failed { .. }))
     }
 
-    /// Whether the member takes requests once these monitors are active and this many must pass.
+    /// Whether the member accepts requests once these monitors are active, of which `up_min` must pass.
     pub(super) fn is_usable(&self, ids: &[u64], up_min: usize, configured: AdminState) -> bool {
         let of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
         let health = Health::of_monitors(of_them.map(|verdict| verdict.state.health()), up_min);
         self.state(configured).admission(health) == Admission::All
     }
 
-    /// The administrative state of the member: set at run time, or in the file.
+    /// The administrative state of the member: set at run time, or the one in the file.
     pub(super) fn state(&self, configured: AdminState) -> AdminState {
         self.live.as_ref().map_or(configured, |live| live.state(configured))
     }
 
-    /// Waits for the first probes of exactly these monitors. Failed probes are repeated at once.
+    /// Waits for the first probes of exactly these monitors. Failed ones are probed again at once.
     pub(super) fn wait_for(&mut self, ids: &[u64]) {
         for verdict in &mut self.monitors {
             let was_awaited = verdict.is_awaited;
@@ -239,14 +239,14 @@ impl Verdicts {
         }
     }
 
-    /// The required number of passing monitors, once they are active.
+    /// Sets the required number of passing monitors, unless the member is active.
     pub(super) fn prepare(&mut self, up_min: usize) {
         if !self.is_in_force() {
             self.up_min = up_min;
         }
     }
 
-    /// Adds a monitor that does not affect the member yet. Returns its id, and a trigger for its next probe.
+    /// Adds a monitor of the next configuration. Returns its id, and a trigger for its next probe.
     pub(super) fn add(&mut self, probe: &Probe) -> (u64, Arc<Notify>) {
         let member = self.live.as_ref().map(|live| live.health());
         let verdict = Verdict::new(probe, member);
@@ -255,14 +255,14 @@ impl Verdicts {
         added
     }
 
-    /// Removes a monitor that does not affect the member yet. Returns false if it is active.
+    /// Removes a monitor of the next configuration. Returns false if the monitor is active.
     pub(super) fn forget_next(&mut self, id: u64) -> bool {
         let before = self.monitors.len();
         self.monitors.retain(|verdict| verdict.id != id || verdict.standing == Standing::InForce);
         self.monitors.len() < before
     }
 
-    /// Makes exactly these monitors active, in this order. Reports the member's health if this changes it.
+    /// Makes exactly these monitors active, in this order. Reports the member's health if it changes.
     pub(super) fn enter_into_force(
         &mut self,
         live: &Arc<LiveMember>,
@@ -283,7 +283,7 @@ impl Verdicts {
             self.monitors.push(verdict);
         }
         let health = self.health();
-        // The probes of a new member were reported already.
+        // The first results of a new member were reported already.
         if live.set_health(health, clock::now().now_ms())
             && was_in_force
             && !self.monitors.is_empty()
@@ -293,8 +293,7 @@ impl Verdicts {
         }
     }
 
-    /// Ends the wait for all monitors. `is_trusted`: monitors without a known state count as up until their probes
-    /// fail.
+    /// Ends the wait for all monitors. `is_trusted`: monitors without a known state count as up until their probes fail.
     pub(super) fn stop_waiting(&mut self, is_trusted: bool) {
         for verdict in &mut self.monitors {
             if is_trusted && verdict.is_unknown() {
@@ -316,7 +315,7 @@ impl Verdicts {
         Health::of_monitors(monitors.map(|verdict| verdict.state.health()), self.up_min)
     }
 
-    /// The kind of monitors whose results are reported.
+    /// The standing of the monitors whose results are reported.
     fn shown(&self) -> Standing {
         if self.is_in_force() { Standing::InForce } else { Standing::Next }
     }
@@ -327,8 +326,8 @@ impl Verdicts {
         })
     }
 
-    /// Records a result, sets the member's health, and reports changes. Returns the verdict about the member; `None`:
-    /// the monitor was removed.
+    /// Records the result of a probe, sets the member's health, and reports changes. Returns the outcome; `None`: the
+    /// monitor was removed.
     pub(super) fn take(
         &mut self,
         id: u64,
@@ -338,7 +337,7 @@ impl Verdicts {
     ) -> Option<Outcome> {
         let schedule = &probe.monitor.schedule;
         let (before, shown) = (self.health(), self.shown());
-        // A result that arrives after its monitor was removed is ignored.
+        // A result that arrives after the removal of its monitor is ignored.
         let verdict = self.monitors.iter_mut().find(|verdict| verdict.id == id)?;
         let (outcome, failure) = judged(&probed.result, probe.monitor.is_reverse);
         let change = verdict.take(outcome, &probed, schedule);
@@ -367,7 +366,7 @@ fn level_of(health: Health) -> Level {
     if health == Health::Up { Level::Info } else { Level::Warning }
 }
 
-/// The verdict of a probe's result, with the reason if it is a failure.
+/// The outcome of a probe, with the reason of a failure.
 fn judged(result: &Result<Outcome, Failure>, is_reverse: bool) -> (Outcome, Option<String>) {
     const REVERSED: &str = "the probe passed, and the monitor is a reverse one";
     match (result, is_reverse) {

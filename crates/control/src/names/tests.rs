@@ -1,4 +1,4 @@
-//! Names, with a small name server of the test's own.
+//! Names that are resolved by a small name server of the test.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,13 +8,13 @@ use tokio::net::UdpSocket;
 use super::*;
 use crate::events::testing::Captured;
 
-/// The name server's records of a name.
+/// The name server's answers for a name.
 #[derive(Clone)]
 enum Reply {
     Addresses(Vec<IpAddr>, u32),
-    /// The same for A queries; AAAA queries get SERVFAIL.
+    /// These addresses for A queries; AAAA queries get SERVFAIL.
     OnlyV4(Vec<IpAddr>, u32),
-    /// The response code: 2 for SERVFAIL, 3 for NXDOMAIN.
+    /// This response code: 2 for SERVFAIL, 3 for NXDOMAIN.
     Code(u8),
     Silence,
 }
@@ -52,12 +52,12 @@ impl Server {
         lock(&self.replies).insert(name.to_owned(), reply);
     }
 
-    /// The name has this address from now on.
+    /// Sets the address of the name.
     pub(crate) fn resolve(&self, name: &str, address: IpAddr) {
         self.set(name, Reply::Addresses(vec![address], 60));
     }
 
-    /// The name does not exist from now on.
+    /// Removes the name.
     pub(crate) fn forget(&self, name: &str) {
         lock(&self.replies).remove(name);
     }
@@ -91,7 +91,7 @@ fn answer(query: &[u8], replies: &HashMap<String, Reply>) -> Option<Vec<u8>> {
     answer.extend_from_slice(&[0x85, 0x80 | code, 0, 1, 0, addresses.len() as u8, 0, 0, 0, 0]);
     answer.extend_from_slice(question);
     for address in addresses {
-        // The name by a pointer to the question, the question's type, class IN.
+        // The name as a pointer to the question, the type of the question, class IN.
         answer.extend_from_slice(&[0xc0, 12, 0, if wants_v4 { 1 } else { 28 }, 0, 1]);
         answer.extend_from_slice(&ttl.to_be_bytes());
         let bytes = match address {
@@ -131,12 +131,12 @@ async fn addresses_follow_the_ttl() {
     assert_eq!(names.resolutions()["app.example"], [v4(3)]);
     assert_eq!(captured.lines(&events), ["info name app.example has other addresses: 192.0.2.3"]);
 
-    // The TTL of one hour is in effect, so no query is sent.
+    // The TTL of one hour has not passed, so no query is sent.
     let asked = *lock(&server.queries);
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     assert_eq!(*lock(&server.queries), asked);
 
-    // A reload queries at once, and drops removed names.
+    // A reload sends queries at once, and drops removed names.
     server.set("app.example", Reply::Addresses(vec![v4(4)], 3_600));
     server.set("new.example", Reply::Addresses(vec![v6(9)], 3_600));
     names.follow(["app.example", "new.example"].into_iter()).await;
@@ -170,7 +170,7 @@ async fn failures_keep_the_last_answer() {
     }
 }
 
-/// A family whose query fails keeps its addresses; the other one is updated as usual.
+/// A family whose query fails keeps its addresses. The other family is updated as usual.
 #[tokio::test]
 async fn one_family_fails() {
     let (events, captured) = Captured::new();
@@ -235,7 +235,7 @@ async fn a_start_does_not_wait_for_ever() {
     assert!(lines[0].starts_with("warning name silent.example "), "{lines:?}");
 }
 
-/// Without a name server, names in the hosts file are still found.
+/// Names in the hosts file are resolved without a name server.
 #[tokio::test]
 async fn the_hosts_file_counts() {
     let (events, _) = Captured::new();
@@ -256,7 +256,7 @@ fn the_next_asking() {
     check(Some(1_000_000), 0, 3_600);
     check(None, 3, 4);
     check(None, 99, 30);
-    // Partial answers, in any order.
+    // With an answer to only one of the queries, the shorter of the TTL and the retry pause counts.
     check(Some(1), 99, 1);
     check(Some(60), 3, 4);
     check(Some(60), 99, 30);

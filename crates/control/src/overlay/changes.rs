@@ -1,4 +1,4 @@
-//! Transactions: requested over the admin listener, carried out by the supervisor.
+//! The queue of transactions. Transactions are requested over the admin listener and executed by the supervisor.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,13 +22,13 @@ pub const QUEUE_MAX: usize = 16_384;
 /// Approximate maximum size of all queued transactions.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
-/// Maximum number of transactions that are put in force together.
+/// Maximum number of transactions in a batch, whose versions are put in force together.
 const BATCH_MAX: usize = 1_024;
 
-/// Maximum length of an author.
+/// Maximum length of an author's name in bytes.
 pub const AUTHOR_BYTES_MAX: usize = 256;
 
-/// Maximum length of a comment.
+/// Maximum length of a comment in bytes.
 pub const COMMENT_BYTES_MAX: usize = 4_096;
 
 /// Maximum time for a confirmation: one day.
@@ -37,7 +37,7 @@ pub const CONFIRM_S_MAX: u64 = 86_400;
 /// The comment of the version that reverts an unconfirmed one.
 pub(super) const NOT_CONFIRMED: &str = "not confirmed";
 
-/// Changes that are made together or not at all.
+/// Changes that are applied together or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transaction {
     /// The user who requests the changes.
@@ -48,9 +48,9 @@ pub struct Transaction {
     pub expected_version: Option<u64>,
     /// The requested changes.
     pub wanted: Wanted,
-    /// Whether to check the changes without making them.
+    /// Whether the changes are only checked, not applied.
     pub dry_run: bool,
-    /// Without a confirmation within this time, the previous version is restored.
+    /// The time for a confirmation, in seconds. Without a confirmation, the previous version is then restored.
     pub confirm_within_s: Option<u64>,
 }
 
@@ -79,20 +79,19 @@ impl fmt::Display for Unqueued {
 
 impl std::error::Error for Unqueued {}
 
-/// A request in the queue.
+/// The kind of a queued request.
 #[derive(Debug, Clone)]
 pub(super) enum Asked {
-    /// A transaction of a user.
+    /// A user's transaction.
     Transaction(Transaction),
-    /// A request to keep a version.
+    /// A request to keep an unconfirmed version.
     Confirm { version: u64, author: String },
-    /// A request of weir itself: restores version `to`, because `version` was not confirmed in time or could not be put
-    /// in force.
+    /// weir's own request to restore version `to`, because `version` was not confirmed in time or could not be put in force.
     TakeBack { version: u64, to: u64, comment: String },
 }
 
 impl Asked {
-    /// The approximate size.
+    /// The approximate size of the request in bytes.
     fn bytes(&self) -> usize {
         match self {
             Self::Transaction(transaction) => transaction.wanted.bytes(),
@@ -100,7 +99,7 @@ impl Asked {
         }
     }
 
-    /// Whether it is carried out alone, not in a batch.
+    /// Whether the request is executed alone, not in a batch.
     fn is_alone(&self) -> bool {
         match self {
             Self::Transaction(transaction) => transaction.dry_run,
@@ -134,20 +133,20 @@ pub struct Changes {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Pending>,
-    /// The approximate size of the queued requests.
+    /// The approximate size of the queued requests in bytes.
     bytes: usize,
     reports: Reports,
     is_closed: bool,
     /// The unconfirmed version that is being reverted.
     taken_back: Option<u64>,
-    /// The number of requests at the front that are carried out one by one.
+    /// The number of requests at the front of the queue that are executed one by one.
     singly: usize,
-    /// A message for the operator that is not the result of a request.
+    /// A message for the operator that does not belong to a report.
     untold: Option<String>,
 }
 
 impl Changes {
-    /// The state at startup: the versions that were read.
+    /// The state at startup, with the versions from the journal.
     pub(super) fn new(journal: Journal, history: History) -> Self {
         Self {
             queue: Mutex::default(),
@@ -195,7 +194,7 @@ impl Changes {
         let pending = Pending { number, asked };
         match pending.asked {
             Asked::Transaction(_) => queue.waiting.push_back(pending),
-            // At the front, because the time for the confirmation runs out.
+            // These requests come first, because the time for the confirmation is limited.
             Asked::Confirm { .. } | Asked::TakeBack { .. } => queue.waiting.push_front(pending),
         }
         drop(queue);
@@ -213,7 +212,7 @@ impl Changes {
         loop {
             let reported = self.reported.notified();
             tokio::pin!(reported);
-            // Registers for notifications, so that none is missed after the check.
+            // The registration comes before the check, so that no notification is missed.
             reported.as_mut().enable();
             let report = self.report(number)?;
             if report.state.is_final() {
@@ -238,8 +237,8 @@ impl Changes {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).path().to_owned()
     }
 
-    /// Waits until a request is queued. When the time of an unconfirmed version is over, queues its reversal. Dropping
-    /// the future loses nothing.
+    /// Waits until a request is queued. If an unconfirmed version expires meanwhile, queues its reversal. Dropping the
+    /// future loses nothing.
     pub(crate) async fn wanted(&self) {
         loop {
             let asked = self.asked.notified();
@@ -257,7 +256,7 @@ impl Changes {
         }
     }
 
-    /// Waits until the time of the unconfirmed version is over.
+    /// Waits until the time for the confirmation of the unconfirmed version has passed.
     async fn overdue(&self) -> Unconfirmed {
         let Some(unconfirmed) = self.history().unconfirmed() else { return pending().await };
         if self.queue().taken_back == Some(unconfirmed.version) {
@@ -271,11 +270,11 @@ impl Changes {
     /// Queues a request to restore version `to` instead of `version`.
     pub(crate) fn take_back(&self, version: u64, to: u64, comment: String) {
         self.queue().taken_back = Some(version);
-        // Refused only during shutdown; the next process reverts the version when it starts.
+        // An error occurs only during shutdown. The next process reverts the version when it starts.
         let _ = self.ask(Asked::TakeBack { version, to, comment });
     }
 
-    /// Removes the next requests that can be carried out together from the queue.
+    /// Takes the next requests that can be executed together from the queue.
     pub(crate) fn next_batch(&self) -> Vec<Pending> {
         let mut queue = self.queue();
         let mut batch: Vec<Pending> = Vec::new();
@@ -307,7 +306,7 @@ impl Changes {
         self.asked.notify_one();
     }
 
-    /// As [`Self::put_back`], and carries these requests out one by one.
+    /// As [`Self::put_back`], but these requests are executed one by one.
     pub(crate) fn put_back_one_by_one(&self, rest: Vec<Pending>) {
         self.queue().singly = rest.len();
         self.put_back(rest);
@@ -343,12 +342,12 @@ impl Changes {
         self.queue().untold = Some(what);
     }
 
-    /// Takes the message for the operator.
+    /// Takes the message for the operator, if there is one.
     pub(crate) fn untold(&self) -> Option<String> {
         self.queue().untold.take()
     }
 
-    /// Reports a request as done that puts nothing in force.
+    /// Reports a request as done that changes nothing in force.
     pub(crate) fn finish(
         &self,
         number: u64,
@@ -396,7 +395,7 @@ impl Changes {
         self.reported.notify_waiters();
     }
 
-    /// Reports stored versions from `version` on as refused: they cannot be put in force.
+    /// Reports stored versions from `version` on as refused, because they cannot be put in force.
     pub(crate) fn refuse_from(&self, version: u64, reason: &str) {
         let mut queue = self.queue();
         let waiting = queue.reports.all().filter(|report| report.state == State::Waiting);

@@ -1,4 +1,4 @@
-//! Versions of the overlay: their changes, their authors, and the overlay after each.
+//! Versions of the overlay: their changes, their authors, and the resulting overlays.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ pub const VERSIONS_MAX: usize = 16_384;
 /// Approximate maximum size of the stored versions.
 const VERSIONS_BYTES_MAX: usize = 32 << 20;
 
-/// The author of versions that weir makes itself.
+/// The author of versions that weir creates itself.
 pub const OWN_AUTHOR: &str = "weir";
 
-/// A version of the overlay. Versions count from 1; version 0 means the files without an overlay.
+/// A version of the overlay. Versions are numbered from 1. Version 0 means the files without an overlay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Version {
     /// The number of the version.
     pub number: u64,
-    /// When it was accepted, in milliseconds since 1970.
+    /// The time of acceptance, in milliseconds since 1970.
     pub unix_ms: u64,
     /// The user who requested it.
     pub author: String,
-    /// The reason for it.
+    /// The reason for the version.
     pub comment: String,
     /// The requested changes.
     pub wanted: Wanted,
-    /// Without a confirmation until then, the previous version is restored.
+    /// The deadline for a confirmation, in milliseconds since 1970. Without one, the previous version is restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_until_unix_ms: Option<u64>,
-    /// The resulting change of the overlay.
+    /// The difference from the previous overlay.
     pub(super) delta: Delta,
 }
 
@@ -46,7 +46,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// The approximate size as JSON.
+    /// The approximate size as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Changes(changes) => changes.iter().map(Change::bytes).sum(),
@@ -56,7 +56,7 @@ impl Wanted {
 }
 
 impl Version {
-    /// The approximate size as JSON.
+    /// The approximate size as JSON, in bytes.
     fn bytes(&self) -> usize {
         /// The size of numbers and field names.
         const FIXED_BYTES: usize = 128;
@@ -64,7 +64,7 @@ impl Version {
         FIXED_BYTES + texts + self.wanted.bytes() + self.delta.bytes()
     }
 
-    /// A copy without passwords and shared keys, for display.
+    /// A copy without passwords and shared keys, for output.
     pub fn concealed(&self) -> Self {
         let wanted = match &self.wanted {
             Wanted::Changes(changes) => {
@@ -81,10 +81,10 @@ impl Version {
 pub struct History {
     /// The overlay before the first stored version.
     base: Overlay,
-    /// The number of the version that `base` belongs to.
+    /// The number of the version whose overlay is `base`.
     base_version: u64,
     versions: VecDeque<Arc<Version>>,
-    /// The approximate size of the stored versions.
+    /// The approximate size of the stored versions in bytes.
     bytes: usize,
     newest: Overlay,
     /// The newest version, if it is not confirmed yet.
@@ -137,8 +137,8 @@ impl History {
         self.unconfirmed
     }
 
-    /// The overlay after a version; `None`: the version does not exist yet, or is no longer stored. Version 0 always
-    /// has an empty overlay.
+    /// The overlay after a version; `None`: the version does not exist yet, or is not stored any more. Version 0 always has
+    /// an empty overlay.
     pub fn overlay_after(&self, number: u64) -> Option<Overlay> {
         if number == 0 {
             return Some(Overlay::default());
@@ -184,19 +184,19 @@ impl History {
         }
     }
 
-    /// Marks a version as confirmed, if it waits for that.
+    /// Marks a version as confirmed, if it is the unconfirmed one.
     pub(super) fn confirm(&mut self, version: u64) {
         if self.unconfirmed.is_some_and(|it| it.version == version) {
             self.unconfirmed = None;
         }
     }
 
-    /// The overlay before the first stored version, and the number of its version.
+    /// The overlay before the first stored version, and the number of the version that it belongs to.
     pub(super) fn base(&self) -> (&Overlay, u64) {
         (&self.base, self.base_version)
     }
 }
 
-/// The number of a version is not the next.
+/// The number of a version does not follow the newest one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OutOfOrder;

@@ -1,8 +1,8 @@
 //! The file that stores the versions of the overlay.
 //!
-//! Each line is an entry: a checksum, a space, JSON. Lines are appended and synced to disk before a version is put in
-//! force. An incomplete last line is dropped when the file is opened: its transaction was not acknowledged. A file that
-//! becomes too large is rewritten beside the old one, which it then replaces atomically.
+//! Each line is an entry: a checksum, a space, JSON. Lines are appended and synced to disk before a version is put in force.
+//! An incomplete last line is dropped when the file is opened, because its transaction was not acknowledged. A file that has
+//! become too large is rewritten as a temporary file, which then replaces it atomically.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -24,13 +24,13 @@ use super::history::{History, VERSIONS_MAX, Version};
 /// The name of the file in `state_dir`.
 const FILE_NAME: &str = "overlay.journal";
 
-/// A larger file is rewritten with only the newest versions.
+/// Maximum size of the file. When it is reached, the file is rewritten with only the newest versions.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// A larger file is not read: it was not written by weir.
+/// Maximum size of a file that is read. weir does not write larger files.
 const READ_BYTES_MAX: u64 = 4 * FILE_BYTES_MAX;
 
-/// Bytes of the SHA-256 hash that a checksum contains, in hexadecimal digits.
+/// Number of bytes of the SHA-256 hash in a checksum. Each byte is written as two hexadecimal digits.
 const CHECKSUM_BYTES: usize = 16;
 
 /// An entry of the journal: one line.
@@ -50,11 +50,11 @@ pub(super) enum Entry {
 pub enum JournalError {
     /// The file cannot be read.
     Read(PathBuf, String),
-    /// This line is damaged, and intact lines follow it.
+    /// This line is damaged, but a later line is intact.
     Damaged(PathBuf, usize),
     /// The file cannot be written.
     Write(PathBuf, io::Error),
-    /// Another process writes to the file.
+    /// Another process uses the file.
     Foreign(PathBuf),
 }
 
@@ -91,7 +91,7 @@ impl std::error::Error for JournalError {}
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
-    /// Bytes of complete lines; an incomplete line may follow.
+    /// The size of all complete lines. An incomplete line may follow.
     whole_bytes: u64,
     /// The size of the file.
     bytes: u64,
@@ -105,7 +105,7 @@ impl Journal {
         let path = state_dir.join(FILE_NAME);
         let bytes = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            // For other errors, the read reports the reason.
+            // Other errors occur again at the read, which reports the reason.
             _ => file::read(&path, READ_BYTES_MAX)
                 .map_err(|error| JournalError::Read(path.clone(), error.to_string()))?,
         };
@@ -115,7 +115,7 @@ impl Journal {
         while let Some((index, line)) = lines.next() {
             match read_line(line).map(|entry| take(&mut history, entry)) {
                 Some(Some(of_version)) => versions += usize::from(of_version),
-                // After a crash, no complete line follows an incomplete one.
+                // An incomplete last line is the result of a crash. If a complete line follows, the file is damaged.
                 _ if !lines.any(|(_, line)| read_line(line).is_some()) => break,
                 _ => return Err(JournalError::Damaged(path, index + 1)),
             }
@@ -131,7 +131,7 @@ impl Journal {
         &self.path
     }
 
-    /// Appends entries, all or none. They survive a crash once this returns. `history` must contain them already.
+    /// Appends all entries or none. They survive a crash once this returns. `history` must contain them already.
     pub fn append(&mut self, entries: &[Entry], history: &History) -> Result<(), JournalError> {
         let mut text = Vec::new();
         for entry in entries {
@@ -152,7 +152,7 @@ impl Journal {
                 .map_err(|error| JournalError::Write(self.path.clone(), error));
         }
         if let Err(error) = self.write(&file, &text) {
-            // A partly written entry lies behind the complete lines; the next write removes it.
+            // A partly written entry follows the complete lines. If it cannot be removed here, the next write removes it.
             let _ = file.set_len(self.whole_bytes);
             self.bytes = file.metadata().map_or(self.bytes, |it| it.len());
             return Err(JournalError::Write(self.path.clone(), error));
@@ -187,7 +187,7 @@ impl Journal {
         }
         file.write_all(text)?;
         file.sync_all()?;
-        // For a new file, the directory entry must survive a crash too.
+        // The directory entry of a new file must survive a crash, too.
         if self.bytes == 0 { sync_folder(&self.path) } else { Ok(()) }
     }
 
@@ -214,7 +214,7 @@ impl Journal {
             lines = lines_of(&kept);
         }
         let temporary = self.path.with_extension("journal.new");
-        // A crash may have left this file.
+        // A crash may have left this temporary file.
         let _ = fs::remove_file(&temporary);
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
@@ -230,7 +230,7 @@ impl Journal {
     }
 }
 
-/// The entry that confirms the newest version, if that was confirmed.
+/// The entry that confirms the newest version, if it was confirmed.
 fn newest_confirmed(history: &History) -> Option<Entry> {
     let newest = history.versions().next_back()?;
     let is_confirmed = newest.confirm_until_unix_ms.is_some() && history.unconfirmed().is_none();
@@ -241,7 +241,7 @@ fn newest_confirmed(history: &History) -> Option<Entry> {
     })
 }
 
-/// Adds an entry to the history. Returns whether the entry is a version; `None`: it does not fit.
+/// Adds an entry to the history. Returns whether the entry is a version; `None`: the entry does not fit the history.
 fn take(history: &mut History, entry: Entry) -> Option<bool> {
     match entry {
         Entry::Base { version, overlay } => {

@@ -14,7 +14,7 @@ use super::journal::{Entry, Journal, JournalError};
 use crate::packets;
 use crate::time::unix_ms;
 
-/// After this time, the requests checked so far are put in force; the others go into the next batch.
+/// Maximum duration of a batch. The requests checked so far are then put in force, and the others form the next batch.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// A checked configuration with its sources.
@@ -34,7 +34,7 @@ pub(crate) struct Accepted {
     verdicts: Vec<Verdict>,
 }
 
-/// An accepted request and the version that it made.
+/// An accepted request and its version.
 #[derive(Debug)]
 struct Verdict {
     pending: Pending,
@@ -43,18 +43,18 @@ struct Verdict {
     warnings: Vec<Diagnostic>,
 }
 
-/// The result of a batch.
+/// The result of judging a batch.
 #[derive(Debug)]
 pub(crate) enum Judged {
-    /// Nothing to put in force.
+    /// There is nothing to put in force.
     Nothing,
-    /// A transaction that is only checked.
+    /// A dry run.
     Trial(Box<Trial>),
-    /// Versions to store and put in force.
+    /// The versions to store and put in force, with the resulting configuration.
     Accepted(Arc<Configuration>, Accepted),
 }
 
-/// A transaction that is only checked, with its valid configuration.
+/// A dry run with a valid configuration.
 #[derive(Debug)]
 pub(crate) struct Trial {
     number: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Trial {
     warnings: Vec<Diagnostic>,
 }
 
-/// Checks the files with an overlay. Returns the configuration if it is valid, and all findings.
+/// Checks the files with an overlay. Returns the configuration if it is valid, and the diagnostics.
 pub(crate) fn check(
     main: &Path,
     files: Arc<Files>,
@@ -142,8 +142,8 @@ impl Changes {
         }
     }
 
-    /// The accepted configuration cannot be prepared. A single request is refused; several are tried again one by one,
-    /// to find the cause.
+    /// Handles an accepted configuration that cannot be prepared. A single request is refused. Several requests are tried
+    /// again one by one, to find the cause.
     pub(crate) fn refuse_accepted(&self, accepted: Accepted, reason: &str) {
         let pending: Vec<Pending> = accepted.verdicts.into_iter().map(|it| it.pending).collect();
         match &pending[..] {
@@ -153,7 +153,7 @@ impl Changes {
     }
 }
 
-/// Reverts a version whose time for a confirmation is over.
+/// Reverts a version whose time for a confirmation has passed.
 pub(crate) fn take_back_overdue(changes: &Changes) -> Result<(), JournalError> {
     let mut history = History::clone(&changes.history());
     let overdue = history.unconfirmed().filter(|it| it.until_unix_ms <= unix_ms());
@@ -173,7 +173,7 @@ pub(crate) fn take_back_overdue(changes: &Changes) -> Result<(), JournalError> {
 }
 
 impl Trial {
-    /// Reports whether the configuration can be prepared.
+    /// Reports the result of the dry run. `result`: whether the configuration can be prepared.
     pub(crate) fn end(self, changes: &Changes, result: Result<(), String>) {
         match result {
             Ok(()) => changes.finish(self.number, None, &self.changes, self.warnings),
@@ -188,7 +188,7 @@ impl Accepted {
         self.verdicts.first().map_or(0, |it| it.version)
     }
 
-    /// The accepted versions, as an event describes them.
+    /// Descriptions of the accepted versions, for events.
     pub fn told(&self) -> impl Iterator<Item = String> {
         let versions = self.entries.iter().filter_map(|entry| match entry {
             Entry::Version(version) => Some(version),
@@ -213,7 +213,7 @@ struct Judge<'a> {
 /// A version, its configuration, and the warnings about it.
 type Made = (Arc<Version>, Configuration, Vec<Diagnostic>);
 
-/// The reason for a refusal, and the findings.
+/// The reason for a refusal, and the diagnostics.
 type Refused = (String, Vec<Diagnostic>);
 
 impl<'a> Judge<'a> {
@@ -228,7 +228,7 @@ impl<'a> Judge<'a> {
         &self.accepted.history
     }
 
-    /// The overlay and the configuration after a transaction, and the warnings.
+    /// The overlay and the configuration that a transaction results in, and the warnings.
     fn configuration(
         &self,
         transaction: &Transaction,
@@ -298,7 +298,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Checks a request that makes a version: accepts or refuses it.
+    /// Checks a request for a new version, and accepts or refuses it.
     fn request(&mut self, pending: Pending) {
         let judged = match &pending.asked {
             Asked::Transaction(transaction) => self.transaction(transaction),
@@ -384,7 +384,7 @@ fn confirm(changes: &Changes, number: u64, version: u64, author: &str) {
     }
 }
 
-/// A version that weir makes itself.
+/// A version that weir creates itself.
 fn own_version(
     history: &History,
     overlay: &Overlay,

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use weir_config::parts::Change;
 use weir_config::{Diagnostic, render_json};
 
-/// Maximum number of stored reports, larger than the queue.
+/// Maximum number of stored reports. It exceeds the capacity of the queue.
 pub const REPORTS_MAX: usize = 32_768;
 
 /// Maximum number of changed parts in a report.
@@ -23,7 +23,7 @@ pub struct Report {
     pub number: u64,
     /// The state of the transaction.
     pub state: State,
-    /// The version that the transaction made.
+    /// The version that the transaction created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// The reason for a refusal.
@@ -45,7 +45,7 @@ pub struct Report {
 pub enum State {
     /// Queued or being checked.
     Checking,
-    /// Stored; waits for the first probes of members.
+    /// Stored; waiting for the first probes of members.
     Waiting,
     /// In force.
     InForce,

@@ -1,4 +1,4 @@
-//! Facts about this host: interfaces, addresses, ports, capabilities. All are only read.
+//! Facts about this host: interfaces, addresses, ports, capabilities. Nothing is changed here.
 
 use std::collections::BTreeSet;
 use std::fs::read_to_string;
@@ -15,7 +15,7 @@ const PORT_MIN: u16 = 1_024;
 /// The port range that Linux uses by default.
 const PORTS_DEFAULT: (u16, u16) = (32_768, 60_999);
 
-/// This host, as the calling thread sees it (its network namespace).
+/// This host, as seen from the network namespace of the calling thread.
 pub(super) struct ThisHost {
     own_ports: (u16, u16),
 }
@@ -80,7 +80,7 @@ fn free_ports((lowest, highest): (u16, u16)) -> (u16, u16) {
     let above = (highest.saturating_add(1).max(PORT_MIN), u16::MAX);
     let length = |(first, last): (u16, u16)| (u32::from(last) + 1).saturating_sub(u32::from(first));
     match (length(below), length(above)) {
-        // The system uses all ports as ephemeral ports; none is free.
+        // The system uses all ports as ephemeral ports, so none is free.
         (0, above) if above <= 1 => (PORT_MIN, u16::MAX),
         (a, b) if a >= b => below,
         _ => above,
@@ -109,7 +109,7 @@ const CAPABILITIES: [(&str, u32); 4] =
 /// The first version of Linux with tcx.
 const KERNEL_MIN: (u32, u32) = (6, 6);
 
-/// The reason why this process cannot use the packet path, as far as it is known in advance.
+/// The reason why this process cannot use the packet path, if one is known in advance.
 pub fn obstacle() -> Option<String> {
     let status = read_to_string("/proc/thread-self/status").unwrap_or_default();
     let missing = missing_capabilities(&status);
@@ -124,7 +124,7 @@ pub fn obstacle() -> Option<String> {
     })
 }
 
-/// The reason why not every SYN is answered with a cookie; `None`: every SYN is. One setting applies to IPv4 and IPv6.
+/// The reason why not every SYN is answered with a cookie; `None`: every SYN is. The setting applies to IPv4 and IPv6.
 pub fn cookies_obstacle() -> Option<String> {
     let setting = read_to_string("/proc/sys/net/ipv4/tcp_syncookies").unwrap_or_default();
     cookies_when(setting.trim())
@@ -141,7 +141,7 @@ fn cookies_when(setting: &str) -> Option<String> {
 }
 
 fn missing_capabilities(status: &str) -> Vec<&'static str> {
-    /// Implies `CAP_BPF` and `CAP_PERFMON`.
+    /// This capability implies `CAP_BPF` and `CAP_PERFMON`.
     const CAP_SYS_ADMIN: u32 = 21;
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(missing_capabilities("CapEff:\t000001ffffffffff\n"), [""; 0]);
         let all = ["CAP_BPF", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_PERFMON"];
         assert_eq!(missing_capabilities("CapEff:\t0000000000000000\n"), all);
-        // CAP_SYS_ADMIN and CAP_NET_ADMIN.
+        // The mask contains CAP_SYS_ADMIN and CAP_NET_ADMIN.
         assert_eq!(missing_capabilities("CapEff:\t0000000000201000\n"), ["CAP_NET_RAW"]);
         assert_eq!(missing_capabilities(""), all);
         assert_eq!(version("6.18.44-fc-v669\n"), Some((6, 18)));

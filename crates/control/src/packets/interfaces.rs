@@ -1,10 +1,10 @@
-//! Detects that interfaces of the packet path appear, disappear, or are replaced.
+//! Detects interfaces of the packet path that appear, disappear, or are replaced.
 
 use std::time::{Duration, Instant};
 
 use weir_packet::{RungsAllowed, Seen};
 
-/// The interval of checks.
+/// The interval between checks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The interfaces of the packet path, as they were when the programs were last attached.
@@ -28,7 +28,7 @@ impl Interfaces {
         Self { names, allowed, seen, looked_at: Instant::now() }
     }
 
-    /// Whether an interface has appeared, disappeared or was replaced since the last call. Checks once per second.
+    /// Whether an interface has appeared, disappeared or been replaced since the last check. Checks once per second.
     pub fn have_changed(&mut self) -> bool {
         if self.looked_at.elapsed() < LOOK_INTERVAL {
             return false;

@@ -1,20 +1,20 @@
-//! State in the kernel of processes that crashed, or that were configured to keep their flows.
+//! State that a process has left in the kernel, because it crashed or was configured to keep its flows.
 
 use std::path::Path;
 
 use super::lock::{self, Lock, Present};
 
-/// Results for packet paths in the kernel, by name.
+/// The packet paths in the kernel that were examined, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Detached {
     /// Names of removed packet paths.
     pub removed: Vec<String>,
-    /// Names in use by a running process.
+    /// Names that a running process uses.
     pub in_use: Vec<String>,
 }
 
-/// Removes the state that a process has left in the kernel: of all names, or of one. The state of a running process
-/// stays: without `name` it is skipped, with its name it is an error.
+/// Removes the state that a process has left in the kernel: under all names, or under one. The state of a running process
+/// stays: without `name` it is skipped; with its name it is an error.
 pub fn detach_leftovers(name: Option<&str>) -> Result<Detached, String> {
     detach_in(Path::new(lock::PINS), name)
 }
@@ -42,11 +42,11 @@ fn detach_in(pins: &Path, name: Option<&str>) -> Result<Detached, String> {
     Ok(detached)
 }
 
-/// State of a former process, under the name of a packet path whose virtual servers this process serves by sockets: its
+/// The state of a former process under the name of a packet path whose virtual servers this process serves by sockets. Its
 /// programs would intercept the packets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Leftover {
-    /// There is no state, or it belongs to a running process.
+    /// There is no state, or a running process uses it.
     None,
     /// The state was removed.
     Removed,
@@ -54,7 +54,7 @@ pub(super) enum Leftover {
     Stays(String),
 }
 
-/// Removes the state of this name.
+/// Removes the state under this name.
 pub(super) fn remove(pins: &Path, name: &str) -> Leftover {
     // The lock is held until the directory is removed.
     let _lock = match Lock::take_present(pins, name) {
@@ -68,7 +68,7 @@ pub(super) fn remove(pins: &Path, name: &str) -> Leftover {
     }
 }
 
-/// Names of packet paths without a running process. A name that cannot be inspected is not a packet path.
+/// Names of packet paths without a running process. Names that cannot be checked are omitted.
 pub(super) fn abandoned(pins: &Path) -> Vec<String> {
     let is_abandoned =
         |name: &String| matches!(Lock::take_present(pins, name), Ok(Present::Taken(_)));

@@ -1,5 +1,5 @@
-//! Only one process at a time uses a packet path: it locks the folder; the kernel releases the lock when the process
-//! ends.
+//! The lock that allows one process to use a packet path. The process locks the folder of the packet path; the kernel
+//! releases the lock when the process ends.
 
 use std::fs::{File, create_dir_all};
 use std::io;
@@ -36,7 +36,7 @@ pub(super) enum Present {
 }
 
 impl Lock {
-    /// Takes the lock; the error names the process that holds it. `None`: no BPF file system is mounted, so no process
+    /// Acquires the lock. The error says that another process holds it. `None`: no BPF file system is mounted, so no process
     /// can hold the lock.
     pub fn take(name: &str) -> Result<Option<Self>, String> {
         let folder = folder(name);
@@ -48,7 +48,7 @@ impl Lock {
         Self::of_folder(name, &folder).map(Some)
     }
 
-    /// Takes the lock of a packet path whose folder exists in `pins`.
+    /// Acquires the lock of a packet path whose folder exists in `pins`.
     pub fn take_present(pins: &Path, name: &str) -> Result<Present, String> {
         let folder = pins.join(name);
         if !folder.is_dir() {

@@ -1,11 +1,11 @@
-//! The control plane's part of the packet path: the virtual servers that it serves, its state, and its end.
+//! The control plane's part of the packet path: its virtual servers, its state, and its end.
 //!
 //! [`PacketPlane::settle`] decides, before a snapshot becomes active, whether packets can be processed, and on which
 //! interfaces. Virtual servers whose packets cannot be processed become `type: tcp` in the snapshot, or are reported as
 //! unserved. One thread (`thread.rs`) does all work on maps, and also follows the members' health.
 //!
-//! **Architecture invariant:** the data path does not depend on this. A virtual server in the snapshot's `packets` has
-//! no listener; one that fell back is an ordinary virtual server of `type: tcp`.
+//! **Architecture invariant:** the data path does not depend on this module. A virtual server in the snapshot's `packets`
+//! has no listener; a virtual server that fell back is an ordinary one of `type: tcp`.
 
 mod host;
 mod interfaces;
@@ -45,7 +45,7 @@ const COMMANDS_WAITING_MAX: usize = 64;
 /// Maximum wait for loading programs, and for creating or reading tables.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum number of flows in one answer.
+/// Maximum number of flows in one list.
 pub const LISTED_FLOWS_MAX: usize = 100_000;
 
 /// The packet path of this process, if it has one.
@@ -54,7 +54,7 @@ pub struct PacketPlane {
     events: Events,
     board: Board,
     running: Option<Running>,
-    /// The forwarding paths as reported last.
+    /// The events about forwarding paths that were reported last.
     told: Vec<String>,
     is_kept_at_exit: bool,
     /// Whether the active configuration has packet forwarding; `None`: no configuration is active yet.
@@ -71,7 +71,7 @@ struct Running {
     had: Option<(Wanted, Vec<Attachment>)>,
 }
 
-/// Requests flows, from any thread.
+/// A handle to list and end flows from any thread.
 #[derive(Debug, Clone)]
 pub struct Flows(SyncSender<Command>);
 
@@ -110,15 +110,15 @@ impl PacketPlane {
 
     /// Makes the result of `settle` permanent: the configuration was accepted.
     pub fn accept(&mut self) {
-        // The work may have begun early, for a configuration that is not settled yet.
+        // The work may have begun early, for a configuration that is not settled yet. Then its result is still pending.
         if self.running.is_none() || self.has_packets() {
             self.before = None;
         }
     }
 
-    /// Begins the work that [`PacketPlane::settle`] would wait for: the kernel verifies programs for about a second,
-    /// and probes and admin requests must not stop meanwhile. The receiver reports its end; `None`: there is nothing to
-    /// begin.
+    /// Begins the work that [`PacketPlane::settle`] would wait for: the kernel verifies programs for about a second, in
+    /// which probes and admin requests must not stop. The receiver reports the end of the work; `None`: there is no such
+    /// work.
     pub fn begin(&mut self, snapshot: &Snapshot) -> Option<oneshot::Receiver<()>> {
         let wanted = wanted(&snapshot.packets.as_ref()?.path).ok()?;
         // A running packet path has its programs already.
@@ -133,7 +133,7 @@ impl PacketPlane {
         Some(is_done)
     }
 
-    /// Sets up the packet path for these settings; the error says why this is impossible.
+    /// Sets up the packet path with these settings. The error is the reason why this is impossible.
     fn have(&mut self, packets: &Packets) -> Result<(), String> {
         let wanted = wanted(&packets.path)?;
         let running = match &mut self.running {
@@ -143,7 +143,7 @@ impl PacketPlane {
         running.open(wanted)
     }
 
-    /// Applies the table from now on, and reports the forwarding path of each virtual server if it changed.
+    /// Applies the table, and reports the forwarding path of each virtual server if it has changed.
     pub fn put_in_force(&mut self, table: &Arc<LiveTable>) {
         let packets = table.snapshot.packets.as_ref();
         let is_wanted = packets.is_some_and(|packets| {
@@ -171,7 +171,7 @@ impl PacketPlane {
         Some(wanted.clone())
     }
 
-    /// Restores the packet path after a configuration was refused, on the same interfaces. Nothing is done if that
+    /// Restores the packet path after a configuration was refused, on the previous interfaces. Does nothing if that
     /// configuration had no packet forwarding.
     pub fn restore(&mut self) {
         let Some(before) = self.before.take() else { return };
@@ -188,8 +188,8 @@ impl PacketPlane {
         }
     }
 
-    /// Removes programs of a former process that would intercept packets for sockets. If the configuration has no
-    /// packet forwarding, they are only reported: another weir may take them over.
+    /// Removes programs of a former process that would intercept packets for sockets. If the configuration has no packet
+    /// forwarding, the programs are only reported, because another weir may take them over.
     fn leftover(&self, packets: Option<&Packets>) -> Option<String> {
         if self.has_packets() {
             return None;
@@ -277,7 +277,7 @@ impl PacketPlane {
         self.is_wanted == Some(true) && self.has_packets()
     }
 
-    /// Leaves programs and flows to another process and stops managing them; packets are still forwarded.
+    /// Leaves programs and flows to another process, and stops managing them. Packets are still forwarded.
     pub fn leave(&mut self) {
         if let Some(running) = self.running.take() {
             running.stop(Exit::Keep);
@@ -300,9 +300,10 @@ impl PacketPlane {
         self.running.as_ref().map(|running| Flows(running.commands.clone()))
     }
 
-    /// Accepts no new flows, and ends after the last flow or after `timeout`; or leaves everything to the next process.
+    /// Accepts no new flows, and ends after the last flow or after `timeout`. If flows are kept at exit, leaves programs and
+    /// flows to the next process at once.
     pub fn drain(&mut self, timeout: Duration) {
-        // Work that was begun for a configuration that did not become active needs no end.
+        // The configuration with this packet path did not become active, so no flow must be drained.
         if self.is_wanted != Some(true) {
             if let Some(running) = self.running.take() {
                 running.stop(Exit::Abandon);
@@ -326,7 +327,7 @@ impl PacketPlane {
         if let Some(running) = self.running.take() {
             running.stop(match (self.is_kept_at_exit, self.is_wanted) {
                 (false, _) => Exit::Detach,
-                // Flows that this process has created serve no client yet; those that it has taken over do.
+                // Flows that this process has created serve no client yet. Flows that it has taken over do.
                 (true, None) => Exit::Abandon,
                 (true, Some(_)) => Exit::Keep,
             });
@@ -342,7 +343,7 @@ impl Drop for PacketPlane {
     }
 }
 
-/// A member for people: `10.0.0.1:80`, `[::1]:80`, or `10.0.0.1` if it keeps the client's port.
+/// The label of a member: `10.0.0.1:80`, `[::1]:80`, or `10.0.0.1` if the destination port stays the client's.
 pub fn member_label(address: IpAddr, port: Option<u16>) -> String {
     match port {
         Some(port) => SocketAddr::new(address, port).to_string(),
@@ -350,7 +351,7 @@ pub fn member_label(address: IpAddr, port: Option<u16>) -> String {
     }
 }
 
-/// The packet path that the settings describe; the error says why it is impossible.
+/// The packet path that the settings describe. The error is the reason why it is impossible.
 fn wanted(settings: &PathSettings) -> Result<Wanted, String> {
     let allowed = RungsAllowed { xdp: settings.rungs.xdp, tcx: settings.rungs.tcx };
     if !allowed.xdp && !allowed.tcx {
@@ -373,7 +374,7 @@ fn wanted(settings: &PathSettings) -> Result<Wanted, String> {
     Ok(Wanted { options, interfaces, allowed })
 }
 
-/// The interfaces that the settings name, or all suitable ones.
+/// The interfaces in the settings, or all suitable ones.
 fn interfaces(settings: &PathSettings) -> Vec<String> {
     match &settings.interfaces {
         Some(names) => names.iter().map(|name| name.to_string()).collect(),
@@ -415,21 +416,21 @@ impl Running {
         Ok(())
     }
 
-    /// Sends a command. Blocks while the channel is full; the thread handles each command quickly.
+    /// Sends a command. Blocks while the channel is full. That time is short: the thread handles each command quickly.
     fn tell(&self, command: Command) {
-        // The thread has ended: the command has no effect.
+        // An error means that the thread has ended: the command has no effect.
         let _ = self.commands.send(command);
     }
 
     fn stop(self, exit: Exit) {
         self.tell(Command::Stop(exit));
-        // The thread has reported its panic itself.
+        // The thread reports a panic itself.
         let _ = self.thread.join();
     }
 }
 
 impl Flows {
-    /// The flows that match the filter, at most [`LISTED_FLOWS_MAX`].
+    /// The flows that match the filter, up to [`LISTED_FLOWS_MAX`].
     pub async fn list(&self, mut filter: FlowFilter) -> Result<Vec<Flow>, String> {
         filter.flows_max = filter.flows_max.min(LISTED_FLOWS_MAX);
         let (answer, answered) = oneshot::channel();
@@ -437,7 +438,8 @@ impl Flows {
         answered.await.map_err(|_| ENDED)?
     }
 
-    /// Ends the flows that match the filter. Returns how many; if this is the maximum of one command, more may be left.
+    /// Ends the flows that match the filter. Returns their number. If it is the maximum of one command, matching flows may
+    /// remain.
     pub async fn end(&self, mut filter: FlowFilter) -> Result<EndedFlows, String> {
         filter.flows_max = ENDED_FLOWS_MAX;
         let (answer, answered) = oneshot::channel();

@@ -1,8 +1,8 @@
 //! The pace of sweeps over flows: once a second, with a small share of a core.
 //!
-//! A sweep reads the whole table, which takes a core 0.3 µs for each of the two entries of a flow: with a million
-//! flows, more than half a second. It works in parts, so that commands need not wait, and rests after each part: with a
-//! million flows, a sweep takes half a minute, and flows end up to this much later. If the table is nearly full, or a
+//! A sweep reads the whole table. It takes a core 0.3 µs for each of the two entries of a flow: more than half a second for
+//! a million flows. A sweep is divided into parts, so that commands need not wait, with a rest after each part. With a
+//! million flows, it takes half a minute, so flows may end up to half a minute late. If the table is nearly full, or a
 //! caller waits for flows, the rests are shorter.
 
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Seconds of rest per second of work.
 const REST: u32 = 39;
-/// The rest if the table is filled to [`SCARCE_SHARE`], or a caller waits.
+/// Seconds of rest per second of work if the table is filled to [`SCARCE_SHARE`], or a caller waits.
 const REST_IN_A_HURRY: u32 = 2;
-/// Maximum pause.
+/// Maximum duration of a rest.
 const REST_MAX: Duration = Duration::from_secs(1);
-/// From this share on, the table is nearly full.
+/// The share of used entries from which the table counts as nearly full.
 const SCARCE_SHARE: f64 = 0.75;
 
 /// The pace of sweeps.
@@ -29,17 +29,18 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Begins the first sweep one second from now.
+    /// A pace whose first sweep begins one second from now.
     pub fn new(now: Instant) -> Self {
         Self { began: now, due: now + INTERVAL, is_under_way: false, hurried: 0 }
     }
 
-    /// Begins a sweep now, with short rests.
+    /// Begins another sweep now, with short rests.
     pub fn begin_anew(&mut self, now: Instant) {
         *self = Self { due: now, hurried: 1, ..Self::new(now) };
     }
 
-    /// Requests that all flows are inspected soon. The current sweep may have passed some of them already.
+    /// Requests that all flows are examined soon. If a sweep is in progress, the next one is hastened too, because the
+    /// current one may have passed some flows already.
     pub fn hasten(&mut self, now: Instant) {
         self.hurried = if self.is_under_way { 2 } else { 1 };
         self.due = self.due.min(now);
@@ -50,7 +51,7 @@ impl Pace {
         now >= self.due
     }
 
-    /// The rest until the next part.
+    /// The time until the next part.
     pub fn rests_for(&self, now: Instant) -> Duration {
         self.due.saturating_duration_since(now)
     }
@@ -65,7 +66,8 @@ impl Pace {
         is_first
     }
 
-    /// A part has ended after `took`; `is_last`: so has the sweep. `used_share`: the used share of the table.
+    /// Records the end of a part that took `took`. `is_last`: the sweep has ended, too. `used_share`: the share of used
+    /// entries in the table.
     pub fn end_part(&mut self, now: Instant, took: Duration, is_last: bool, used_share: f64) {
         let hurries = self.hurried > 0 || used_share >= SCARCE_SHARE;
         let rest = took * if hurries { REST_IN_A_HURRY } else { REST };
@@ -86,7 +88,7 @@ mod tests {
 
     const PART: Duration = Duration::from_millis(10);
 
-    /// The duration of a sweep with this many parts, including the rests.
+    /// The duration of a sweep with this number of parts, including the rests.
     fn sweep(parts: u32, used_share: f64, hurries: bool) -> Duration {
         let began = Instant::now();
         let (mut now, mut pace) = (began + INTERVAL, Pace::new(began));

@@ -28,7 +28,7 @@ const _: () = assert!(PACKET_DESTINATIONS_MAX == plan::DESTINATIONS_MAX);
 pub(super) trait Host {
     /// The source address for packets to `to`, from its route; `None`: there is no route.
     fn address_toward(&self, to: IpAddr) -> Option<IpAddr>;
-    /// The lowest and the highest port that the system does not assign itself.
+    /// The lowest and the highest port of a range that the system does not use for its own connections.
     fn free_ports(&self) -> (u16, u16);
     /// The host's own addresses.
     fn own_addresses(&self) -> Vec<IpAddr>;
@@ -55,7 +55,7 @@ pub(super) fn plan(table: &LiveTable, host: &impl Host, drains: bool) -> Plan {
     }
 }
 
-/// A host that has a way to everybody, and no address of its own.
+/// A host with a route to every address, and without an address of its own.
 struct AnyHost;
 
 impl Host for AnyHost {
@@ -72,7 +72,7 @@ impl Host for AnyHost {
     }
 }
 
-/// The first problem of the configuration in this file that prevents packet forwarding on any host.
+/// The first error of the configuration in this file that makes packet forwarding impossible on any host.
 pub fn check(config: &Config, file: &Path) -> Option<Diagnostic> {
     let snapshot = config.snapshot(&Resolutions::default());
     snapshot.packets.as_ref()?;
@@ -82,12 +82,12 @@ pub fn check(config: &Config, file: &Path) -> Option<Diagnostic> {
     Some(Diagnostic::of_file(Severity::Error, message, &file.display().to_string()))
 }
 
-/// The virtual server of [`this_host`]; no name of a file is like this.
+/// The name of the virtual server of [`this_host`]. Names in files never look like this.
 pub(super) const THIS_HOST: &str = "(this host)";
 
-/// Packets to this host itself pass to it, though a virtual server takes those to a network that its addresses are in:
-/// the longest prefix wins. None of them needs a flow, so that nothing of flows (a full table, a rate, forwarding that
-/// is off) drops them.
+/// The virtual server that passes packets for this host to the host itself, although other virtual servers have networks as
+/// destinations that contain its addresses: the longest prefix wins. These packets need no flow. So neither a full table,
+/// nor a rate limit, nor disabled forwarding drops them.
 fn this_host(servers: &[plan::VirtualServer], host: &impl Host) -> Option<plan::VirtualServer> {
     let all =
         || servers.iter().flat_map(|server| server.destinations.iter().map(move |it| (server, it)));
@@ -126,7 +126,7 @@ fn prefix(prefix: &Prefix) -> plan::Prefix {
     plan::Prefix { address: prefix.address, length: prefix.length }
 }
 
-/// The part of a virtual server that is of one family, if it has destinations of that.
+/// The part of a virtual server for one address family; `None`: it has no destination of this family.
 fn server(
     table: &LiveTable,
     server: &PacketServer,
@@ -168,7 +168,7 @@ fn server(
             Delivery::Translate => plan::Delivery::Translate,
             Delivery::DirectReturn => plan::Delivery::DirectReturn,
             Delivery::NextHop => plan::Delivery::NextHop,
-            // The kernel continues to forward them: flows that begin now do not end with weir.
+            // The kernel continues to forward these packets, so flows that begin during the drain do not end with weir.
             Delivery::Route if drains => plan::Delivery::Pass,
             Delivery::Route => plan::Delivery::Route,
         },
@@ -193,7 +193,8 @@ fn server(
     })
 }
 
-/// The source address that members see. A member without a route would see the client's: it gets no flows.
+/// The source address that members see. With `auto`, a member without a route gets no flows, because it would see the
+/// client's address.
 fn source(
     server: &PacketServer,
     is_v4: bool,
@@ -210,7 +211,7 @@ fn source(
                 if !addresses.contains(&own) {
                     addresses.push(own);
                 }
-                // With more source addresses than a plan has room for, the member may use any of them.
+                // If there are more source addresses than a plan permits, the member may use any of them.
                 let number = addresses.iter().position(|address| *address == own);
                 member.source = number.filter(|it| *it < plan::SOURCE_ADDRESSES_MAX).map(|_| own);
                 true
@@ -225,17 +226,17 @@ fn source(
         .take(plan::SOURCE_ADDRESSES_MAX)
         .map(|address| SourceAddress { address, port_first, port_last })
         .collect();
-    // No member has a route, so no member could see the client's address. A list has addresses of each family of the
-    // virtual server.
+    // The list is empty only with `auto`, if no member has a route. Then `members` is empty too, and no member sees the
+    // client's address. A configured list has addresses of each family of the virtual server.
     if addresses.is_empty() { plan::Source::Client } else { plan::Source::Addresses(addresses) }
 }
 
-/// The members of a pool; if none of them is in service, also those of its fallback.
+/// The members of a pool. If none of them is in service, also the members of its fallback.
 fn members(table: &LiveTable, pool: usize, keeps_port: bool) -> Vec<Member> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     let mut next = Some(pool);
-    // As many steps as there are pools: a circle, which is refused elsewhere, ends.
+    // There are at most as many steps as pools, so that a cycle of fallbacks ends. `weir check` refuses cycles.
     for _ in 0..table.pools.len() {
         let Some(index) = next else { break };
         let (pool, live) = (&table.snapshot.pools[index], &table.pools[index]);
@@ -259,7 +260,7 @@ fn members_of(pool: &Pool, live: &TablePool, keeps_port: bool) -> Vec<Member> {
     let member = |(member, live): (&weir_config::snapshot::Member, &std::sync::Arc<LiveMember>)| {
         let Address::Socket(socket) = member.address else { return None };
         let state = match state(member, live) {
-            // Members of a lower priority stand by.
+            // Members of a lower priority are on standby.
             MemberState::Up if lowest.is_none_or(|lowest| member.priority < lowest) => {
                 MemberState::Draining
             }
@@ -272,7 +273,7 @@ fn members_of(pool: &Pool, live: &TablePool, keeps_port: bool) -> Vec<Member> {
     both().filter_map(member).filter(|it| seen.insert((it.address, it.port))).collect()
 }
 
-/// The state of a member by monitors, traffic and the operator.
+/// The state of a member according to monitors, traffic and the operator.
 fn state(member: &weir_config::snapshot::Member, live: &LiveMember) -> MemberState {
     match (live.health(), administrative_state(member, live)) {
         (Health::Down, _) => MemberState::Down,
@@ -282,14 +283,14 @@ fn state(member: &weir_config::snapshot::Member, live: &LiveMember) -> MemberSta
     }
 }
 
-/// The steps to another plan.
+/// The changes that lead to another plan.
 #[derive(Debug, PartialEq)]
 pub(super) enum Difference {
-    /// Nothing.
+    /// The plans are equal.
     None,
-    /// Members are up or down that were not.
+    /// Only states of members differ.
     States(Vec<(MemberName, MemberState)>),
-    /// All of it.
+    /// The whole plan must be applied.
     Whole,
 }
 

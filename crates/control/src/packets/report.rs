@@ -1,12 +1,12 @@
-//! The state of the packet path, as its thread reports it once a second. Metrics and status read it without waiting for
-//! maps.
+//! The state of the packet path, which its thread reports once a second. Metrics and status read the report without waiting
+//! for maps.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_packet::plan::MemberName;
 use weir_packet::{Attachment, EndedFor, ReasonCount, Rung, Totals};
 
-/// The place of the last report.
+/// The latest report, shared by the thread and its readers.
 #[derive(Debug, Clone, Default)]
 pub struct Board(Arc<Mutex<Option<Arc<Report>>>>);
 
@@ -24,33 +24,33 @@ impl Board {
 /// State and counters of the packet path.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// The name.
+    /// The name of the packet path.
     pub name: String,
-    /// The generation of the table that it applies.
+    /// The generation of the table in use.
     pub generation: u64,
-    /// Flows of a former process continue in it.
+    /// Whether flows of a former process continue in the packet path.
     pub taken_over: bool,
-    /// The interfaces.
+    /// The attachments to interfaces.
     pub attachments: Vec<Attachment>,
-    /// Per virtual server.
+    /// The counters of each virtual server.
     pub servers: Vec<(String, Totals)>,
-    /// Per member of each virtual server, with its flows.
+    /// The counters of each member of each virtual server, with the number of flows.
     pub members: Vec<(MemberName, Totals, u64)>,
-    /// Why packets were not forwarded.
+    /// The numbers of packets that were not forwarded, by reason.
     pub reasons: Vec<ReasonCount>,
-    /// Flows at the last whole sweep.
+    /// The number of flows at the last complete sweep.
     pub flows: u64,
-    /// Flows that there may be.
+    /// Maximum number of flows.
     pub flows_max: u32,
-    /// Flows that sweeps and commands have ended.
+    /// Flows that were ended by sweeps and commands.
     pub ended: Ended,
-    /// Resets that were sent.
+    /// The number of sent TCP resets.
     pub resets: u64,
     /// The last error; `None`: no error.
     pub failure: Option<String>,
 }
 
-/// Flows that were ended since weir started, by the reason.
+/// The numbers of flows that weir has ended since its start, by reason.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ended([u64; 5]);
 
@@ -70,20 +70,20 @@ impl Ended {
         }
     }
 
-    /// Each reason, and how many flows.
+    /// Each reason with the number of its flows.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Self::REASONS.iter().zip(self.0).map(|((_, name), count)| (*name, count))
     }
 }
 
 impl Report {
-    /// `xdp on eth0, tcx on eth1`; interfaces without one are left out.
+    /// The attachments as text: `xdp on eth0, tcx on eth1`. Interfaces without an attachment are omitted.
     pub fn rungs(&self) -> String {
         rungs(&self.attachments)
     }
 }
 
-/// Packets out of this interface are sent by the slower path.
+/// Packets leave by this interface on the slower path.
 const SENDS_BY_TCX: &str = " (tcx out of it)";
 
 pub(super) fn rungs(attachments: &[Attachment]) -> String {

@@ -1,7 +1,7 @@
-//! The thread of the packet path: only this thread waits for maps.
+//! The thread of the packet path. No other thread waits for maps.
 //!
-//! Every [`TICK`] it applies changes of members' health. At its [`Pace`] it ends idle flows, and updates the [`Board`].
-//! Commands come over a bounded channel.
+//! Every [`TICK`], the thread applies changes of members' health. At its [`Pace`], it ends idle flows and updates the
+//! [`Board`]. Commands arrive over a bounded channel.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,22 +24,22 @@ use super::plan::{Difference, THIS_HOST, difference, plan};
 use super::report::{Board, Report};
 use crate::events::Events;
 
-/// How often members are looked at.
+/// The interval between checks of the members.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The board is updated at least this often.
+/// Maximum interval between updates of the board.
 const TELL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Ending a flow takes as long as reading this many entries.
+/// Ending a flow takes as long as reading this number of entries.
 const ENTRIES_PER_END: f64 = 20.0;
 
 /// The interval between queries of this host's addresses.
 const ROUTES_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often neighbours that have rested are confirmed.
+/// The interval between confirmations of stale neighbours.
 const NEIGHBOURS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Flows that one command ends at most.
+/// Maximum number of flows that one command ends.
 pub(super) const ENDED_FLOWS_MAX: usize = 1 << 16;
 
 /// Commands to the thread.
@@ -48,15 +48,15 @@ pub(super) enum Command {
     Open(Wanted, SyncSender<Result<Had, String>>),
     /// As [`Self::Open`], for a caller that must not block.
     OpenAhead(Wanted, oneshot::Sender<()>),
-    /// Applies this table from now on.
+    /// Applies this table.
     InForce(Arc<LiveTable>),
-    /// To leave interfaces that are not wanted any more.
+    /// Detaches from interfaces that are not requested any more.
     LeaveOthers,
     /// Lists flows.
     Flows(FlowFilter, oneshot::Sender<Result<Vec<Flow>, String>>),
     /// Ends flows.
     End(FlowFilter, oneshot::Sender<Result<EndedFlows, String>>),
-    /// To let nothing new in, and to end with the last flow, or then.
+    /// Accepts no new flows. The thread ends after the last flow, at the latest at this time.
     Drain(Instant),
     /// Stops the thread.
     Stop(Exit),
@@ -69,11 +69,11 @@ pub(super) enum Exit {
     Detach,
     /// Flows continue without weir.
     Keep,
-    /// They continue if there were any before this process, or if a configuration was active.
+    /// Flows continue if there were flows before this process, or if a configuration was active. Otherwise they end.
     Abandon,
 }
 
-/// How packets are to be had.
+/// The requested settings of the packet path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub options: Options,
@@ -81,7 +81,7 @@ pub(super) struct Wanted {
     pub allowed: RungsAllowed,
 }
 
-/// How packets were had.
+/// The result of opening the packet path.
 #[derive(Debug)]
 pub(super) struct Had {
     pub attachments: Vec<Attachment>,
@@ -89,16 +89,16 @@ pub(super) struct Had {
     pub taken_over: bool,
 }
 
-/// Results for flows that a command ended.
+/// The result of a command that ends flows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EndedFlows {
-    /// How many.
+    /// The number of ended flows.
     pub flows: u64,
-    /// How many ends got a reset.
+    /// The number of sent TCP resets.
     pub resets: u64,
 }
 
-/// A packet path that is open, and locked.
+/// An open and locked packet path.
 struct Open {
     path: PacketPath,
     options: Options,
@@ -118,18 +118,18 @@ pub(super) struct Keeper {
     table: Option<Arc<LiveTable>>,
     plan: Option<Plan>,
     report: Report,
-    /// Sum of the epochs of all pools: members have changed when it has.
+    /// The sum of the epochs of all pools. It changes when the state of a member changes.
     epochs: u64,
     pace: Pace,
     told_at: Instant,
     /// The number of flows in the current sweep, and of those followed in both directions.
     counted: u64,
     followed: u64,
-    /// The count of the last whole sweep.
+    /// The value of `followed` at the end of the last complete sweep.
     followed_before: u64,
-    /// Packets that found no room for a flow, when it was looked last.
+    /// The number of packets without room for a flow, at the last check.
     short_of_room: u64,
-    /// The number of flows that end with weir, at the last complete sweep; `None`: no complete sweep yet.
+    /// The number of flows that need weir's programs, at the last complete sweep; `None`: no complete sweep yet.
     flows: Option<u64>,
     planned_at: Instant,
     confirmed_at: Instant,
@@ -164,7 +164,7 @@ impl Keeper {
         }
     }
 
-    /// Executes commands until it is stopped.
+    /// Executes commands and periodic work until the thread is stopped.
     pub fn run(mut self, commands: &Receiver<Command>) {
         loop {
             match commands.recv_timeout(self.rest()) {
@@ -188,11 +188,11 @@ impl Keeper {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Open(wanted, answer) => {
-                // If the receiver has given up, the path is open anyway.
+                // If the receiver has given up, the path stays open.
                 let _ = answer.send(self.open(wanted));
             }
             Command::OpenAhead(wanted, done) => {
-                // The next caller of `open` gets the result: an open path is not opened again, and a failure repeats.
+                // The result reaches the next caller of `open`: an open path is not opened again, and a failure repeats.
                 let _ = self.open(wanted);
                 let _ = done.send(());
             }
@@ -212,7 +212,7 @@ impl Keeper {
             Command::Drain(until) => {
                 self.drains_until = Some(until);
                 self.put_in_force();
-                // Existing flows are counted before the report may say that there are none.
+                // Existing flows are counted again before the count can end the drain.
                 self.flows = None;
                 self.pace.begin_anew(Instant::now());
                 if let Some(open) = &mut self.open {
@@ -223,7 +223,7 @@ impl Keeper {
         }
     }
 
-    /// Opens the packet path on these interfaces; after an error it is closed.
+    /// Opens the packet path on these interfaces. After an error it is closed, unless it was attached before.
     fn open(&mut self, wanted: Wanted) -> Result<Had, String> {
         if self.open.as_ref().is_some_and(|open| open.options != wanted.options) {
             self.close(false);
@@ -232,7 +232,7 @@ impl Keeper {
             let options = wanted.options;
             let name = &options.name;
             let before = Lock::take(name)?;
-            // First: where it fails nothing has been pinned yet.
+            // This comes first: if it fails, nothing has been pinned yet.
             let resetter = Resetter::open().map_err(|error| error.to_string())?;
             let path = PacketPath::open(&options).map_err(|error| error.to_string())?;
             let lock = match before {
@@ -260,7 +260,8 @@ impl Keeper {
             let others = open.interfaces.names.iter().filter(|name| !names.contains(name));
             names.extend(others.cloned().collect::<Vec<_>>());
         }
-        // Before: one that comes meanwhile is seen.
+        // The interfaces are recorded before the programs are attached, so that an interface that appears meanwhile is
+        // noticed.
         open.interfaces = Interfaces::look(names, wanted.allowed);
         open.wanted = wanted.interfaces;
         match open.path.attach(&open.interfaces.names, wanted.allowed) {
@@ -310,14 +311,14 @@ impl Keeper {
         match done {
             Ok(()) => {
                 if self.plan.as_ref() != Some(&next) {
-                    // Members may be down, and virtual servers gone.
+                    // Members may be down, and virtual servers may have been removed, so their flows must end soon.
                     self.pace.hasten(Instant::now());
                 }
                 self.plan = Some(next);
                 self.report.generation = table.generation;
             }
             Err(error) => {
-                // It is unknown how much of the plan was written: the next time all of it is written.
+                // It is unknown how much of the plan was written, so the next attempt writes all of it.
                 self.plan = None;
                 self.fail("does not do what the configuration says", &error);
             }
@@ -343,14 +344,14 @@ impl Keeper {
         }
         let Some(until) = self.drains_until else { return false };
         let packets = table.snapshot.packets.iter();
-        // Flows that are answered directly are not followed to their end.
+        // Flows with direct return are not followed to their end.
         let is_followed = packets
             .flat_map(|packets| &packets.servers)
             .all(|server| server.delivery != Delivery::DirectReturn);
         (is_followed && self.flows == Some(0)) || Instant::now() >= until
     }
 
-    /// Attaches to interfaces that have come, or have come back as others.
+    /// Attaches to interfaces that have appeared or been replaced.
     fn follow_interfaces(&mut self) {
         let Some(open) = &mut self.open else { return };
         if !open.interfaces.have_changed() {
@@ -375,7 +376,8 @@ impl Keeper {
         }
     }
 
-    /// Packets that programs send show the kernel nothing of a neighbour that is another by now.
+    /// Makes the kernel confirm stale neighbours. By itself, the kernel confirms neighbours only for its own packets, not
+    /// for packets that programs send.
     fn confirm_neighbours(&mut self) {
         let Some(open) = &self.open else { return };
         if self.confirmed_at.elapsed() < NEIGHBOURS_INTERVAL {
@@ -383,7 +385,7 @@ impl Keeper {
         }
         self.confirmed_at = Instant::now();
         if let Err(error) = open.path.confirm_neighbours() {
-            // Once: it would be the same every time.
+            // The warning is reported once, because the error would recur every time.
             if !std::mem::replace(&mut self.told_of_neighbours, true) {
                 let what = format_args!("cannot have its neighbours confirmed: {error}");
                 self.events.warning("packet path", what);
@@ -391,11 +393,11 @@ impl Keeper {
         }
     }
 
-    /// Programs cache routes for a moment if the routes allow it.
+    /// Checks whether programs may cache routes for a short time.
     fn watch_routes(&mut self) {
         let Some(open) = &mut self.open else { return };
         if let Err(error) = open.path.watch_routes(Instant::now()) {
-            // Once, as with neighbours; packets continue, each with its own route lookup.
+            // The warning is reported once. Packets continue, each with its own route lookup.
             if !std::mem::replace(&mut self.told_of_routes, true) {
                 let what = format_args!("cannot watch routes: {error}");
                 self.events.warning("packet path", what);
@@ -403,7 +405,7 @@ impl Keeper {
         }
     }
 
-    /// A flow that finds no room must not wait for the normal pace.
+    /// Hastens the sweep if packets found no room for a flow.
     fn look_for_room(&mut self) {
         let Some(open) = &self.open else { return };
         // An error here is reported when all counters are read.
@@ -414,7 +416,7 @@ impl Keeper {
         self.short_of_room = short;
     }
 
-    /// Ends idle flows, in steps so that commands do not wait.
+    /// Executes a part of a sweep, which ends idle flows. Commands wait only for one part.
     fn sweep(&mut self) {
         let began = Instant::now();
         if self.pace.begin_part(began) {
@@ -445,7 +447,8 @@ impl Keeper {
         let used = self.followed_before.max(self.followed);
         let used_share = used as f64 / f64::from(self.report.flows_max.max(1));
         let now = Instant::now();
-        // Ending flows cannot be postponed: their number would grow.
+        // Only the time for reading entries counts for the pace: ending flows cannot be postponed, because their number
+        // would grow.
         let looked = (now - began).mul_f64(looking_share);
         self.pace.end_part(now, looked, is_last, used_share);
         if is_last {
@@ -453,7 +456,7 @@ impl Keeper {
         }
     }
 
-    /// Counts ended flows, and sends their resets. Returns the number of resets.
+    /// Counts ended flows, and sends their resets. Returns the number of sent resets.
     fn account(&mut self, ended: &[Ended]) -> u64 {
         let mut resets = 0;
         for flow in ended {
@@ -461,7 +464,7 @@ impl Keeper {
             let Some(open) = &mut self.open else { continue };
             match open.resetter.reset(flow) {
                 Ok(sent) => resets += u64::from(sent),
-                // If the reset cannot be sent, that end times out.
+                // A peer that gets no reset ends the connection after its own timeout.
                 Err(error) => self.report.failure = Some(format!("cannot send a reset: {error}")),
             }
         }
@@ -510,7 +513,7 @@ impl Keeper {
         let flows = open.path.flows(filter).map_err(|error| error.to_string())?;
         let mut ended = Vec::with_capacity(flows.len());
         for flow in &flows {
-            // `None`: the flow has ended meanwhile.
+            // `None`: the flow has ended in the meantime.
             ended.extend(open.path.end_flow(flow).map_err(|error| error.to_string())?);
         }
         let resets = self.account(&ended);
@@ -537,13 +540,13 @@ impl Keeper {
     }
 }
 
-/// The share of its time that a sweep has spent on looking.
+/// The share of a sweep's time that was spent on reading entries.
 fn looking_share(sweep: &Sweep) -> f64 {
     let (looked, ended) = (sweep.entries as f64, sweep.ended.len() as f64);
     looked / (looked + ended * ENTRIES_PER_END).max(1.0)
 }
 
-/// Why there is nothing to list.
+/// The error of commands without an open packet path.
 const NOT_OPEN: &str = "no virtual server is served by packets";
 
 fn epochs(table: &LiveTable) -> u64 {

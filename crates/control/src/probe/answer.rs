@@ -2,7 +2,7 @@
 
 use weir_config::snapshot::BodyMatch;
 
-/// Bytes of an answer that a monitor looks at.
+/// Maximum size of the part of an answer that a monitor reads, in bytes.
 pub const BODY_SIZE_MAX: usize = 64 * 1024;
 
 /// Whether the response has the expected contents.

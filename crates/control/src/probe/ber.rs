@@ -1,6 +1,6 @@
-//! As much of BER (ITU-T X.690) as LDAP needs: definite lengths, tags of one byte.
+//! The parts of BER (ITU-T X.690) that LDAP needs: definite lengths, tags of one byte.
 
-/// Bytes of a length in its long form.
+/// Maximum number of bytes of a length in its long form.
 const LENGTH_BYTES_MAX: usize = 4;
 
 /// An element: its tag, the length of its content, and the content.
@@ -19,14 +19,14 @@ pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An element of elements.
+/// An element that contains other elements.
 pub(super) fn of(tag: u8, parts: &[Vec<u8>]) -> Vec<u8> {
     element(tag, &parts.concat())
 }
 
-/// A number that is not negative, as an INTEGER or an ENUMERATED.
+/// A non-negative number, as an INTEGER or an ENUMERATED.
 pub(super) fn number(tag: u8, value: u32) -> Vec<u8> {
-    // A first bit that is set would make it negative.
+    // If the first bit were set, the number would be negative.
     let bytes = [&[0][..], &value.to_be_bytes()].concat();
     let needed = |index: &usize| bytes[*index] != 0 || bytes[index + 1] >= 0x80;
     let start = (0..bytes.len() - 1).find(needed).unwrap_or(bytes.len() - 1);
@@ -46,12 +46,12 @@ pub(super) fn long_length(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte))
 }
 
-/// A sequence of elements; a malformed one ends it.
+/// A sequence of elements. It ends before a malformed element.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Elements<'a>(pub &'a [u8]);
 
 impl<'a> Elements<'a> {
-    /// The next element: its tag and its content.
+    /// The next element: its tag and content.
     pub fn next(&mut self) -> Option<(u8, &'a [u8])> {
         let (&[tag, first], rest) = self.0.split_first_chunk::<2>()?;
         let (length, rest) = match short_length(first)? {
@@ -72,7 +72,7 @@ impl<'a> Elements<'a> {
         (found == tag).then_some(content)
     }
 
-    /// The next element as a number that is not negative.
+    /// The next element as a non-negative number.
     pub fn number(&mut self, tag: u8) -> Option<u32> {
         let content = self.take(tag)?;
         let is_sound = (1..=4).contains(&content.len()) && content[0] < 0x80;

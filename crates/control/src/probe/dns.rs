@@ -1,4 +1,4 @@
-//! A question of DNS over UDP (RFC 1035), and its answer.
+//! A DNS query over UDP (RFC 1035), and its answer.
 
 use hickory_resolver::proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_resolver::proto::rr::{DNSClass, Name, RecordType};
@@ -9,8 +9,8 @@ use super::answer::BODY_SIZE_MAX;
 use super::failure::{Deadline, Failure, Step};
 use super::udp::Way;
 
-/// Sends a query and waits for its answer. Other datagrams are ignored: an attacker who cannot see the query must guess
-/// its id and port.
+/// Sends a query and waits for its answer. Other datagrams are ignored. An attacker who cannot see the query must guess its
+/// id and its port.
 pub(super) async fn ask(
     way: &Way,
     probe: &DnsProbe,
@@ -30,7 +30,7 @@ pub(super) async fn ask(
     }
 }
 
-/// The question, with a random id.
+/// The query, with a random id.
 fn question(probe: &DnsProbe) -> Result<Message, Failure> {
     let name = Name::from_ascii(&*probe.name);
     let mut name = name.map_err(|error| Failure::Dns(error.to_string()))?;
@@ -41,7 +41,7 @@ fn question(probe: &DnsProbe) -> Result<Message, Failure> {
     Ok(message)
 }
 
-/// Whether a message answers this question. A server that refuses a question may leave it out.
+/// Whether a message is an answer to this query. A server that refuses a query may omit the question.
 fn is_answer(answer: &Message, question: &Message) -> bool {
     let (found, asked) = (&answer.metadata, &question.metadata);
     let is_refusal = answer.queries.is_empty() && found.response_code != ResponseCode::NoError;
@@ -51,7 +51,7 @@ fn is_answer(answer: &Message, question: &Message) -> bool {
         && (is_refusal || answer.queries == question.queries)
 }
 
-/// Whether the answer is the expected one.
+/// Checks whether the answer is the expected one.
 fn judge(answer: &Message, probe: &DnsProbe) -> Result<Outcome, Failure> {
     let (found, expected) = (answer.metadata.response_code, response_code(probe.rcode));
     if found != expected {
@@ -80,7 +80,7 @@ fn judge(answer: &Message, probe: &DnsProbe) -> Result<Outcome, Failure> {
     Err(Failure::Dns(format!("no {wanted} record is `{value}`{cut}")))
 }
 
-/// A value without the dot of an absolute name at its end.
+/// A value without the trailing dot of an absolute name.
 fn bare(value: &str) -> &str {
     value.strip_suffix('.').unwrap_or(value)
 }

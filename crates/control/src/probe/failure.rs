@@ -1,4 +1,4 @@
-//! Why a probe did not pass, and the time that it has.
+//! The reasons for failed probes, and the deadline of a probe.
 
 use std::fmt;
 use std::io;
@@ -7,36 +7,36 @@ use std::time::Duration;
 use tokio::time::Instant;
 use weir_dataplane::error_text::io_error_text;
 
-/// Why a probe did not pass.
+/// The reason why a probe has failed.
 #[derive(Debug)]
 pub enum Failure {
     /// No connection.
     Connect(io::Error),
-    /// The time was over in this step.
+    /// The timeout passed during this step. The duration is the timeout.
     Timeout(Step, Duration),
     /// TLS could not be set up.
     Tls(String),
-    /// The member closed or reset the connection before the answer was complete.
+    /// The member closed or reset the connection before the end of the answer.
     Closed(Step),
     /// The answer violates the protocol.
     Malformed(String),
-    /// A status that is not expected.
+    /// The status is not an expected one.
     Status(u16),
-    /// The body does not have the expected contents.
+    /// The body does not match the expected contents.
     Body,
-    /// The data does not have the expected contents.
+    /// The data does not match the expected contents.
     Answer,
-    /// The health service says something else than SERVING.
+    /// The health service reported another status than SERVING.
     Serving(&'static str),
     /// The RPC failed: its status and message.
     Rpc(String),
-    /// The script ended otherwise than with 0, or could not be started.
+    /// The script ended with another status than 0, or could not be started.
     Script(String),
     /// The answer of a DNS server is not the expected one.
     Dns(String),
-    /// A service does not work: its protocol, and its message.
+    /// A service does not work: its protocol, and the reason.
     Service(&'static str, String),
-    /// This host could not even ask: says nothing about the member.
+    /// This host could not probe. This is not a failure of the member.
     Local(io::Error),
 }
 
@@ -51,7 +51,7 @@ pub enum Step {
     Waiting,
     /// Reading the response body.
     Reading,
-    /// Waiting for the expected data on a plain connection.
+    /// Waiting for the expected data on a connection without HTTP.
     Listening,
     /// Waiting for the end of a script.
     Running,
@@ -59,7 +59,7 @@ pub enum Step {
     LoggingIn,
 }
 
-/// The end of a probe's time.
+/// The deadline of a probe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     at: Instant,
@@ -71,7 +71,7 @@ impl Deadline {
         Self { at: Instant::now() + limit, limit }
     }
 
-    /// The result of a step, if it comes in time.
+    /// The result of a step, or a timeout.
     pub(super) async fn within<F: Future>(
         &self,
         step: Step,
@@ -82,7 +82,7 @@ impl Deadline {
 }
 
 impl Failure {
-    /// Whether it says something about the member; a lack of descriptors or ports here does not.
+    /// Whether the failure is evidence against the member. A lack of descriptors or ports on this host is not.
     pub fn is_conclusive(&self) -> bool {
         !matches!(self, Self::Local(_))
     }

@@ -1,6 +1,6 @@
-//! The health service of gRPC (<https://github.com/grpc/grpc/blob/master/doc/health-checking.md>): one call
-//! of `grpc.health.v1.Health/Check` on a connection of its own. The messages have one field each, so they are
-//! written and read here.
+//! The health service of gRPC (<https://github.com/grpc/grpc/blob/master/doc/health-checking.md>): one call of
+//! `grpc.health.v1.Health/Check` on its own connection. Each message has a single field, so the code here encodes and
+//! decodes it itself.
 
 use std::fmt::Write as _;
 
@@ -15,11 +15,11 @@ use super::connection::Connection;
 use super::failure::{Deadline, Failure, Step};
 
 const PATH: &str = "/grpc.health.v1.Health/Check";
-/// A response has 7 bytes; this leaves room for fields of later versions.
+/// Maximum size of a response. A response has 7 bytes, and later versions may add fields.
 const RESPONSE_BYTES_MAX: usize = 4 * 1024;
-/// Compressed or not, and the message's length in 4 bytes.
+/// Size of the prefix: a flag for compression, and the message's length in 4 bytes.
 const PREFIX_BYTES: usize = 5;
-/// Status of an RPC that went well.
+/// The status of a successful RPC.
 const STATUS_OK: &str = "0";
 
 /// Calls the service and judges the answer.
@@ -50,7 +50,7 @@ pub(super) async fn ask(
         let (head, body) = response.into_parts();
         judge(&head.headers, deadline.within(Step::Reading, read(body)).await??)
     };
-    // As in `http`, both end with this function.
+    // As in `http`, the exchange and the connection end with this function.
     tokio::pin!(exchange, connection);
     tokio::select! {
         biased;
@@ -59,7 +59,7 @@ pub(super) async fn ask(
     }
 }
 
-/// The message and the trailers.
+/// Reads the message and the trailers.
 async fn read(body: Incoming) -> Result<(Bytes, HeaderMap), Failure> {
     let collected = Limited::new(body, RESPONSE_BYTES_MAX).collect().await;
     let collected = collected.map_err(|error| match error.downcast::<hyper::Error>() {
@@ -70,7 +70,7 @@ async fn read(body: Incoming) -> Result<(Bytes, HeaderMap), Failure> {
     Ok((collected.to_bytes(), trailers))
 }
 
-/// An RPC that failed may have its status in the head, and no message at all.
+/// Judges a response. A failed RPC may have its status in the head, and no message.
 fn judge(head: &HeaderMap, (message, trailers): (Bytes, HeaderMap)) -> Result<Outcome, Failure> {
     let of = |name: &str| trailers.get(name).or_else(|| head.get(name));
     let text = |name: &str| of(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -95,7 +95,7 @@ fn judge(head: &HeaderMap, (message, trailers): (Bytes, HeaderMap)) -> Result<Ou
     }
 }
 
-/// `NOT_FOUND: unknown service shop`.
+/// The error of an RPC as text: `NOT_FOUND: unknown service shop`.
 fn told(status: &str, message: &str) -> String {
     let mut told = match status {
         "" => "no grpc-status".to_owned(),
@@ -111,7 +111,7 @@ fn told(status: &str, message: &str) -> String {
     told
 }
 
-/// `HealthCheckRequest { service }` with its prefix.
+/// The message `HealthCheckRequest { service }` with its prefix.
 fn request(service: &str) -> Vec<u8> {
     let mut message = Vec::new();
     if !service.is_empty() {
@@ -127,7 +127,7 @@ fn request(service: &str) -> Vec<u8> {
     bytes
 }
 
-/// Field 1 of `HealthCheckResponse`, 0 if it is missing; `None` for another message.
+/// Field 1 of `HealthCheckResponse`, or 0 if it is missing; `None`: not such a message.
 fn serving_status(mut message: &[u8]) -> Option<u64> {
     let mut status = 0;
     while !message.is_empty() {
@@ -172,7 +172,7 @@ fn failure(error: &hyper::Error) -> Failure {
     if error.is_closed() || error.is_canceled() || error.is_incomplete_message() {
         return Failure::Closed(Step::Waiting);
     }
-    // A server that speaks HTTP/1 only ends up here.
+    // This error also occurs if the server speaks only HTTP/1.
     Failure::Malformed(format!("not HTTP/2: {error}"))
 }
 
@@ -198,11 +198,11 @@ mod tests {
         check(b"", Some(0));
         check(&[0x08, 1], Some(1));
         check(&[0x08, 2], Some(2));
-        // Unknown fields of every type.
+        // Unknown fields of every wire type.
         check(&[0x10, 0xff, 1, 0x08, 1], Some(1));
         check(&[0x12, 2, 9, 9, 0x08, 1], Some(1));
         check(&[0x11, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 1, 0x15, 0, 0, 0, 0], Some(1));
-        // Cut off, too long, of no type.
+        // Truncated fields, a number that is too long, an unknown wire type.
         check(&[0x08], None);
         check(&[0x12, 9, 0], None);
         check(&[0x0b], None);

@@ -1,4 +1,4 @@
-//! The HTTP part of a probe: one request on a connection of its own.
+//! The HTTP part of a probe: one request on its own connection.
 
 use data_encoding::BASE64;
 use http_body_util::{BodyExt, Full};
@@ -13,7 +13,7 @@ use super::answer::{BODY_SIZE_MAX, has};
 use super::connection::Connection;
 use super::failure::{Deadline, Failure, Step};
 
-/// Bytes of a response head.
+/// Maximum size of a response head in bytes.
 const HEAD_SIZE_MAX: usize = 32 * 1024;
 
 /// Sends the request and judges the answer.
@@ -54,8 +54,8 @@ pub(super) async fn ask(
         }
         if holds(&probe.expect_body) { Ok(Outcome::Passed) } else { Err(Failure::Body) }
     };
-    // The connection has to be driven while the exchange waits. It may end first, once it has handed
-    // over all that it read; then the exchange goes on alone. Both end with this function.
+    // The connection must be polled while the exchange waits. If the connection ends first, after it has delivered all
+    // received data, the exchange continues alone. Both end with this function.
     tokio::pin!(exchange, connection);
     tokio::select! {
         biased;
@@ -66,7 +66,7 @@ pub(super) async fn ask(
 
 /// The request: configured fields, and default fields that are not configured.
 fn request(probe: &HttpProbe, host: &str) -> Result<Request<Full<Bytes>>, Failure> {
-    /// Fields that a server requires.
+    /// Default fields, which some servers require.
     const OWN: [(HeaderName, &str); 2] =
         [(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION"), " (monitor)")), (ACCEPT, "*/*")];
     let mut request = Request::builder()
@@ -88,11 +88,11 @@ fn request(probe: &HttpProbe, host: &str) -> Result<Request<Full<Bytes>>, Failur
             request.header(AUTHORIZATION, format!("Basic {}", BASE64.encode(pair.as_bytes())));
     }
     let body = Full::new(Bytes::copy_from_slice(&probe.body));
-    // The error names no value.
+    // The error contains no field values.
     request.body(body).map_err(|error| Failure::Malformed(format!("cannot be asked for: {error}")))
 }
 
-/// The body, or its first [`BODY_SIZE_MAX`] bytes.
+/// Reads the body, or its first [`BODY_SIZE_MAX`] bytes.
 async fn read_body(mut body: Incoming) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::with_capacity(body.size_hint().lower().min(BODY_SIZE_MAX as u64) as usize);
     while bytes.len() < BODY_SIZE_MAX
@@ -111,6 +111,6 @@ fn failure(error: &hyper::Error, step: Step) -> Failure {
     if error.is_parse() || error.is_parse_too_large() {
         return Failure::Malformed(error.to_string());
     }
-    // Incomplete messages, resets and closed connections are one thing to the reader of the log.
+    // Incomplete messages, resets and closed connections are reported alike.
     Failure::Closed(step)
 }

@@ -1,4 +1,4 @@
-//! ICMP Echo (RFC 792, RFC 4443), by the kernel's sockets for it, which need no privilege.
+//! ICMP Echo (RFC 792, RFC 4443), over the kernel's ICMP sockets, which need no privilege.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,11 +12,11 @@ use super::failure::{Deadline, Failure, Step};
 use super::udp::Way;
 use crate::random::random;
 
-/// Type, code, checksum, identifier, sequence.
+/// Size of the header: type, code, checksum, identifier, sequence.
 const HEADER_BYTES: usize = 8;
-/// A random text, by which an answer is known.
+/// Size of the random text that identifies the answer.
 const TEXT_BYTES: usize = 16;
-/// Larger than any answer; longer datagrams are not answers.
+/// Size of the receive buffer. It exceeds the size of an answer, so a longer datagram is not taken for one.
 const ANSWER_BYTES_MAX: usize = 64;
 
 const ECHO_V4: u8 = 8;
@@ -24,11 +24,11 @@ const ECHO_REPLY_V4: u8 = 0;
 const ECHO_V6: u8 = 128;
 const ECHO_REPLY_V6: u8 = 129;
 
-/// How to allow it, in the words of an administrator.
+/// Advice for administrators about the required permission.
 const NOT_ALLOWED: &str = "ICMP is not allowed for the group of this process: \
                            `sysctl -w net.ipv4.ping_group_range=\"0 2147483647\"` allows it";
 
-/// Asks for an echo, and waits for it.
+/// Sends an echo request, and waits for its reply.
 pub(super) async fn ask(way: &Way, deadline: Deadline) -> Result<Outcome, Failure> {
     let socket = connect(way)?;
     let mut text = [0; TEXT_BYTES];
@@ -53,14 +53,14 @@ pub(super) async fn ask(way: &Way, deadline: Deadline) -> Result<Outcome, Failur
     }
 }
 
-/// Whether this is the echo of the request.
+/// Whether this is the reply to the echo request.
 fn is_echo(answer: &[u8], kind: u8, text: &[u8]) -> bool {
     answer
         .split_at_checked(HEADER_BYTES)
         .is_some_and(|(head, echoed)| head[..2] == [kind, 0] && echoed == text)
 }
 
-/// A socket for ICMP with this address alone.
+/// An ICMP socket that is connected to this address.
 fn connect(way: &Way) -> Result<UdpSocket, Failure> {
     let (family, protocol): (AddressFamily, Protocol) = match way.address {
         SocketAddr::V4(_) => (AddressFamily::INET, ipproto::ICMP),
@@ -73,13 +73,13 @@ fn connect(way: &Way) -> Result<UdpSocket, Failure> {
         net::bind(&socket, &SocketAddr::new(own, 0))
             .map_err(|error| Failure::connecting(error.into()))?;
     }
-    // The port means nothing.
+    // ICMP has no ports.
     let member = SocketAddr::new(way.address.ip(), 0);
     net::connect(&socket, &member).map_err(|error| Failure::connecting(error.into()))?;
     UdpSocket::from_std(socket.into()).map_err(Failure::Local)
 }
 
-/// Without a socket the member's state is unknown.
+/// The failure if no socket can be opened. The member's state stays unknown.
 fn not_made(error: Errno) -> Failure {
     Failure::Local(match error {
         Errno::ACCESS | Errno::PERM => io::Error::other(NOT_ALLOWED),

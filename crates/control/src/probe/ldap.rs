@@ -22,21 +22,21 @@ const SEARCH_DONE: u8 = 0x65;
 const SEARCH_REFERENCE: u8 = 0x73;
 const EXTENDED_REQUEST: u8 = 0x77;
 const EXTENDED_RESPONSE: u8 = 0x78;
-/// The password within a bind, the name within an extended request.
+/// The tag of the password in a bind, and of the name in an extended request.
 const CONTEXT_0: u8 = 0x80;
-/// A filter: the attribute is there.
+/// The tag of a filter for the presence of an attribute.
 const FILTER_PRESENT: u8 = 0x87;
 
 const VERSION: u32 = 3;
-/// StartTLS (RFC 4511 section 4.14).
+/// The name of the StartTLS operation (RFC 4511 section 4.14).
 const START_TLS: &str = "1.3.6.1.4.1.1466.20037";
-/// No attribute of the entry is wanted (RFC 4511 section 4.5.1.8).
+/// Requests no attributes of the entry (RFC 4511 section 4.5.1.8).
 const NO_ATTRIBUTES: &str = "1.1";
 const SUCCESS: u32 = 0;
-/// Messages until the last answer to a search: an entry, references, intermediate responses.
+/// Maximum number of messages in the answer to a search: an entry, references, intermediate responses.
 const MESSAGES_MAX: usize = 100;
 
-/// Binds, and looks whether the entry is there.
+/// Binds, and searches for the entry.
 pub(super) async fn ask(talk: &Talk<'_>, probe: &LdapProbe) -> Result<Outcome, Failure> {
     let mut wire = Wire::open(talk, probe.tls.as_ref()).await?;
     let password = probe.credentials.as_ref().map(|credentials| &credentials.password);
@@ -77,7 +77,7 @@ fn message(id: u32, operation: &[u8]) -> Vec<u8> {
     ber::of(SEQUENCE, &[ber::number(INTEGER, id), operation.to_vec()])
 }
 
-/// A simple bind; anonymous without a user.
+/// A simple bind. It is anonymous without a user.
 fn bind(probe: &LdapProbe) -> Vec<u8> {
     let (user, password) = match &probe.credentials {
         None => ("", ""),
@@ -89,14 +89,14 @@ fn bind(probe: &LdapProbe) -> Vec<u8> {
     ber::of(BIND_REQUEST, &[version, user, password])
 }
 
-/// A search for the base alone, if it has the attribute.
+/// A search for the base object, with the condition that it has the attribute.
 fn search(probe: &LdapProbe) -> Vec<u8> {
     let nothing = ber::element(OCTET_STRING, NO_ATTRIBUTES.as_bytes());
     ber::of(
         SEARCH_REQUEST,
         &[
             ber::element(OCTET_STRING, probe.base.as_bytes()),
-            // The base object; aliases are never followed; any size and time; values as well.
+            // Base object only; aliases never followed; no limit on size; no limit on time; attributes with values.
             ber::number(ENUMERATED, 0),
             ber::number(ENUMERATED, 0),
             ber::number(INTEGER, 0),
@@ -108,14 +108,14 @@ fn search(probe: &LdapProbe) -> Vec<u8> {
     )
 }
 
-/// An answer: its tag, and its contents.
+/// An answer: its tag and content.
 #[derive(Debug)]
 struct Answer {
     tag: u8,
     content: Vec<u8>,
 }
 
-/// The next answer to the request of this id.
+/// Receives the next answer to the request with this id.
 async fn receive(wire: &mut Wire<'_>, id: u32) -> Result<Answer, Failure> {
     let not_one = || Failure::Malformed("not a message of LDAP".into());
     let [tag, first] = wire.array().await?;
@@ -141,7 +141,7 @@ async fn receive(wire: &mut Wire<'_>, id: u32) -> Result<Answer, Failure> {
     Ok(Answer { tag, content: content.to_vec() })
 }
 
-/// Whether an answer of the wanted kind says that all went well.
+/// Fails unless the answer has this tag and reports success.
 fn succeeded(step: &str, answer: &Answer, tag: u8, secrets: &[&Secret]) -> Result<(), Failure> {
     let result = (answer.tag == tag).then(|| result(&answer.content)).flatten();
     let (code, text) =
@@ -152,7 +152,7 @@ fn succeeded(step: &str, answer: &Answer, tag: u8, secrets: &[&Secret]) -> Resul
     Err(refused(format!("{step}: {}", told(code, text, secrets))))
 }
 
-/// Code and message of an LDAPResult.
+/// The result code and the diagnostic message of an LDAPResult.
 fn result(content: &[u8]) -> Option<(u32, &[u8])> {
     let mut parts = Elements(content);
     let code = parts.number(ENUMERATED)?;

@@ -1,4 +1,5 @@
-//! One probe: connect to a member, ask, judge the answer. No state; [`crate::monitors`] keeps that.
+//! A single probe: connects to a member, sends a request, judges the answer. It has no state; [`crate::monitors`] stores the
+//! results.
 
 mod answer;
 mod ber;
@@ -44,20 +45,20 @@ pub use tls::TlsClients;
 pub struct Probe {
     /// The member's address, with the monitor's port if it has one.
     pub address: Address,
-    /// Local address to connect from.
+    /// The local address of the probe's connection.
     pub source: Option<sockets::Source>,
-    /// The pool's name and the member as it is written, for scripts.
+    /// The names of the pool and the member, for scripts.
     pub subject: Subject,
-    /// The name for the Host field and for TLS, without port.
+    /// The name for the Host field and for TLS, without a port.
     pub host: Arc<str>,
-    /// The PROXY header that the member expects first, at its own port.
+    /// The PROXY header that the member expects first, on its own port.
     pub proxy_protocol: Option<ProxyVersion>,
     /// The probe and its schedule.
     pub monitor: Monitor,
 }
 
 impl Probe {
-    /// The probe of a monitor for the member at `address`, which the file called `name`.
+    /// The probe of a monitor for the member at `address`. `name`: the member's host name in the file, if it has one.
     pub fn new(
         address: &Address,
         name: Option<&Arc<str>>,
@@ -81,7 +82,7 @@ impl Probe {
             (None, Address::Unix(_)) => "localhost".into(),
         };
         let source = source_of(source, &address);
-        // Another port is another service, which may know nothing of it.
+        // Another port belongs to another service, which may not expect the PROXY header.
         let proxy_protocol = proxy_protocol.filter(|_| address == *member);
         Self { address, source, subject, host, proxy_protocol, monitor: monitor.clone() }
     }
@@ -107,9 +108,9 @@ impl Probe {
         }
     }
 
-    /// Probes once, within the monitor's timeout: passed, or asked to drain.
+    /// Probes once, within the monitor's timeout. The member passes, or requests a drain.
     pub async fn run(&self, tls: &TlsClients) -> Result<Outcome, Failure> {
-        /// The protocol that a TLS server must agree to for gRPC.
+        /// The protocol that the server must select by ALPN for gRPC over TLS.
         const HTTP_2: &[&[u8]] = &[b"h2"];
         let deadline = Deadline::after(Duration::from_millis(self.monitor.schedule.timeout_ms));
         let talk = self.talk(tls, deadline);
@@ -142,7 +143,7 @@ impl Probe {
         }
     }
 
-    /// How it is connected to.
+    /// The settings for a connection to the member.
     fn talk<'a>(&'a self, tls: &'a TlsClients, deadline: Deadline) -> Talk<'a> {
         Talk {
             address: &self.address,
@@ -154,7 +155,7 @@ impl Probe {
         }
     }
 
-    /// How datagrams are sent.
+    /// The settings for datagrams to the member.
     fn way(&self) -> Result<udp::Way, Failure> {
         let address = self.address.socket();
         let address = address
@@ -162,7 +163,7 @@ impl Probe {
         Ok(udp::Way { address, source: self.source, proxy_protocol: self.proxy_protocol })
     }
 
-    /// The Host field: as configured, or the member's name with the port unless that is the default.
+    /// The Host field: the configured one, or the member's name, with the port unless it is the default.
     fn host_field(&self, configured: Option<&str>, is_tls: bool) -> String {
         let default_port = if is_tls { 443 } else { 80 };
         if let Some(host) = configured {
@@ -182,7 +183,7 @@ impl Probe {
     }
 }
 
-/// Where probes of an address come from: the first address that can reach it.
+/// The local address for probes of an address: the first configured address of the same family.
 fn source_of(source: &Source, to: &Address) -> Option<sockets::Source> {
     let (Some(own), Address::Socket(to)) = (source.addresses(), to) else { return None };
     let first = own.addresses.iter().find(|own| own.is_ipv4() == to.is_ipv4())?;

@@ -1,4 +1,4 @@
-//! MySQL and MariaDB: the server's greeting; a login; a query.
+//! MySQL and MariaDB: the server's greeting, a login, a query.
 //!
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html>
 
@@ -11,7 +11,7 @@ use super::sql::judge;
 use super::talk::Talk;
 use super::wire::{Wire, said};
 
-/// The version of the protocol.
+/// The protocol version in the greeting.
 const VERSION: u8 = 10;
 const LONG_PASSWORD: u32 = 1;
 const CONNECT_WITH_DB: u32 = 1 << 3;
@@ -19,18 +19,18 @@ const PROTOCOL_41: u32 = 1 << 9;
 const SSL: u32 = 1 << 11;
 const SECURE_CONNECTION: u32 = 1 << 15;
 const PLUGIN_AUTH: u32 = 1 << 19;
-/// Capabilities that a server needs.
+/// Capabilities that a server must have.
 const NEEDED: u32 = PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH;
-/// UTF-8 (`utf8_general_ci`).
+/// The character set UTF-8 (`utf8_general_ci`).
 const CHARSET: u8 = 33;
-/// Bytes that a packet may have.
+/// Maximum size of a packet in bytes.
 const PACKET_BYTES_MAX: u32 = 1 << 16;
 
 const NATIVE: &[u8] = b"mysql_native_password";
 const CACHING_SHA2: &[u8] = b"caching_sha2_password";
-/// Bytes of the random text that a password is hashed with.
+/// Size of the server's random data, which is hashed with the password.
 const NONCE_BYTES: usize = 20;
-/// Packets of a login: a switch of the method, its data, the result.
+/// Maximum number of packets of a login: another method, its data, the result.
 const LOGIN_PACKETS_MAX: usize = 8;
 
 const OK: u8 = 0;
@@ -38,13 +38,13 @@ const MORE: u8 = 1;
 const NULL: u8 = 0xfb;
 const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
-/// Columns of a result.
+/// Maximum number of columns in a result.
 const COLUMNS_MAX: u64 = 4_096;
 
 const QUIT: u8 = 1;
 const QUERY: u8 = 3;
 
-/// Waits for the greeting; logs in and asks, if that is wanted.
+/// Waits for the greeting. Then logs in and sends the query, if configured.
 pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Failure> {
     let mut session = Session { wire: Wire::open(talk, None).await?, sequence: 0, secret: None };
     let greeting = session.receive().await?;
@@ -67,15 +67,15 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Fa
     Ok(Outcome::Passed)
 }
 
-/// A conversation in packets that are counted.
+/// A connection with numbered packets.
 struct Session<'a> {
     wire: Wire<'a>,
     sequence: u8,
-    /// The secret that messages must not show.
+    /// The password, which messages must not show.
     secret: Option<Secret>,
 }
 
-/// A server's greeting.
+/// The server's greeting.
 #[derive(Debug, PartialEq, Eq)]
 struct Greeting<'a> {
     capabilities: u32,
@@ -84,10 +84,10 @@ struct Greeting<'a> {
 }
 
 impl<'a> Greeting<'a> {
-    /// Parses a packet of version 10.
+    /// Parses a greeting of protocol version 10.
     fn of(packet: &'a [u8]) -> Option<Self> {
         let (_version_text, rest) = until_nul(packet.get(1..)?)?;
-        // The connection's number.
+        // The bytes before contain the connection's number.
         let (first, rest) = rest.get(4..)?.split_first_chunk::<8>()?;
         let (&[_, lower_0, lower_1, _, _, _, upper_0, upper_1, _], rest) =
             rest.split_first_chunk::<9>()?;
@@ -95,7 +95,8 @@ impl<'a> Greeting<'a> {
         if capabilities & NEEDED != NEEDED {
             return Some(Self { capabilities, nonce: Vec::new(), method: b"" });
         }
-        // MariaDB keeps more capabilities in the last four; the second part of the nonce ends with a NUL.
+        // The last four of the ten skipped bytes contain further capabilities of MariaDB. The second part of the nonce ends
+        // with a NUL.
         let rest = rest.get(10..)?;
         let (second, rest) = rest.split_at_checked(NONCE_BYTES - first.len())?;
         let method = until_nul(rest.get(1..)?).map_or(rest.get(1..)?, |(method, _)| method);
@@ -138,7 +139,7 @@ impl<'a> Session<'a> {
                 Some((&OK, _)) => return Ok(self),
                 Some((&ERROR, rest)) => return Err(self.error("login", rest)),
                 Some((&END, rest)) => self.switch(rest, user).await?,
-                // Known: the result follows.
+                // The server has cached the password. The result follows.
                 Some((&MORE, [3])) => {}
                 Some((&MORE, [4])) => self.tell_password(user).await?,
                 _ => return Err(malformed()),
@@ -162,7 +163,7 @@ impl<'a> Session<'a> {
         Ok(Self { wire, ..self })
     }
 
-    /// The server requests another authentication method; the packet contains its name and random data.
+    /// Answers a request for another authentication method. The packet contains the name of the method, and random data.
     async fn switch(&mut self, packet: &[u8], user: &Credentials) -> Result<(), Failure> {
         let (method, nonce) = until_nul(packet).ok_or_else(malformed)?;
         let nonce = nonce.strip_suffix(&[0]).unwrap_or(nonce);
@@ -173,7 +174,7 @@ impl<'a> Session<'a> {
         self.send(&answer).await
     }
 
-    /// The server has not cached the password: it must be sent.
+    /// Sends the password, because the server has not cached it.
     async fn tell_password(&mut self, user: &Credentials) -> Result<(), Failure> {
         if !self.wire.is_private() {
             let reason = "login: the server wants the password itself, which weir sends only over TLS: set `tls: true`";
@@ -184,13 +185,13 @@ impl<'a> Session<'a> {
         self.send(&password).await
     }
 
-    /// Asks, and judges the answer.
+    /// Sends the query, and judges the result.
     async fn query(&mut self, query: &SqlQuery) -> Result<(), Failure> {
         self.command(QUERY, query.text.as_bytes()).await?;
         let head = self.receive().await?;
         let columns = match head.split_first() {
             Some((&ERROR, rest)) => return Err(self.error("query", rest)),
-            // The server requests a local file.
+            // The server requests a local file, which weir never sends.
             Some((&NULL, _)) => return Err(malformed()),
             Some((&OK, _)) => 0,
             _ => number(&mut &head[..])
@@ -216,14 +217,14 @@ impl<'a> Session<'a> {
         judge(query, first.as_deref()).map_err(refused)
     }
 
-    /// Begins a new command.
+    /// Sends a command, whose packets are numbered from 0.
     async fn command(&mut self, command: u8, argument: &[u8]) -> Result<(), Failure> {
         self.sequence = 0;
         self.send(&[&[command], argument].concat()).await
     }
 
     async fn send(&mut self, payload: &[u8]) -> Result<(), Failure> {
-        // A query is bounded by the configuration, far below the size at which packets are divided.
+        // The configuration limits queries to far less than the size at which packets must be split.
         let [a, b, c, _] = (payload.len() as u32).to_le_bytes();
         let packet = [&[a, b, c, self.sequence], payload].concat();
         self.sequence = self.sequence.wrapping_add(1);
@@ -239,10 +240,10 @@ impl<'a> Session<'a> {
         self.wire.exact(u32::from_le_bytes([a, b, c, 0]) as usize).await
     }
 
-    /// `login: error 1045: Access denied for user 'weir'`.
+    /// The failure for an error packet: `login: error 1045: Access denied for user 'weir'`.
     fn error(&self, step: &str, packet: &[u8]) -> Failure {
         let Some((code, text)) = packet.split_first_chunk::<2>() else { return malformed() };
-        // A state of SQL stands in front of the text, once the versions are known.
+        // A newer server sends an SQL state before the text.
         let text =
             if text.first() == Some(&b'#') { text.get(6..).unwrap_or_default() } else { text };
         let secrets: Vec<&Secret> = self.secret.iter().collect();
@@ -251,7 +252,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The common beginning of a TLS request and a login.
+/// The common start of a TLS request and a login.
 fn opening(probe: &SqlProbe, greeting: &Greeting<'_>) -> Vec<u8> {
     let database = if probe.database.is_some() { CONNECT_WITH_DB } else { 0 };
     let tls = if probe.tls.is_some() { SSL } else { 0 };
@@ -263,7 +264,7 @@ fn opening(probe: &SqlProbe, greeting: &Greeting<'_>) -> Vec<u8> {
     bytes
 }
 
-/// The password in the form of a method; `None`: the method is unknown.
+/// The password, hashed as the method requires; `None`: the method is unknown.
 fn answer_to(method: &[u8], password: &Secret, nonce: &[u8]) -> Option<Vec<u8>> {
     let password = password.expose().as_bytes();
     match method {
@@ -290,18 +291,18 @@ fn differing(one: &[u8], other: &[u8]) -> Vec<u8> {
     one.iter().zip(other).map(|(one, other)| one ^ other).collect()
 }
 
-/// Whether a packet ends columns or rows.
+/// Whether a packet marks the end of columns or rows.
 fn is_end(packet: &[u8]) -> bool {
     packet.first() == Some(&END) && packet.len() < 9
 }
 
-/// The bytes before the first NUL, and behind it.
+/// The bytes before and after the first NUL.
 fn until_nul(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr(0, bytes)?;
     Some((&bytes[..end], &bytes[end + 1..]))
 }
 
-/// A length-encoded number.
+/// A length-encoded integer.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let (&first, rest) = bytes.split_first()?;
     let length = match first {
@@ -319,7 +320,7 @@ fn number(bytes: &mut &[u8]) -> Option<u64> {
     Some(number.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
 
-/// A text with its length.
+/// A length-encoded text.
 fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(number(bytes)?).ok()?;
     let (text, rest) = bytes.split_at_checked(length)?;
@@ -345,7 +346,7 @@ mod tests {
         data_encoding::HEXLOWER.encode(bytes)
     }
 
-    /// Made with Python's hashlib from the documents of the methods.
+    /// The hashes were computed with Python's hashlib, from the documentation of the methods.
     #[test]
     fn passwords_are_hashed() {
         let answer = |method, password| answer_to(method, &Secret::new(password), NONCE);
@@ -372,7 +373,7 @@ mod tests {
         let capabilities = 0xdfff_ffff;
         let expected = Greeting { capabilities, nonce: NONCE.to_vec(), method: CACHING_SHA2 };
         assert_eq!(Greeting::of(&packet), Some(expected));
-        // Without the NUL behind the method, as some versions send it.
+        // Some versions omit the NUL after the method.
         assert_eq!(Greeting::of(&packet[..packet.len() - 1]).unwrap().method, CACHING_SHA2);
         for length in 0..packet.len() - CACHING_SHA2.len() - 1 {
             assert_eq!(Greeting::of(&packet[..length]), None, "{length}");

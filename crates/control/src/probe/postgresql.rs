@@ -1,4 +1,4 @@
-//! PostgreSQL: a login (protocol 3.0), a query.
+//! PostgreSQL: a login (protocol 3.0) and a query.
 //!
 //! <https://www.postgresql.org/docs/current/protocol.html>
 
@@ -14,16 +14,16 @@ use super::wire::{Wire, said};
 
 const VERSION: u32 = 3 << 16;
 const TLS_REQUEST: u32 = 80_877_103;
-/// The user name without a configured user.
+/// The user name if no user is configured.
 const NOBODY: &str = "weir";
-/// Error codes of a working server that refuses this user: no such user, wrong password (class 28), no such database.
+/// Error codes of a working server that refuses this user: unknown user, wrong password (both class 28), unknown database.
 const NOT_FOR_US: [&[u8]; 2] = [b"28", b"3D000"];
-/// Messages until a login or a query has ended.
+/// Maximum number of messages until a login or a query has ended.
 const MESSAGES_MAX: usize = 1_000;
-/// Bytes of a message's length, which counts itself.
+/// Size of a message's length, which includes itself.
 const LENGTH_BYTES: usize = 4;
 
-/// Kinds of `AuthenticationRequest`.
+/// Types of authentication requests. The first one reports a successful login.
 const IS_IN: u32 = 0;
 const PASSWORD: u32 = 3;
 const MD5: u32 = 5;
@@ -31,7 +31,7 @@ const SASL: u32 = 10;
 const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
-/// Logs in and runs the query, if configured; otherwise passes when the server asks for authentication.
+/// Logs in and sends the query, if configured. Without a user, passes when the server requests authentication.
 pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Failure> {
     let mut wire = Wire::open(talk, None).await?;
     if let Some(tls) = &probe.tls {
@@ -39,7 +39,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Fa
         match wire.array().await? {
             [b'S'] => wire = wire.upgrade(tls).await?,
             [b'N'] => return Err(refused("the server has no TLS".into())),
-            // An error, of a server that does not know the request.
+            // A server that does not know the request sends an error.
             _ => return Err(malformed()),
         }
     }
@@ -59,15 +59,15 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Fa
     Ok(Outcome::Passed)
 }
 
-/// A conversation in messages with types.
+/// A connection with typed messages.
 struct Session<'a> {
     wire: Wire<'a>,
-    /// The secret that messages must not show.
+    /// The password, which messages must not show.
     secret: Option<Secret>,
 }
 
 impl Session<'_> {
-    /// Waits for the server to ask for authentication.
+    /// Waits until the server requests authentication.
     async fn greeting(&mut self) -> Result<Outcome, Failure> {
         for _ in 0..MESSAGES_MAX {
             let (kind, content) = self.receive().await?;
@@ -82,7 +82,7 @@ impl Session<'_> {
         Err(endless())
     }
 
-    /// Logs in, and waits until queries are taken.
+    /// Logs in, and waits until the server is ready for queries.
     async fn log_in(&mut self, user: &Credentials) -> Result<(), Failure> {
         let mut exchange = None;
         for _ in 0..MESSAGES_MAX {
@@ -91,7 +91,7 @@ impl Session<'_> {
                 b'R' => self.authenticate(user, &content, &mut exchange).await?,
                 b'Z' if exchange.as_ref().is_none_or(scram::Exchange::is_done) => return Ok(()),
                 b'E' => return Err(self.error("login", &content)),
-                // Settings, a key to cancel queries, notices, unknown protocol options.
+                // Parameters, the key for cancellation, notices, unknown protocol options.
                 b'S' | b'K' | b'N' | b'v' => {}
                 _ => return Err(malformed()),
             }
@@ -99,7 +99,7 @@ impl Session<'_> {
         Err(endless())
     }
 
-    /// Answers the server's authentication request.
+    /// Answers an authentication request of the server.
     async fn authenticate(
         &mut self,
         user: &Credentials,
@@ -109,7 +109,7 @@ impl Session<'_> {
         let (method, data) = content.split_first_chunk::<4>().ok_or_else(malformed)?;
         let password = user.password.expose();
         match (u32::from_be_bytes(*method), &mut *exchange) {
-            // A server that says so before it has shown that it knows the password is another one.
+            // A server that accepts the client before it has proved its knowledge of the password is not the right one.
             (IS_IN, Some(exchange)) if !exchange.is_done() => Err(malformed()),
             (IS_IN, _) => Ok(()),
             (_, None) if password.is_empty() => {
@@ -148,7 +148,7 @@ impl Session<'_> {
         }
     }
 
-    /// Asks, and judges the answer.
+    /// Sends the query, and judges the result.
     async fn query(&mut self, query: &SqlQuery) -> Result<(), Failure> {
         self.send(b'Q', &[query.text.as_bytes(), &[0]].concat()).await?;
         let mut first = None;
@@ -164,9 +164,9 @@ impl Session<'_> {
                 }
                 b'E' => return Err(self.error("query", &content)),
                 b'Z' => return judge(query, first.as_deref()).map_err(refused),
-                // Columns, the end of a command, an empty query, settings, notices.
+                // Column descriptions, the end of a command, an empty query, parameters, notices.
                 b'T' | b'C' | b'I' | b'S' | b'N' => {}
-                // COPY is not supported either.
+                // Other messages, including those of COPY, are not supported.
                 _ => return Err(malformed()),
             }
         }
@@ -185,7 +185,7 @@ impl Session<'_> {
         Ok((kind, self.wire.exact(content).await?))
     }
 
-    /// `login: 28P01: password authentication failed for user "weir"`.
+    /// The failure for an error message: `login: 28P01: password authentication failed for user "weir"`.
     fn error(&self, step: &str, content: &[u8]) -> Failure {
         let secrets: Vec<&Secret> = self.secret.iter().collect();
         let text = |kind| said(field(content, kind).unwrap_or_default(), &secrets);
@@ -213,20 +213,20 @@ fn startup(probe: &SqlProbe) -> Vec<u8> {
     [&length.to_be_bytes()[..], &content].concat()
 }
 
-/// The first message of SASL: the method, and the client's first words with their length.
+/// The first SASL message: the method, and the client's first SCRAM message with its length.
 fn initial(first: &str) -> Vec<u8> {
     let length = (first.len() as u32).to_be_bytes();
     [scram::METHOD.as_bytes(), &[0], &length, first.as_bytes()].concat()
 }
 
-/// `md5`, and the hash of password, user and salt.
+/// `md5`, followed by the hash of password, user and salt.
 fn md5_answer(user: &Credentials, salt: &[u8; 4]) -> Vec<u8> {
     let hash = |parts: &[&[u8]]| data_encoding::HEXLOWER.encode(&Md5::digest(parts.concat()));
     let stored = hash(&[user.password.expose().as_bytes(), user.user.as_bytes()]);
     format!("md5{}\0", hash(&[stored.as_bytes(), salt])).into_bytes()
 }
 
-/// A field of an error, by its type.
+/// The field of this type in an error message.
 fn field(content: &[u8], kind: u8) -> Option<&[u8]> {
     content.split(|byte| *byte == 0).find_map(|field| field.strip_prefix(&[kind]))
 }
@@ -236,7 +236,7 @@ fn is_not_for_us(error: &[u8]) -> bool {
     NOT_FOR_US.iter().any(|known| code.starts_with(known))
 }
 
-/// The first value of a row; inner `None`: it is NULL, or there is no column.
+/// The first value of a row; inner `None`: the value is NULL, or there are no columns.
 fn first_value(row: &[u8]) -> Option<Option<&[u8]>> {
     let (columns, rest) = row.split_first_chunk::<2>()?;
     if *columns == [0, 0] {

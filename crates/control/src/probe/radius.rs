@@ -11,14 +11,14 @@ use super::answer::BODY_SIZE_MAX;
 use super::failure::{Deadline, Failure, Step};
 use super::udp::Way;
 
-/// Code, identifier, length, authenticator.
+/// Size of the header: code, identifier, length, authenticator.
 const HEADER_BYTES: usize = 20;
-/// Bytes of a packet.
+/// Maximum size of a packet in bytes.
 const PACKET_BYTES_MAX: usize = 4_096;
 const AUTHENTICATOR_BYTES: usize = 16;
-/// A password is hidden in blocks.
+/// Size of the blocks in which a password is hidden.
 const BLOCK_BYTES: usize = 16;
-/// Bytes of an attribute's number and length.
+/// Size of an attribute's number and length.
 const ATTRIBUTE_HEADER_BYTES: usize = 2;
 
 const ACCESS_REQUEST: u8 = 1;
@@ -31,7 +31,7 @@ const USER_PASSWORD: u8 = 2;
 const NAS_IDENTIFIER: u8 = 32;
 const MESSAGE_AUTHENTICATOR: u8 = 80;
 
-/// Asks for access, and judges the answer.
+/// Sends an Access-Request, and judges the answer.
 pub(super) async fn ask(
     way: &Way,
     probe: &RadiusProbe,
@@ -46,7 +46,8 @@ pub(super) async fn ask(
     let mut is_foreign = false;
     loop {
         let length = match deadline.within(Step::Listening, socket.recv(&mut received)).await {
-            // The sender does not know the secret. The server may still answer, so the probe waits on.
+            // The sender of an earlier answer did not know the secret. The probe waited for a genuine answer, which has not
+            // arrived.
             Err(Failure::Timeout(..)) if is_foreign => {
                 return Err(refused("an answer that was made with another `secret`"));
             }
@@ -102,13 +103,13 @@ fn request(
     packet
 }
 
-/// The configuration bounds the lengths.
+/// Appends an attribute. The configuration limits its length.
 fn put(number: u8, value: &[u8], packet: &mut Vec<u8>) {
     packet.extend_from_slice(&[number, (ATTRIBUTE_HEADER_BYTES + value.len()) as u8]);
     packet.extend_from_slice(value);
 }
 
-/// A password as it travels (RFC 2865 section 5.2).
+/// A password in the hidden form of packets (RFC 2865 section 5.2).
 fn hidden(password: &[u8], secret: &[u8], authenticator: &[u8; AUTHENTICATOR_BYTES]) -> Vec<u8> {
     let mut padded = password.to_vec();
     padded.resize(password.len().max(1).next_multiple_of(BLOCK_BYTES), 0);
@@ -122,14 +123,14 @@ fn hidden(password: &[u8], secret: &[u8], authenticator: &[u8; AUTHENTICATOR_BYT
     out
 }
 
-/// The kind of a datagram.
+/// The meaning of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 enum Reply {
     /// The answer, with this code.
     Code(u8),
     /// An answer from a sender without the secret.
     Foreign,
-    /// No answer to this request.
+    /// Not an answer to this request.
     Other,
 }
 
@@ -169,7 +170,7 @@ fn reply(
     }
 }
 
-/// Where the value of the Message-Authenticator stands, if there is one. Broken attributes are an error.
+/// The offset of the Message-Authenticator's value, if there is one. Malformed attributes are an error.
 fn signature_at(attributes: &[u8]) -> Result<Option<usize>, ()> {
     let mut at = 0;
     while at < attributes.len() {
@@ -187,7 +188,7 @@ fn signature_at(attributes: &[u8]) -> Result<Option<usize>, ()> {
     Ok(None)
 }
 
-/// HMAC (RFC 2104) with MD5, which aws-lc-rs does not have.
+/// HMAC (RFC 2104) with MD5, which aws-lc-rs does not provide.
 fn hmac_md5(key: &[u8], text: &[u8]) -> [u8; 16] {
     const BYTES: usize = 64;
     let mut block = [0; BYTES];
@@ -222,7 +223,7 @@ mod tests {
         data_encoding::HEXLOWER.encode(bytes)
     }
 
-    /// RFC 2865 section 7.1, RFC 2202 section 2.
+    /// The examples of RFC 2865 section 7.1 and RFC 2202 section 2.
     #[test]
     fn examples_of_the_rfcs() {
         let hidden = hidden(b"arctangent", SECRET, &AUTHENTICATOR);

@@ -7,10 +7,10 @@ use super::failure::{Failure, Step};
 use super::talk::Talk;
 use super::wire::{Wire, said};
 
-/// Longest error code that is shown.
+/// Maximum length of an error code in a message.
 const CODE_BYTES_MAX: usize = 20;
 
-/// Logs in if it has to, asks whether the server serves, and which role it has.
+/// Logs in if credentials are configured. Then checks whether the server responds, and its role.
 pub(super) async fn ask(talk: &Talk<'_>, probe: &RedisProbe) -> Result<Outcome, Failure> {
     let mut wire = Wire::open(talk, probe.tls.as_ref()).await?;
     if let Some(Credentials { user, password }) = &probe.credentials {
@@ -21,7 +21,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &RedisProbe) -> Result<Outcome, 
         wire.send(&command(&words)).await?;
         let answer = wire.line().await?;
         if answer != b"+OK" {
-            // Servers repeat an unknown command's words: only the error's code is shown.
+            // Servers repeat the words of an unknown command, such as the password, so only the error code is reported.
             let code = answer.strip_prefix(b"-").map_or("no answer of Redis".into(), |error| {
                 let code = error.split(|byte| *byte == b' ').next().unwrap_or_default();
                 said(&code[..code.len().min(CODE_BYTES_MAX)], &[password])
@@ -41,7 +41,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &RedisProbe) -> Result<Outcome, 
     if !head.starts_with(b"*") {
         return Err(unexpected("ROLE", &head, probe));
     }
-    // The first of several parts is a text: its length, and itself.
+    // The first of several elements is a string: its length, then its text.
     let length = wire.line().await?;
     if !length.starts_with(b"$") {
         return Err(unexpected("ROLE", &length, probe));
@@ -58,7 +58,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &RedisProbe) -> Result<Outcome, 
     }
 }
 
-/// A command as an array of texts.
+/// A command as an array of strings.
 fn command(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {

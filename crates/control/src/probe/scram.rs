@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the client's side, without channel binding.
+//! The client's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), without channel binding.
 
 use std::io;
 
@@ -10,33 +10,33 @@ use data_encoding::BASE64;
 use std::num::NonZeroU32;
 use weir_config::snapshot::Secret;
 
-/// The method's name.
+/// The name of the SASL method.
 pub(super) const METHOD: &str = "SCRAM-SHA-256";
 
-/// No channel binding, no other identity (`gs2-header`), and the same in base64.
+/// The `gs2-header`: no channel binding, no authorization identity. Then the same in Base64.
 const HEADER: &str = "n,,";
 const HEADER_BASE64: &str = "biws";
-/// Bytes of our random text, before base64.
+/// Size of the client's nonce, before Base64.
 const NONCE_BYTES: usize = 18;
-/// Rounds of hashing that a server may ask for: the probes of all members share a thread. PostgreSQL's default is 4096.
+/// Maximum number of hash iterations, because the probes of all members share a thread. PostgreSQL's default is 4096.
 const ITERATIONS_MAX: u32 = 100_000;
-/// Longest message of a server.
+/// Maximum size of a server's message in bytes.
 const WORDS_BYTES_MAX: usize = 1_024;
 const HASH_BYTES: usize = 32;
 
-/// One login.
+/// A SCRAM exchange.
 pub(super) struct Exchange {
     password: Secret,
-    /// The client's first words, without the header.
+    /// The client's first message, without the header.
     first: String,
     nonce: String,
-    /// The signature that the server must show at the end.
+    /// The signature that the server must send at the end.
     signature: Option<[u8; HASH_BYTES]>,
     is_done: bool,
 }
 
 impl Exchange {
-    /// Begins one; returns the client's first words. The user's name is known already (PostgreSQL does not read it).
+    /// Begins an exchange. Returns the client's first message. It contains no user name, because PostgreSQL ignores that.
     pub fn begin(password: &Secret) -> Result<(Self, String), io::Error> {
         let mut nonce = [0; NONCE_BYTES];
         rand::fill(&mut nonce).map_err(|_| io::Error::other("no random numbers"))?;
@@ -84,7 +84,7 @@ impl Exchange {
         Ok(format!("{without_proof},p={}", BASE64.encode(&proof)))
     }
 
-    /// Looks at the server's last words.
+    /// Verifies the server's final message.
     pub fn finish(&mut self, words: &[u8]) -> Result<(), &'static str> {
         let wrong = "the server does not know the password";
         let expected = self.signature.as_ref().ok_or(wrong)?;
@@ -122,7 +122,7 @@ mod tests {
         exchange
     }
 
-    /// RFC 7677 section 3.
+    /// The example of RFC 7677 section 3.
     #[test]
     fn the_example_of_the_rfc() {
         let mut exchange = begun();
@@ -155,7 +155,7 @@ mod tests {
             assert!(begun().answer(words.as_bytes()).is_err(), "{words}");
         }
         assert!(begun().answer(b"r=\xff").is_err());
-        // A premature end, the same message twice, a foreign signature.
+        // A final message that is too early, a repeated message, a wrong signature.
         assert!(begun().finish(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=").is_err());
         let mut exchange = begun();
         assert!(exchange.answer(SERVER_FIRST.as_bytes()).is_ok());

@@ -1,4 +1,4 @@
-//! The script part of a probe: a program of the user's, in a process group of its own.
+//! The script part of a probe: a user's program, in its own process group.
 
 use std::io;
 use std::pin::pin;
@@ -14,12 +14,12 @@ use weir_core::monitor::Outcome;
 use super::failure::{Deadline, Failure, Step};
 use super::subject::Subject;
 
-/// Bytes of standard error that are kept for the reason.
+/// Maximum size of the standard error output that is stored for the reason, in bytes.
 const SAID_BYTES_MAX: usize = 512;
-/// The wait for the end of its output after the script has ended.
+/// The wait for the end of the output after the script has ended.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The script and everything that it started, which end when this is dropped.
+/// The process group of the script. All its processes are killed on drop.
 struct Group {
     child: Child,
     id: Option<Pid>,
@@ -34,7 +34,7 @@ impl Drop for Group {
     }
 }
 
-/// Runs it and judges by its exit status.
+/// Runs the script. Its exit status is the result.
 pub(super) async fn run(
     probe: &ScriptProbe,
     subject: &Subject,
@@ -73,7 +73,7 @@ pub(super) async fn run(
             status = group.child.wait() => status,
             () = &mut listening => return group.child.wait().await,
         };
-        // Its last output may still be unread, and its children may keep standard error open.
+        // The last output may still be unread, and child processes may hold standard error open.
         let _ = tokio::time::timeout(LAST_WORDS_TIMEOUT, listening).await;
         status
     };
@@ -86,7 +86,7 @@ pub(super) async fn run(
     Err(Failure::Script(reason(status, &said)))
 }
 
-/// Keeps the beginning of the output, and reads the rest so that the script never blocks.
+/// Stores the beginning of the output, and reads the rest, so that the script never blocks.
 async fn listen(stderr: Option<impl AsyncRead + Unpin>, said: &mut Vec<u8>) {
     let Some(mut stderr) = stderr else { return };
     let mut part = [0; SAID_BYTES_MAX];
@@ -109,7 +109,7 @@ fn not_started(program: &str, error: io::Error) -> Failure {
     }
 }
 
-/// `the script ended with 2: database is read-only`.
+/// The reason as text: `the script ended with 2: database is read-only`.
 fn reason(status: ExitStatus, said: &[u8]) -> String {
     use std::os::unix::process::ExitStatusExt as _;
     let how = match (status.code(), status.signal()) {

@@ -7,12 +7,12 @@ use super::failure::Failure;
 use super::talk::Talk;
 use super::wire::{Wire, said};
 
-/// The server is ready.
+/// The reply code of a server that is ready.
 const READY: u16 = 220;
-/// The command was followed.
+/// The reply code of a successful command.
 const DONE: u16 = 250;
 
-/// Says hello, and takes its leave.
+/// Waits for the greeting, and sends EHLO and QUIT.
 pub(super) async fn ask(talk: &Talk<'_>, probe: &SmtpProbe) -> Result<Outcome, Failure> {
     let mut wire = Wire::open(talk, probe.tls.as_ref()).await?;
     expect(&mut wire, "greeting", READY).await?;
@@ -30,12 +30,12 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &SmtpProbe) -> Result<Outcome, F
         expect(&mut wire, "EHLO over TLS", DONE).await?;
     }
     wire.send(b"QUIT\r\n").await?;
-    // The answer decides nothing any more; a connection that ends without a word leaves errors in the server's log.
+    // The reply to QUIT does not matter, but if the probe disconnected before it, the server would log an error.
     let _ = reply(&mut wire).await;
     Ok(Outcome::Passed)
 }
 
-/// The lines of the reply to a command, if it has this code.
+/// The lines of the reply to a command. Another code than this is an error.
 async fn expect(wire: &mut Wire<'_>, command: &str, code: u16) -> Result<Vec<Vec<u8>>, Failure> {
     let (found, lines) = reply(wire).await?;
     if found == code {
@@ -45,7 +45,7 @@ async fn expect(wire: &mut Wire<'_>, command: &str, code: u16) -> Result<Vec<Vec
     Err(refused(format!("{command}: {found} {text}")))
 }
 
-/// The code and the texts of a reply. Its number of lines is bounded by its bytes.
+/// The code and the texts of a reply. The limit on bytes also limits the number of lines.
 async fn reply(wire: &mut Wire<'_>) -> Result<(u16, Vec<Vec<u8>>), Failure> {
     let mut lines = Vec::new();
     loop {
@@ -60,7 +60,7 @@ async fn reply(wire: &mut Wire<'_>) -> Result<(u16, Vec<Vec<u8>>), Failure> {
     }
 }
 
-/// Code, whether it is the last line of a reply, and text.
+/// The code of a line, whether the line is the last of a reply, and the text.
 fn take_apart(line: &[u8]) -> Option<(u16, bool, &[u8])> {
     let (code, rest) = line.split_first_chunk::<3>()?;
     let mut digits = code.iter().map(|byte| char::from(*byte).to_digit(10));

@@ -4,7 +4,7 @@ use weir_config::snapshot::SqlQuery;
 
 use super::wire::said;
 
-/// Whether the first value of the first row is the expected one; else why not.
+/// Checks whether the first value of the first row is the expected one. The error is the reason.
 pub(super) fn judge(query: &SqlQuery, first: Option<&[u8]>) -> Result<(), String> {
     let Some(expected) = &query.value else { return Ok(()) };
     match first {

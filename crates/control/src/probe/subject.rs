@@ -1,12 +1,12 @@
-//! The member that is probed.
+//! The probed member.
 
 use std::sync::Arc;
 
-/// The member that is probed.
+/// The names of the probed member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// The pool.
+    /// The name of the pool.
     pub pool: Arc<str>,
-    /// The member, as logs and metrics call it.
+    /// The member's name in logs and metrics.
     pub member: Arc<str>,
 }

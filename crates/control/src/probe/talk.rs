@@ -13,21 +13,21 @@ use super::connection::Connection;
 use super::failure::{Deadline, Failure, Step};
 use super::tls::TlsClients;
 
-/// One probe that is under way.
+/// The settings of a probe in progress.
 pub(super) struct Talk<'a> {
     pub address: &'a Address,
     pub source: Option<sockets::Source>,
     /// The PROXY header that the member expects first.
     pub proxy_protocol: Option<ProxyVersion>,
-    /// The member's, for TLS.
+    /// The member's name, for TLS.
     pub name: &'a str,
     pub tls: &'a TlsClients,
     pub deadline: Deadline,
 }
 
 impl Talk<'_> {
-    /// A connection with TLS from its start, if there shall be; the server then agrees to one of the protocols, if
-    /// there are any.
+    /// Opens a connection, with TLS if `tls` is given. A TLS server must select one of `protocols`, unless the list is
+    /// empty.
     pub(super) async fn connect(
         &self,
         tls: Option<&ProbeTls>,
@@ -40,7 +40,7 @@ impl Talk<'_> {
         }
     }
 
-    /// A connection in clear.
+    /// Opens an unencrypted connection.
     async fn open(&self) -> Result<Connection, Failure> {
         let connected: io::Result<Connection> = match self.address {
             Address::Socket(address) | Address::Udp(address) => {
@@ -68,7 +68,7 @@ impl Talk<'_> {
         Ok(stream)
     }
 
-    /// The connection with TLS.
+    /// Starts TLS on the connection.
     pub(super) async fn encrypt(
         &self,
         stream: Connection,

@@ -1,4 +1,4 @@
-//! The plain-text part of a probe: sent and expected data.
+//! The part of a probe for type tcp: sent and expected data.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use weir_config::snapshot::TcpProbe;
@@ -8,7 +8,7 @@ use super::answer::{BODY_SIZE_MAX, has};
 use super::connection::Connection;
 use super::failure::{Deadline, Failure, Step};
 
-/// Sends the configured data, and reads until the expected data has come.
+/// Sends the configured data, and reads until the expected data has arrived.
 pub(super) async fn ask(
     mut stream: Connection,
     probe: &TcpProbe,

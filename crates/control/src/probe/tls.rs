@@ -14,12 +14,12 @@ use weir_tls::explain;
 use super::connection::Connection;
 use super::failure::Failure;
 
-/// TLS clients that verify and that do not, made when first needed.
+/// TLS clients with and without verification of certificates. They are created on first use.
 #[derive(Debug, Default)]
 pub struct TlsClients {
     verifying: OnceCell<Arc<ClientConfig>>,
     trusting: OnceCell<Arc<ClientConfig>>,
-    /// Trusted instead of the system's.
+    /// The trusted roots; `None`: those of the system.
     roots: Option<RootCertStore>,
 }
 
@@ -34,8 +34,8 @@ impl TlsClients {
         Self { roots: Some(roots), ..Self::default() }
     }
 
-    /// The handshake with a server that is called `name`, which may come with a port, and that agrees to
-    /// one of `protocols` (ALPN, RFC 7301), if there are any.
+    /// The handshake with the server `name`, which may include a port. The server must select one of `protocols` (ALPN, RFC
+    /// 7301), unless the list is empty.
     pub(crate) async fn connect(
         &self,
         stream: Connection,
@@ -84,7 +84,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
-/// The system's trusted certificates. Unreadable ones are skipped if any can be read.
+/// The system's trusted certificates. Unreadable ones are skipped unless all are unreadable.
 fn system_roots() -> Result<RootCertStore, Failure> {
     let loaded = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -96,7 +96,7 @@ fn system_roots() -> Result<RootCertStore, Failure> {
     Err(Failure::Tls(format!("this host has no trusted certificates{reason}")))
 }
 
-/// `name` of `name:port` and `[address]:port`; addresses without brackets stay whole.
+/// `name` of `name:port` and `[address]:port`. Addresses without brackets stay unchanged.
 fn without_port(name: &str) -> &str {
     if let Some(rest) = name.strip_prefix('[') {
         return rest.split(']').next().unwrap_or(rest);
@@ -107,7 +107,7 @@ fn without_port(name: &str) -> &str {
     }
 }
 
-/// The error, in the words of the TLS library if it is a TLS error.
+/// The error as text. TLS errors have the words of the TLS library.
 fn reason(error: &std::io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
     tls.map_or_else(|| weir_dataplane::error_text::io_error_text(error), explain)

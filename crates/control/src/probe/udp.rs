@@ -1,5 +1,5 @@
-//! Probes by datagrams: each has its own connected socket, so it receives only from the member, and gets the ICMP error
-//! of a closed port.
+//! Probes by datagrams. Each probe has its own connected socket, so it receives only datagrams from the member, and the ICMP
+//! error of a closed port.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,20 +14,20 @@ use weir_http::proxy_protocol::{ProxyHeader, write_v2};
 use super::answer::{BODY_SIZE_MAX, has};
 use super::failure::{Deadline, Failure, Step};
 
-/// How a probe's datagram gets to its member.
+/// The settings for a probe's datagrams.
 pub(super) struct Way {
     pub address: SocketAddr,
     pub source: Option<Source>,
-    /// The PROXY header at the beginning of this member's sessions.
+    /// The PROXY header that the member expects at the start of a session.
     pub proxy_protocol: Option<ProxyVersion>,
 }
 
 impl Way {
-    /// Sends a datagram from a socket of its own, which hears the answer.
+    /// Sends a datagram from a new socket, which receives the answer.
     pub async fn send(&self, bytes: &[u8], deadline: Deadline) -> Result<UdpSocket, Failure> {
         let socket = connect(self.address, self.source).map_err(Failure::connecting)?;
         let mut out = Vec::new();
-        // Version 1 does not support datagrams: no member expects it in them.
+        // Version 1 does not support datagrams, so members do not expect it.
         if self.proxy_protocol == Some(ProxyVersion::V2) {
             write_v2(&ProxyHeader::Local, false, &mut out)
                 .map_err(|error| Failure::Local(io::Error::other(error.to_string())))?;
@@ -39,7 +39,7 @@ impl Way {
     }
 }
 
-/// Sends a datagram, and judges the first that comes back.
+/// Sends a datagram, and judges the first datagram that returns.
 pub(super) async fn ask(
     way: &Way,
     probe: &UdpProbe,
@@ -62,7 +62,7 @@ pub(super) async fn ask(
     }
 }
 
-/// A socket that talks to this address alone, from a port that the kernel picks, of the source's if that has any.
+/// A socket that is connected to this address. The kernel selects the port, from the source's range if that has one.
 pub(super) fn connect(address: SocketAddr, source: Option<Source>) -> io::Result<UdpSocket> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

@@ -1,4 +1,4 @@
-//! Reads a service's messages, bounded in size and time.
+//! Reads a service's messages, with limits on size and time.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use weir_config::snapshot::{ProbeTls, Secret};
@@ -8,24 +8,24 @@ use super::connection::Connection;
 use super::failure::{Failure, Step};
 use super::talk::Talk;
 
-/// Characters of a service's message that are shown.
+/// Maximum number of a message's characters that are reported.
 const SAID_CHARS_MAX: usize = 120;
 
-/// A connection whose answers are read piece by piece. All of them together have at most [`BODY_SIZE_MAX`] bytes.
+/// A connection whose answers are read in parts. All answers together have at most [`BODY_SIZE_MAX`] bytes.
 pub(super) struct Wire<'a> {
     talk: &'a Talk<'a>,
     stream: Connection,
-    /// Received bytes that were not used yet.
+    /// Received bytes that have not been processed.
     unread: Vec<u8>,
-    /// Bytes that may still come.
+    /// The number of bytes that may still be received.
     room: usize,
-    /// The step for timeout messages.
+    /// The current step, for timeout messages.
     step: Step,
     is_encrypted: bool,
 }
 
 impl<'a> Wire<'a> {
-    /// Connects; with TLS from the start if there shall be, and not only later.
+    /// Connects. TLS starts at once, unless the settings start it by a command (STARTTLS).
     pub async fn open(talk: &'a Talk<'a>, tls: Option<&ProbeTls>) -> Result<Self, Failure> {
         let tls = tls.filter(|tls| !tls.is_upgrade);
         let stream = talk.connect(tls, &[]).await?;
@@ -33,12 +33,12 @@ impl<'a> Wire<'a> {
         Ok(Self { talk, stream, unread, room, step, is_encrypted: tls.is_some() })
     }
 
-    /// Whether the connection is encrypted.
+    /// Whether others cannot read the connection: it is encrypted, or a unix socket.
     pub fn is_private(&self) -> bool {
         self.is_encrypted || self.talk.address.socket().is_none()
     }
 
-    /// Continues with TLS. Earlier unencrypted bytes may come from an attacker, so they are dropped.
+    /// Starts TLS on the connection. Bytes that were received before are an error, because they may come from an attacker.
     pub async fn upgrade(mut self, tls: &ProbeTls) -> Result<Self, Failure> {
         if !self.unread.is_empty() {
             return Err(Failure::Malformed("more came before TLS began".into()));
@@ -53,7 +53,7 @@ impl<'a> Wire<'a> {
         self.step = step;
     }
 
-    /// Says something.
+    /// Sends bytes.
     pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let sent = async {
             self.stream.write_all(bytes).await?;
@@ -62,10 +62,10 @@ impl<'a> Wire<'a> {
         self.talk.deadline.within(self.step, sent).await?.map_err(|_| Failure::Closed(self.step))
     }
 
-    /// The next bytes, exactly this many.
+    /// Reads exactly this number of bytes.
     pub async fn exact(&mut self, count: usize) -> Result<Vec<u8>, Failure> {
         while self.unread.len() < count {
-            // Not even begun, where it could not end.
+            // The read is not begun if it would exceed the limit.
             if count - self.unread.len() > self.room {
                 return Err(too_long());
             }
@@ -74,13 +74,13 @@ impl<'a> Wire<'a> {
         Ok(self.unread.drain(..count).collect())
     }
 
-    /// The next bytes, as many as the array has.
+    /// Reads as many bytes as the array has.
     pub async fn array<const N: usize>(&mut self) -> Result<[u8; N], Failure> {
         let bytes = self.exact(N).await?;
         bytes.try_into().map_err(|_| Failure::Malformed("too short".into()))
     }
 
-    /// The next line, without its end.
+    /// Reads a line. The result has no line ending.
     pub async fn line(&mut self) -> Result<Vec<u8>, Failure> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.unread) {
@@ -113,8 +113,8 @@ fn too_long() -> Failure {
     Failure::Malformed(format!("more than {} KiB", BODY_SIZE_MAX >> 10))
 }
 
-/// A service's message as text for logs: short, of visible characters, and without these secrets, which some services
-/// repeat.
+/// A service's message as text for logs: short, with printable characters only, and without these secrets, which some
+/// services repeat.
 pub(super) fn said(bytes: &[u8], secrets: &[&Secret]) -> String {
     let mut text = String::from_utf8_lossy(bytes).into_owned();
     for secret in secrets.iter().filter(|secret| !secret.expose().is_empty()) {

@@ -42,12 +42,12 @@ pub(crate) struct ServiceManager {
     events: Events,
     notifier: Option<Notifier>,
     watchdog: Option<Watchdog>,
-    /// `READY=1` was sent.
+    /// Whether a configuration is active. `READY=1` was sent then, unless messages are held.
     is_ready: bool,
     is_reloading: bool,
-    /// The status that was sent last.
+    /// The status that was last sent.
     status: String,
-    /// When additional time was last requested.
+    /// The time of the last request for additional time.
     extended: Option<Instant>,
     /// Workers that did not respond at the last check.
     stuck: Vec<usize>,
@@ -56,7 +56,7 @@ pub(crate) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The service manager that the environment names.
+    /// The service manager from the environment variables.
     pub(crate) fn from_environment(events: Events) -> Self {
         let text = |name| std::env::var(name).ok();
         let (usec, pid) = (text("WATCHDOG_USEC"), text("WATCHDOG_PID"));
@@ -93,20 +93,20 @@ impl ServiceManager {
         }
     }
 
-    /// Stops sending: the service manager follows another process.
+    /// Sends nothing until [`Self::release`]: the service manager follows another process.
     pub(crate) fn hold(&mut self) {
         self.is_held = true;
     }
 
-    /// Begins sending: the service manager follows this process.
+    /// Sends messages from now on: the service manager follows this process.
     pub(crate) fn release(&mut self) {
         if std::mem::take(&mut self.is_held) && self.is_ready {
             self.send_status("READY=1\n".to_owned(), self.status.clone());
         }
     }
 
-    /// A configuration is active, with this status. `is_reload`: after a reload, not after a change of resolved
-    /// addresses.
+    /// Reports that a configuration is active, with this status. `is_reload`: the activation was a reload, not a change of
+    /// resolved addresses.
     pub(crate) fn in_force(&mut self, status: String, is_reload: bool) {
         let mut lines = String::new();
         if !self.is_ready || self.is_reloading && is_reload {
@@ -125,9 +125,9 @@ impl ServiceManager {
         }
     }
 
-    /// A reload begins.
+    /// Reports that a reload begins.
     pub(crate) fn begin_reload(&mut self) {
-        // Before the first configuration is active, the service is still starting.
+        // Before the first configuration is active, the service is starting, not reloading.
         if !self.is_ready {
             return;
         }
@@ -137,14 +137,14 @@ impl ServiceManager {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={usec}"));
     }
 
-    /// A reload was refused.
+    /// Reports that a reload was refused.
     pub(crate) fn refuse_reload(&mut self) {
         if std::mem::take(&mut self.is_reloading) {
             self.send("READY=1");
         }
     }
 
-    /// The process begins to drain.
+    /// Reports that the process begins to drain.
     pub(crate) fn stop(&mut self) {
         self.is_reloading = false;
         self.send("STOPPING=1\nSTATUS=drains");
@@ -152,7 +152,7 @@ impl ServiceManager {
         self.extend();
     }
 
-    /// Requests additional time for a start or drain, if the last request is old enough.
+    /// Requests additional time for a start or drain, unless the last request is recent.
     pub(crate) fn extend(&mut self) {
         let now = Instant::now();
         if self.extended.is_none_or(|at| now.duration_since(at) >= EXTENSION_INTERVAL) {
@@ -161,13 +161,13 @@ impl ServiceManager {
         }
     }
 
-    /// Another process has taken over: makes the service manager follow it, and sends nothing more.
+    /// Reports that another process has taken over, so that the service manager follows it. Sends nothing after that.
     pub(crate) fn hand_over(&mut self, pid: u32) {
         self.send(&format!("MAINPID={pid}"));
         (self.notifier, self.watchdog) = (None, None);
     }
 
-    /// Waits until the next check of the workers; forever, without a watchdog.
+    /// Waits until the next check of the workers; waits forever without a watchdog.
     pub(crate) async fn due(&self) {
         match &self.watchdog {
             Some(watchdog) => tokio::time::sleep_until(watchdog.next().into()).await,
@@ -175,7 +175,7 @@ impl ServiceManager {
         }
     }
 
-    /// Checks the workers. `stuck`: workers that have not responded since the last check.
+    /// Handles a check of the workers. `stuck`: workers that have not responded since the last check.
     pub(crate) fn look(&mut self, stuck: Vec<usize>) {
         let Some(watchdog) = &mut self.watchdog else { return };
         if watchdog.look(Instant::now(), stuck.is_empty()) {
@@ -189,7 +189,7 @@ impl ServiceManager {
     }
 
     fn send_status(&mut self, mut lines: String, status: String) {
-        // A line feed would begin another variable.
+        // A line feed would start another variable.
         let shown = status.replace('\n', " ");
         let _ = write!(lines, "STATUS={shown}");
         self.status = status;

@@ -1,15 +1,15 @@
 //! Decides when to send `WATCHDOG=1` to the service manager.
 //!
-//! The control plane checks the workers four times within the watchdog's timeout: it sends each a request, and checks
-//! the response at the next check. At every second check it notifies the watchdog if all workers have responded. An
-//! idle worker responds; a worker that is stuck in a turn does not.
+//! The control plane checks the workers four times within the watchdog's timeout. It sends each worker a request, and
+//! examines the response at the next check. At every second check, it notifies the watchdog if all workers have responded.
+//! An idle worker responds; a worker that is stuck in one turn does not.
 
 use std::time::{Duration, Instant};
 
-/// Checks within the watchdog's timeout.
+/// The number of checks within the watchdog's timeout.
 const LOOKS: u32 = 4;
 
-/// Checks per notification.
+/// The number of checks per notification.
 const LOOKS_PER_REPORT: u32 = 2;
 
 /// Minimum interval between checks.
@@ -20,18 +20,18 @@ const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 pub(super) struct Watchdog {
     interval: Duration,
     next: Instant,
-    /// Checks since the last notification.
+    /// The number of checks since the last notification.
     looks: u32,
 }
 
 impl Watchdog {
-    /// A watchdog with this timeout, after which the service manager kills a silent process.
+    /// A watchdog with this timeout, after which the service manager kills a process that sends no notification.
     pub(super) fn new(time: Duration, now: Instant) -> Self {
         let interval = (time / LOOKS).max(LOOK_INTERVAL_MIN);
         Self { interval, next: now + interval, looks: 0 }
     }
 
-    /// The timeout from `WATCHDOG_USEC`; `None`: absent, or `WATCHDOG_PID` names another process.
+    /// The timeout from `WATCHDOG_USEC`; `None`: it is absent or invalid, or `WATCHDOG_PID` names another process.
     pub(super) fn time(usec: Option<&str>, pid: Option<&str>, own: u32) -> Option<Duration> {
         let usec: u64 = usec?.parse().ok().filter(|usec| *usec > 0)?;
         let is_ours = pid.is_none_or(|pid| pid.parse() == Ok(own));
@@ -43,10 +43,9 @@ impl Watchdog {
         self.next
     }
 
-    /// Records a check; returns whether to notify the watchdog. `is_alive`: all workers have responded since the last
-    /// check.
+    /// Records a check. Returns whether to notify the watchdog. `is_alive`: all workers have responded since the last check.
     pub(super) fn look(&mut self, now: Instant, is_alive: bool) -> bool {
-        // Missed checks are not made up for.
+        // Missed checks are not repeated.
         self.next = now + self.interval;
         self.looks = self.looks.saturating_add(1);
         let is_due = is_alive && self.looks >= LOOKS_PER_REPORT;
@@ -66,7 +65,7 @@ mod tests {
         let begin = Instant::now();
         let mut watchdog = Watchdog::new(Duration::from_secs(4), begin);
         let mut told = Vec::new();
-        // At the fifth and sixth check, a worker has not responded.
+        // At the fifth and the sixth check, a worker has not responded.
         for look in 1..=10 {
             let now = begin + Duration::from_secs(look);
             assert_eq!(watchdog.next(), now);

@@ -74,7 +74,7 @@ impl fmt::Display for PostError {
         match self {
             Self::Connect(error) => write!(f, "no connection: {}", io_error_text(error)),
             Self::Tls(why) => write!(f, "TLS failed: {why}"),
-            Self::Request => f.write_str("the URL or a field cannot be sent"),
+            Self::Request => f.write_str("the URL or a header cannot be sent"),
             Self::Ask(AskError::Http(error)) => {
                 write!(f, "the collector does not answer in HTTP: {error}")
             }

@@ -1,4 +1,4 @@
-//! The state of the process in all views of the dashboard. It changes only with events.
+//! The state of the process for all views of the dashboard. It changes only with events.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,25 +9,25 @@ use crate::observed::Observed;
 use crate::problems::problems;
 use crate::time::rfc3339;
 
-/// Problems that are shown.
+/// Maximum number of listed problems.
 const PROBLEMS_MAX: usize = 20;
 
-/// The process in short.
+/// A summary of the process.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ProcessBrief")]
 pub(crate) struct Brief {
     version: &'static str,
     started: String,
-    /// Problems of the process as a whole, in sentences; the first ones.
+    /// The first problems of the process as a whole, as sentences.
     problems: Vec<String>,
-    /// All of them.
+    /// The number of all problems.
     problems_count: usize,
     starting: bool,
     draining: bool,
 }
 
 impl Brief {
-    /// The process now.
+    /// The current summary.
     pub fn of(observed: &Observed) -> Self {
         let mut problems = problems(observed);
         let problems_count = problems.len();

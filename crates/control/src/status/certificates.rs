@@ -1,4 +1,4 @@
-//! The certificates of a virtual server, and how long they are good.
+//! The certificates of a virtual server, with their validity and renewal.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,18 +12,18 @@ use crate::time::{rfc3339, unix_ms};
 
 const DAY_S: i64 = 86_400;
 
-/// A certificate that clients are shown.
+/// A certificate for clients.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Certificate")]
 pub struct CertificateStatus {
-    /// The names that it is for.
+    /// The names that the certificate is valid for.
     pub(crate) names: Vec<String>,
     subject: String,
-    /// When the first of its chain is over.
+    /// The earliest expiry of a certificate in its chain.
     not_after: String,
-    /// Whole days until then; negative: it is over.
+    /// The number of whole days until `not_after`; negative: expired.
     pub(crate) days_left: i64,
-    /// Its renewal, if it comes from an authority by ACME.
+    /// The renewal, if the certificate is issued by ACME.
     #[serde(skip_serializing_if = "Option::is_none")]
     acme: Option<AcmeStatus>,
 }
@@ -34,23 +34,23 @@ pub struct CertificateStatus {
 pub struct AcmeStatus {
     /// The host of the authority.
     authority: String,
-    /// `ready`, `ordering`, `failing`, `waiting`.
+    /// The state of orders: `ready`, `ordering`, `failing` or `waiting`.
     state: &'static str,
-    /// When it is renewed; `null`: the authority has not issued one yet.
+    /// The time of the next renewal; `null`: the authority has not issued a certificate yet.
     renews_at: Option<String>,
-    /// Why then: `authority` (its window, RFC 9773) or `lifetime` (two thirds of that).
+    /// The reason for this time: `authority` (its renewal window, RFC 9773) or `lifetime` (two thirds of it have passed).
     renews_by: Option<&'static str>,
-    /// The authority's window for the renewal (RFC 9773), if it has one.
+    /// The authority's renewal window (RFC 9773), if it offers one.
     window: Option<AcmeWindow>,
-    /// Orders in a row that have failed.
+    /// The number of consecutive failed orders.
     failures: u32,
-    /// Why the last one has failed.
+    /// The reason for the last failure.
     reason: Option<String>,
     /// The earliest time of the next order, if one is due.
     next_try: Option<String>,
 }
 
-/// When an authority wants a certificate to be renewed.
+/// The authority's renewal window for a certificate.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AcmeWindow {
     start: String,
@@ -90,7 +90,7 @@ pub fn of(server: &VirtualServer, board: &Board) -> Vec<CertificateStatus> {
     shown.collect()
 }
 
-/// The state of the renewal of a certificate, if weir renews it.
+/// The report on the renewal of a certificate, if weir renews it.
 pub fn report_of(credential: &Credential, board: &Board) -> Option<Report> {
     match credential {
         Credential::Fixed(_) => None,
@@ -98,7 +98,7 @@ pub fn report_of(credential: &Credential, board: &Board) -> Option<Report> {
     }
 }
 
-/// A certificate now.
+/// The current status of a certificate.
 pub fn status(identity: &Identity, report: Option<Report>) -> CertificateStatus {
     let now_s = i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX);
     CertificateStatus {

@@ -12,26 +12,26 @@ use crate::observed::Observed;
 use crate::packets::{Report, cookies_obstacle, member_label};
 use crate::rates::{Counts, Rate, Rates, Way};
 
-/// The packet path, and the virtual servers that it serves.
+/// The packet path, and the virtual servers of type fast_l4.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PacketPath")]
 pub(crate) struct PacketPathStatus {
     name: String,
-    /// The last error.
+    /// The last error; `null`: no error.
     failure: Option<String>,
-    /// The generation of the configuration that it applies: while it is behind `configuration.generation`, the kernel
-    /// is being updated.
+    /// The generation of the configuration in use. While it is less than `configuration.generation`, the kernel is being
+    /// updated.
     generation: u64,
-    /// Flows of a former process continue in it.
+    /// Whether flows of a former process continue in the packet path.
     taken_over: bool,
     interfaces: Vec<InterfaceStatus>,
-    /// Why SYNs that shall be are not all answered with cookies.
+    /// The reason why some SYNs are not answered with cookies although `syn_cookies` requires it.
     syn_cookies: Option<String>,
     flows: u64,
     flows_max: u32,
     flows_ended: BTreeMap<&'static str, u64>,
     resets: u64,
-    /// Packets by the reason for which they were not forwarded; those reasons that there were.
+    /// The numbers of packets that were not forwarded, by reason. Only reasons that have occurred are listed.
     not_forwarded: BTreeMap<&'static str, u64>,
     virtual_servers: Vec<PacketServerStatus>,
 }
@@ -39,12 +39,12 @@ pub(crate) struct PacketPathStatus {
 #[derive(Debug, Serialize, JsonSchema)]
 struct InterfaceStatus {
     name: String,
-    /// `xdp`, `tcx` or `none`.
+    /// The attachment of the program: `xdp`, `tcx` or `none`.
     rung: &'static str,
-    /// How packets that arrived by `xdp` on another interface leave by this one: `tcx` if its driver accepts no packets
-    /// from XDP.
+    /// The way by which packets that arrived by `xdp` on another interface leave by this one: `xdp`, or `tcx` if the driver
+    /// accepts no packets from XDP.
     sends: &'static str,
-    /// Why it has no better one.
+    /// The reasons why better attachments are impossible.
     refused: BTreeMap<&'static str, String>,
 }
 
@@ -54,13 +54,13 @@ struct PacketServerStatus {
     protocol: String,
     listen: Vec<String>,
     pool: Option<String>,
-    /// `packets`, `sockets` (it is among `virtual_servers` as well) or `nothing`.
+    /// `packets`, `sockets` (it is also listed in `virtual_servers`) or `nothing`.
     served_by: &'static str,
-    /// The attachment of packets: `xdp on eth0, tcx on eth1`.
+    /// The attachments in use: `xdp on eth0, tcx on eth1`.
     rungs: Option<String>,
-    /// Why not by packets.
+    /// The reason why the packet path does not serve it.
     why: Option<String>,
-    /// Why not by sockets either.
+    /// The reason why sockets do not serve it either.
     unserved: Option<String>,
     /// Differences from the configuration.
     remarks: Vec<String>,
@@ -77,7 +77,7 @@ struct PacketMemberStatus {
     counters: Counters,
 }
 
-/// Packets of a virtual server or member.
+/// Counters of a virtual server or a member.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "PacketCounters")]
 struct Counters {
@@ -95,7 +95,7 @@ impl Counters {
     }
 }
 
-/// `None` where the configuration has nothing for it.
+/// The packet path; `None`: the configuration has no virtual servers of type fast_l4.
 pub(crate) fn packet_path(table: &LiveTable, observed: &Observed) -> Option<PacketPathStatus> {
     let packets = table.snapshot.packets.as_ref()?;
     let report = observed.packets.report().unwrap_or_default();

@@ -1,22 +1,22 @@
 //! The next configuration, which waits for the first probes of its members.
 //!
-//! A member with monitors gets no requests before its first probe has passed. A configuration that became active at
-//! once would therefore answer 503 for a new pool until its monitors have results. Instead it waits, with its listeners
-//! bound and its monitors running, while the previous one serves; at a start, connections wait in the kernel's queue.
-//! It becomes active when every new member has been probed and each of their pools has a usable member, or when
-//! `first_probes.wait` is over. A file becomes active as a whole. If only addresses of names have changed, a pool does
-//! not wait for others: a pool that still waits keeps its former addresses.
+//! A member with monitors gets no requests before its first probe has passed. A configuration that became active at once
+//! would therefore answer 503 for a new pool until the pool's monitors have results. Instead, the configuration waits, with
+//! its listeners bound and its monitors running, while the previous configuration serves. At a start, connections wait in
+//! the kernel's queue. The configuration becomes active when every new member has been probed and each of their pools has a
+//! usable member, or when `first_probes.wait` is over. A file becomes active as a whole. If only addresses of names have
+//! changed, pools do not wait for each other: a pool that still waits keeps its former addresses.
 //!
 //! | event meanwhile | effect |
 //! |---|---|
-//! | SIGHUP, and the file is valid | it replaces the waiting one; probes that both have continue |
-//! | SIGHUP, and the file is invalid | it is refused; the waiting one continues to wait |
-//! | other addresses of names | they take the place of the former ones |
-//! | SIGTERM | the waiting one is dropped; a process that has not served ends |
+//! | SIGHUP, and the file is valid | its configuration replaces the waiting one; probes that both have continue |
+//! | SIGHUP, and the file is invalid | the file is refused; the waiting configuration continues to wait |
+//! | addresses of names change | the new addresses replace the previous ones |
+//! | SIGTERM | the waiting configuration is dropped; a process that does not serve yet ends |
 //!
-//! The wait of each pool begins when its current form first appeared. However often the file is read again, a
-//! configuration becomes active at the latest [`WAITS_MAX`] waits after the first one that it (or a predecessor)
-//! replaced. A waiting change of names does not shorten the time of a file.
+//! The wait of a pool begins when its current form first appeared. Repeated reloads cannot postpone an activation forever:
+//! it happens at the latest [`WAITS_MAX`] waits after the first configuration in an unbroken series of replaced ones. A
+//! waiting change of names does not shorten the wait of a file.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -45,10 +45,10 @@ use crate::wording::{Changed, Few, Pools, Seconds};
 /// Only a wait of at least this duration is reported.
 const TELL_AFTER: Duration = Duration::from_millis(500);
 
-/// The report is repeated after this time.
+/// The interval between further reports.
 const TELL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Maximum number of waits in a row of configurations that replaced each other.
+/// Maximum total wait of configurations that replace each other, in multiples of `first_probes.wait`.
 const WAITS_MAX: u32 = 2;
 
 /// Minimum interval between activations of single pools.
@@ -63,7 +63,7 @@ pub(super) struct Next {
     is_by_pool: bool,
     /// The waits of all pools that are not active yet.
     waits: HashMap<Arc<str>, PoolWait>,
-    /// The beginning of the first wait among configurations that replaced each other.
+    /// The beginning of the first wait in the series of configurations that replaced each other.
     began: Instant,
     /// The next activation happens when fewer pools than this are awaited.
     awaited: usize,
@@ -72,16 +72,16 @@ pub(super) struct Next {
     tell_at: Instant,
 }
 
-/// The beginning of a pool's wait.
+/// The times that limit a pool's wait.
 #[derive(Debug, Clone, Copy)]
 struct PoolWait {
-    /// The time of the last change.
+    /// The time of the last change of the pool.
     since: Instant,
-    /// The beginning for its current form.
+    /// The beginning of the first wait in the series.
     began: Instant,
 }
 
-/// The next step of the wait.
+/// The next action for the waiting configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// The maximum wait is over: activate the configuration.
@@ -91,7 +91,7 @@ pub(super) enum Step {
 }
 
 impl Next {
-    /// Replaces `before`. `is_by_pool`: its pools become active one by one.
+    /// Creates the configuration that replaces `before`. `is_by_pool`: its pools become active one by one.
     pub(super) fn new(
         snapshot: Arc<Snapshot>,
         configuration: Option<Arc<Configuration>>,
@@ -139,7 +139,7 @@ impl Next {
         self.waits.get(&pool.name).map_or_else(Instant::now, end)
     }
 
-    /// Returns the next step when it is due; never, if nothing waits. It may be cancelled without a loss.
+    /// Returns the next step when it is due; waits forever if no configuration waits. Dropping the future loses nothing.
     pub(super) async fn step(next: &Option<Self>, monitors: &Monitors) -> Step {
         let Some(next) = next else { return std::future::pending().await };
         let ready = async {
@@ -167,7 +167,7 @@ fn is_probed_alike(pool: &Pool, other: &Pool) -> bool {
         && pool.tls == other.tls
 }
 
-/// `snapshot`, with the members of these pools from `table`.
+/// A copy of `snapshot`, in which these pools have their members from `table`.
 fn with_former(snapshot: &Snapshot, pools: &HashSet<Arc<str>>, table: &LiveTable) -> Snapshot {
     let mut snapshot = snapshot.clone();
     for pool in snapshot.pools.iter_mut().filter(|pool| pools.contains(&pool.name)) {
@@ -195,8 +195,8 @@ impl Supervisor {
         if let Some(key_log) = &self.key_log {
             key_log.listen_to(&mut snapshot);
         }
-        // Listeners are bound first: if that fails, the packet path must be unchanged, because a change of its tables
-        // ends flows. Then they are bound again for virtual servers that fell back to sockets.
+        // Listeners are bound first: if that fails, the packet path must be unchanged, because a change of its tables ends
+        // flows. The second call also binds listeners for virtual servers that fell back to sockets.
         let bound = self.data_plane.prepare(&snapshot).and_then(|()| {
             self.packets.settle(&mut snapshot);
             self.data_plane.prepare(&snapshot)
@@ -215,7 +215,7 @@ impl Supervisor {
         let configuration = configuration.or(waited);
         let is_by_pool = configuration.is_none() && !self.is_starting();
         let mut next = Next::new(Arc::new(snapshot), configuration, is_by_pool, before.as_ref());
-        // A pool without an address cannot get worse.
+        // A pool without an address is not waited for if it has none in the active configuration either.
         let in_force = (!self.is_starting()).then_some(&self.table.snapshot);
         let is_without = |pool: &Pool| {
             let mut pools = in_force.iter().flat_map(|snapshot| &snapshot.pools);
@@ -279,13 +279,13 @@ impl Supervisor {
                 &outside(),
             )),
         };
-        // Before the workers get the table, so that members have their health at the first request.
+        // The monitors come before the workers, so that members have their health at the first request.
         self.monitors.apply(&table, (!awaited.is_empty()).then_some(&next.snapshot));
         let then = next.snapshot.first_probes.then;
         for unknown in self.monitors.stop_waiting(&table, then, &awaited) {
             tell_unknown(&self.events, &unknown, then);
         }
-        // The readers of tokens must have the known keys before the first request.
+        // The verifiers of tokens must have the known keys before the first request.
         self.token_keys.apply(&table.snapshot);
         self.data_plane.put_in_force(Arc::clone(&table));
         self.packets.put_in_force(&table);
@@ -320,7 +320,7 @@ impl Supervisor {
         self.retain_names();
     }
 
-    /// Reports the activated reload and versions.
+    /// Reports an activated reload, an activated version, or both.
     fn tell_in_force(&self, before: &Configuration, unusable: &Without<'_>) {
         let now = &self.configuration;
         let changes = now.config.changes_from(&before.config);
@@ -411,7 +411,7 @@ fn tell_unusable(events: &Events, unusable: &[Unusable], before: Option<&Arc<Liv
 /// A pool without a usable member, although some of its members are enabled.
 struct Unusable {
     pool: Arc<Pool>,
-    /// These members, with the reasons.
+    /// The enabled members, with the reasons why they are not usable.
     members: Vec<Arc<str>>,
 }
 
@@ -438,7 +438,7 @@ fn unusable(table: &LiveTable, monitors: &Board) -> Vec<Unusable> {
     found
 }
 
-/// `has no usable member: ...`.
+/// The event text: `has no usable member: ...`.
 impl fmt::Display for Unusable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.members.is_empty() {
@@ -452,7 +452,7 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// `; without a usable member: pool images, pool web`, or nothing.
+/// The pools as text: `; without a usable member: pool images, pool web`, or an empty text.
 struct Without<'a>(&'a [Unusable]);
 
 impl fmt::Display for Without<'_> {
@@ -486,7 +486,7 @@ mod tests {
         next.until(&next.snapshot.pools[pool]) - next.began
     }
 
-    /// Simulates that the configuration was prepared this long ago.
+    /// Simulates a configuration that was prepared this long ago.
     fn aged(mut next: Next, by: Duration) -> Next {
         next.began -= by;
         for wait in next.waits.values_mut() {
@@ -513,7 +513,7 @@ mod tests {
         let second = Next::new(of(&[("a", 1), ("b", 2), ("c", 1)]), None, false, Some(&first));
         assert_eq!(left(&second, 0), WAIT, "it is the same");
         assert!(left(&second, 1) >= WAIT * 3 / 2 && left(&second, 2) == left(&second, 1));
-        // Regardless of the number of reloads.
+        // The limit applies regardless of the number of reloads.
         let second = aged(second, WAIT * 4 / 5);
         let third = Next::new(of(&[("a", 3), ("d", 1)]), None, false, Some(&second));
         assert_eq!([left(&third, 0), left(&third, 1)], [WAIT * 2; 2]);

@@ -1,5 +1,5 @@
 //! The preparation of a configuration: reads the files or judges transactions, resolves names, stores versions. It runs
-//! beside other work, because each step may take long.
+//! alongside other work, because each step may take long.
 //!
 //! | first step | further steps |
 //! |---|---|
@@ -53,16 +53,16 @@ type Task<T> = Pin<Box<dyn Future<Output = T>>>;
 pub(super) enum Read {
     /// The files were read, or have errors.
     Files(Loaded),
-    /// Transactions were judged; `None`: that failed.
+    /// Transactions were judged; `None`: an internal error.
     Transactions(Option<Judged>),
-    /// The names were resolved, or the time for it is over.
+    /// The names were resolved, or the timeout has passed.
     Names,
     /// The versions were stored, or the error.
     Versions(Result<(), String>),
 }
 
 impl Reading {
-    /// Returns the result of the current step; never, if there is none. It may be cancelled without a loss.
+    /// Returns the result of the current step; waits forever if there is no step. Dropping the future loses nothing.
     pub(super) async fn step(reading: &mut Option<Self>) -> Read {
         match reading {
             None => std::future::pending().await,
@@ -89,7 +89,7 @@ impl Reading {
 impl Supervisor {
     /// Begins to read the files again.
     pub(super) fn begin_reading(&mut self) {
-        // A rotated log file is closed even if the configuration has errors.
+        // A rotated log file is closed even if the new configuration has errors.
         self.logs.reopen(&self.table.snapshot.log);
         self.observed.reloads.begin();
         self.manager.begin_reload();
@@ -114,7 +114,7 @@ impl Supervisor {
         })));
     }
 
-    /// Begins with the waiting transactions.
+    /// Begins to judge the waiting transactions.
     pub(super) fn begin_transactions(&mut self) {
         let changes = Arc::clone(&self.observed.changes);
         let batch = changes.next_batch();
@@ -128,8 +128,8 @@ impl Supervisor {
         self.reading = Some(Reading::Transactions(numbers, task));
     }
 
-    /// Reads the files again and prepares them; or reports the reason and changes nothing. Returns whether they are
-    /// prepared.
+    /// Reads the files again and prepares the configuration. If that is impossible, reports the reason and changes nothing.
+    /// Returns whether the configuration is prepared.
     pub(super) async fn read_again(&mut self) -> bool {
         self.begin_reading();
         while self.reading.is_some() {
@@ -189,14 +189,14 @@ impl Supervisor {
     }
 
     fn ask_for_names(&mut self, candidate: Candidate) {
-        // Names of all configurations are followed until it is decided which configuration stays.
+        // Names of all configurations are followed until it is known which configuration stays.
         let config = &candidate.configuration.config;
         let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
         let configs =
             [Some(&self.configuration.config), Some(config), waiting.map(|it| &it.config)];
         let names = configs.into_iter().flatten().flat_map(Config::host_names);
         let answers = self.names.begin(names.map(str::to_owned).collect());
-        // Loads programs meanwhile.
+        // Programs are loaded in the meantime.
         let opened = self.packets.begin(&config.snapshot(&self.names.resolutions()));
         let both = async move {
             answers.await;
@@ -255,8 +255,7 @@ impl Candidate {
 }
 
 impl Stored {
-    /// Prepares the configuration. If this fails although the check just before succeeded, the previous version
-    /// returns.
+    /// Prepares the configuration. If this fails although the previous check succeeded, the previous version is restored.
     fn prepare(self, at: &mut Supervisor) -> bool {
         let Self { configuration, snapshot, first_version } = self;
         let version = configuration.version;
@@ -270,7 +269,7 @@ impl Stored {
     }
 }
 
-/// The snapshot of a configuration after checks that its log can be opened and its listeners can be bound.
+/// Checks that the logs of a configuration can be opened and its listeners can be bound. Returns its snapshot.
 fn bound(configuration: &Configuration, at: &mut Supervisor) -> Result<Snapshot, String> {
     let mut snapshot = configuration.config.snapshot(&at.names.resolutions());
     Logs::check(&snapshot.log, &at.table.snapshot.log).map_err(|it| it.to_string())?;
@@ -290,7 +289,7 @@ fn unbind(at: &mut Supervisor) {
     }
 }
 
-/// Releases everything that belongs to transactions that are not prepared.
+/// Releases the resources of transactions that are not prepared.
 fn let_go(at: &mut Supervisor) {
     at.retain_names();
     at.packets.restore();

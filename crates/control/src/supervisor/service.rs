@@ -5,7 +5,7 @@ use weir_exchange::shared::live::LiveTable;
 
 use super::Supervisor;
 
-/// `2 virtual servers, 5 of 6 members up`.
+/// The status as text: `2 virtual servers, 5 of 6 members up`.
 pub(super) fn status_line(table: &LiveTable) -> String {
     let servers = table.snapshot.virtual_servers.len();
     let members = || table.pools.iter().flat_map(|pool| &pool.members);

@@ -39,7 +39,7 @@ impl Drop for Files {
     }
 }
 
-/// A member that answers everything with its name and closes.
+/// A member that answers every request with its name and closes.
 async fn member(name: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -59,7 +59,7 @@ async fn member(name: &'static str) -> SocketAddr {
     address
 }
 
-/// A port that nothing listens on.
+/// A port without a listener.
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -97,7 +97,7 @@ fn socket(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
-/// A member that answers probes when the gate is open, and everything else with its name.
+/// A member that answers probes while the gate is open, and all other requests with its name.
 async fn gated(name: &'static str, gate: &Gate) -> SocketAddr {
     let gate = Gate::clone(gate);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -135,7 +135,7 @@ fn patient(listen: u16, members: &[SocketAddr], more: &str) -> String {
 /// Whether probes are answered.
 type Gate = Arc<AtomicBool>;
 
-/// Opens the gate at an event with this text.
+/// Opens the gate after an event with this text.
 async fn open_when_told(gate: &Gate, what: &str, captured: &Captured, events: &Events) {
     while !captured.lines(events).iter().any(|line| line.contains(what)) {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -197,7 +197,7 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     assert!(supervisor.read_again().await);
     assert!(supervisor.observed.waiting().is_some());
     assert!(ask(socket(listen), "/").await.ends_with("one"));
-    // An invalid file does not change it.
+    // An invalid file does not change the waiting configuration.
     files.config("nonsense: true");
     assert!(!supervisor.read_again().await);
     assert!(supervisor.next.is_some());
@@ -221,7 +221,7 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     let told = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
     assert_eq!(told("info configuration replaces one that waited for its first probes"), 2);
 
-    // A waiting configuration is dropped at the end.
+    // A waiting configuration is dropped when the process ends.
     files.config(&patient(listen, &[silent], waits));
     assert!(supervisor.read_again().await);
     supervisor.drain();
@@ -287,7 +287,7 @@ async fn a_signal_ends_a_start_that_waits() {
     assert!(lines.contains(&"info weir stopped during startup".to_owned()), "{lines:#?}");
 }
 
-/// Names whose addresses all change at once: the new ones are probed before they are used.
+/// If all addresses of a name change at once, the new ones are probed before they are used.
 #[tokio::test]
 async fn other_addresses_of_names_are_probed_before_they_are_used() {
     let (events, _) = Captured::new();
@@ -298,7 +298,7 @@ async fn other_addresses_of_names_are_probed_before_they_are_used() {
     let file = files.config(&yaml(listen, &[one], ""));
     let mut supervisor =
         Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
-    // Has the effect of a changed name, without a name server.
+    // This has the effect of a changed name, without a name server.
     let mut snapshot = Snapshot::clone(&supervisor.table.snapshot);
     let pool = Arc::make_mut(&mut snapshot.pools[0]);
     pool.members[0].address = Address::Socket(slow);
@@ -329,7 +329,7 @@ async fn a_panic_of_a_worker_is_told_counted_and_shown() {
         Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
     let none = ask(socket(admin), "/metrics").await;
     assert!(none.contains("\nweir_worker_panics_total 0\n"), "{none}");
-    // No known input makes a worker panic; an impossible table does.
+    // No known input causes a panic of a worker, so the test uses an impossible table.
     let snapshot = Arc::clone(&supervisor.table.snapshot);
     let mut impossible = LiveTable::build(snapshot, Some(&supervisor.table), 1, &outside());
     impossible.tls.clear();
@@ -376,7 +376,7 @@ async fn a_process_serves_reloads_and_drains() {
         "{metrics}"
     );
 
-    // An invalid file changes nothing, and the error has the reason.
+    // An invalid file changes nothing, and the event contains the error.
     files.config("virtual_servers: { shop: { listen: 127.0.0.1:1, pool: wep } }\npools: { web: { members: [] } }");
     assert!(!supervisor.reload().await);
     assert!(ask(socket(listen), "/").await.ends_with("one"));
@@ -390,14 +390,14 @@ async fn a_process_serves_reloads_and_drains() {
         "{lines:#?}"
     );
 
-    // Neither does an address in use.
+    // A file with an address in use changes nothing.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken_port = taken.local_addr().unwrap().port();
     files.config(&yaml(taken_port, &[one], &with_admin));
     assert!(!supervisor.reload().await);
     assert!(ask(socket(listen), "/").await.ends_with("one"));
 
-    // A valid file does: other members, another admin address, and workers that need a restart.
+    // A valid file takes effect: other members, another admin address, and a number of workers that needs a restart.
     let moved = free_port();
     let more = format!(
         "admin: {{ listen: 127.0.0.1:{moved} }}\ndata_plane: {{ workers: 3, drain_timeout: 5s }}"
@@ -414,7 +414,7 @@ async fn a_process_serves_reloads_and_drains() {
     let restart = "warning data_plane.workers needs a restart to change from 2 to 3".to_owned();
     assert!(lines.contains(&restart), "{lines:#?}");
 
-    // With an admin address in use, the old one stays.
+    // If the new admin address is in use, the old listener stays.
     files.config(&yaml(listen, &[two], &format!("admin: {{ listen: 127.0.0.1:{taken_port} }}")));
     assert!(supervisor.reload().await);
     assert!(ask(socket(moved), "/health").await.ends_with("ok\n"));
@@ -482,7 +482,7 @@ async fn names_become_members() {
     supervisor.finish();
 }
 
-/// `docs/observability.md` has every field of the access log, and no other.
+/// `docs/observability.md` lists every field of the access log, and no others.
 #[tokio::test]
 async fn access_log_fields_are_documented() {
     let (events, _) = Captured::new();
@@ -541,7 +541,7 @@ async fn a_reload_that_waits_for_names_does_not_keep_the_process_from_ending() {
     supervisor.finish();
 }
 
-/// Two pools on virtual servers of their own, each with one member.
+/// A configuration with two virtual servers, each with its own pool of one member.
 fn two_pools(listen: [u16; 2], members: [SocketAddr; 2], first_probes: &str) -> String {
     let pool = |name: &str, member: SocketAddr| {
         format!(
@@ -559,7 +559,7 @@ fn two_pools(listen: [u16; 2], members: [SocketAddr; 2], first_probes: &str) -> 
     )
 }
 
-/// The snapshot in force, with these addresses for a pool: a changed name, without a name server.
+/// The active snapshot with other addresses for some pools: the effect of a changed name, without a name server.
 fn renamed(supervisor: &Supervisor, pools: &[(usize, &[SocketAddr])]) -> Snapshot {
     let mut snapshot = Snapshot::clone(&supervisor.table.snapshot);
     for (index, addresses) in pools {
@@ -575,8 +575,8 @@ fn renamed(supervisor: &Supervisor, pools: &[(usize, &[SocketAddr])]) -> Snapsho
     snapshot
 }
 
-/// Names with dead new addresses delay no other pool, and take effect when one of their addresses
-/// comes up.
+/// A pool whose names have new, dead addresses does not delay another pool. Its new addresses take effect when one of them
+/// is up.
 #[tokio::test]
 async fn a_pool_with_other_addresses_does_not_wait_for_another_pool() {
     let (events, captured) = Captured::new();
@@ -593,7 +593,7 @@ async fn a_pool_with_other_addresses_does_not_wait_for_another_pool() {
     assert!(ask(socket(listen[1]), "/").await.ends_with("two"), "its new address is up");
     assert!(ask(socket(listen[0]), "/").await.ends_with("one"), "it keeps the former one");
     assert!(supervisor.next.is_some() && supervisor.observed.waiting().is_some());
-    // The same again, while one waits: it continues waiting.
+    // Another change, with the same address for pool `a`, which waits: `a` continues to wait.
     let both = renamed(&supervisor, &[(0, &[slow]), (1, &[one, silent])]);
     supervisor.prepare_next(both, None).unwrap();
     let _ = tokio::time::timeout(Duration::from_secs(2), supervisor.wait()).await;
@@ -608,7 +608,7 @@ async fn a_pool_with_other_addresses_does_not_wait_for_another_pool() {
     supervisor.finish();
 }
 
-/// A pool with a usable member takes effect soon, regardless of its other members; also at a reload.
+/// A pool with a usable member takes effect soon, regardless of its other members. The same holds for a reload.
 #[tokio::test]
 async fn a_pool_with_a_usable_member_does_not_wait_long_for_others() {
     let (events, _) = Captured::new();
@@ -629,8 +629,7 @@ async fn a_pool_with_a_usable_member_does_not_wait_long_for_others() {
     supervisor.finish();
 }
 
-/// While names are resolved, a waiting configuration takes effect in time; so it does while the
-/// file is read.
+/// A waiting configuration takes effect in time even while the file is read and names are resolved.
 #[tokio::test]
 async fn what_waits_is_in_force_in_time_while_names_are_asked_for() {
     // A name server that receives queries and never answers.
@@ -664,7 +663,7 @@ async fn what_waits_is_in_force_in_time_while_names_are_asked_for() {
     supervisor.finish();
 }
 
-/// A name without an address yet is waited for like a member that is not up yet.
+/// A pool whose name has no address yet is waited for, like a pool whose member is not up yet.
 #[tokio::test]
 async fn a_pool_whose_name_has_no_address_yet_is_waited_for() {
     let server = crate::names::tests::Server::start().await;
@@ -699,8 +698,7 @@ async fn a_pool_whose_name_has_no_address_yet_is_waited_for() {
     supervisor.finish();
 }
 
-/// The termination word of an access log line is in the table of its fields, and in that of
-/// remedies.
+/// The tables of fields and of remedies contain each termination word of the access log.
 #[test]
 fn words_of_endings_are_documented() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");

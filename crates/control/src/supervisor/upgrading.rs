@@ -27,7 +27,7 @@ use crate::upgrade::{Failed, Launch, manager_sockets};
 /// The time in which a new process must become ready, in addition to the wait for first probes.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Idle HTTP/1 clients may send one more request within this time, at most half of the drain time.
+/// Idle HTTP/1 clients may send one more request within this time, which is limited to half of the drain timeout.
 const IDLE_GRACE: Duration = Duration::from_secs(10);
 
 /// The state of upgrades.
@@ -40,7 +40,7 @@ pub(super) struct Upgrading {
     /// The predecessor's keys, for snapshots without keys in a file: the tables from the predecessor are valid only
     /// with them.
     keys: Option<Arc<Keys>>,
-    /// Admin listeners of the predecessor, until the first configuration is active.
+    /// Inherited admin listeners, until the first configuration is active.
     admins: Vec<(Address, OwnedFd)>,
     /// Whether another process serves.
     pub(super) has_handed_over: bool,
@@ -48,7 +48,7 @@ pub(super) struct Upgrading {
     admin_connections: Vec<OpenConnections>,
 }
 
-/// Everything that this process gets from its predecessor.
+/// The inheritance of this process from its predecessor.
 #[derive(Default)]
 pub(super) struct Heritage {
     predecessor: Option<Predecessor>,
@@ -59,7 +59,7 @@ impl Heritage {
     /// Receives the inheritance that the environment names: from the process that started this one, or from a service
     /// manager. Blocks until it is complete.
     pub(super) fn from_environment(events: &Events) -> Result<Self, Error> {
-        // First of all, before other code can open descriptors with these numbers.
+        // This comes first, before other code can open descriptors with these numbers.
         let passed = manager_sockets::from_environment();
         let (predecessor, sockets) =
             match Predecessor::from_environment().map_err(Error::Handover)? {
@@ -83,7 +83,7 @@ impl Heritage {
         self.predecessor.as_ref()?.keys.clone()
     }
 
-    /// Gives the predecessor's keys to a snapshot without keys.
+    /// Sets the predecessor's keys in a snapshot without keys.
     pub(super) fn provide_keys(&self, snapshot: &mut Snapshot) {
         provide(self.keys(), snapshot);
     }
@@ -95,8 +95,8 @@ impl Heritage {
         }
     }
 
-    /// Gives the predecessor's secrets and states to the first table. Returns the listeners of virtual servers; the
-    /// admin listeners stay here.
+    /// Restores the predecessor's secrets and states in the first table. Returns the listeners of virtual servers; the admin
+    /// listeners stay in `self`.
     pub(super) fn give_to(&mut self, table: &LiveTable) -> Inherited {
         if let Some(predecessor) = &self.predecessor {
             predecessor.restore(table);
@@ -117,7 +117,7 @@ impl Heritage {
 }
 
 impl Upgrading {
-    /// Takes the rest of the inheritance.
+    /// Creates the state from the rest of the inheritance.
     pub(super) fn new(heritage: Heritage, observed: &Observed) -> Self {
         if let Some(predecessor) = &heritage.predecessor {
             observed.upgrades.begin_with(predecessor.number, predecessor.process());
@@ -133,12 +133,12 @@ impl Upgrading {
         }
     }
 
-    /// Gives the predecessor's keys to a snapshot without keys.
+    /// Sets the predecessor's keys in a snapshot without keys.
     pub(super) fn provide_keys(&self, snapshot: &mut Snapshot) {
         provide(self.keys.clone(), snapshot);
     }
 
-    /// The service manager, if there is one; it already follows the predecessor.
+    /// The service manager, if there is one. In a new process, it still follows the predecessor.
     pub(super) fn service_manager(&self, events: &Events) -> ServiceManager {
         let mut manager = ServiceManager::from_environment(events.clone());
         if self.predecessor.is_some() {
@@ -159,7 +159,7 @@ fn provide(keys: Option<Arc<Keys>>, snapshot: &mut Snapshot) {
     }
 }
 
-/// Requests an upgrade at each signal.
+/// Requests an upgrade at each SIGUSR2.
 pub(super) fn follow_signal(supervisor: &Supervisor, mut signal: Signal) {
     let (observed, events) = (supervisor.observed.clone(), supervisor.events.clone());
     let follow = async move {
@@ -277,16 +277,16 @@ fn hand_over(supervisor: &mut Supervisor) -> bool {
     let admins = supervisor.admins.drain(..).map(|(_, admin)| admin.hand_over());
     supervisor.upgrading.admin_connections = admins.collect();
     supervisor.observed.admin.streams.end(Reason::HandedOver);
-    // Before the new process notifies the service manager.
+    // This must precede the new process's own message to the service manager.
     supervisor.manager.hand_over(pid);
     successor.release();
     supervisor.upgrading.has_handed_over = true;
     true
 }
 
-/// Drains the workers; another process may serve clients meanwhile.
+/// Drains the workers. Another process may serve clients in the meantime.
 pub(super) fn drain_workers(supervisor: &mut Supervisor, timeout_ms: u64) {
-    // A new process that does not serve yet ends with this one.
+    // A new process that does not serve yet ends together with this one.
     if let Some(successor) = supervisor.upgrading.successor.take() {
         let failed = Failed { reason: "weir ends".to_owned(), diagnostics: String::new() };
         give_up(supervisor, successor, successor::Said::Failed(failed));
@@ -299,7 +299,7 @@ pub(super) fn drain_workers(supervisor: &mut Supervisor, timeout_ms: u64) {
     }
 }
 
-/// Waits a short time for the answers to admin clients that connected before the listener was handed over.
+/// Waits a short time until the connections of admin clients that connected before the handover are closed.
 pub(super) async fn answer_admins(supervisor: &Supervisor) {
     for connections in &supervisor.upgrading.admin_connections {
         connections.closed().await;
@@ -371,7 +371,7 @@ pub(super) async fn hear(
         predecessor::Said::Remembered(table) => {
             table.restore(&supervisor.table.stickies, monotonic_ms());
         }
-        // The predecessor has told the service manager about this process.
+        // The predecessor has made the service manager follow this process.
         predecessor::Said::Gone if predecessor.is_serving() => {
             supervisor.upgrading.predecessor = None;
             supervisor.manager.release();
@@ -389,7 +389,7 @@ pub(super) async fn hear(
     Ok(())
 }
 
-/// Sends the reason why this process does not serve to the process that waits for it.
+/// Sends the reason why this process does not serve to the waiting predecessor.
 pub(super) fn tell_failure(channel: &FailureChannel, error: &Error) {
     let (reason, diagnostics) = match error {
         Error::Configuration { file, diagnostics } => {

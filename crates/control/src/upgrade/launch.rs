@@ -1,4 +1,4 @@
-//! The way this process was started, so that the new process is started the same way.
+//! The program and arguments of this process, with which an upgrade starts the new process.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,11 +7,11 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Environment variable of a new process: the process id of its predecessor, which holds the other end of its standard
-/// input.
+/// Environment variable of a new process: the process id of its predecessor. The standard input of the new process is a
+/// socket to the predecessor.
 pub(super) const PREDECESSOR: &str = "WEIR_PREDECESSOR";
 
-/// Environment variables that concern one process only.
+/// Environment variables that apply only to this process.
 const NOT_INHERITED: [&str; 4] = ["WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
 
 /// The program and arguments of this process.
@@ -26,7 +26,7 @@ impl Launch {
     pub fn own() -> Self {
         let mut words = std::env::args_os();
         let name = words.next().map(PathBuf::from).unwrap_or_default();
-        // A path may contain a symbolic link that will change, so it is kept. A plain name was found in PATH.
+        // A path may contain a symbolic link that will change, so the path is stored. A plain name was found in PATH.
         let is_path = name.components().count() > 1;
         let program = match is_path {
             true => std::path::absolute(name),
@@ -35,7 +35,7 @@ impl Launch {
         Self { program: program.map_err(|error| error.to_string()), arguments: words.collect() }
     }
 
-    /// Starts `binary`, or else the program of this process, with this socket as its standard input.
+    /// Starts `binary`, or the program of this process, with this socket as its standard input.
     pub(super) fn start(&self, binary: Option<&Path>, channel: OwnedFd) -> Result<Child, String> {
         let program = match (binary, &self.program) {
             (Some(binary), _) => binary.to_owned(),
@@ -60,12 +60,12 @@ impl Launch {
     }
 }
 
-/// Takes the socket to the predecessor from standard input, which is empty from then on. `None`: this process was not
-/// started by an upgrade.
+/// Takes the socket to the predecessor from standard input, and replaces standard input by `/dev/null`. `None`: this process
+/// was not started by an upgrade.
 pub(super) fn take_channel() -> io::Result<Option<OwnedFd>> {
     use std::os::fd::AsFd as _;
     let Some(predecessor) = std::env::var_os(PREDECESSOR) else { return Ok(None) };
-    // Child processes inherit the variable but not the socket.
+    // Child processes of a new process inherit the variable, but not the socket.
     let is_parent = rustix::process::getppid()
         .is_some_and(|parent| predecessor == OsString::from(parent.as_raw_pid().to_string()));
     let input = io::stdin();

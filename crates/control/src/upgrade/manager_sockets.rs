@@ -13,7 +13,7 @@ use crate::events::Events;
 /// Maximum number of sockets that are accepted.
 const SOCKETS_MAX: u32 = 4_096;
 
-/// The sockets passed to this process. Call this first: their descriptors have fixed numbers.
+/// Takes the sockets passed to this process. Call this first: their descriptors have fixed numbers.
 pub(crate) fn from_environment() -> Passed {
     let variable = |name| std::env::var(name).ok();
     let count = count(variable("LISTEN_PID"), variable("LISTEN_FDS"), std::process::id());
@@ -29,7 +29,7 @@ fn count(pid: Option<String>, count: Option<String>, own: u32) -> u32 {
     count.unwrap_or(0).min(SOCKETS_MAX)
 }
 
-/// Sockets with their names.
+/// The passed sockets with their names.
 #[derive(Debug, Default)]
 pub(crate) struct Passed(Vec<(OwnedFd, String)>);
 

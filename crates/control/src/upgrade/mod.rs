@@ -15,8 +15,8 @@
 //! process serves, the running one works as before. If the new process fails, ends or is late, it is killed, and the
 //! reason is reported. If the running process ends during the upgrade, the new one serves in its place.
 //!
-//! Handed over are: listening sockets, secrets of session tickets, persistence tables with their keys, and member
-//! states set by commands. Each process has its own counters, health, limits and sessions.
+//! The handover includes the listening sockets, the secrets of session tickets, the persistence tables with their keys, and
+//! member states set by commands. Each process has its own counters, health, limits and sessions.
 
 mod launch;
 pub(crate) mod manager_sockets;

@@ -1,4 +1,4 @@
-//! The view of the new process on its predecessor: what it hands over, and the permission to serve.
+//! The new process's view of its predecessor: the inheritance, and the permission to serve.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -33,7 +33,7 @@ pub(crate) struct Predecessor {
     packets: Option<String>,
     tickets: Vec<Tickets>,
     states: Vec<MemberState>,
-    /// The keys of its persistence tables.
+    /// The keys of the predecessor's persistence tables.
     pub keys: Option<Arc<Keys>>,
     stage: Stage,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Predecessor {
 enum Stage {
     /// This process is not ready.
     Starting,
-    /// This process is ready, and waits for the permission to serve until then.
+    /// This process is ready, and waits for the permission to serve. The time is the end of the wait.
     Asking(Instant),
     /// This process serves.
     Serving,
@@ -53,32 +53,32 @@ enum Stage {
 /// The sockets of the predecessor.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
-    /// The listeners of its virtual servers.
+    /// The listeners of virtual servers.
     pub listeners: HashMap<ListenPoint, Vec<OwnedFd>>,
-    /// Its admin listeners.
+    /// The admin listeners.
     pub admins: Vec<(Address, OwnedFd)>,
     /// Listeners of a service manager: weir does not remove their files.
     pub of_manager: HashSet<ListenPoint>,
 }
 
-/// A message of the predecessor, or its absence.
+/// An event from the predecessor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     /// The predecessor has released the packet path.
     PacketsLeft,
     /// A persistence table.
     Remembered(Remembered),
-    /// This process may serve.
+    /// The permission to serve.
     Go,
     /// The predecessor has ended, or has closed the channel.
     Gone,
-    /// The predecessor does not answer.
+    /// The predecessor has not answered in time.
     Silent,
 }
 
 impl Predecessor {
-    /// The predecessor that has started this process for an upgrade, and its sockets; `None`: there is none. Blocks
-    /// until everything is handed over.
+    /// Receives the inheritance from the predecessor that has started this process for an upgrade. `None`: this process has
+    /// no predecessor. Blocks until everything is handed over.
     pub(crate) fn from_environment() -> io::Result<Option<(Self, Sockets)>> {
         match launch::take_channel()? {
             Some(socket) => Self::take_over(Channel::of(socket)?).map(Some),
@@ -114,7 +114,7 @@ impl Predecessor {
                 }
                 ToSuccessor::Tickets(found) => tickets.push(found),
                 ToSuccessor::MemberState(state) => states.push(state),
-                // With unreadable keys, only the assignments of clients to members are lost.
+                // If the keys are unreadable, only the assignments of clients to members are lost.
                 ToSuccessor::Keys(text) => keys = Keys::parse(&text).ok().map(Arc::new),
                 ToSuccessor::Start => break,
                 ToSuccessor::PacketsLeft | ToSuccessor::Remembered(_) | ToSuccessor::Go => {}
@@ -127,7 +127,7 @@ impl Predecessor {
         Ok((Self { channel, said, number, packets, tickets, states, keys, stage }, sockets))
     }
 
-    /// Asks the predecessor to release the packet path of this name, if it uses that.
+    /// Asks the predecessor to release the packet path of this name, if the predecessor uses it.
     pub(crate) async fn have_packets_left(&mut self, name: &str) {
         let has_it = self.packets.as_deref() == Some(name);
         if has_it && self.channel.send(&FromSuccessor::LeavePackets, &[]).is_ok() {
@@ -157,17 +157,17 @@ impl Predecessor {
         }
     }
 
-    /// Whether this process waits for the permission to serve.
+    /// Whether this process is ready and waits for the permission to serve.
     pub(crate) fn is_awaited(this: &Option<Self>) -> bool {
         this.as_ref().is_some_and(|it| matches!(it.stage, Stage::Asking(_)))
     }
 
-    /// Whether the predecessor still serves.
+    /// Whether the predecessor still serves, so that this process does not.
     pub(crate) fn is_in_force(this: &Option<Self>) -> bool {
         this.as_ref().is_some_and(|it| matches!(it.stage, Stage::Starting | Stage::Asking(_)))
     }
 
-    /// Reports this process as ready. Returns whether it must wait for the permission to serve.
+    /// Reports to the predecessor that this process is ready. Returns whether to wait for the permission to serve.
     pub(crate) fn ask(this: &mut Option<Self>) -> bool {
         let Some(it) = this.as_mut().filter(|it| it.stage == Stage::Starting) else { return false };
         it.stage = Stage::Asking(Instant::now() + ANSWER_TIMEOUT);
@@ -178,7 +178,7 @@ impl Predecessor {
 
     /// Reports to the predecessor that this process serves.
     pub(crate) fn serves(&mut self) {
-        // Without a predecessor there is nothing to report.
+        // An orphaned process has no predecessor that waits for the report.
         if self.stage == Stage::Orphaned {
             return;
         }
@@ -192,12 +192,12 @@ impl Predecessor {
         let _ = channel.0.send(&FromSuccessor::Failed(failed), &[]);
     }
 
-    /// The process, if its end can be seen.
+    /// The predecessor's process; `None`: the kernel cannot report its end.
     pub(crate) fn process(&self) -> Option<Process> {
         self.channel.maker()
     }
 
-    /// A channel for the reason of a failure.
+    /// A channel to the predecessor for the reason of a failure.
     pub(crate) fn failure_channel(&self) -> io::Result<FailureChannel> {
         self.channel.try_clone().map(FailureChannel)
     }
@@ -207,15 +207,14 @@ impl Predecessor {
         self.stage == Stage::Serving
     }
 
-    /// The predecessor has ended: this process has its sockets, and serves when it is ready. Returns whether it is
-    /// ready.
+    /// Records that the predecessor has ended: this process serves as soon as it is ready. Returns whether it is ready.
     pub(crate) fn orphan(&mut self) -> bool {
         let is_ready = matches!(self.stage, Stage::Asking(_));
         self.stage = Stage::Orphaned;
         is_ready
     }
 
-    /// Waits for the next message of the predecessor; forever, without a predecessor.
+    /// Waits for the next message of the predecessor; waits forever without a predecessor.
     pub(crate) async fn said(this: &mut Option<Self>) -> Said {
         let Some(it) = this else { return std::future::pending().await };
         match it.stage {
@@ -258,7 +257,7 @@ fn listen(channel: Channel) -> io::Result<UnboundedReceiver<Said>> {
                 return;
             }
         }
-        // The end of the channel means that the predecessor is gone.
+        // The receiver reports the end of the channel as `Said::Gone`.
     };
     std::thread::Builder::new().name("weir-upgrade".into()).spawn(hear)?;
     Ok(said)

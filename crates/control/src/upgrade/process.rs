@@ -1,4 +1,4 @@
-//! Another process whose end can be seen, and is not taken for that of a later process with the same number.
+//! Another process, identified by a pidfd: a later process with the same process id is not mistaken for it.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// A process that runs, or has ended.
+/// A process that runs or has ended.
 #[derive(Debug)]
 pub struct Process {
     pid: Pid,
@@ -14,23 +14,23 @@ pub struct Process {
 }
 
 impl Process {
-    /// The process with this number; `None`: there is none, or the kernel does not show its end.
+    /// The process with this id; `None`: there is no such process, or the kernel cannot report its end.
     pub(super) fn of(pid: Pid) -> Option<Self> {
         let file = pidfd_open(pid, PidfdFlags::empty()).ok()?;
         Some(Self { pid, file })
     }
 
-    /// Its number.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_pid().unsigned_abs()
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     pub fn has_ended(&self) -> bool {
         self.ends_within(Duration::ZERO)
     }
 
-    /// Waits until it has ended, or the time is over. Returns whether it has ended.
+    /// Waits until the process has ended, at most for `timeout`. Returns whether it has ended.
     pub(super) fn ends_within(&self, timeout: Duration) -> bool {
         let timeout = Timespec::try_from(timeout).ok();
         let ended = poll(&mut [PollFd::new(&self.file, PollFlags::IN)], timeout.as_ref());

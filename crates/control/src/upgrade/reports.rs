@@ -17,7 +17,7 @@ use crate::time::{rfc3339, unix_ms};
 pub struct Upgrades {
     asked: Notify,
     inner: Mutex<Inner>,
-    /// The process that this one has replaced, until it has ended.
+    /// The replaced process, until it has ended.
     draining: Mutex<Option<Process>>,
 }
 
@@ -48,7 +48,7 @@ pub struct Report {
     pub state: State,
     /// The time of the last change of state.
     pub time: String,
-    /// The process id of the new process.
+    /// The process id of the new process, once it has started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The reason for a failure.
@@ -92,7 +92,7 @@ impl Upgrades {
         Ok(number)
     }
 
-    /// Waits for the next request.
+    /// Waits for a request.
     pub async fn asked(&self) -> Request {
         loop {
             self.asked.notified().await;
@@ -102,14 +102,14 @@ impl Upgrades {
         }
     }
 
-    /// The new process of the current upgrade has started.
+    /// Records that the new process of the current upgrade has started.
     pub(crate) fn started(&self, pid: u32) {
         if let Some(last) = &mut self.inner().last {
             last.pid = Some(pid);
         }
     }
 
-    /// The current upgrade has failed.
+    /// Records that the current upgrade has failed.
     pub(crate) fn fail(&self, failed: Failed) {
         if let Some(last) = &mut self.inner().last {
             let Failed { reason, diagnostics } = failed;
@@ -119,19 +119,19 @@ impl Upgrades {
         }
     }
 
-    /// The new process of this upgrade serves.
+    /// Records that the new process of this upgrade serves.
     pub(crate) fn succeed(&self, number: u64, pid: u32) {
         self.inner().last = Some(Report { pid: Some(pid), ..report(number, State::Done) });
     }
 
-    /// Begins with an upgrade in progress: this process replaces another one.
+    /// Records that this process is the new process of an upgrade, and replaces `before`.
     pub(crate) fn begin_with(&self, number: u64, before: Option<Process>) {
         let pid = Some(std::process::id());
         self.inner().last = Some(Report { pid, ..report(number, State::Starting) });
         *self.draining.lock().unwrap_or_else(PoisonError::into_inner) = before;
     }
 
-    /// The process id of the process that this one has replaced, while it drains.
+    /// The process id of the replaced process while it drains.
     pub fn draining(&self) -> Option<u32> {
         let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         if draining.as_ref().is_some_and(Process::has_ended) {
@@ -177,7 +177,7 @@ mod tests {
             (last.number, last.state, last.pid, last.reason),
             (2, State::Done, Some(8), None)
         );
-        // The new process continues the numbers.
+        // The new process continues the numbering.
         let after = Upgrades::default();
         after.begin_with(2, None);
         assert_eq!(after.draining(), None);

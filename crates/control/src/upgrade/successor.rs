@@ -1,5 +1,5 @@
-//! The view of the running process on the new one: it starts the new process, passes the listening sockets, and lets it
-//! take over when it is ready. If that fails, the new process is killed, and the running one continues to serve.
+//! The running process's view of the new one. It starts the new process, passes the listening sockets, and lets it take over
+//! when it is ready. If that fails, the new process is killed, and the running one continues to serve.
 
 use std::fmt;
 use std::io;
@@ -29,7 +29,7 @@ use super::wire::{
 /// Maximum time from the permission to serve until the new process serves.
 const GO_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Everything that is handed over to the new process.
+/// The state and sockets that are handed over to the new process.
 pub(crate) struct Estate {
     /// The number of the upgrade.
     pub number: u64,
@@ -48,18 +48,18 @@ pub(crate) struct Estate {
 pub(crate) struct Successor {
     /// The number of the upgrade.
     pub number: u64,
-    /// The process; killed when this is dropped, unless it has taken over.
+    /// The process. It is killed on drop, unless it has taken over.
     child: Running,
     channel: Channel,
     said: UnboundedReceiver<Said>,
     timeout: Duration,
     deadline: Instant,
-    /// The packet path was released for the new process.
+    /// Whether the packet path was released for the new process.
     pub has_packets: bool,
     is_told_to_go: bool,
 }
 
-/// A message of the new process, or its absence.
+/// An event from the new process.
 #[derive(Debug)]
 pub(crate) enum Said {
     /// The new process needs the packet path.
@@ -97,7 +97,7 @@ impl Successor {
         let talk = move || {
             let last = match hand_over(&reading, estate, messages) {
                 Err(error) if !is_end(&error) => Said::failed(fail(error)),
-                // A process that has ended may have sent the reason before.
+                // A process that has ended may have sent the reason before its end.
                 Err(_) | Ok(()) => loop {
                     let said = match reading.receive::<FromSuccessor>() {
                         Ok(Some((FromSuccessor::LeavePackets, _))) => Said::LeavePackets,
@@ -105,7 +105,7 @@ impl Successor {
                         Ok(Some((FromSuccessor::Serves, _))) => Said::Serves,
                         Ok(Some((FromSuccessor::Failed(failed), _))) => Said::Failed(failed),
                         Ok(None) => {
-                            // It is ended then, whatever came of the wait.
+                            // The process is reported as gone even if it has not ended within this time.
                             let _ = process.map(|it| it.ends_within(END_PATIENCE));
                             break Said::Gone;
                         }
@@ -119,7 +119,7 @@ impl Successor {
                     }
                 },
             };
-            // Without a receiver, the upgrade is over.
+            // Without a receiver, the upgrade has ended already.
             let _ = to_supervisor.send(last);
         };
         std::thread::Builder::new().name("weir-upgrade".into()).spawn(talk).map_err(fail)?;
@@ -135,7 +135,7 @@ impl Successor {
         })
     }
 
-    /// Waits for the next message of the new process; forever, without one. Dropping the future loses nothing.
+    /// Waits for the next message of the new process; waits forever without one. Dropping the future loses nothing.
     pub(crate) async fn said(successor: &mut Option<Self>) -> Said {
         let Some(successor) = successor else { return std::future::pending().await };
         tokio::select! {
@@ -150,7 +150,7 @@ impl Successor {
         self.child.0.as_ref().map_or(0, Child::id)
     }
 
-    /// Reports that the packet path was released.
+    /// Tells the new process that the packet path was released.
     pub(crate) fn packets_left(&mut self) {
         self.has_packets = true;
         self.tell(&ToSuccessor::PacketsLeft);
@@ -161,7 +161,7 @@ impl Successor {
         self.is_told_to_go = true;
         self.deadline = Instant::now() + GO_TIMEOUT;
         let table = Arc::clone(table);
-        // Tables may be large, so a thread sends them. If no thread can be started, the new process begins with empty
+        // Tables may be large, so a thread sends them. If no thread can be started, the new process starts with empty
         // tables.
         let is_sent = self.channel.try_clone().and_then(|channel| {
             let send = move || {
@@ -181,12 +181,12 @@ impl Successor {
         let _ = self.channel.send(message, &[]);
     }
 
-    /// The new process serves, and must survive the end of this one.
+    /// Gives up control of the new process, which serves and must survive the end of this process.
     pub(crate) fn release(mut self) {
         self.child.0 = None;
     }
 
-    /// Kills the new process if it has not ended. Returns the reason of its failure.
+    /// Kills the new process if it has not ended. Returns the reason for its failure.
     pub(crate) fn end(mut self, said: Said) -> Failed {
         let when =
             if self.is_told_to_go { "after it was told to serve" } else { "before it was ready" };
@@ -217,15 +217,15 @@ impl Said {
     }
 }
 
-/// Whether a message could not be sent because the other process has ended or closed its end.
+/// Whether an error means that the other process has ended or has closed the channel.
 fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
-/// A process that has closed the channel gets this time to end by itself, so that its exit status shows the reason.
+/// A process that has closed the channel gets this time to end on its own, so that its exit status shows the reason.
 const END_PATIENCE: Duration = Duration::from_millis(200);
 
-/// A child process that is killed when this is dropped.
+/// A child process that is killed on drop.
 #[derive(Debug)]
 struct Running(Option<Child>);
 
@@ -233,7 +233,7 @@ impl Running {
     /// Kills the process if it has not ended. Returns its exit status.
     fn end(&mut self) -> Option<ExitStatus> {
         let mut child = self.0.take()?;
-        // Fails only if the process has ended; its status is still available.
+        // An error means that the process has ended. Its status is still available.
         let _ = child.kill();
         child.wait().ok()
     }

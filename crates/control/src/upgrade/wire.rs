@@ -27,7 +27,7 @@ const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of sockets in a message; the kernel permits 253.
 pub(super) const SOCKETS_MAX: usize = 128;
 
-/// Maximum wait until the other process reads.
+/// Maximum wait for room in the channel, while the other process does not read.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The version of this protocol. A process supports only its own version.
@@ -39,11 +39,11 @@ pub(super) const PROTOCOL: u32 = 1;
 pub(super) enum ToSuccessor {
     /// The first message.
     Begin(Begin),
-    /// Listeners of an address, as ancillary data.
+    /// The listeners of an address. The sockets are ancillary data.
     Listeners(At),
-    /// An admin listener, as ancillary data.
+    /// An admin listener. The socket is ancillary data.
     Admin(At),
-    /// A service manager has opened the listeners of this address.
+    /// The listeners of this address were opened by a service manager.
     OfManager(At),
     /// The secrets of a virtual server's session tickets.
     Tickets(Tickets),
@@ -51,7 +51,7 @@ pub(super) enum ToSuccessor {
     MemberState(MemberState),
     /// The keys of cookies and persistence tables, in the format of the key file.
     Keys(String),
-    /// Everything was sent: the new process may start up.
+    /// Everything was sent: the new process may start.
     Start,
     /// The packet path was released.
     PacketsLeft,
@@ -75,11 +75,11 @@ pub(super) enum FromSuccessor {
     Failed(Failed),
 }
 
-/// The beginning of the hand-over.
+/// The start of the handover.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Begin {
     pub protocol: u32,
-    /// The number of the upgrade's report.
+    /// The number of the upgrade.
     pub number: u64,
     /// The name of the predecessor's packet path, if it has one.
     pub packets: Option<String>,
@@ -130,14 +130,14 @@ pub(super) struct MemberState {
 pub(super) struct Part {
     place: [String; 3],
     labels: Vec<String>,
-    /// Pairs of words, in Base64.
+    /// Pairs of 64-bit words, in Base64.
     entries: String,
     lengths: u32,
     /// Whether this is the last part of the table.
     is_last: bool,
 }
 
-/// Bytes per entry of a table.
+/// Size of a table's entry in bytes.
 const ENTRY_BYTES: usize = 16;
 
 /// Maximum number of entries in a message. Base64 increases their size by a third.
@@ -161,7 +161,7 @@ impl Part {
         std::iter::once(begin).chain(labels).chain(entries).chain([end])
     }
 
-    /// Adds this part to `table`; returns the table if this was the last part.
+    /// Adds this part to `table`. Returns the table after its last part.
     pub fn add_to(self, table: &mut Remembered) -> Option<Remembered> {
         if self.is_last {
             return Some(std::mem::take(table));
@@ -233,7 +233,7 @@ impl Channel {
         Ok(Self(socket))
     }
 
-    /// The process that has created the pair.
+    /// The process that created the pair of sockets.
     pub fn maker(&self) -> Option<Process> {
         Process::of(net::sockopt::socket_peercred(&self.0).ok()?.pid)
     }
@@ -245,11 +245,11 @@ impl Channel {
 
     /// Closes the channel for both processes, even if duplicates of this end exist.
     pub fn close(&self) {
-        // Fails if the other process has closed its end: the channel is closed then.
+        // An error means that the other process has closed its end, so the channel is closed already.
         let _ = net::shutdown(&self.0, net::Shutdown::Both);
     }
 
-    /// Sends a message with these sockets.
+    /// Sends a message with these sockets as ancillary data.
     pub fn send(&self, message: &impl Serialize, sockets: &[OwnedFd]) -> io::Result<()> {
         let text = serde_json::to_vec(message)?;
         let sockets: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
@@ -268,7 +268,7 @@ impl Channel {
         }
     }
 
-    /// Waits for a message; `None`: the other process has ended, or has closed its end.
+    /// Waits for a message; `None`: the other process has ended, or has closed its end of the channel.
     pub fn receive<M: DeserializeOwned>(&self) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -277,8 +277,8 @@ impl Channel {
             let parts = &mut [IoSliceMut::new(&mut text)];
             match net::recvmsg(&self.0, parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
                 Ok(message) => break message,
-                // A process that ends with unread data resets the channel. The kernel reports that once; the messages
-                // that it had sent before, and the end, follow.
+                // A process that ends with unread data resets the channel. The kernel reports the reset once. Then follow
+                // the messages that the process had sent, and the end.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 Err(error) => return Err(error.into()),
             }

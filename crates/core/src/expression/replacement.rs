@@ -126,7 +126,8 @@ fn check_controls(to: &str) -> Result<(), ExpressionError> {
     match to.find(|char: char| char.is_ascii_control() && char != '\t') {
         None => Ok(()),
         Some(place) => {
-            let message = "a control character, which no path, query, host or field may have";
+            let message =
+                "a control character, which is not allowed in a path, query, host or header";
             Err(ExpressionError::new(place..place + 1, message))
         }
     }
@@ -267,7 +268,7 @@ mod tests {
                 "a",
                 "b\nX: 1",
                 1..2,
-                "a control character, which no path, query, host or field may have",
+                "a control character, which is not allowed in a path, query, host or header",
             ),
         ] {
             match Replacement::compile(regex, to, &mut Slots::new()) {

@@ -1,9 +1,9 @@
-//! Sockets of datagrams: listeners, each for all its clients, and sockets that are connected to one member each.
+//! Datagram sockets: listeners, each for all its clients, and sockets that are each connected to one member.
 //!
-//! Datagrams are read in batches (recvmmsg). Several datagrams of one sender arrive as one train if the kernel has
-//! joined them (GRO). Trains are forwarded as trains (GSO). Datagrams to clients are gathered for one turn and sent
-//! with one call per listener (sendmmsg). Nothing waits for a full socket: a datagram that the kernel does not accept
-//! is lost, as on the network, and counted.
+//! Datagrams are read in batches (recvmmsg). Several datagrams of one sender arrive as one train if the kernel has joined
+//! them (GRO). Trains are forwarded as trains (GSO). Datagrams to clients are collected during a turn and sent with one call
+//! per listener (sendmmsg). Datagrams are not queued for a full socket: a datagram that the kernel does not accept is lost,
+//! as on the network, and counted.
 
 mod reading;
 mod sending;
@@ -24,7 +24,7 @@ use crate::token::{Owner, Token};
 pub(crate) use reading::read;
 use sending::{send_all, send_train};
 
-/// Batches that are thrown away at once: more than a listener has room for.
+/// Maximum number of batches that are discarded at once: more than the queue of a listener can hold.
 const DISCARDED_BATCHES_MAX: usize = 4_096;
 
 /// The datagram sockets of a loop, and operations on them.
@@ -41,11 +41,11 @@ impl<'a> Datagrams<'a> {
     /// Registers a listener.
     pub fn listen(&mut self, fd: Descriptor, owner: Owner) -> Result<Token, Errno> {
         self.desk();
-        // Level-triggered: data left after a turn's share is reported again without bookkeeping.
+        // Level-triggered: data that remains after the socket's share of the turn is reported again without bookkeeping.
         self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
     }
 
-    /// A socket for the datagrams of one member, at an unpredictable port.
+    /// Opens a socket for the datagrams of one member, at an unpredictable port.
     pub fn connect(
         &mut self,
         to: SocketAddr,
@@ -60,8 +60,8 @@ impl<'a> Datagrams<'a> {
         self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
     }
 
-    /// Sends to the member of a socket, each datagram once. Datagrams that the kernel does not take are dropped and
-    /// counted. An error means that the member cannot be reached ([`is_unreachable`]) and that nothing more was sent.
+    /// Sends to the member of a socket, each datagram once. Datagrams that the kernel does not accept are dropped and
+    /// counted. An error means that the member is unreachable, and that nothing more was sent.
     pub fn send(&mut self, token: Token, train: Train<'_>) -> Result<(), Errno> {
         let Some(socket) = self.io.sockets.get(token) else { return Err(Errno::BADF) };
         let Some(fd) = &socket.fd else { return Err(Errno::BADF) };
@@ -73,8 +73,8 @@ impl<'a> Datagrams<'a> {
         sent
     }
 
-    /// The socket rests without an owner until [`Self::wake`], or until this time, when it is closed. Data that arrives
-    /// meanwhile also closes it: a late or repeated answer is not for the next owner.
+    /// Leaves the socket without an owner until [`Self::wake`], or until `until_ms`, when it is closed. Data that arrives in
+    /// this time also closes it: a late or repeated response must not reach the next owner.
     pub fn rest(&mut self, token: Token, until_ms: u64) {
         if let Some(socket) = self.io.sockets.get(token) {
             socket.owner = Owner::Nobody;
@@ -82,7 +82,7 @@ impl<'a> Datagrams<'a> {
         }
     }
 
-    /// Gives a resting socket to an owner, if it still exists and has received nothing.
+    /// Assigns a resting socket to an owner, if the socket still exists and has received nothing. Returns whether it did.
     pub fn wake(&mut self, token: Token, owner: Owner) -> bool {
         let Some(socket) = self.io.sockets.get(token) else { return false };
         debug_assert_eq!(socket.owner, Owner::Nobody, "somebody has it");
@@ -94,33 +94,33 @@ impl<'a> Datagrams<'a> {
         true
     }
 
-    /// Whether this many more sockets may rest.
+    /// Whether there is room for more resting sockets.
     pub fn has_room_to_rest(&self) -> bool {
         self.io.open_count < self.io.room.accept_below / 2
     }
 
-    /// Closes a listener whose duplicates nothing reads: its datagrams must not use the kernel's memory. Returns how
-    /// many datagrams waited there.
+    /// Closes a listener whose duplicates are not read: its datagrams must not use the kernel's memory. Returns the number
+    /// of datagrams in its queue.
     pub fn close_unread(&mut self, token: Token) -> u64 {
         let count = self.discard(token, false);
         self.io.close(token);
         count
     }
 
-    /// Reads nothing more from a listener, which another process reads; answers still leave by it.
+    /// Stops reading from a listener that another process reads. Responses are still sent through it.
     pub fn leave_unread(&mut self, token: Token) {
         if let Some(fd) = self.io.sockets.get(token).and_then(|socket| socket.fd.as_ref()) {
-            // A socket that is not watched is left unread all the same.
+            // Unwatching fails only for a socket that is not watched. It is not read in either case.
             let _ = self.io.kernel.unwatch(fd);
         }
     }
 
-    /// Reads a closed listener again. Returns the number of queued datagrams that are too old to be answered.
+    /// Starts to read a closed listener again. Returns the number of queued datagrams that were dropped as too old.
     pub fn reopen(&mut self, token: Token) -> u64 {
         self.discard(token, true)
     }
 
-    /// Drops the datagrams that wait at a listener, which is read from now on or not. Returns how many there were.
+    /// Drops the queued datagrams of a listener. `is_read`: the listener is read after that. Returns their number.
     fn discard(&mut self, token: Token, is_read: bool) -> u64 {
         let mut inbox = std::mem::take(&mut self.desk().inbox);
         let mut count = 0;
@@ -135,19 +135,19 @@ impl<'a> Datagrams<'a> {
         count
     }
 
-    /// Sends to a client, at the end of the turn.
+    /// Sends to a client at the end of the turn.
     pub fn answer(&mut self, listener: Token, flow: Flow, train: Train<'_>) {
         if self.desk().outbox.push(listener, flow, train) {
             self.flush();
         }
     }
 
-    /// Datagrams that the kernel did not take since this was asked last.
+    /// The number of datagrams that the kernel did not accept since the last query.
     pub fn take_lost(&mut self) -> u64 {
         self.io.datagrams.as_mut().map_or(0, |desk| std::mem::take(&mut desk.lost))
     }
 
-    /// Sends the gathered datagrams.
+    /// Sends the collected datagrams.
     pub fn flush(&mut self) {
         let Some(desk) = &mut self.io.datagrams else { return };
         if desk.outbox.is_empty() {
@@ -162,7 +162,7 @@ impl<'a> Datagrams<'a> {
         }
     }
 
-    /// Sends the gathered datagrams. Returns how many were lost.
+    /// Sends the collected datagrams. Returns the number of lost datagrams.
     fn send_batches(&mut self, outbox: &Outbox) -> u64 {
         let (mut at, mut lost) = (0, 0);
         let mut batch = [Outgoing::NOTHING; BATCH_MAX];
@@ -171,7 +171,7 @@ impl<'a> Datagrams<'a> {
             let socket = self.io.sockets.get(listener);
             lost += match socket.and_then(|socket| socket.fd.as_ref()) {
                 Some(fd) => send_all(fd, batch),
-                // The listener is gone, and its clients with it.
+                // The listener was closed, so its responses are lost.
                 None => batch.iter().map(|it| it.train().count() as u64).sum(),
             };
             at += count;

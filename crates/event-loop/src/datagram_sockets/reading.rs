@@ -1,4 +1,4 @@
-//! Reading from sockets of datagrams.
+//! Reading from datagram sockets.
 
 use rustix::io::Errno;
 
@@ -8,15 +8,15 @@ use crate::event_loop::EventLoop;
 use crate::handler::Handler;
 use crate::token::{Owner, Token};
 
-/// Messages that are read of a member's socket at once: it serves one client.
+/// Maximum number of messages per read from a member's socket, which serves only one client.
 const MEMBER_BATCH_MAX: usize = 8;
-/// Reads of one socket in a row, before others get their turn.
+/// Maximum number of consecutive reads from one socket per turn.
 const READS_IN_A_ROW_MAX: usize = 4;
 
 /// Delivers the received datagrams of a socket, within its share of the turn.
 pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
     let Some(mut desk) = io.datagrams.take() else { return };
-    // The inbox leaves the loop while the handler looks at it.
+    // The inbox is moved out of the loop, so that the handler can use both.
     let mut inbox = std::mem::take(&mut desk.inbox);
     io.datagrams = Some(desk);
     let mut lost = 0;
@@ -37,7 +37,7 @@ pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token)
                         Some(now) if now == owner => {
                             handler.datagrams(io, owner, flow, train);
                         }
-                        // Datagrams behind the last one that a session waits for belong to no session.
+                        // The session released the socket during this batch. Further datagrams belong to no session.
                         Some(_) => io.close(token),
                         None => {}
                     }
@@ -48,13 +48,13 @@ pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token)
             }
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                // A wake-up without data: an earlier call has reported the error.
+                // A wake-up without data: an earlier call has reported the error already.
                 if round == 0 && !is_listener {
                     fd.forget_errors();
                 }
                 break;
             }
-            // A listener has no member: the error is of an answer that some client does not take any more.
+            // A listener has no member. The error is about an earlier response, which a client did not receive.
             Err(_) if is_listener => {}
             Err(Errno::HOSTUNREACH) if fd.took_too_long() => lost += 1,
             Err(error) if is_unreachable(error) => {

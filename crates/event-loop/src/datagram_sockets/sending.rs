@@ -1,7 +1,8 @@
-//! Sends datagrams to a member: each is sent once, whatever errors the kernel reports.
+//! Sending of datagrams: each datagram is sent at most once, whatever errors the kernel reports.
 //!
-//! A send reports an error of earlier datagrams (ICMP) or of the current ones. In both cases nothing was sent: the
-//! kernel checks the size of a train before it divides it. So refused datagrams, and only these, may be sent again.
+//! A send may report an error of earlier datagrams (ICMP), or of its own datagrams. In both cases it sent nothing, because
+//! the kernel checks the size of a train before it divides it. So datagrams of a failed send, and only these, may be sent
+//! again.
 
 use rustix::io::Errno;
 use weir_core::datagram::Train;
@@ -9,16 +10,16 @@ use weir_core::datagram::Train;
 use crate::datagrams::Outgoing;
 use crate::kernel::Descriptor;
 
-/// How often a datagram is tried if the kernel may have reported errors of others.
+/// Maximum number of attempts to send a datagram, because the kernel may report errors of other datagrams.
 const TRIES_MAX: u32 = 3;
 
-/// The call that sends a train.
+/// The socket operations that sending needs.
 pub(super) trait Wire {
     /// Sends all datagrams at once, or none.
     fn send(&mut self, part: Train<'_>) -> Result<(), Errno>;
-    /// Discards errors of earlier datagrams.
+    /// Reads and drops errors of earlier datagrams.
     fn forget_errors(&mut self);
-    /// Discards errors, and returns whether they only say that a datagram was too long.
+    /// See [`took_too_long`](crate::datagrams::took_too_long).
     fn took_too_long(&mut self) -> bool;
 }
 
@@ -36,7 +37,7 @@ impl Wire for &Descriptor {
     }
 }
 
-/// Sends a train on a connected socket, and adds reported losses to `lost`. An error: the member cannot be reached.
+/// Sends a train on a connected socket, and adds known losses to `lost`. An error means that the member is unreachable.
 pub(super) fn send_train(
     wire: &mut impl Wire,
     train: Train<'_>,
@@ -51,7 +52,7 @@ pub(super) fn send_train(
             Ok(()) => {}
             Err(error) if is_unreachable(error) && !is_late(wire, error) => return Err(error),
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => *lost += part.count() as u64,
-            // It may be too long for the way as a whole, and each datagram is not.
+            // The train may be too long for the path, although each datagram is not.
             Err(_) => part.iter().try_for_each(|bytes| send_one(wire, Train::one(bytes), lost))?,
         }
     }
@@ -64,11 +65,11 @@ fn send_one(wire: &mut impl Wire, datagram: Train<'_>, lost: &mut u64) -> Result
     for _ in 0..TRIES_MAX {
         match wire.send(datagram) {
             Ok(()) => {
-                // The datagrams of the reported errors are lost.
+                // The datagrams that caused the reported errors are lost.
                 *lost += told;
                 return Ok(());
             }
-            // If a router has said so, it was of another, and the kernel knows by now how much a packet may have.
+            // An error from a router belongs to an earlier datagram, and the kernel has already updated the path MTU.
             Err(Errno::MSGSIZE) => {
                 wire.forget_errors();
                 told += 1;
@@ -87,8 +88,8 @@ fn is_late(wire: &mut impl Wire, error: Errno) -> bool {
     error == Errno::HOSTUNREACH && wire.took_too_long()
 }
 
-/// Whether an error is the member's: its host or a router says that it is not there or takes nothing (ICMP), or this
-/// host knows no way to it. Others are of a single datagram (MSGSIZE), or of this host: a full queue, a firewall, an
+/// Whether an error means that the member is unreachable: its host or a router has reported this or a prohibition (ICMP), or
+/// this host has no route. Other errors concern a single datagram (MSGSIZE) or this host: a full queue, a firewall, or an
 /// interface that is down.
 pub(super) fn is_unreachable(error: Errno) -> bool {
     matches!(
@@ -103,7 +104,7 @@ pub(super) fn is_unreachable(error: Errno) -> bool {
     )
 }
 
-/// Sends a whole batch, even if parts of it fail. Returns how many datagrams were lost.
+/// Sends a whole batch, even if parts of it fail. Returns the number of lost datagrams.
 pub(super) fn send_all(fd: &Descriptor, batch: &[Outgoing<'_>]) -> u64 {
     let (mut at, mut lost) = (0, 0);
     while at < batch.len() {
@@ -111,7 +112,7 @@ pub(super) fn send_all(fd: &Descriptor, batch: &[Outgoing<'_>]) -> u64 {
             Ok(sent) => at += sent.max(1),
             Err(Errno::INTR) => {}
             Err(error) => {
-                // The first was not taken. Trains may be too long for this way: its parts are not.
+                // The first train was not accepted. It may be too long for the path, although its datagrams are not.
                 lost += lost_of_train(fd, &batch[at], error);
                 at += 1;
             }
@@ -120,7 +121,7 @@ pub(super) fn send_all(fd: &Descriptor, batch: &[Outgoing<'_>]) -> u64 {
     lost
 }
 
-/// Sends the datagrams of a refused train one by one. Returns how many were lost.
+/// Sends the datagrams of a refused train separately. Returns the number of lost datagrams.
 fn lost_of_train(fd: &Descriptor, outgoing: &Outgoing<'_>, error: Errno) -> u64 {
     let train = outgoing.train();
     if train.count() == 1 || matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) {
@@ -134,14 +135,13 @@ fn lost_of_train(fd: &Descriptor, outgoing: &Outgoing<'_>, error: Errno) -> u64 
 mod tests {
     use super::*;
 
-    /// With this many sends, all combinations of errors are tested.
+    /// All combinations of results are tested for this many sends.
     const TOLD_MAX: u32 = 7;
     const WAY_BYTES: usize = 600;
 
     /// A kernel that reports errors of earlier datagrams on demand.
     struct Telling {
-        /// The result of each of the next sends, as a base-3 digit: success, too long, or an error of earlier
-        /// datagrams.
+        /// The results of the next sends, as digits in base 3: success, too long, or an error of an earlier datagram.
         told: u32,
         is_late: bool,
         /// The first byte of each datagram that was sent.
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// Whether a datagram would be refused so often that it is given up.
+    /// Whether a datagram would be refused so often that it is dropped.
     fn gives_up(mut told: u32) -> bool {
         let mut row = 0;
         while told > 0 && row < TRIES_MAX {
@@ -184,8 +184,7 @@ mod tests {
 
     #[test]
     fn each_datagram_is_sent_once_whatever_is_told_meanwhile() {
-        // One datagram; some that fit the path's MTU as a train, and some that do not; more than
-        // one train.
+        // One datagram; several that fit into the path's MTU as a train, and several that do not; more than one train.
         for (count, size) in [(1, 10), (5, 10), (5, 1_000), (66, 10), (66, 1_000)] {
             let bytes: Vec<u8> = (0..count).flat_map(|number| vec![number; size]).collect();
             let train = Train { bytes: &bytes, size };

@@ -10,7 +10,7 @@ use crate::token::OwnerKey;
 
 const LISTENER: Owner = Owner::DatagramListener(OwnerKey::new(0));
 
-/// Records its events, and stops the loop.
+/// Records events, and stops the loop.
 struct Recorder {
     told: Vec<(Owner, Vec<u8>)>,
     failed: Vec<Errno>,
@@ -71,7 +71,7 @@ fn what_is_too_long_is_lost_and_the_socket_goes_on() {
     let long = [0; 65_530];
     assert_eq!(Datagrams::of(&mut io).send(token, Train::one(&long)), Ok(()));
     assert_eq!(Datagrams::of(&mut io).take_lost(), 1);
-    // No remaining event would wake the loop.
+    // No further event may wake the loop.
     let mut events = Vec::with_capacity(8);
     io.kernel.wait(&mut events, Some(0), false).unwrap();
     assert!(events.is_empty(), "{}", events.len());
@@ -103,7 +103,7 @@ fn a_socket_at_rest_to_which_something_came_is_given_to_nobody() {
     }
 }
 
-/// A listener of the loop, and a client of it.
+/// A listener of the loop, and a client of the listener.
 fn listener(io: &mut EventLoop) -> UdpSocket {
     let address = Endpoint::Datagrams("127.0.0.1:0".parse().unwrap());
     let socket: OwnedFd = listen(address, 1, ListenOptions::default()).unwrap().remove(0);

@@ -1,4 +1,4 @@
-//! Where a batch of datagrams is received.
+//! The buffer for a batch of received datagrams.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -6,15 +6,15 @@ use weir_core::datagram::{Flow, Train};
 
 use super::BATCH_MAX;
 
-/// Size of one message: the most that UDP can carry, and so the longest train.
+/// Size of the buffer of one message, in bytes: the maximum size of UDP data, and so of a train.
 pub(crate) const SLOT_BYTES: usize = 65_536;
 
-/// Facts about a message besides its bytes.
+/// The properties of a received message, except for its bytes.
 #[derive(Debug, Clone, Copy)]
 struct Arrival {
     flow: Option<Flow>,
     length: usize,
-    /// The size of each datagram in it.
+    /// The size of each datagram in the message.
     size: usize,
 }
 
@@ -22,7 +22,7 @@ const NOBODY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPEC
 const NOTHING: Arrival =
     Arrival { flow: Some(Flow { client: NOBODY, local: None }), length: 0, size: 1 };
 
-/// Room for a batch of messages. Pages that nothing was received in are not there.
+/// The buffer for a batch of messages. Pages that have never been written use no memory.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
@@ -35,17 +35,17 @@ impl Inbox {
         Self { bytes: vec![0; BATCH_MAX * SLOT_BYTES], arrivals: vec![NOTHING; BATCH_MAX] }
     }
 
-    /// Whether this is the placeholder of an inbox that is in use.
+    /// Whether this is a placeholder, because the inbox is in use.
     pub fn is_lent(&self) -> bool {
         self.arrivals.is_empty()
     }
 
-    /// The room of each message.
+    /// The buffer of each message.
     pub fn slots(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.bytes.chunks_exact_mut(SLOT_BYTES)
     }
 
-    /// Records a received message: its sender, its length, and the size of its datagrams if they are several.
+    /// Records a received message: its sender, its length, and the size of its datagrams if there are several.
     pub fn note(&mut self, slot: usize, flow: Option<Flow>, length: usize, size: Option<usize>) {
         let size = size.filter(|size| *size > 0).unwrap_or(length).max(1);
         let arrival = Arrival { flow, length: length.min(SLOT_BYTES), size };
@@ -54,7 +54,7 @@ impl Inbox {
         }
     }
 
-    /// The first messages, up to this count.
+    /// The first `count` messages.
     pub fn trains(&self, count: usize) -> impl Iterator<Item = (Option<Flow>, Train<'_>)> {
         let slots = self.bytes.chunks_exact(SLOT_BYTES).zip(&self.arrivals).take(count);
         slots.map(|(bytes, arrival)| {

@@ -14,17 +14,17 @@ use weir_core::datagram::Flow;
 use super::inbox::Inbox;
 use super::{BATCH_MAX, Outgoing};
 
-/// Room for the messages beside the bytes: an address, and a size. Of words, for their alignment.
+/// Space for control messages: an address, and a size. It consists of words because of their alignment.
 type Control = [u64; 12];
 
-/// Maximum number of errors that are read at once. Further ones wake the loop again.
+/// Maximum number of errors that are read at once. Further errors wake the loop again.
 const ERRORS_AT_ONCE_MAX: usize = 64;
 
 const UDP_SEGMENT: c_int = 103;
-/// Joins datagrams of one sender; also the control message with their size.
+/// The option that joins datagrams of one sender, and the type of the control message with their size.
 pub(crate) const UDP_GRO: c_int = 104;
 
-/// The parts of a message besides its bytes.
+/// The memory that a message header points to, except for the bytes of the message.
 struct Parts {
     name: MaybeUninit<libc::sockaddr_storage>,
     vector: iovec,
@@ -43,11 +43,11 @@ fn last_error() -> Errno {
 }
 
 fn no_message() -> mmsghdr {
-    // SAFETY: all of it are numbers and pointers, for which zeros are 0 and null.
+    // SAFETY: all fields are numbers and pointers, for which zero is valid.
     unsafe { mem::zeroed() }
 }
 
-/// Receives a batch of up to this many messages. Returns how many there were.
+/// Receives a batch of up to `batch_max` messages. Returns their number.
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     inbox: &mut Inbox,
@@ -71,8 +71,8 @@ pub(crate) fn receive(
         header.msg_controllen = size_of::<Control>() as _;
         prepared += 1;
     }
-    // SAFETY: this many messages were written above. Each points to its own room, which lives to the end of this
-    // function, or, for the slots, belongs to the inbox, which is borrowed until then.
+    // SAFETY: `prepared` messages were written above. Each points to its own memory, which lives until the end of this
+    // function, or to a slot of the inbox, which is borrowed until then.
     let received = unsafe {
         libc::recvmmsg(
             fd.as_raw_fd(),
@@ -84,10 +84,9 @@ pub(crate) fn receive(
     };
     let Ok(received) = usize::try_from(received) else { return Err(last_error()) };
     for (index, message) in messages.iter().take(received).enumerate() {
-        // SAFETY: it was written above, and the kernel has filled it.
+        // SAFETY: the message was written above, and the kernel has filled it.
         let message = unsafe { message.assume_init_ref() };
-        // SAFETY: the kernel has written a name of this length, and the messages beside the bytes, into room that is
-        // still there.
+        // SAFETY: the kernel has written a name and control messages of these lengths to memory that is still valid.
         let (client, beside) = unsafe { (name(&message.msg_hdr), beside(&message.msg_hdr)) };
         let client = client.filter(|_| !beside.is_for_many);
         let flow = client.map(|client| Flow { client, local: beside.local });
@@ -96,12 +95,12 @@ pub(crate) fn receive(
     Ok(received)
 }
 
-/// Discards errors of earlier datagrams (IP_RECVERR): epoll would report them again and again.
+/// Reads and drops errors of earlier datagrams (IP_RECVERR). Otherwise epoll would report them repeatedly.
 pub(crate) fn forget_errors(fd: BorrowedFd<'_>) {
     for _ in 0..ERRORS_AT_ONCE_MAX {
         let mut nothing = no_message().msg_hdr;
         let flags = (libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) as _;
-        // SAFETY: the header lives, and only its own lengths and flags are written.
+        // SAFETY: the header is live, and the kernel only writes the lengths and flags in it.
         let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut nothing, flags) };
         if received < 0 {
             break;
@@ -109,11 +108,11 @@ pub(crate) fn forget_errors(fd: BorrowedFd<'_>) {
     }
 }
 
-/// ICMP, type 11 (RFC 792) and of version 6, type 3 (RFC 4443).
+/// "Time exceeded": type 11 of ICMP (RFC 792), and type 3 of ICMPv6 (RFC 4443).
 const TIME_EXCEEDED: [(u8, u8); 2] = [(libc::SO_EE_ORIGIN_ICMP, 11), (libc::SO_EE_ORIGIN_ICMP6, 3)];
 
-/// Reads the errors of a socket. Returns whether all "host unreachable" errors mean only that a packet expired in
-/// transit or in reassembly: the kernel has one number for both.
+/// Reads the errors of a socket. Returns whether all "host unreachable" errors mean only that a packet expired in transit or
+/// during reassembly: the kernel has one error number for both.
 pub(crate) fn took_too_long(fd: BorrowedFd<'_>) -> bool {
     let (mut is_late, mut is_away) = (false, false);
     for _ in 0..ERRORS_AT_ONCE_MAX {
@@ -122,7 +121,7 @@ pub(crate) fn took_too_long(fd: BorrowedFd<'_>) -> bool {
         header.msg_control = control.as_mut_ptr().cast();
         header.msg_controllen = size_of::<Control>() as _;
         let flags = (libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) as _;
-        // SAFETY: the header lives, and points to its own room for control messages.
+        // SAFETY: the header is live, and points to its own space for control messages.
         let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut header, flags) };
         if received < 0 {
             break;
@@ -138,21 +137,21 @@ pub(crate) fn took_too_long(fd: BorrowedFd<'_>) -> bool {
     is_late && !is_away
 }
 
-/// The errors in a message of the error queue.
+/// The errors in a message from the error queue.
 fn told_errors(header: &msghdr) -> Vec<libc::sock_extended_err> {
     let mut told = Vec::new();
-    // SAFETY: the kernel has filled the room that the header points to, and said how much of it.
+    // SAFETY: the kernel has filled the space to which the header points, and has set its length.
     let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
     while !message.is_null() {
-        // SAFETY: it lies within that room, as the last call has looked.
+        // SAFETY: the message lies within that space, because the last call has checked this.
         let (level, kind, length) =
             unsafe { ((*message).cmsg_level, (*message).cmsg_type, (*message).cmsg_len as usize) };
-        // SAFETY: arithmetic alone.
+        // SAFETY: the macro only does arithmetic.
         let wanted = unsafe { libc::CMSG_LEN(size_of::<libc::sock_extended_err>() as u32) };
         let is_error = (level, kind) == (libc::SOL_IP, libc::IP_RECVERR)
             || (level, kind) == (libc::SOL_IPV6, libc::IPV6_RECVERR);
         if is_error && length >= wanted as usize {
-            // SAFETY: this many bytes of it exist, in any alignment.
+            // SAFETY: the message contains this many bytes, and the read needs no alignment.
             told.push(unsafe { ptr::read_unaligned(libc::CMSG_DATA(message).cast()) });
         }
         // SAFETY: as above.
@@ -161,7 +160,7 @@ fn told_errors(header: &msghdr) -> Vec<libc::sock_extended_err> {
     told
 }
 
-/// Sends a batch: on a connected socket without addresses. Returns how many messages were accepted.
+/// Sends a batch. On a connected socket, messages have no addresses. Returns the number of messages that were accepted.
 pub(crate) fn send(
     fd: BorrowedFd<'_>,
     batch: &[Outgoing<'_>],
@@ -188,7 +187,7 @@ pub(crate) fn send(
         header.msg_controllen = size_of::<Control>() as _;
         let local = outgoing.flow.local.filter(|_| !is_connected);
         let size = (train.count() > 1).then_some(train.size as u16);
-        // SAFETY: the header points to room for an address and a size, of zeros, that is its own.
+        // SAFETY: the header points to its own zeroed space for an address and a size.
         let length = unsafe { write_beside(header, local, size) };
         header.msg_controllen = length as _;
         if length == 0 {
@@ -196,8 +195,8 @@ pub(crate) fn send(
         }
         prepared += 1;
     }
-    // SAFETY: this many messages were written above; the memory they point to lives to the end of this function, or is
-    // borrowed until then, and is only read.
+    // SAFETY: `prepared` messages were written above. Their memory lives until the end of this function, or is borrowed
+    // until then, and is only read.
     let sent = unsafe {
         libc::sendmmsg(
             fd.as_raw_fd(),
@@ -212,13 +211,13 @@ pub(crate) fn send(
 /// The sender's address.
 ///
 /// # Safety
-/// The header points to a name of the length that it says.
+/// The header points to a name of the length in the header.
 unsafe fn name(header: &msghdr) -> Option<SocketAddr> {
     let length = header.msg_namelen as usize;
     if header.msg_name.is_null() || length < size_of::<libc::sa_family_t>() {
         return None;
     }
-    // SAFETY: at least the family's bytes are valid, and the family determines the length of the address.
+    // SAFETY: at least the bytes of the family are valid, and the family determines the length of the address.
     unsafe {
         let family = c_int::from(header.msg_name.cast::<libc::sa_family_t>().read_unaligned());
         if family == libc::AF_INET && length >= size_of::<libc::sockaddr_in>() {
@@ -236,19 +235,19 @@ unsafe fn name(header: &msghdr) -> Option<SocketAddr> {
     None
 }
 
-/// The control messages of a received message.
+/// The contents of the control messages of a received message.
 #[derive(Default)]
 struct Beside {
-    /// The address that was asked.
+    /// The destination address.
     local: Option<IpAddr>,
-    /// It was sent to a group, or to all hosts of a network: answers cannot come from that address.
+    /// Whether the destination is a multicast or broadcast address, from which no response can be sent.
     is_for_many: bool,
-    /// The size of each of its datagrams, if they were joined.
+    /// The size of each datagram, if several were joined.
     size: Option<usize>,
 }
 
 impl Beside {
-    /// `own`: the address of this host that an answer would have.
+    /// `own`: the address of this host that a response would have.
     fn ask_v4(&mut self, asked: Ipv4Addr, own: Ipv4Addr) {
         self.local = Some(asked.into());
         self.is_for_many =
@@ -264,10 +263,11 @@ impl Beside {
 /// Reads the control messages.
 ///
 /// # Safety
-/// The header points to messages as the kernel writes them.
+/// The header points to control messages that the kernel has written.
 unsafe fn beside(header: &msghdr) -> Beside {
     let mut told = Beside::default();
-    // SAFETY: the macros walk the messages within the length that the kernel has set, and each kind is as long as read.
+    // SAFETY: the macros iterate over the messages within the length that the kernel has set, and each kind has the length
+    // that is read.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while !message.is_null() {
@@ -293,12 +293,12 @@ unsafe fn beside(header: &msghdr) -> Beside {
     told
 }
 
-/// Writes an address in the kernel's form; returns its length.
+/// Writes an address in the kernel's format. Returns its length.
 fn write_name(
     address: SocketAddr,
     into: &mut MaybeUninit<libc::sockaddr_storage>,
 ) -> libc::socklen_t {
-    // SAFETY: a `sockaddr_storage` has room for either, and all of each is numbers, for which zeros are 0.
+    // SAFETY: a `sockaddr_storage` has space for both kinds, and all their fields are numbers, for which zero is valid.
     unsafe {
         match address {
             SocketAddr::V4(address) => {
@@ -322,14 +322,14 @@ fn write_name(
     }
 }
 
-/// Writes the control messages for sending: the source address, and the size of the datagrams of a train. Returns their
-/// length.
+/// Writes the control messages of a message to send: the source address, and the size of the datagrams of a train. Returns
+/// their length.
 ///
 /// # Safety
-/// The header points to zeros with room for both.
+/// The header points to zeroed space for both.
 unsafe fn write_beside(header: &msghdr, local: Option<IpAddr>, size: Option<u16>) -> usize {
     let mut length = 0;
-    // SAFETY: the first message begins where the room does, and `CMSG_NXTHDR` finds the second behind it or nothing.
+    // SAFETY: the first message is at the start of the space, and `CMSG_NXTHDR` returns the place after it, or null.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         match local {
@@ -354,13 +354,13 @@ unsafe fn write_beside(header: &msghdr, local: Option<IpAddr>, size: Option<u16>
     length
 }
 
-/// Writes one message; the room that it takes.
+/// Writes one control message. Returns the space that it uses.
 ///
 /// # Safety
-/// There is room for it.
+/// `message` points to enough space.
 unsafe fn write_one<T>(message: *mut cmsghdr, (level, kind): (c_int, c_int), content: T) -> usize {
     let bytes = size_of::<T>() as libc::c_uint;
-    // SAFETY: the caller has the room.
+    // SAFETY: the caller guarantees the space.
     unsafe {
         (*message).cmsg_level = level;
         (*message).cmsg_type = kind;
@@ -380,7 +380,7 @@ mod tests {
     use super::*;
     use crate::sockets::{Endpoint, ListenOptions, connect_datagrams, listen};
 
-    /// A listener at this address, and its actual address.
+    /// A listener for this address, with its actual address.
     fn listener(address: &str) -> (UdpSocket, SocketAddr) {
         let address = Endpoint::Datagrams(address.parse().unwrap());
         let mut sockets = listen(address, 1, ListenOptions::default()).unwrap();
@@ -389,7 +389,7 @@ mod tests {
         (socket, address)
     }
 
-    /// All received datagrams, and their senders.
+    /// All received datagrams, with their senders.
     fn received(socket: &UdpSocket, count: usize) -> Vec<(Option<Flow>, Vec<u8>)> {
         let (mut inbox, mut all) = (Inbox::new(), Vec::new());
         while all.len() < count {
@@ -416,7 +416,7 @@ mod tests {
             assert_eq!(all.iter().map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>(), sent);
             let client = member.local_addr().unwrap();
             assert!(all.iter().all(|(flow, _)| *flow == Some(Flow { client, local: None })));
-            // The replies to the senders too.
+            // The replies to the sender are also trains.
             let mut outbox = crate::datagrams::Outbox::default();
             let token = crate::token::Token::from_data(rustix::event::epoll::EventData::new_u64(7));
             outbox.push(token, Flow { client, local: None }, train);
@@ -444,7 +444,7 @@ mod tests {
             let mut batch = [Outgoing::NOTHING; BATCH_MAX];
             let (_, count) = outbox.batch(0, &mut batch).expect("something");
             assert_eq!(send(socket.as_fd(), &batch[..count], false), Ok(1));
-            // A connected socket accepts it only from the address it sent to.
+            // A connected socket accepts the response only from the address to which it sent.
             client.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
             assert_eq!(client.recv(&mut [0; 16]).unwrap(), 6);
         }

@@ -1,5 +1,4 @@
-//! Datagrams on their way between the kernel and the loop: how they are read and sent in batches, and where they stay
-//! meanwhile.
+//! Datagrams between the kernel and the loop: receiving and sending in batches, and their buffers.
 
 mod inbox;
 mod messages;
@@ -9,15 +8,15 @@ pub(crate) use inbox::Inbox;
 pub(crate) use messages::{UDP_GRO, forget_errors, receive, send, took_too_long};
 pub(crate) use outbox::{Outbox, Outgoing};
 
-/// Messages that are read of a listener at once, or sent to one.
+/// Maximum number of messages in one batch of a listener.
 pub(crate) const BATCH_MAX: usize = 32;
 
-/// State for datagrams; a loop has it after its first socket for datagrams.
+/// State for datagrams. A loop creates it with its first datagram socket.
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub inbox: Inbox,
     pub outbox: Outbox,
-    /// Datagrams that the kernel did not accept, since the last query.
+    /// The number of datagrams that the kernel did not accept since the last query.
     pub lost: u64,
 }
 
@@ -26,7 +25,7 @@ impl Desk {
         Self { inbox: Inbox::new(), outbox: Outbox::default(), lost: 0 }
     }
 
-    /// After a panic: the handler that looked at the inbox has not given it back.
+    /// Replaces the inbox after a panic of the handler that was using it.
     pub fn restore(&mut self) {
         if self.inbox.is_lent() {
             self.inbox = Inbox::new();

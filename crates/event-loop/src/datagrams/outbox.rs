@@ -1,4 +1,4 @@
-//! Datagrams to clients that are sent when the turn ends.
+//! Datagrams to clients, which are sent at the end of the turn.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,14 +6,14 @@ use weir_core::datagram::{Flow, Train};
 
 use crate::token::Token;
 
-/// When this much is gathered, it is sent.
+/// Maximum number of stored bytes before they are sent.
 const OUTBOX_BYTES_MAX: usize = 256 * 1024;
 const OUTBOX_TRAINS_MAX: usize = 256;
 
 const NOWHERE: Flow =
     Flow { client: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0), local: None };
 
-/// A train on its way to a client.
+/// A train to be sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outgoing<'a> {
     pub flow: Flow,
@@ -22,7 +22,7 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    /// Room for one.
+    /// A placeholder in a batch.
     pub const NOTHING: Self = Self { flow: NOWHERE, bytes: b"", size: 1 };
 
     /// The datagrams.
@@ -30,12 +30,12 @@ impl<'a> Outgoing<'a> {
         Train { bytes: self.bytes, size: self.size }
     }
 
-    /// For the member that the socket is connected to.
+    /// A train for the member to which the socket is connected.
     pub fn to_member(train: Train<'a>) -> Self {
         Self { flow: NOWHERE, bytes: train.bytes, size: train.size }
     }
 
-    /// One of its datagrams.
+    /// One datagram of a train.
     pub fn alone(whole: &Self, bytes: &'a [u8]) -> Self {
         Self { flow: whole.flow, bytes, size: bytes.len().max(1) }
     }
@@ -50,7 +50,7 @@ struct Entry {
     size: usize,
 }
 
-/// Trains that wait for the end of the turn.
+/// Trains that are stored until the end of the turn.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
@@ -62,7 +62,7 @@ impl Outbox {
         self.entries.is_empty()
     }
 
-    /// Takes a train in. True: it is time to send.
+    /// Adds a train. Returns whether a limit is reached, so that the outbox must be sent.
     pub fn push(&mut self, listener: Token, flow: Flow, train: Train<'_>) -> bool {
         for part in train.parts() {
             let (start, length) = (self.bytes.len(), part.bytes.len());
@@ -72,8 +72,8 @@ impl Outbox {
         self.bytes.len() >= OUTBOX_BYTES_MAX || self.entries.len() >= OUTBOX_TRAINS_MAX
     }
 
-    /// Fills a batch with datagrams for one listener, in order, beginning at this index. Returns the listener and the
-    /// number of datagrams. `None`: no datagrams are left.
+    /// Fills a batch with trains for one listener, in order, starting at this index. Returns the listener and the number of
+    /// trains; `None`: no trains are left.
     pub fn batch<'a>(&'a self, at: usize, into: &mut [Outgoing<'a>]) -> Option<(Token, usize)> {
         let listener = self.entries.get(at)?.listener;
         let entries = self.entries[at..].iter().take_while(|entry| entry.listener == listener);
@@ -86,7 +86,7 @@ impl Outbox {
         Some((listener, count))
     }
 
-    /// Forgets all of it.
+    /// Removes all trains.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();

@@ -1,4 +1,4 @@
-//! Pipes between sockets, as splice(2) has them.
+//! Pipes between sockets, as splice(2) uses them.
 
 use std::cell::RefCell;
 use std::io::IoSlice;
@@ -11,10 +11,10 @@ use super::end::End;
 use super::pipe::Bytes;
 use crate::bounds::Bulk;
 
-/// One in this many attempts finds no descriptor or memory for a pipe.
+/// One in this many attempts to open a pipe finds no descriptor or memory.
 const NO_PIPE_ONE_IN: usize = 16;
 
-/// A pipe. Its content stays until it is read.
+/// A pipe. Its content stays until it is drained.
 #[derive(Debug)]
 pub struct Conduit {
     network: Network,
@@ -22,7 +22,7 @@ pub struct Conduit {
 }
 
 impl Network {
-    /// Thresholds for bulk data: small ones, so that short tunnels are spliced too.
+    /// Thresholds for bulk data. They are small, so that short tunnels are spliced, too.
     pub fn bulk(&self) -> Bulk {
         const READS: [usize; 4] = [40, 200, 1_000, 8_000];
         const FILLS: [usize; 4] = [60, 500, 4_000, 20_000];
@@ -32,7 +32,7 @@ impl Network {
         Bulk { read_bytes, fill_bytes_max, short_bytes: read_bytes.min(fill_bytes_max) / 4 }
     }
 
-    /// A pipe with nothing in it.
+    /// Opens an empty pipe.
     pub fn conduit(&self) -> Result<Conduit, Errno> {
         if self.0.borrow_mut().random.below(NO_PIPE_ONE_IN) == 0 {
             return Err(Errno::MFILE);
@@ -40,7 +40,7 @@ impl Network {
         Ok(Conduit { network: self.clone(), bytes: RefCell::default() })
     }
 
-    /// A call that could move this many bytes moves as many, or fewer.
+    /// The number of bytes that a call moves if it could move `bytes`: all of them, or fewer.
     fn splices(&self, bytes: usize) -> usize {
         let mut state = self.0.borrow_mut();
         let shorts = state.weather.short_sends_percent;
@@ -52,7 +52,7 @@ impl Network {
 }
 
 impl Conduit {
-    /// Moves received data of an end into it.
+    /// Moves received data of an end into the pipe.
     pub fn fill(&self, from: &End, bytes_max: usize) -> Result<usize, Errno> {
         let mut room = vec![0; self.network.splices(bytes_max)];
         let count = from.receive(&mut room, RecvFlags::empty())?;
@@ -60,7 +60,7 @@ impl Conduit {
         Ok(count)
     }
 
-    /// Moves bytes of it to an end.
+    /// Moves bytes of the pipe to an end.
     pub fn drain(&self, to: &End, bytes: usize) -> Result<usize, Errno> {
         let mut held = self.bytes.borrow_mut();
         let count = self.network.splices(bytes.min(held.len()));

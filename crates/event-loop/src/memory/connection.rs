@@ -1,4 +1,4 @@
-//! A connection between an end of ours and one of theirs.
+//! A connection between weir and a simulated peer.
 
 use std::net::SocketAddr;
 
@@ -8,17 +8,17 @@ use rustix::io::Errno;
 use super::pipe::{Ending, Pipe};
 use super::{Reach, State};
 
-/// Which way something travels.
+/// The direction of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From them to us.
+    /// From the peer to weir.
     In,
-    /// From us to them.
+    /// From weir to the peer.
     Out,
 }
 
 impl Direction {
-    /// The other one.
+    /// The opposite direction.
     pub fn back(self) -> Self {
         match self {
             Self::In => Self::Out,
@@ -27,65 +27,65 @@ impl Direction {
     }
 }
 
-/// State of an end.
+/// The state of one end of a connection.
 #[derive(Debug, Default)]
 pub struct Side {
-    /// Somebody holds it.
+    /// Whether the end is open.
     pub is_open: bool,
-    /// Whether its close is a reset.
+    /// Whether its close sends a reset.
     pub resets: bool,
-    /// An error that is reported once.
+    /// An error to be reported once.
     pub error: Option<Errno>,
-    /// A reset has arrived.
+    /// Whether a reset has arrived.
     pub was_reset: bool,
-    /// Whether it has sent its end.
+    /// Whether the end has sent FIN.
     pub has_shut: bool,
-    /// It found no room, and waits for a report of room.
+    /// Whether the end found no room to send, and waits for it.
     pub wants_room: bool,
 }
 
-/// Data of the peer that was not requested, and our end's reaction to it.
+/// Unrequested data of the peer, and weir's reaction to it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unasked {
-    /// The number of bytes before it that our side has not received yet.
+    /// The number of bytes before that data that weir has not received yet.
     pub before: usize,
-    /// Our end can know of it.
+    /// Whether weir can know of the data.
     pub is_known: bool,
-    /// Our end has sent something before it could know.
+    /// Whether weir has sent something before it could know.
     pub is_crossed: bool,
-    /// Our end has sent something although it knew.
+    /// Whether weir has sent something although it could know.
     pub is_ignored: bool,
 }
 
 /// A connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// Where the other end is.
+    /// The peer's address.
     pub peer: SocketAddr,
-    /// Whether it is being opened from here.
+    /// Whether weir is opening the connection.
     pub is_connecting: bool,
-    /// Whether it waits in the queue of a listener here.
+    /// Whether the connection is in the queue of weir's listener.
     pub is_in_backlog: bool,
-    /// From them.
+    /// The direction from the peer to weir.
     pub inward: Pipe,
-    /// The direction from us to the peer.
+    /// The direction from weir to the peer.
     pub outward: Pipe,
-    /// Our side.
+    /// The state of weir's end.
     pub ours: Side,
-    /// The other.
+    /// The state of the peer's end.
     pub theirs: Side,
-    /// The token of our events.
+    /// The event data of weir's end, if it is watched.
     pub watch: Option<u64>,
-    /// Whether it is in the list of connections with events.
+    /// Whether the connection is in the list of connections with events.
     pub in_ready: bool,
-    /// The task that waits at their end.
+    /// The task that waits at the peer's end.
     pub waiter: Option<u32>,
-    /// Unrequested data of the peer.
+    /// Unrequested data that the peer has sent.
     pub unasked: Option<Unasked>,
 }
 
 impl Connection {
-    /// Open at their end.
+    /// A connection that is open at the peer's end, with the window and room of each direction.
     pub fn new(peer: SocketAddr, [inward, outward]: [(usize, usize); 2]) -> Self {
         Self {
             peer,
@@ -102,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// The pipe of that direction.
+    /// The pipe of a direction.
     pub fn pipe(&mut self, direction: Direction) -> &mut Pipe {
         match direction {
             Direction::In => &mut self.inward,
@@ -110,7 +110,7 @@ impl Connection {
         }
     }
 
-    /// The sender of that direction.
+    /// The sender of a direction.
     pub fn sender(&mut self, direction: Direction) -> &mut Side {
         match direction {
             Direction::In => &mut self.theirs,
@@ -118,12 +118,12 @@ impl Connection {
         }
     }
 
-    /// The receiver of that direction.
+    /// The receiver of a direction.
     pub fn receiver(&mut self, direction: Direction) -> &mut Side {
         self.sender(direction.back())
     }
 
-    /// The events that a poll of our end shows now.
+    /// The events that epoll would report for weir's end.
     pub fn events(&self) -> EventFlags {
         if self.ours.was_reset {
             let all = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::HUP;
@@ -151,7 +151,7 @@ impl Connection {
 }
 
 impl State {
-    /// Lets data of that direction arrive, or some of it.
+    /// Makes data of a direction arrive, or some of it.
     pub fn travel(&mut self, id: u32, direction: Direction) {
         let Some(Some(connection)) = self.connections.get_mut(id as usize) else { return };
         connection.pipe(direction).is_moving = false;
@@ -162,7 +162,7 @@ impl State {
         let is_accepted = direction == Direction::In && connection.is_in_backlog;
         let pipe = connection.pipe(direction);
         if !pipe.flight.is_empty() && !(is_received || is_accepted) {
-            // It comes to a socket that is gone, which answers with a reset.
+            // The data arrives at a closed socket, which answers with a reset.
             pipe.flight.clear();
             self.reset(id, direction.back());
             return;
@@ -182,7 +182,7 @@ impl State {
             connection.take_reset(direction);
             self.narrate(id, |_| format!("a reset arrives, {direction:?}"));
             has_come = true;
-            // Both know now, or will when they look.
+            // The sender can observe the reset, too.
             self.notify_sender(id, direction);
         } else if pipe.ending == Ending::Fin && pipe.flight.is_empty() {
             pipe.ending = Ending::FinArrived;
@@ -199,7 +199,7 @@ impl State {
         }
     }
 
-    /// The connection's first packet is there.
+    /// Handles the arrival of the first packet of a connection.
     fn finish_connecting(&mut self, id: u32) {
         let connection = self.connection(id);
         if !connection.ours.is_open {
@@ -232,7 +232,7 @@ impl State {
         connection.theirs.is_open = false;
     }
 
-    /// Sends a reset in that direction; data in flight may still arrive before it, or not.
+    /// Sends a reset in a direction. Data in flight may arrive before it, or be lost.
     pub fn reset(&mut self, id: u32, direction: Direction) {
         let connection = self.connection(id);
         let fitting = connection.pipe(direction).fitting();
@@ -244,12 +244,12 @@ impl State {
         let pipe = connection.pipe(direction);
         pipe.flight.truncate(kept);
         pipe.ending = Ending::Reset;
-        // Data of the other direction finds no receiver.
+        // Data of the other direction has no receiver.
         connection.pipe(direction.back()).flight.clear();
         self.set_moving(id, direction);
     }
 
-    /// The receiver of that direction has something to look at.
+    /// Notifies the receiver of a direction.
     fn notify(&mut self, id: u32, direction: Direction) {
         match direction {
             Direction::In => self.tell(id),
@@ -261,7 +261,7 @@ impl State {
         self.notify(id, direction.back());
     }
 
-    /// The sender of that direction may send more, if it waits for that.
+    /// Notifies the sender of a direction, if it waits for room and there is room.
     pub fn offer_room(&mut self, id: u32, direction: Direction) {
         let connection = self.connection(id);
         let pipe = connection.pipe(direction);
@@ -273,7 +273,7 @@ impl State {
         }
     }
 
-    /// Somebody lets go of the end that sends in that direction.
+    /// Closes the end that sends in this direction.
     pub fn close(&mut self, id: u32, direction: Direction) {
         let connection = self.connection(id);
         let back = connection.pipe(direction.back());
@@ -298,7 +298,7 @@ impl State {
         }
         let back = self.connection(id).pipe(direction.back());
         if !back.flight.is_empty() {
-            // Without a receiver, the window does not matter.
+            // Without a receiver, the window has no effect.
             self.set_moving(id, direction.back());
         }
         self.forget_if_closed(id);
@@ -314,12 +314,12 @@ impl State {
 }
 
 impl Connection {
-    /// A reset has arrived that way: neither end gets anything across any more.
+    /// Handles a reset that has arrived in this direction. No more data is exchanged.
     fn take_reset(&mut self, direction: Direction) {
         let had_ended = self.pipe(direction).had_fin;
         let receiver = self.receiver(direction);
         receiver.was_reset = true;
-        // Linux calls it a broken pipe where the peer had ended before.
+        // Linux reports EPIPE if the peer had sent FIN before.
         receiver.error = Some(if had_ended { Errno::PIPE } else { Errno::CONNRESET });
         self.pipe(direction.back()).flight.clear();
     }

@@ -1,5 +1,5 @@
-//! Datagrams of the kernel in memory: they are lost, doubled, late and out of order; datagrams without a receiver come
-//! back as an error of their sender.
+//! Datagrams of the kernel in memory. They may be lost, duplicated, delayed and reordered. A datagram without a receiver
+//! causes an error at its sender.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,26 +12,26 @@ use super::end::{End, What};
 use super::{Network, State};
 use crate::datagrams::Inbox;
 
-/// Where sockets to members are, each at a port of its own.
+/// The address of sockets to members. Each has its own port.
 const OWN_IP: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 4, 1));
-/// A sender that is no member.
+/// The address of a sender that is not a member.
 const STRANGER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 5, 1)), 666);
 const OWN_PORTS: std::ops::Range<u16> = 10_000..60_000;
 
-/// How unkind the way of datagrams is.
+/// Probabilities of network faults for datagrams.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DatagramWeather {
     /// Percentage of datagrams that are lost.
     pub lost_percent: usize,
     /// Percentage of datagrams that are duplicated.
     pub doubled_percent: usize,
-    /// They are still on their way when others that were sent later have arrived.
+    /// Percentage of datagrams that are delayed, so that later ones may arrive before them.
     pub delayed_percent: usize,
-    /// Somebody has sent something to the port of a new socket before that was connected.
+    /// Percentage of new sockets that receive a datagram of another host before they are connected.
     pub strange_percent: usize,
 }
 
-/// A datagram on its way.
+/// A datagram in flight.
 #[derive(Debug, Clone)]
 struct Packet {
     from: SocketAddr,
@@ -39,19 +39,19 @@ struct Packet {
     bytes: Vec<u8>,
 }
 
-/// A socket of ours.
+/// A socket of weir.
 #[derive(Debug)]
 struct Socket {
     address: SocketAddr,
-    /// The only source of accepted datagrams.
+    /// The only accepted source of datagrams; `None`: all sources are accepted.
     connected: Option<SocketAddr>,
     queue: VecDeque<Packet>,
-    /// A datagram that it has sent was refused.
+    /// Whether a datagram that the socket sent was refused.
     is_refused: bool,
     watch: Option<u64>,
 }
 
-/// Sockets of datagrams, their sent datagrams, and the mailboxes of all other hosts.
+/// Datagram sockets, datagrams in flight, and mailboxes of all other hosts.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     weather: DatagramWeather,
@@ -89,7 +89,7 @@ impl Datagrams {
         self.flight.push(Packet { from, to, bytes: bytes.to_vec() });
     }
 
-    /// Delivers a datagram, or reports to its sender that there is no receiver.
+    /// Delivers a datagram. If it has no receiver, the sender receives an error.
     fn deliver(&mut self, packet: Packet) {
         let is_for = |socket: &&mut Socket| {
             socket.address == packet.to && socket.connected.is_none_or(|it| it == packet.from)
@@ -108,7 +108,7 @@ impl Datagrams {
         }
     }
 
-    /// Events as epoll reports them, level-triggered.
+    /// Adds level-triggered events, as epoll reports them.
     pub(super) fn events(&self, events: &mut Vec<epoll::Event>) {
         for socket in self.sockets.values() {
             let mut flags = epoll::EventFlags::empty();
@@ -138,7 +138,7 @@ impl Datagrams {
 }
 
 impl State {
-    /// Lets datagrams travel. Whether some are still on their way.
+    /// Lets datagrams travel. Returns whether some are still in flight.
     pub(super) fn travel_datagrams(&mut self) -> bool {
         if self.datagrams.flight.is_empty() {
             return false;
@@ -164,12 +164,12 @@ impl State {
 }
 
 impl Network {
-    /// How datagrams travel from now on.
+    /// Sets the network faults for datagrams.
     pub fn set_datagram_weather(&self, weather: DatagramWeather) {
         self.0.borrow_mut().datagrams.weather = weather;
     }
 
-    /// A listener of datagrams for this address.
+    /// A datagram listener for this address.
     pub fn listen_datagrams(&self, address: SocketAddr) -> End {
         let mut state = self.0.borrow_mut();
         state.open += 1;
@@ -177,7 +177,7 @@ impl Network {
         End::datagrams(self.clone(), id)
     }
 
-    /// A socket for datagrams to this address and from there.
+    /// Opens a socket that exchanges datagrams with this address.
     pub(crate) fn connect_datagrams(&self, to: SocketAddr) -> Result<End, Errno> {
         let mut state = self.0.borrow_mut();
         if state.open >= state.descriptors_max {
@@ -199,12 +199,12 @@ impl Network {
         Ok(End::datagrams(self.clone(), id))
     }
 
-    /// Somebody receives datagrams at this address from now on.
+    /// Opens a mailbox, which receives the datagrams for this address.
     pub fn open_mailbox(&self, address: SocketAddr) {
         self.0.borrow_mut().datagrams.mailboxes.entry(address).or_default();
     }
 
-    /// Closes the mailbox of an address: nobody receives there any more.
+    /// Closes the mailbox of an address.
     pub fn close_mailbox(&self, address: SocketAddr) {
         self.0.borrow_mut().datagrams.mailboxes.remove(&address);
     }
@@ -214,7 +214,7 @@ impl Network {
         self.0.borrow_mut().datagrams.send(from, to, bytes);
     }
 
-    /// The next datagram at another host's address, and its sender.
+    /// Takes the next datagram for another host's address, with its sender.
     pub fn collect(&self, address: SocketAddr) -> Option<(SocketAddr, Vec<u8>)> {
         let mut state = self.0.borrow_mut();
         let packet = state.datagrams.mailboxes.get_mut(&address)?.pop_front()?;
@@ -237,7 +237,7 @@ impl End {
         call(&mut state.datagrams, id)
     }
 
-    /// Receives a batch; how many there were.
+    /// Receives a batch of datagrams. Returns their number.
     pub(crate) fn receive_datagrams(
         &self,
         inbox: &mut Inbox,
@@ -262,7 +262,7 @@ impl End {
         })
     }
 
-    /// Whether something has come that was not received.
+    /// Whether a datagram has arrived that was not received.
     pub(crate) fn has_datagram(&self) -> bool {
         self.datagram_socket(|datagrams, id| {
             let socket = datagrams.sockets.get(&id).ok_or(Errno::BADF)?;

@@ -1,4 +1,4 @@
-//! The ends of the event loop.
+//! weir's ends of connections, as its event loop uses them.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -10,21 +10,21 @@ use super::connection::Direction;
 use super::pipe::Ending;
 use super::{Network, PANIC_AS_TOLD, State};
 
-/// Percentage of short sends that send nothing: the kernel is short of memory.
+/// Percentage of short sends that send nothing, because the kernel has no memory for them.
 const NO_MEMORY_PERCENT: usize = 10;
 
-/// The object of an end.
+/// The kind of a descriptor.
 #[derive(Debug, Clone, Copy)]
 pub enum What {
     /// A listener for this address.
     Listener(SocketAddr),
     /// The connection with this number.
     Stream(u32),
-    /// The socket of datagrams with this number.
+    /// The datagram socket with this number.
     Datagrams(u32),
 }
 
-/// A descriptor.
+/// A descriptor of the kernel in memory.
 #[derive(Debug)]
 pub struct End {
     network: Network,
@@ -52,7 +52,7 @@ impl End {
         self.what
     }
 
-    /// Does a call on a stream, after events that may happen just before it.
+    /// Makes a call on a stream. Data may arrive immediately before it.
     fn on_stream<T>(
         &self,
         call: impl FnOnce(&mut State, u32) -> Result<T, Errno>,
@@ -75,7 +75,7 @@ impl End {
         call(&mut state, id)
     }
 
-    /// The next connection of a listener.
+    /// Accepts the next connection of a listener.
     pub fn accept(&self) -> Result<(Self, SocketAddr), Errno> {
         let What::Listener(address) = self.what else { return Err(Errno::INVAL) };
         let mut state = self.network.0.borrow_mut();
@@ -115,7 +115,7 @@ impl End {
             if count > 1 && state.random.percent(state.weather.short_sends_percent) {
                 count = 1 + state.random.below(count);
                 if state.random.percent(NO_MEMORY_PERCENT) {
-                    // There is room again at once, and our end gets an event.
+                    // Room becomes available at once, and weir's end receives an event.
                     count = 0;
                     state.set_moving(id, Direction::Out);
                 }
@@ -152,7 +152,7 @@ impl End {
             let count = arrived.len().min(buffer.len());
             if count == 0 {
                 if connection.inward.had_fin {
-                    // Behind an end nothing is read, not even the reset that came later.
+                    // After FIN nothing is read, not even a later reset.
                     return Ok(0);
                 }
                 if let Some(error) = connection.ours.error.take() {
@@ -181,7 +181,7 @@ impl End {
         })
     }
 
-    /// Sends our end.
+    /// Sends FIN.
     pub fn shut_write(&self) -> Result<(), Errno> {
         self.on_stream(|state, id| {
             let connection = state.connection(id);
@@ -195,38 +195,38 @@ impl End {
                 connection.outward.ending = Ending::Fin;
                 state.set_moving(id, Direction::Out);
             }
-            // A poll shows room to write now.
+            // The connection is writable according to epoll now, because it was shut.
             state.tell(id);
             Ok(())
         })
     }
 
-    /// Makes a reset of its close.
+    /// Makes a close of this end send a reset.
     pub fn reset_on_close(&self) {
         if let What::Stream(id) = self.what {
             self.network.0.borrow_mut().connection(id).ours.resets = true;
         }
     }
 
-    /// Takes the error that waits on it.
+    /// Returns and clears the pending error.
     pub fn take_error(&self) -> Result<(), Errno> {
         self.on_stream(|state, id| state.connection(id).ours.error.take().map_or(Ok(()), Err))
     }
 
-    /// Whether something has arrived that was not received.
+    /// Whether data has arrived that was not received.
     pub fn has_unread(&self) -> bool {
         self.on_stream(|state, id| Ok(!state.connection(id).inward.arrived.is_empty()))
             .unwrap_or(false)
     }
 
-    /// Bytes in flight.
+    /// The number of bytes in flight.
     pub fn unacknowledged_bytes(&self) -> u64 {
         self.on_stream(|state, id| Ok(state.connection(id).outward.flight.len() as u64))
             .unwrap_or(0)
     }
 }
 
-/// The first bytes of some data.
+/// The size and the first bytes of some data.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     format!("{} bytes: {}", bytes.len(), bytes[..bytes.len().min(200)].escape_ascii())
 }

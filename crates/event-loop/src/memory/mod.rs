@@ -1,14 +1,14 @@
-//! A kernel in memory, for the simulation: sockets, events and time, all by a seed.
+//! A kernel in memory, for the simulation: sockets, events and time, all derived from a seed.
 //!
-//! It behaves like Linux at its least convenient: sends accept less than they could, bytes and ends travel in pieces
-//! and arrive between any two calls, windows are small, connections are refused, hang and break, and time passes with
-//! every look at the clock. The simulation plays the other side of a connection ([`Peer`]).
+//! It simulates the adverse cases of Linux: sends accept less than they could, data and FIN arrive in parts and between any
+//! two calls, windows are small, connections are refused, hang and break, and time passes with each reading of the clock.
+//! The simulation controls the other end of each connection ([`Peer`]).
 //!
 //! | here | Linux |
 //! |---|---|
 //! | [`pipe::Pipe::flight`] | the sender's queue: sent, not acknowledged |
 //! | [`pipe::Pipe::arrived`] | the receiver's queue |
-//! | [`Conduit`] | a pipe, by which bytes are spliced |
+//! | [`Conduit`] | a pipe for splice(2) |
 //! | [`Network::travel`] | events between two calls |
 //! | [`Network::wait`] | `epoll_wait`, edge-triggered for streams |
 
@@ -37,11 +37,11 @@ use datagrams::Datagrams;
 pub use end::End;
 pub use peer::{Peer, Ready};
 
-/// When the simulation begins: 2026-01-01 00:00:00 UTC.
+/// The time at which simulations start: 2026-01-01 00:00:00 UTC.
 pub const BEGINNING_UNIX_US: u64 = 1_767_225_600_000_000;
-/// Most time that passes with a look at the clock, with rare exceptions.
+/// Maximum time that passes with one reading of the clock, with rare exceptions.
 const LOOK_US_MAX: u64 = 8;
-/// One in this many looks, something else had the core for a while.
+/// In one of this many readings, the thread was preempted for some time.
 const PREEMPTED_ONE_IN: u64 = 4_096;
 const PREEMPTED_US_MAX: u64 = 3_000;
 
@@ -51,7 +51,7 @@ thread_local! {
     static WORDS: RefCell<Option<Random>> = const { RefCell::new(None) };
 }
 
-/// The time of this thread's simulation, which advances with each call; `None`: there is no simulation.
+/// The time of this thread's simulation, which advances with each call; `None`: no simulation.
 pub fn time_us() -> Option<u64> {
     let now_us = TIME_US.get()?;
     let word = LOOKS.with_borrow_mut(|looks| looks.as_mut().map(Random::next));
@@ -63,24 +63,24 @@ pub fn time_us() -> Option<u64> {
     Some(now_us)
 }
 
-/// The next number in place of an unpredictable one.
+/// The next random number; `None`: no simulation.
 pub fn random_word() -> Option<u64> {
     WORDS.with_borrow_mut(|words| words.as_mut().map(Random::next))
 }
 
-/// Begins a simulation on this thread: time and random numbers follow from the seed from now on.
+/// Starts a simulation on this thread: time and random numbers then derive from the seed.
 pub fn begin(seed: u64) {
     TIME_US.set(Some(1_000_000));
     LOOKS.set(Some(Random::new(seed.rotate_left(32))));
     WORDS.set(Some(Random::new(seed.rotate_left(16))));
 }
 
-/// The time, without a look that costs any.
+/// The time. This call does not advance it.
 pub fn now_us() -> u64 {
     TIME_US.get().unwrap_or(0)
 }
 
-/// Lets time pass.
+/// Advances the time.
 pub fn pass(us: u64) {
     TIME_US.set(Some(now_us() + us));
 }
@@ -88,47 +88,47 @@ pub fn pass(us: u64) {
 /// The message of a requested panic.
 pub const PANIC_AS_TOLD: &str = "as told";
 
-/// How unkind the network is.
+/// Probabilities of network faults.
 #[derive(Debug, Clone, Copy)]
 pub struct Weather {
-    /// Sends that take less than there is room for.
+    /// Percentage of sends that accept less than there is room for.
     pub short_sends_percent: usize,
-    /// Calls during which something arrives.
+    /// Percentage of calls during which data arrives.
     pub stirs_percent: usize,
     /// Percentage of cases in which data does not arrive at once.
     pub delays_percent: usize,
     /// Percentage of cases in which only a part arrives.
     pub parts_percent: usize,
-    /// Connections with very small windows.
+    /// Percentage of directions with very small windows.
     pub narrow_percent: usize,
-    /// Accepting that fails for a moment.
+    /// Accepts that fail temporarily, in tenths of a percent.
     pub accept_failures_permille: usize,
 }
 
-/// The fate of connections to an address.
+/// The result of connecting to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// Connects succeed.
     Open,
     /// Connects are refused.
     Refusing,
-    /// Connects get no answer.
+    /// Connects receive no reply.
     Silent,
-    /// There is no route.
+    /// There is no route to the address.
     Unreachable,
-    /// This host has no socket.
+    /// This host has no socket or port for the connection.
     Exhausted,
 }
 
-/// An address that is connected to.
+/// An address to which weir connects.
 #[derive(Debug)]
 struct Server {
     reach: Reach,
-    /// Connections that were not accepted yet.
+    /// Connections that the peer has not accepted yet.
     waiting: VecDeque<u32>,
 }
 
-/// An address that is listened on.
+/// An address on which weir listens.
 #[derive(Debug, Default)]
 struct Listener {
     backlog: VecDeque<u32>,
@@ -146,20 +146,20 @@ struct State {
     datagrams: Datagrams,
     /// Connections with events, in the order of the events.
     ready: VecDeque<u32>,
-    /// Data that may travel on.
+    /// Directions with data that may travel.
     moving: Vec<(u32, Direction)>,
-    /// Tasks of the simulation that have something to do.
+    /// Tasks of the simulation that can continue.
     woken: Vec<u32>,
-    /// Addresses at which connections wait to be taken.
+    /// Addresses with connections that the peer has not accepted yet.
     called: Vec<SocketAddr>,
     sleeps_until_us: Option<u64>,
     descriptors_max: usize,
     open: usize,
-    /// A digest of everything that peers have received, in order.
+    /// A digest of all data that peers have received, in order.
     digest: u64,
-    /// Calls on our ends until one of them panics.
+    /// The number of calls on weir's ends until one of them panics.
     calls_until_panic: Option<usize>,
-    /// The story: one line per event, if it is wanted.
+    /// The log of the simulation, with one line per event, if it is recorded.
     story: Option<String>,
 }
 
@@ -168,7 +168,7 @@ struct State {
 pub struct Network(Rc<RefCell<State>>);
 
 impl Network {
-    /// Nothing is open. As many descriptors may be.
+    /// A network without open descriptors, and with a maximum number of descriptors.
     pub fn new(seed: u64, weather: Weather, descriptors_max: usize) -> Self {
         Self(Rc::new(RefCell::new(State {
             random: Random::new(seed),
@@ -191,37 +191,37 @@ impl Network {
         })))
     }
 
-    /// Descriptors that there may be.
+    /// Maximum number of descriptors.
     pub fn descriptors_max(&self) -> usize {
         self.0.borrow().descriptors_max
     }
 
-    /// Descriptors that are open.
+    /// The number of open descriptors.
     pub fn descriptors_open(&self) -> usize {
         self.0.borrow().open
     }
 
-    /// A digest of everything that peers have received, and of its order.
+    /// A digest of all data that peers have received, in order.
     pub fn digest(&self) -> u64 {
         self.0.borrow().digest
     }
 
-    /// Makes a call on an end panic after this many others, with [`PANIC_AS_TOLD`]. `None`: no call panics.
+    /// Makes a call on an end panic with [`PANIC_AS_TOLD`], after this many other calls; `None`: no call panics.
     pub fn panic_after(&self, calls: Option<usize>) {
         self.0.borrow_mut().calls_until_panic = calls;
     }
 
-    /// Records a story from now on.
+    /// Starts to record the log.
     pub fn tell_story(&self) {
         self.0.borrow_mut().story = Some(String::new());
     }
 
-    /// The story so far.
+    /// Returns the log, and stops recording.
     pub fn take_story(&self) -> String {
         self.0.borrow_mut().story.take().unwrap_or_default()
     }
 
-    /// A listener for this address.
+    /// Opens a listener for this address.
     pub fn listen(&self, address: SocketAddr) -> End {
         let mut state = self.0.borrow_mut();
         state.listeners.insert(address, Listener::default());
@@ -229,7 +229,7 @@ impl Network {
         End::listener(self.clone(), address)
     }
 
-    /// Sets the fate of connections to this address from now on.
+    /// Sets the result of later connects to this address.
     pub fn set_reach(&self, address: SocketAddr, reach: Reach) {
         let mut state = self.0.borrow_mut();
         let server =
@@ -237,7 +237,7 @@ impl Network {
         server.reach = reach;
     }
 
-    /// The next connection that waits to be taken, and where.
+    /// Accepts the next connection of weir. Returns it with the address to which weir connected.
     pub fn take_call(&self) -> Option<(SocketAddr, Peer)> {
         let mut state = self.0.borrow_mut();
         let address = state.called.pop()?;
@@ -245,7 +245,7 @@ impl Network {
         Some((address, Peer::new(self.clone(), id)))
     }
 
-    /// Connects to a listener from this address; `None`: there is no listener.
+    /// Connects to a listener of weir from this address; `None`: there is no listener.
     pub fn dial(&self, address: SocketAddr, from: SocketAddr) -> Option<Peer> {
         let mut state = self.0.borrow_mut();
         if !state.listeners.contains_key(&address) {
@@ -257,7 +257,7 @@ impl Network {
         Some(Peer::new(self.clone(), id))
     }
 
-    /// Opens a connection from here.
+    /// Opens a connection of weir.
     pub fn connect(&self, to: Endpoint<'_>) -> Result<End, Errno> {
         let Endpoint::Socket(address) = to else { return Err(Errno::OPNOTSUPP) };
         let mut state = self.0.borrow_mut();
@@ -278,7 +278,7 @@ impl Network {
         Ok(End::stream(self.clone(), id))
     }
 
-    /// Begins to report events on an end.
+    /// Starts to report events on an end.
     pub fn watch(
         &self,
         end: &End,
@@ -293,7 +293,7 @@ impl Network {
         self.0.borrow_mut().watch(end, None)
     }
 
-    /// Fills `events` with new events. It does not wait: [`Self::sleeps_until_us`] returns until when it would have.
+    /// Stores events in `events`. The call does not wait; [`Self::sleeps_until_us`] returns the end of the wait.
     pub fn wait(&self, events: &mut Vec<epoll::Event>, timeout_us: Option<u64>) {
         events.clear();
         let mut state = self.0.borrow_mut();
@@ -301,12 +301,12 @@ impl Network {
         state.take_events(events);
     }
 
-    /// Until when the last wait would have waited; `None`: for ever.
+    /// The end of the last wait; `None`: it has no timeout.
     pub fn sleeps_until_us(&self) -> Option<u64> {
         self.0.borrow().sleeps_until_us
     }
 
-    /// Whether a wait would find something.
+    /// Whether a wait would return events.
     pub fn has_events(&self) -> bool {
         let state = self.0.borrow();
         let has_calls = |it: &Listener| it.watch.is_some() && !it.backlog.is_empty();
@@ -315,7 +315,7 @@ impl Network {
             || state.datagrams.has_events()
     }
 
-    /// Lets data in flight travel on. Returns whether a task can continue, or data is still in flight.
+    /// Makes data in flight travel. Returns whether a task can continue, or data is still in flight.
     pub fn travel(&self) -> bool {
         let mut state = self.0.borrow_mut();
         let mut moving = std::mem::take(&mut state.moving);
@@ -327,21 +327,21 @@ impl Network {
                 state.travel(id, direction);
             }
         }
-        // The allocation is kept, so that it does not count for the worker under test.
+        // The allocation is reused, so that it does not count for the worker under test.
         moving.append(&mut state.moving);
         state.moving = moving;
         let has_datagrams = state.travel_datagrams();
         has_datagrams || !state.moving.is_empty() || !state.woken.is_empty()
     }
 
-    /// Takes the tasks that have something to do.
+    /// Takes the tasks that can continue.
     pub fn take_woken(&self, into: &mut Vec<u32>) {
         into.append(&mut self.0.borrow_mut().woken);
     }
 }
 
 impl State {
-    /// Adds a line to the story.
+    /// Adds a line to the log.
     fn narrate(&mut self, id: u32, what: impl FnOnce(&Connection) -> String) {
         if let (Some(story), Some(Some(connection))) =
             (&mut self.story, self.connections.get(id as usize))
@@ -351,7 +351,7 @@ impl State {
         }
     }
 
-    /// Records data that a peer has received.
+    /// Adds data that a peer has received to the digest.
     fn note(&mut self, id: u32, bytes: &[u8]) {
         let mut digest = self.digest ^ u64::from(id) ^ (bytes.len() as u64) << 32;
         for chunk in bytes.chunks(8) {
@@ -367,7 +367,7 @@ impl State {
         self.connections[id as usize].as_mut().expect("an end holds it")
     }
 
-    /// A connection whose peer is at this address; its windows are drawn.
+    /// Opens a connection with a peer at this address. Its windows are random.
     fn open_connection(&mut self, peer: SocketAddr) -> u32 {
         let windows = [(); 2].map(|()| self.window());
         let connection = Connection::new(peer, windows);
@@ -383,7 +383,7 @@ impl State {
         }
     }
 
-    /// Bytes that a receiver has room for, and its sender.
+    /// The window of a receiver and the room of its sender, in bytes.
     fn window(&mut self) -> (usize, usize) {
         const USUAL: [usize; 4] = [8_000, 30_000, 70_000, 200_000];
         const NARROW: [usize; 4] = [60, 300, 900, 3_000];
@@ -399,7 +399,7 @@ impl State {
         }
     }
 
-    /// Our end has an event.
+    /// Adds an event for weir's end.
     fn tell(&mut self, id: u32) {
         let connection = self.connection(id);
         if connection.watch.is_some() && !std::mem::replace(&mut connection.in_ready, true) {
@@ -407,7 +407,7 @@ impl State {
         }
     }
 
-    /// Their end has something to do.
+    /// Wakes the task that waits at the peer's end.
     fn wake(&mut self, id: u32) {
         if let Some(task) = self.connection(id).waiter.take() {
             self.woken.push(task);
@@ -431,7 +431,7 @@ impl State {
     fn take_events(&mut self, events: &mut Vec<epoll::Event>) {
         let calling = self.listeners.values().filter(|it| !it.backlog.is_empty());
         let mut calls: Vec<u64> = calling.filter_map(|it| it.watch).collect();
-        // The table's order is not the seed's.
+        // The order of the hash table does not derive from the seed.
         calls.sort_unstable();
         while let Some(id) = self.ready.pop_front() {
             let Some(Some(connection)) = self.connections.get_mut(id as usize) else { continue };

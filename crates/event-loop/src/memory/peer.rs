@@ -1,4 +1,4 @@
-//! The ends of the simulation's clients and members.
+//! The ends of simulated clients and members.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -8,16 +8,16 @@ use super::connection::{Direction, Unasked};
 use super::end::excerpt;
 use super::pipe::Ending;
 
-/// The condition that an end waits for.
+/// The condition for which a task waits at an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
-    /// Something to read, or an end.
+    /// Data or an end can be read.
     pub read: bool,
-    /// Room to write.
+    /// Data can be written.
     pub write: bool,
 }
 
-/// Their end of a connection.
+/// The simulated peer's end of a connection.
 #[derive(Debug)]
 pub struct Peer {
     network: Network,
@@ -29,7 +29,7 @@ impl Peer {
         Self { network, id }
     }
 
-    /// Where our end says that this one is.
+    /// The peer's address, as weir's end reports it.
     pub fn address(&self) -> SocketAddr {
         self.network.0.borrow_mut().connection(self.id).peer
     }
@@ -81,15 +81,15 @@ impl Peer {
         Ok(count)
     }
 
-    /// From now on our end finds no room for its data, or finds room again.
+    /// Sets whether the peer accepts no data, so that weir's end has no room to send.
     pub fn take_nothing(&mut self, takes_nothing: bool) {
         let mut state = self.network.0.borrow_mut();
         state.connection(self.id).outward.takes_nothing = takes_nothing;
         state.offer_room(self.id, Direction::Out);
     }
 
-    /// Lets the rest of the expected data arrive at once, and in the same piece unrequested data behind it. Returns
-    /// false and does nothing if data is in flight in either direction. Our end must not reuse the connection then: see
+    /// Makes the rest of the expected data arrive at once, together with unrequested data after it. If data is in flight in
+    /// either direction, returns false and does nothing. After unrequested data, weir must not reuse the connection; see
     /// [`Self::unasked`].
     pub fn say_unasked(&mut self, tail: &[u8], surplus: &[u8]) -> bool {
         let mut state = self.network.0.borrow_mut();
@@ -109,7 +109,7 @@ impl Peer {
         arrived.push(tail);
         let before = arrived.len();
         arrived.push(surplus);
-        // A poll shows it, unless our end is about to retry a send.
+        // epoll reports the data, unless weir's end is about to retry a send.
         let is_known = !tail.is_empty() || !connection.ours.wants_room;
         connection.unasked = Some(Unasked { before, is_known, ..Unasked::default() });
         state.narrate(self.id, |_| {
@@ -119,12 +119,12 @@ impl Peer {
         true
     }
 
-    /// Our end's reaction to unrequested data.
+    /// The reaction of weir's end to unrequested data.
     pub fn unasked(&self) -> Option<Unasked> {
         self.network.0.borrow_mut().connection(self.id).unasked
     }
 
-    /// Sends its end (FIN).
+    /// Sends FIN.
     pub fn finish(&mut self) {
         let mut state = self.network.0.borrow_mut();
         let connection = state.connection(self.id);
@@ -137,19 +137,19 @@ impl Peer {
         }
     }
 
-    /// Whether our end has everything that was written, and the end behind it.
+    /// Whether all written data and FIN have arrived at weir's end.
     pub fn is_delivered(&self) -> bool {
         let mut state = self.network.0.borrow_mut();
         let connection = state.connection(self.id);
         connection.inward.flight.is_empty() && connection.inward.ending == Ending::FinArrived
     }
 
-    /// Makes a reset of its close.
+    /// Makes a close of this end send a reset.
     pub fn reset_on_close(&mut self) {
         self.network.0.borrow_mut().connection(self.id).theirs.resets = true;
     }
 
-    /// Whether the condition holds; if not, this task is woken when it may hold.
+    /// Whether the condition holds. If not, the task is woken when it may hold.
     pub fn is_ready(&mut self, wants: Ready, task: u32) -> bool {
         let mut state = self.network.0.borrow_mut();
         let connection = state.connection(self.id);

@@ -1,6 +1,6 @@
 //! One direction of a connection.
 
-/// Bytes in order, added behind and taken from the front.
+/// A queue of bytes.
 #[derive(Debug, Default)]
 pub struct Bytes {
     bytes: Vec<u8>,
@@ -8,22 +8,22 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// How many there are.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    /// Whether the pipe is empty.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All of them.
+    /// All bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
-    /// Adds some.
+    /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.start > 0 && self.start == self.bytes.len() {
             self.clear();
@@ -31,7 +31,7 @@ impl Bytes {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Removes this many from the front.
+    /// Removes this many bytes from the front.
     pub fn take(&mut self, count: usize) {
         self.start += count;
         if self.start > 64 * 1024 || self.start == self.bytes.len() {
@@ -40,56 +40,56 @@ impl Bytes {
         }
     }
 
-    /// Keeps this many bytes at the front.
+    /// Keeps only this many bytes at the front.
     pub fn truncate(&mut self, count: usize) {
         self.bytes.truncate(self.start + count);
     }
 
-    /// Drops all.
+    /// Removes all bytes.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.start = 0;
     }
 }
 
-/// How a direction ends.
+/// The state of the end of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The direction is open.
     None,
-    /// A FIN is on its way behind the bytes.
+    /// FIN is in flight after the bytes.
     Fin,
-    /// The FIN has arrived.
+    /// FIN has arrived.
     FinArrived,
-    /// A reset is on its way.
+    /// A reset is in flight.
     Reset,
-    /// The reset has arrived.
+    /// A reset has arrived.
     ResetArrived,
 }
 
 /// One direction of a connection.
 #[derive(Debug)]
 pub struct Pipe {
-    /// Sent, not acknowledged.
+    /// Bytes that were sent and not acknowledged.
     pub flight: Bytes,
-    /// Arrived, not received.
+    /// Bytes that arrived and were not received.
     pub arrived: Bytes,
-    /// How it ends.
+    /// The state of its end.
     pub ending: Ending,
-    /// Whether a FIN has arrived, even if a reset followed.
+    /// Whether FIN has arrived, even if a reset followed.
     pub had_fin: bool,
-    /// Bytes that may have arrived at a time.
+    /// Maximum number of arrived bytes.
     pub window: usize,
-    /// Bytes that may be in flight at a time.
+    /// Maximum number of bytes in flight.
     pub room: usize,
-    /// The receiver lets nothing more be sent.
+    /// Whether the receiver permits no more sends.
     pub takes_nothing: bool,
-    /// Whether data is in flight.
+    /// Whether the direction is in the list of those whose data may travel.
     pub is_moving: bool,
 }
 
 impl Pipe {
-    /// Empty.
+    /// An empty direction, with its window and room.
     pub fn new((window, room): (usize, usize)) -> Self {
         Self {
             flight: Bytes::default(),
@@ -103,22 +103,22 @@ impl Pipe {
         }
     }
 
-    /// Bytes that may still be sent.
+    /// The number of bytes that can be sent.
     pub fn free(&self) -> usize {
         if self.takes_nothing { 0 } else { self.room.saturating_sub(self.flight.len()) }
     }
 
-    /// Bytes in flight that the receiver has room for.
+    /// The number of bytes in flight for which the receiver has room.
     pub fn fitting(&self) -> usize {
         self.window.saturating_sub(self.arrived.len()).min(self.flight.len())
     }
 
-    /// The receiver gets nothing more, at once or when the reset is there.
+    /// Whether a reset was sent. The receiver receives nothing more.
     pub fn is_broken(&self) -> bool {
         matches!(self.ending, Ending::Reset | Ending::ResetArrived)
     }
 
-    /// Whether there is something that can travel.
+    /// Whether data or an end can travel.
     pub fn can_move(&self) -> bool {
         self.fitting() > 0
             || self.ending == Ending::Reset

@@ -19,16 +19,16 @@ const MIB: usize = 1 << 20;
 const KEY: OwnerKey = OwnerKey::new(0);
 const SOURCE: Owner = Owner::Member(KEY);
 const SINK: Owner = Owner::Client(KEY);
-/// Longest that a scenario may take.
+/// Maximum duration of a test scenario.
 const SCENARIO: Duration = Duration::from_secs(20);
 
-/// Passes on one socket's bytes to the other, and stops the source while the sink accepts nothing.
+/// Forwards bytes from one socket to the other, and pauses the source while the sink accepts nothing.
 struct Tunnel {
     source: Token,
     sink: Token,
     copied: Vec<usize>,
     passed: Vec<usize>,
-    /// Set when the source is stopped.
+    /// Receives a message when the source is paused.
     stopped: Option<Sender<()>>,
     ends_when_stopped: bool,
     has_ended: bool,
@@ -43,7 +43,7 @@ impl Tunnel {
         }
         io.pause(self.source);
         if let Some(stopped) = &self.stopped {
-            // The second signal has no receiver.
+            // Only the first message has a receiver.
             let _ = stopped.send(());
         }
         if self.ends_when_stopped {
@@ -134,7 +134,7 @@ fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at % 251) as u8).collect()
 }
 
-/// Sends all of the pattern and its end.
+/// Sends the whole pattern and FIN.
 fn send(mut from: TcpStream, bytes: usize) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         from.write_all(&pattern(bytes)).unwrap();
@@ -142,7 +142,7 @@ fn send(mut from: TcpStream, bytes: usize) -> thread::JoinHandle<()> {
     })
 }
 
-/// Receives to the end, after a signal to start.
+/// Receives until FIN. With `begins`, starts only after that signal.
 fn receive(mut to: TcpStream, begins: Option<Receiver<()>>) -> thread::JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut received = Vec::new();
@@ -176,7 +176,7 @@ fn what_the_other_side_does_not_take_waits_in_the_pipe_and_stops_the_source() {
     let (sender, receiver) = (send(from, 32 * MIB), receive(to, Some(begins)));
     io.run(&mut tunnel).unwrap();
     sender.join().unwrap();
-    // The end came after the bytes in the pipe.
+    // FIN came after the bytes in the pipe.
     assert!(receiver.join().unwrap() == pattern(32 * MIB), "the bytes are others");
     assert_eq!(tunnel.all(), 32 * MIB);
 }
@@ -187,7 +187,7 @@ fn a_pipe_with_bytes_in_it_is_closed_with_its_socket() {
     for closes_sink in [true, false] {
         let (from, mut first, to) = tunnel(&mut io);
         first.ends_when_stopped = true;
-        // More than a socket accepts whose peer does not read.
+        // More than a socket accepts if its peer does not read.
         let sender = thread::spawn(move || {
             let mut from = from;
             from.write_all(&pattern(64 * MIB)).unwrap_err();
@@ -206,7 +206,7 @@ fn a_pipe_with_bytes_in_it_is_closed_with_its_socket() {
         assert_eq!(io.pipes.open(), 0, "it had bytes of a connection that is gone");
         sender.join().unwrap();
         drop(to);
-        // Another connection gets its own bytes alone.
+        // Another connection receives only its own bytes.
         io.stopping = false;
         let (from, mut second, to) = tunnel(&mut io);
         let (sender, receiver) = (send(from, 8 * MIB), receive(to, None));
@@ -238,7 +238,7 @@ fn when_little_flows_bytes_are_copied_again() {
     let mut io = EventLoop::new().unwrap();
     let (mut from, mut tunnel, mut to) = tunnel(&mut io);
     let peers = thread::spawn(move || {
-        // Each is received before the next is sent, however large the first is.
+        // Each message is received before the next is sent, whatever the size of the first.
         let mut writing = from.try_clone().unwrap();
         let bulk = thread::spawn(move || writing.write_all(&pattern(8 * MIB)).unwrap());
         let mut received = vec![0; 8 * MIB];
@@ -269,7 +269,7 @@ fn a_sink_that_breaks_is_told_of_and_takes_its_pipe_along() {
     tunnel.stopped = Some(stopped);
     let sender = thread::spawn(move || {
         let mut from = from;
-        // It ends when the sink accepts nothing any more.
+        // The write fails when the sink accepts nothing.
         let _ = from.write_all(&pattern(64 * MIB));
     });
     let breaking = thread::spawn(move || {
@@ -294,7 +294,7 @@ fn send_around_a_mark(from: &mut TcpStream) {
     from.write_all(&bytes[10_000..]).unwrap();
 }
 
-/// The kernel moves nothing beyond the mark, and reports that nothing is available, or the end.
+/// The kernel moves nothing beyond the mark, and reports no data, or the end.
 #[test]
 fn urgent_data_neither_stops_nor_ends_what_is_moved() {
     let mut findings = Vec::new();
@@ -305,7 +305,7 @@ fn urgent_data_neither_stops_nor_ends_what_is_moved() {
             let socket = io.sockets.get(tunnel.source).unwrap();
             socket.straight.as_mut().unwrap().pace = Pace::Spliced { short_fills: 0 };
         }
-        // All of it has arrived before the first part is examined.
+        // All data has arrived before the first part is read.
         send_around_a_mark(&mut from);
         if has_ended {
             from.shutdown(Shutdown::Write).unwrap();
@@ -315,7 +315,7 @@ fn urgent_data_neither_stops_nor_ends_what_is_moved() {
             let mut received = vec![0; 20_000];
             let outcome = to.read_exact(&mut received);
             from.shutdown(Shutdown::Write).unwrap();
-            // Kept open: closing it would end the sink.
+            // The socket stays open, because a close would end the sink.
             (outcome.map(|()| received), to)
         });
         io.run(&mut tunnel).unwrap();

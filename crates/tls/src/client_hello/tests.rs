@@ -1,4 +1,4 @@
-//! Handmade ClientHellos, complete, cut and malformed.
+//! ClientHello messages written by hand: complete, truncated and malformed.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn name_extension(name: &[u8]) -> Vec<u8> {
     extension(SERVER_NAME, &vector_16(&[&[HOST_NAME], &vector_16(name)[..]].concat()))
 }
 
-/// A whole message with these extensions.
+/// A complete message with these extensions.
 fn message(extensions: &[u8]) -> Vec<u8> {
     let body = [
         &[3, 3][..],
@@ -33,7 +33,7 @@ fn message(extensions: &[u8]) -> Vec<u8> {
     [&[CLIENT_HELLO], &length.to_be_bytes()[1..], &body].concat()
 }
 
-/// The message in records of at most this many bytes.
+/// The message in records with at most this many bytes.
 fn records(message: &[u8], fragment_bytes: usize) -> Vec<u8> {
     let record = |fragment: &[u8]| [&[22, 3, 1][..], &vector_16(fragment)].concat();
     message.chunks(fragment_bytes).flat_map(record).collect()
@@ -48,7 +48,7 @@ fn named(name: &str) -> Peek {
     Peek::Hello(ClientHello { server_name: name.into(), name_form, ..ClientHello::default() })
 }
 
-/// Requested in a form that no handshake accepts.
+/// The result for a name in a form that no handshake accepts.
 fn oddly_named(name: &str) -> Peek {
     let name_form = NameForm::Odd;
     Peek::Hello(ClientHello { server_name: name.into(), name_form, ..ClientHello::default() })
@@ -186,7 +186,7 @@ fn what_is_no_client_hello() {
     unreadable(&extension(SUPPORTED_VERSIONS, &[3, 3]));
 }
 
-/// However it is divided, the wait is limited to this many bytes.
+/// In any division into records, the number of bytes that are awaited is limited.
 #[test]
 fn what_is_collected_has_a_bound() {
     let long = message(&extension(21, &vec![0; CLIENT_HELLO_BYTES_MAX - 200]));
@@ -205,7 +205,7 @@ fn what_is_collected_has_a_bound() {
     assert_eq!(peek(&records(&too_long, 1 << 14)), expected);
 }
 
-/// No cut or changed message makes it panic or read beyond the input.
+/// No truncated or changed message causes a panic or a read beyond the input.
 #[test]
 fn changed_bytes_are_looked_at_without_harm() {
     let whole = records(

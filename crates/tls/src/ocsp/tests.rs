@@ -1,4 +1,4 @@
-//! The response of the examples, made by OpenSSL, complete and changed.
+//! The OCSP response of the examples, created with OpenSSL: complete, and with changes.
 
 use rustls::pki_types::pem::PemObject;
 
@@ -32,12 +32,12 @@ fn the_example_is_good_for_its_certificate_and_time() {
     assert_eq!(verify(RESPONSE, &certificate, &root, now), Err(OcspError::Unsigned));
 }
 
-/// Every byte counts: a changed response has an invalid signature, or is malformed.
+/// A changed byte makes the signature invalid, or the response malformed.
 #[test]
 fn one_that_was_changed_is_refused() {
     let [certificate, issuer] = shop();
     let now = now_unix_s();
-    // The responder's certificates, which are optional, follow the signature.
+    // The optional certificates of the responder follow the signature.
     let basic = Basic::read(basic_response(RESPONSE).expect("one")).expect("one");
     let unsigned = basic.signature.as_ptr_range().end as usize - RESPONSE.as_ptr() as usize;
     for at in 0..RESPONSE.len() {

@@ -1,5 +1,4 @@
-//! Correctly sealed records with invalid content, in any order: no outside peer can be made to send
-//! them.
+//! Correctly encrypted records with invalid content, in any order. No other implementation can be made to send them.
 
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion
 use super::*;
 use crate::session::Session;
 
-/// A session with received bytes that it could not use yet.
+/// A session with received bytes that it has not processed yet.
 struct End {
     session: Session,
     input: Vec<u8>,
@@ -24,7 +23,7 @@ impl End {
         Self { session, input: Vec::new(), data: Vec::new(), error: None, has_ended: false }
     }
 
-    /// Processes bytes; returns its answer.
+    /// Processes bytes. Returns the output.
     fn receive(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.input.extend_from_slice(bytes);
         let (mut consumed, mut out) = (0, Sealed::new());
@@ -83,7 +82,7 @@ fn connected(version: &'static SupportedProtocolVersion) -> [End; 2] {
     [client, server]
 }
 
-/// The next number of a small generator (xorshift).
+/// Returns the next number of a small random number generator (xorshift).
 fn next(state: &mut u64) -> usize {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -91,7 +90,7 @@ fn next(state: &mut u64) -> usize {
     *state as usize
 }
 
-/// The content of a record: mostly data, else anything.
+/// The content of a record: usually data, otherwise any content.
 fn content(random: &mut u64) -> (ContentType, Vec<u8>) {
     let bytes = |random: &mut u64| {
         let length = next(random) % 40;

@@ -99,7 +99,7 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// A form with some short fields, and free text up to the total size.
+/// A form with several short fields, and free text up to the total size.
 fn form(bytes: usize) -> Vec<u8> {
     let mut body = String::from(
         "first_name=Anna&last_name=M%C3%BCller&email=anna.mueller%40example.com&street=Main+Street+42&city=Springfield\
@@ -136,7 +136,7 @@ fn json(bytes: usize) -> Vec<u8> {
     body.into_bytes()
 }
 
-/// All measured requests.
+/// All requests that are measured.
 pub fn all() -> Vec<Case> {
     let query: &[u8] = b"/catalogue/search?q=red+running+shoes&category=sport&size=42&sort=price_asc&page=3&utm_source=newsletter\
                          &utm_campaign=summer-2026&ref=https%3A%2F%2Fwww.example.org%2Fblog";

@@ -1,5 +1,5 @@
-//! Inputs that take long: parts of the rules' own patterns and of texts that transformations search for, repeated,
-//! nested and mixed.
+//! Inputs that need much time: parts of the rules' patterns and of texts that transformations search for, repeated, nested
+//! and mixed.
 
 use weir_testing::Random;
 
@@ -71,7 +71,7 @@ const PIECES: [&str; 60] = [
 /// Maximum length of a piece from a pattern.
 const PIECE_BYTES_MAX: usize = 40;
 
-/// Pieces of the patterns of CRS, and [`PIECES`].
+/// Pieces of CRS's patterns, and [`PIECES`].
 pub fn pieces() -> Vec<Vec<u8>> {
     let mut pieces: Vec<Vec<u8>> = PIECES.iter().map(|piece| piece.as_bytes().to_vec()).collect();
     for path in super::data::paths().unwrap_or_default() {
@@ -84,7 +84,7 @@ pub fn pieces() -> Vec<Vec<u8>> {
     pieces
 }
 
-/// The literal words of a pattern, between brackets and repetitions.
+/// The literal words in a pattern, between brackets and repetitions.
 fn words(pattern: &str) -> impl Iterator<Item = Vec<u8>> {
     let plain = pattern.replace("\\s", " ").replace("\\b", "").replace("[^", "[").replace('\\', "");
     let words: Vec<Vec<u8>> = plain
@@ -95,11 +95,11 @@ fn words(pattern: &str) -> impl Iterator<Item = Vec<u8>> {
     words.into_iter()
 }
 
-/// The input with this number, of this size.
+/// The input with this number and size.
 pub fn case(number: usize, pieces: &[Vec<u8>], bytes: usize) -> Case {
     let mut random = Random::new(number as u64 + 1);
     let mut piece = || {
-        // Half of the pieces are from `PIECES`.
+        // Half of the pieces are taken from `PIECES`.
         let end = if random.percent(50) { PIECES.len() } else { pieces.len() };
         pieces[random.below(end)].clone()
     };
@@ -142,7 +142,7 @@ fn repeat(text: &mut Vec<u8>, pieces: &[&[u8]], bytes: usize) {
     }
 }
 
-/// A request with the text in one of several places: a plain or encoded form, JSON, a cookie, or the query.
+/// A request that contains the text in one of several places: a plain or encoded form, JSON, a cookie, or the query.
 fn placed(number: usize, name: &str, text: &[u8]) -> Case {
     let form = "application/x-www-form-urlencoded";
     let encoded = || -> Vec<u8> {

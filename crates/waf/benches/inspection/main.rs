@@ -1,6 +1,6 @@
-//! The cost of CRS 4 at paranoia level 1 per request: CPU time of the thread, medians. `cargo bench -p weir-waf`; with
-//! the tests it runs small. Words behind `--` select cases by parts of their names. CRS is found by `WEIR_CRS`, or in
-//! `../shared/crs4`.
+//! The cost of CRS 4 at paranoia level 1 per request: the median CPU time of the thread. Run it by `cargo bench -p
+//! weir-waf`; among the tests, it only runs a few cases. Words after `--` select cases by parts of their names. CRS is in
+//! `WEIR_CRS`; by default, in `../shared/crs4`.
 
 #[path = "../../tests/support/data.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
@@ -21,19 +21,19 @@ use weir_waf::plan::{RuleSet, Settings, View};
 
 const HERE: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
 const KILOBYTES: usize = 1_000;
-/// Number of hostile inputs per class that are also measured at other sizes.
+/// Number of hostile inputs per class that are also measured with other sizes.
 const WORST_SHOWN: usize = 5;
 
-/// Requests before the first measured one, from which common texts are learned.
+/// Number of requests before the measurement, from which common texts are cached.
 const LEARNING_ROUNDS: usize = 2_000;
 
-/// `COLD=1` disables the cache of findings in common texts.
+/// Whether the cache of common texts is disabled (`COLD=1`).
 fn begins_cold() -> bool {
     static IS_COLD: LazyLock<bool> = LazyLock::new(|| std::env::var_os("COLD").is_some());
     *IS_COLD
 }
 
-/// CPU time in microseconds; 0 with `WITHOUT_CLOCK=1`, because valgrind, which counts instructions, cannot read the
+/// CPU time in microseconds. With `WITHOUT_CLOCK=1` it is 0, because valgrind, which counts instructions, cannot read the
 /// clock.
 fn cpu_us() -> f64 {
     static HAS_CLOCK: LazyLock<bool> =
@@ -45,7 +45,7 @@ fn cpu_us() -> f64 {
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }
 
-/// The phases: begin and request headers, parsing of the body, request body, response, logging.
+/// The phases: start and request head, parsing of the body, request body, response, logging.
 const PHASES: [&str; 5] = ["headers", "taking apart", "body", "response", "logging"];
 
 fn run(common: &CommonTexts, case: &Case) -> (Inspection, [f64; 5]) {
@@ -63,7 +63,7 @@ fn run(common: &CommonTexts, case: &Case) -> (Inspection, [f64; 5]) {
         changed_cookies: &[],
         unique_id: b"a-request",
     };
-    // No limits, so that the whole cost of hostile inputs is visible.
+    // There are no limits, so that the whole cost of hostile inputs is measured.
     let limits = Limits { value_bytes_max: u32::MAX, name_bytes_max: u32::MAX, ..Limits::DEFAULT };
     let options = Options { work_bytes_max: u64::MAX, limits, ..Options::new(Mode::Detect) };
     let mut times = [cpu_us(); 6];
@@ -100,7 +100,7 @@ fn median(times: &mut [f64]) -> f64 {
     times[times.len() / 2]
 }
 
-/// CPU time of a whole request, end included.
+/// The CPU time of a whole request, including the drop of the inspection.
 fn time_of(view: &CommonTexts, case: &Case, rounds: usize) -> f64 {
     let mut times: Vec<f64> = (0..rounds)
         .map(|_| {
@@ -113,7 +113,7 @@ fn time_of(view: &CommonTexts, case: &Case, rounds: usize) -> f64 {
 }
 
 fn show(view: &CommonTexts, case: &Case, rounds: usize) {
-    // Texts that many requests contain are learned from earlier requests.
+    // Texts that many requests contain are cached during previous requests.
     let learning = if rounds > 1 { LEARNING_ROUNDS } else { 0 };
     (0..learning).for_each(|_| drop(run(view, case)));
     let total = time_of(view, case, rounds);
@@ -148,7 +148,7 @@ fn hostile(view: &CommonTexts, pieces: &[Vec<u8>], count: usize, sizes: &[usize]
         })
         .collect();
     worst.sort_by(|one, other| other.0.total_cmp(&one.0));
-    // The first measurement is noisy and has cold caches, so the slowest inputs are measured again.
+    // The first measurement is imprecise, and caches are cold. So the slowest inputs are measured again.
     let mut again: Vec<(f64, usize)> = worst
         .iter()
         .take(count.min(40))
@@ -196,7 +196,7 @@ fn view(rules: &Arc<RuleSet>) -> View {
 }
 
 fn main() {
-    // `cargo bench` passes this argument. Under `cargo test`, one round only shows that it works.
+    // `cargo bench` passes this argument. In `cargo test`, one round shows that the benchmark works.
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let chosen: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();

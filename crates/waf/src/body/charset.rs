@@ -1,6 +1,6 @@
-//! Charsets of bodies: rules examine bytes, so ASCII bytes must encode ASCII characters.
+//! Charsets of bodies. Rules inspect bytes, so in a readable charset each ASCII byte encodes its ASCII character.
 
-/// Charsets that include ASCII and use its bytes for nothing else; families by their prefix.
+/// Charsets that include ASCII and use ASCII bytes for nothing else. `*` stands for the members of a family.
 const READABLE: [&str; 11] = [
     "utf-8",
     "utf8",
@@ -15,7 +15,7 @@ const READABLE: [&str; 11] = [
     "unicode-1-1-utf-8",
 ];
 
-/// Whether rules can read a body of this Content-Type. Every charset that a server could find in the value must be
+/// Whether rules can read a body with this Content-Type. Every charset that a server could find in the value must be
 /// readable.
 pub(crate) fn has_readable_charset(content_type: &[u8]) -> bool {
     const NAME: &[u8] = b"charset";
@@ -24,7 +24,7 @@ pub(crate) fn has_readable_charset(content_type: &[u8]) -> bool {
         let behind = text[at + NAME.len()..].trim_ascii_start();
         match behind.split_first() {
             Some((b'=', value)) => is_readable(value),
-            // RFC 2231: the value is encoded, or split into pieces.
+            // RFC 2231: the value is encoded, or split into several parameters.
             Some((b'*', _)) => false,
             // Another word that contains `charset`.
             _ => true,
@@ -32,7 +32,7 @@ pub(crate) fn has_readable_charset(content_type: &[u8]) -> bool {
     })
 }
 
-/// Whether rules can read text in the charset of this name.
+/// Whether rules can read text in the charset with this name.
 pub(super) fn is_readable_name(name: &[u8]) -> bool {
     is_readable(&name.to_ascii_lowercase())
 }

@@ -1,10 +1,10 @@
-//! Request cookies (RFC 6265 section 4.2), parsed like in ModSecurity 3.
+//! Cookies in requests (RFC 6265 section 4.2), parsed as in ModSecurity 3.
 
-/// The cookies in the value of a Cookie field: names and values, neither decoded nor unquoted.
+/// The cookies in the value of a Cookie field: names and values, not decoded, with their quotes.
 ///
 /// The value is split at `;`, and each cookie at its first `=`. Blanks before a name and at the end of the field are
-/// dropped. A cookie without `=` has an empty value. A cookie without a name has an empty name: browsers send these,
-/// and some servers keep them. Blanks between a name and `=` belong to the name, and blanks after `=` to the value.
+/// dropped. A cookie without `=` has an empty value. A cookie without a name has an empty name: browsers send such cookies,
+/// and some servers accept them. Blanks between a name and `=` belong to the name, and blanks after `=` to the value.
 pub fn cookies(header: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     trim_end(header).split(|byte| *byte == b';').filter_map(|cookie| {
         let equals = memchr::memchr(b'=', cookie).unwrap_or(cookie.len());
@@ -15,7 +15,8 @@ pub fn cookies(header: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// C's `isspace`, as used by ModSecurity: includes the vertical tab, unlike `u8::is_ascii_whitespace`.
+/// Whether the byte is a blank by C's `isspace`, as in ModSecurity. Unlike `u8::is_ascii_whitespace`, it includes the
+/// vertical tab.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }

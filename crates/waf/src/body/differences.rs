@@ -1,22 +1,22 @@
-//! Input that servers read differently.
+//! Input that servers interpret differently.
 
-/// Input that two common servers read differently, so that a rule may see one value and the application another.
-/// Reading continues; a policy may reject the request.
+/// Input that two common servers interpret differently, so that a rule may see one value and the application another.
+/// Parsing continues. A policy may reject the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Difference {
-    /// `%` without two hexadecimal digits: kept, dropped or rejected.
+    /// `%` without two hexadecimal digits: unchanged, dropped or rejected.
     InvalidEscape,
     /// A repeated key in a JSON object: servers use the first, the last or both.
     DuplicateKey,
-    /// An unpaired surrogate in a JSON string: U+FFFD here; other servers keep or reject it.
+    /// An unpaired surrogate in a JSON string: replaced by U+FFFD here; unchanged or rejected by other servers.
     LoneSurrogate,
     /// A byte order mark before the JSON value: skipped or rejected.
     ByteOrderMark,
-    /// `Boundary`, `Name` or `FileName` with capital letters: some servers compare case.
+    /// `Boundary`, `Name` or `FileName` with capital letters: some servers compare names with their case.
     ParameterCase,
-    /// Another parameter before the boundary: some servers stop there.
+    /// Another parameter before the boundary: some servers then find no boundary.
     ParameterOrder,
-    /// A parameter of Content-Disposition that form data does not have.
+    /// A parameter of Content-Disposition that form data does not define.
     ParameterUnknown,
     /// Blanks around `=` in Content-Disposition.
     ParameterBlanks,
@@ -30,17 +30,17 @@ pub enum Difference {
     BoundaryInLine,
     /// A boundary in a part's header or immediately after it.
     BoundaryEarly,
-    /// No final boundary: the last part is used, or the body is rejected.
+    /// A missing final boundary: some servers use the last part, others reject the body.
     FinalBoundaryMissing,
     /// Several `name` parameters in one Content-Disposition.
     NameRepeated,
     /// Several `filename` or several `filename*` parameters.
     FileNameRepeated,
-    /// `filename*` and `filename`: servers use either.
+    /// `filename*` in addition to `filename`: servers use either.
     FileNameExtended,
-    /// `filename*` without `filename`: a file or a field.
+    /// `filename*` without `filename`: the part is a file for some servers and a field for others.
     FileNameExtendedAlone,
-    /// An empty `filename` with content: a file or a field.
+    /// An empty `filename` with content: the part is a file for some servers and a field for others.
     FileNameEmpty,
     /// Several Content-Disposition lines in one part.
     DispositionRepeated,
@@ -104,7 +104,7 @@ impl Difference {
         Self::EntityReference,
     ];
 
-    /// The name; it does not change between versions.
+    /// The name. It is the same in all versions.
     pub const fn name(self) -> &'static str {
         match self {
             Self::InvalidEscape => "invalid-escape",
@@ -154,7 +154,7 @@ impl Differences {
     /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// Differences in multipart bodies for which ModSecurity sets MULTIPART_STRICT_ERROR or fails.
+    /// The differences in multipart bodies for which ModSecurity sets MULTIPART_STRICT_ERROR or fails.
     pub const STRICT: Self = Self::NONE
         .with(Difference::ParameterCase)
         .with(Difference::ParameterOrder)
@@ -173,13 +173,13 @@ impl Differences {
         .with(Difference::SingleQuotes)
         .with(Difference::QuoteUnclosed);
 
-    /// The set with another difference.
+    /// The set with this difference added.
     #[must_use]
     pub const fn with(self, difference: Difference) -> Self {
         Self(self.0 | difference.bit())
     }
 
-    /// The intersection of two sets.
+    /// The intersection with another set.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 & others.0)

@@ -1,9 +1,9 @@
-//! JSON (RFC 8259), parsed strictly and without recursion. Every leaf is an argument.
+//! JSON (RFC 8259), parsed strictly and without recursion. Every leaf becomes an argument.
 //!
-//! Names are paths, `json.a.b`, with decoded keys (for arrays, see [`JsonNames`]); the name of a top-level value is
-//! `json`. Strings are decoded, numbers, `true` and `false` are their text, and `null` is empty, as in ModSecurity and
-//! Coraza. Unlike there, empty arrays and objects below the top are arguments with an empty value: otherwise their keys
-//! would not be examined.
+//! The name of a leaf is its path, `json.a.b`, with decoded keys (for arrays, see [`JsonNames`]). The name of a top-level
+//! value is `json`. Values are as in ModSecurity and Coraza: strings are decoded, numbers, `true` and `false` are their
+//! text, and `null` is empty. Unlike there, empty arrays and objects below the top become arguments with an empty value, so
+//! that rules inspect their keys.
 
 mod number;
 mod path;
@@ -36,7 +36,7 @@ pub struct Json {
 /// The expected input.
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// The top-level value, perhaps after a byte order mark; with the number of its bytes read so far.
+    /// The top-level value, possibly after a byte order mark, with the number of bytes of the mark read so far.
     Start(usize),
     Value,
     ValueOrEnd,
@@ -48,7 +48,7 @@ enum State {
         is_key: bool,
     },
     Number(Number),
-    /// The rest of a literal, with the literal's value.
+    /// The rest of a literal, and the value of the literal.
     Literal(&'static [u8], &'static [u8]),
     /// Only blanks.
     Done,
@@ -73,7 +73,7 @@ impl Json {
         }
     }
 
-    /// Parses the next bytes of the body, cut anywhere.
+    /// Parses the next piece of the body, which may be split anywhere.
     pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
         let mut rest = bytes;
         while self.failure.is_none() && !rest.is_empty() {
@@ -112,12 +112,12 @@ impl Json {
         }
     }
 
-    /// The problem that ended the reading, if any.
+    /// The problem that ended the parsing, if any.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// Differences found so far.
+    /// The differences found so far.
     pub fn differences(&self) -> Differences {
         if self.text.lone_surrogate() {
             self.differences.with(Difference::LoneSurrogate)
@@ -126,7 +126,7 @@ impl Json {
         }
     }
 
-    /// The name of the first repeated key in an object.
+    /// The name of the first repeated key, with its path.
     pub fn repeated_key(&self) -> Option<&[u8]> {
         self.repeated_key.as_deref()
     }
@@ -177,7 +177,7 @@ impl Json {
         }
     }
 
-    /// Parses a byte between values.
+    /// Parses a byte outside strings, numbers and literals.
     fn structure(&mut self, byte: u8, to: &mut impl Sink) -> Result<(), Problem> {
         match (self.state, byte) {
             (State::Start(seen), _)
@@ -289,7 +289,7 @@ impl Json {
         self.state = if self.path.depth() == 0 { State::Done } else { State::CommaOrEnd };
     }
 
-    /// Ends the reading with a problem. A partial string or name is delivered.
+    /// Ends the parsing with a problem. A partial string or name is delivered.
     fn fail(&mut self, problem: Problem, to: &mut impl Sink) {
         self.failure = Some(Failure { problem, offset: self.offset });
         let has_room = self.arguments < self.limits.arguments_max;

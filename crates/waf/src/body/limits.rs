@@ -1,30 +1,31 @@
 //! Limits of body parsers.
 
-/// Limits of every buffer and counter. Exceeding one is a [`super::Problem`]; everything before it is delivered.
+/// Limits of all buffers and counters. If one is exceeded, parsing ends with a [`super::Problem`]; everything before it is
+/// delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum arguments of a body or query; in XML, texts and attribute values together. ModSecurity's
+    /// Maximum number of arguments of a body or query; in XML, of texts and attribute values together. ModSecurity's
     /// SecArgumentsLimit.
     pub arguments_max: u32,
     /// Maximum length of an argument's name; in JSON, of the whole path; in XML, of the name of an element, attribute
     /// or entity.
     pub name_bytes_max: u32,
-    /// Maximum length of a value. A longer value is delivered up to this length.
+    /// Maximum length of a value. Of a longer value, the part within the limit is delivered.
     pub value_bytes_max: u32,
     /// Maximum nesting depth of arrays and objects, or elements. ModSecurity's SecRequestBodyJsonDepthLimit.
     pub depth_max: u16,
-    /// Maximum parts of a multipart body.
+    /// Maximum number of parts of a multipart body.
     pub parts_max: u32,
-    /// Files of a multipart body above which [`super::MultipartFlag::FileLimitExceeded`] is set. ModSecurity's
+    /// Number of files in a multipart body above which [`super::MultipartFlag::FileLimitExceeded`] is set. ModSecurity's
     /// SecUploadFileLimit.
     pub files_max: u32,
-    /// Maximum header lines of a part.
+    /// Maximum number of header lines of a part.
     pub part_headers_max: u16,
     /// Maximum length of a part's header line, including folded lines.
     pub part_header_bytes_max: u32,
     /// Maximum length of a boundary. RFC 2046 allows 70.
     pub boundary_bytes_max: u16,
-    /// Maximum attributes of an XML element.
+    /// Maximum number of attributes of an XML element.
     pub attributes_max: u16,
     /// Maximum total length of the names of all open XML elements.
     pub open_names_bytes_max: u32,
@@ -34,7 +35,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For sites without large forms; values of ModSecurity's recommended configuration where it has any.
+    /// Limits for sites without large forms: the values of ModSecurity's recommended configuration, if it has them.
     pub const DEFAULT: Self = Self {
         arguments_max: 1000,
         name_bytes_max: 4 * 1024,
@@ -60,7 +61,7 @@ impl Default for Limits {
 const _: () = assert!(Limits::DEFAULT.boundary_bytes_max <= 70);
 const _: () = assert!(Limits::DEFAULT.name_bytes_max <= Limits::DEFAULT.open_names_bytes_max);
 
-/// Appends bytes up to the limit, and returns the number appended.
+/// Appends bytes up to the limit. Returns the number of bytes appended.
 pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], bytes_max: u32) -> usize {
     let room = (bytes_max as usize).saturating_sub(buffer.len());
     let taken = bytes.get(..room).unwrap_or(bytes);

@@ -11,7 +11,7 @@ pub enum Processor {
     Json,
     /// XML.
     Xml,
-    /// Text of any kind: its content decides which parsers read it, and it has no problems. Only rules choose it.
+    /// Text of unknown format: its content decides which parsers are used, and there are no problems. Only rules select it.
     Text,
     /// No parser: the body has no arguments.
     #[default]
@@ -23,7 +23,7 @@ impl Processor {
     pub const ALL: [Self; 6] =
         [Self::UrlEncoded, Self::Multipart, Self::Json, Self::Xml, Self::Text, Self::None];
 
-    /// REQBODY_PROCESSOR.
+    /// The name in REQBODY_PROCESSOR.
     pub const fn name(self) -> &'static str {
         match self {
             Self::UrlEncoded => "URLENCODED",
@@ -35,7 +35,7 @@ impl Processor {
         }
     }
 
-    /// The processor of this name, as in `ctl:requestBodyProcessor`, in any case.
+    /// The processor with this name, as in `ctl:requestBodyProcessor`, in any case.
     pub fn named(name: &[u8]) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -44,10 +44,10 @@ impl Processor {
 
     /// The processor for a Content-Type value.
     ///
-    /// It is chosen by the beginning of the value, like in ModSecurity and rules 200000, 200001 and 200006 of its
-    /// recommended configuration: a value with unusual text after the type (`application/json, text/plain`) is parsed
-    /// nevertheless, because the application may parse it too. Further names of JSON, and all types with `+json` and
-    /// `+xml`, are added.
+    /// The beginning of the value decides, as in ModSecurity and in rules 200000, 200001 and 200006 of its recommended
+    /// configuration. So a value with unusual text after the type (`application/json, text/plain`) selects the parser of the
+    /// type, because the application may do the same. In addition, further JSON types and all types with `+json` or `+xml`
+    /// are recognised.
     pub fn of(content_type: &[u8]) -> Self {
         let start: Vec<u8> =
             content_type.iter().take(ESSENCE_BYTES_MAX).map(u8::to_ascii_lowercase).collect();
@@ -71,7 +71,7 @@ impl Processor {
     }
 }
 
-/// JSON types, by their beginning.
+/// JSON types, by the beginning of their names.
 const JSON: [&str; 5] = [
     "application/json",
     "application/x-json",
@@ -117,8 +117,8 @@ pub struct Parameter<'a> {
 }
 
 impl<'a> MediaType<'a> {
-    /// Parses a value strictly: no blanks around `=`, no empty parameter, nothing after the last one. `None` if it is
-    /// malformed or has more than [`PARAMETERS_MAX`] parameters.
+    /// Parses a value strictly: no blanks around `=`, no empty parameter, nothing after the last parameter. `None`: the
+    /// value is malformed or has more than [`PARAMETERS_MAX`] parameters.
     pub fn parse(value: &'a [u8]) -> Option<Self> {
         let value = value.trim_ascii();
         let (kind, rest) = token(value)?;
@@ -139,7 +139,7 @@ impl<'a> MediaType<'a> {
         }
     }
 
-    /// The value of a parameter that occurs exactly once.
+    /// The value of a parameter; `None`: it is missing or repeated.
     pub fn parameter(&self, name: &[u8]) -> Option<&[u8]> {
         let mut found =
             self.parameters.iter().filter(|parameter| parameter.name.eq_ignore_ascii_case(name));

@@ -1,13 +1,12 @@
 //! Request bodies, query strings and cookies, parsed into named values.
 //!
-//! [`Body`] parses a body incrementally, cut anywhere: the result does not depend on the cuts. Values go to a [`Sink`]
-//! in the order of the body. Reading ends at the first [`Problem`]; everything before it is delivered, including the
-//! beginning of an incomplete value. A [`Difference`] does not end the reading: it reports input that servers read
-//! differently. [`Query`] and [`cookies()`] parse parts of the head.
+//! [`Body`] parses a body incrementally. The body may be split anywhere, and the result does not depend on the splits.
+//! Values are delivered to a [`Sink`] in the order of the body. Parsing ends at the first [`Problem`]; everything before it
+//! is delivered, including the beginning of an incomplete value. A [`Difference`] does not end the parsing: it reports input
+//! that servers interpret differently. [`Query`] and [`cookies()`] parse parts of the head.
 //!
-//! **Architecture invariant:** every buffer and counter is bounded by [`Limits`], work is linear in the input (times
-//! the logarithm of a limit where keys are compared), and there is no recursion. Callers limit the size of a whole
-//! body.
+//! **Architecture invariant:** every buffer and counter is bounded by [`Limits`], work is linear in the input (times the
+//! logarithm of a limit if keys are compared), and there is no recursion. Callers limit the size of the whole body.
 
 mod charset;
 mod cookies;
@@ -42,7 +41,7 @@ pub use xml::Xml;
 pub struct Settings {
     /// The separator of form arguments (SecArgumentSeparator).
     pub separator: u8,
-    /// Names of JSON array elements.
+    /// The format of names of JSON array elements.
     pub json_names: JsonNames,
     /// Limits of the parsers.
     pub limits: Limits,
@@ -76,7 +75,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// A parser before the first byte. Of the Content-Type value, only the boundary of a multipart body is used.
+    /// A parser before the first byte. Only the boundary of a multipart body is taken from the Content-Type value.
     pub fn new(processor: Processor, content_type: &[u8], settings: &Settings) -> Self {
         let limits = settings.limits;
         match processor {
@@ -90,7 +89,7 @@ impl Body {
         }
     }
 
-    /// Parses the next bytes, cut anywhere. Does nothing after a problem.
+    /// Parses the next piece of the body, which may be split anywhere. Does nothing after a problem.
     pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
         match self {
             Self::UrlEncoded(body) => body.feed(bytes, to),
@@ -101,7 +100,7 @@ impl Body {
         }
     }
 
-    /// Ends the body. An empty body has no problem, except for the boundary in its Content-Type.
+    /// Ends the body. An empty body has no problem, unless the boundary in its Content-Type is invalid.
     pub fn finish(&mut self, to: &mut impl Sink) {
         match self {
             Self::UrlEncoded(body) => body.finish(to),
@@ -112,7 +111,7 @@ impl Body {
         }
     }
 
-    /// The problem that ended the reading, if any (REQBODY_ERROR).
+    /// The problem that ended the parsing, if any (REQBODY_ERROR).
     pub fn failure(&self) -> Option<Failure> {
         match self {
             Self::UrlEncoded(body) => body.failure(),
@@ -123,7 +122,7 @@ impl Body {
         }
     }
 
-    /// Differences found so far.
+    /// The differences found so far.
     pub fn differences(&self) -> Differences {
         match self {
             Self::UrlEncoded(body) => body.differences(),

@@ -1,13 +1,14 @@
 //! `multipart/form-data` bodies (RFC 7578, RFC 2046), parsed strictly.
 //!
-//! Other multipart types, which some servers treat as forms too, are parsed in the same way. Their parts need no name:
-//! a part without a name is a value if it is text, and a file otherwise.
+//! Other multipart types, which some servers also treat as forms, are parsed in the same way. Their parts need no name: a
+//! part without a name is a value if its type is text, and a file otherwise.
 //!
-//! A boundary is a line of its own. Facts for ModSecurity's MULTIPART variables are kept as [`MultipartFlag`], input
-//! that servers read differently as [`Difference`]; reading continues after both. Input without a reliable reading is a
-//! [`Problem`]. Values of fields are arguments; the content of files is counted and passed on incrementally. A part is
-//! a file if its `filename` is not empty, as in ModSecurity; a part with `filename*` alone is delivered as both,
-//! because servers disagree. A value in a charset that does not include ASCII is a problem; a file in one is not.
+//! A boundary is a line of its own. Facts for ModSecurity's MULTIPART variables are recorded as [`MultipartFlag`], input
+//! that servers interpret differently as [`Difference`]; parsing continues after both. Input without a reliable
+//! interpretation is a [`Problem`]. Values of fields are arguments. The content of files is counted and delivered in pieces.
+//! A part is a file if its `filename` is not empty, as in ModSecurity. A part with `filename*` alone is delivered as file
+//! and field, because servers disagree. A value in a charset that does not include ASCII is a problem; a file in such a
+//! charset is not.
 
 mod boundary;
 mod delimiter;
@@ -51,7 +52,7 @@ pub struct Multipart {
 }
 
 impl Multipart {
-    /// A parser before the first byte. With an invalid boundary, it has already failed.
+    /// A parser before the first byte. If the boundary is invalid, the parser has failed already.
     pub fn new(content_type: &[u8], limits: Limits) -> Self {
         let mut findings = Findings::default();
         let (boundary, failure) =
@@ -81,7 +82,7 @@ impl Multipart {
         }
     }
 
-    /// Parses the next bytes of the body, cut anywhere.
+    /// Parses the next piece of the body, which may be split anywhere.
     pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
         let mut rest = bytes;
         while self.failure.is_none()
@@ -122,17 +123,17 @@ impl Multipart {
         self.fail(Problem::BoundaryFinal, to);
     }
 
-    /// The problem that ended the reading, if any.
+    /// The problem that ended the parsing, if any.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// Differences found so far.
+    /// The differences found so far.
     pub fn differences(&self) -> Differences {
         self.findings.differences
     }
 
-    /// Flags for ModSecurity's variables.
+    /// The flags for ModSecurity's variables.
     pub fn flags(&self) -> MultipartFlags {
         self.findings.flags
     }
@@ -144,8 +145,8 @@ impl Multipart {
         is_odd || self.failure.is_some()
     }
 
-    /// MULTIPART_UNMATCHED_BOUNDARY: 0 if every line that looks like a boundary is one; 1 if another line looks like
-    /// one; 2 if a boundary followed it.
+    /// MULTIPART_UNMATCHED_BOUNDARY. 0: every line that looks like a boundary is a boundary. 1: another line looks like a
+    /// boundary. 2: a boundary followed such a line.
     pub fn unmatched_boundary(&self) -> u8 {
         self.unmatched.number()
     }
@@ -204,7 +205,7 @@ impl Multipart {
         }
     }
 
-    /// Parses content of a line; returns the number of bytes taken.
+    /// Parses content of a line. Returns the number of bytes taken.
     fn content(&mut self, bytes: &[u8], to: &mut impl Sink) -> u64 {
         match self.stage {
             Stage::Preamble | Stage::Epilogue => {
@@ -238,7 +239,7 @@ impl Multipart {
         }
     }
 
-    /// Searches for a boundary within the line.
+    /// Searches the line for a boundary.
     fn look(&mut self, bytes: &[u8]) {
         self.search.feed(bytes);
         if self.search.is_found() {
@@ -256,7 +257,7 @@ impl Multipart {
         self.offset += self.data(bytes, to);
     }
 
-    /// Adds content of a part; returns the number of bytes taken.
+    /// Adds content of a part. Returns the number of bytes taken.
     fn data(&mut self, bytes: &[u8], to: &mut impl Sink) -> u64 {
         if self.failure.is_some() || bytes.is_empty() {
             return 0;
@@ -271,7 +272,7 @@ impl Multipart {
         taken as u64
     }
 
-    /// Ends, at LF, a line that is not a boundary.
+    /// Handles LF at the end of a line that is not a boundary.
     fn end_line(&mut self, to: &mut impl Sink) {
         match self.stage {
             Stage::Preamble | Stage::Epilogue => self.findings.flag(MultipartFlag::DataBefore),
@@ -416,7 +417,7 @@ impl Multipart {
         }
     }
 
-    /// Ends the reading with a problem, unless it has ended. A partial part is delivered.
+    /// Ends the parsing with a problem, unless it has ended already. A partial part is delivered.
     fn fail(&mut self, problem: Problem, to: &mut impl Sink) {
         if self.failure.is_some() {
             return;

@@ -1,6 +1,6 @@
-//! Problems that end the reading of a body.
+//! Problems that end the parsing of a body.
 
-/// Why a body could not be read to its end. Everything before the problem was delivered.
+/// The reason why a body was not parsed to its end. Everything before the problem was delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Problem {
     /// More arguments than [`super::Limits::arguments_max`].
@@ -37,19 +37,19 @@ pub enum Problem {
     BoundaryCharacter,
     /// An opening or closing quote without its counterpart.
     BoundaryQuoting,
-    /// A line that begins like the boundary but continues differently, or has blanks or quotes before it.
+    /// A line that begins like the boundary but continues differently, or has blanks or quotes before the boundary.
     BoundaryLine,
     /// The body has data but no boundary.
     BoundaryNever,
     /// The body ends without its final boundary.
     BoundaryFinal,
-    /// A header line of a part without a colon or name, or with a byte that is not allowed.
+    /// A header line of a part without a colon or name, or with a forbidden byte.
     PartHeader,
     /// A part whose Content-Disposition is missing, malformed or not `form-data`.
     PartDisposition,
-    /// A part without a name, or with an empty one.
+    /// A part without a name, or with an empty name.
     PartName,
-    /// A value whose charset does not include ASCII, by its part's header or by `_charset_`.
+    /// A value whose charset does not include ASCII. The charset is in the part's header or in `_charset_`.
     PartCharset,
     /// A byte that RFC 8259 does not allow at this place.
     JsonSyntax,
@@ -67,13 +67,13 @@ pub enum Problem {
     XmlCharacter,
     /// A malformed entity or character reference.
     XmlReference,
-    /// An end tag that does not match the open element, or without an open element.
+    /// An end tag that does not match the open element, or has no open element.
     XmlEndTag,
     /// Two attributes of the same name in one element.
     XmlAttributeRepeated,
-    /// A malformed XML declaration, or one that is not at the beginning.
+    /// A malformed XML declaration, or one after the beginning of the document.
     XmlDeclaration,
-    /// An encoding in which ASCII bytes may mean something else, such as UTF-16 or UTF-7.
+    /// An encoding in which ASCII bytes may encode other characters, such as UTF-16 or UTF-7.
     XmlEncoding,
     /// A document type declaration that is malformed, repeated or after the first element.
     XmlDoctype,
@@ -124,7 +124,7 @@ impl Problem {
         Self::XmlOutside,
     ];
 
-    /// The name; it does not change between versions.
+    /// The name. It is the same in all versions.
     pub const fn name(self) -> &'static str {
         self.texts().0
     }
@@ -201,12 +201,12 @@ impl Problem {
     }
 }
 
-/// A problem with its place.
+/// A problem and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
     /// The problem.
     pub problem: Problem,
-    /// Number of body bytes before the problem.
+    /// The number of body bytes before the problem.
     pub offset: u64,
 }
 

@@ -1,11 +1,11 @@
-//! Query strings, parsed at once: names and values are decoded into one buffer.
+//! Query strings. Names and values are decoded into one buffer.
 //!
-//! The syntax is that of [`super::urlencoded`].
+//! The syntax is the same as in [`super::urlencoded`].
 
 use super::limits::Limits;
 use super::problem::Problem;
 
-/// The arguments of a query string. When reused, its buffers are not allocated again.
+/// The arguments of a query string. A reused value does not allocate its buffers again.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
     buffer: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Query {
     problem: Option<Problem>,
 }
 
-/// The place of an argument in the buffer.
+/// The position of an argument in the buffer.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
     start: usize,
@@ -90,7 +90,7 @@ impl Query {
         self.buffer.extend_from_slice(rest);
     }
 
-    /// Names and values, in the order of the query.
+    /// The names and values, in the order of the query.
     pub fn arguments(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
         self.pairs.iter().map(|pair| {
             let slice = |start, end| self.buffer.get(start..end).unwrap_or_default();
@@ -98,12 +98,12 @@ impl Query {
         })
     }
 
-    /// Number of `%` without two hexadecimal digits, up to the problem if there is one.
+    /// The number of `%` without two hexadecimal digits, up to the problem if there is one.
     pub fn bad_escapes(&self) -> u64 {
         self.bad_escapes
     }
 
-    /// The problem that ended the reading, if any.
+    /// The problem that ended the parsing, if any.
     pub fn problem(&self) -> Option<Problem> {
         self.problem
     }

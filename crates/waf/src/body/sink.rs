@@ -1,19 +1,19 @@
-//! Receiver of parsed values.
+//! The receiver of parsed values.
 
 /// Receives the contents of a body, in the order of the body. By default, every method does nothing.
 pub trait Sink {
-    /// A named value: a form field or a leaf of JSON.
+    /// A named value: a form field or a JSON leaf.
     fn argument(&mut self, name: &[u8], value: &[u8]) {
         let _ = (name, value);
     }
 
-    /// The start of a file in a multipart body: the field's name, and the file's name as sent. Pieces of the content
-    /// follow, then [`Self::file`].
+    /// The start of a file in a multipart body: the field's name, and the file's name as sent. The content follows in
+    /// pieces, then [`Self::file`].
     fn file_start(&mut self, field: &[u8], file_name: &[u8]) {
         let _ = (field, file_name);
     }
 
-    /// The next piece of the current file. The cuts of the body determine the pieces.
+    /// The next piece of the current file. The pieces depend on how the body is split.
     fn file_content(&mut self, bytes: &[u8]) {
         let _ = bytes;
     }
@@ -34,7 +34,7 @@ pub trait Sink {
         let _ = text;
     }
 
-    /// The same text with its blanks, or only blanks between two tags, for servers that join the texts of a document.
+    /// The same text with its blanks, or only blanks between two tags. Servers that join the texts of a document need it.
     fn xml_content(&mut self, content: &[u8]) {
         let _ = content;
     }

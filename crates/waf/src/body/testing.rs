@@ -1,4 +1,4 @@
-//! Shared code of the parsers' tests: a record of delivered values, and a check of all cuts.
+//! Shared code of the parsers' tests: a record of the delivered values, and a check of all splits.
 
 use super::differences::Differences;
 use super::sink::Sink;
@@ -16,7 +16,7 @@ pub(super) enum Event {
     Attribute(String),
 }
 
-/// Bytes as text; different bytes give different texts.
+/// Bytes as text. Different bytes have different texts.
 pub(super) fn shown(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -63,8 +63,8 @@ impl Sink for Vec<Event> {
     }
 }
 
-/// Parses a body whole, cut in two at every place, byte by byte and in random pieces. All must deliver the same and
-/// leave the parser in the same state, except for its buffers.
+/// Parses a body whole, split in two at every position, byte by byte, and in random pieces. All must deliver the same values
+/// and leave the parser in the same state, except for its buffers.
 pub(super) fn check_cuts<P: Outcome>(
     body: &[u8],
     new: impl Fn() -> P,
@@ -102,7 +102,7 @@ pub(super) fn check_cuts<P: Outcome>(
     whole
 }
 
-/// The state of a parser that must not depend on cuts.
+/// The state of a parser that must not depend on splits.
 pub(super) trait Outcome {
     fn outcome(&self) -> String;
 }

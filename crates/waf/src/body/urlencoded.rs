@@ -1,8 +1,8 @@
 //! `application/x-www-form-urlencoded` bodies (WHATWG URL section 5.1), parsed incrementally.
 //!
-//! The body is split at the separator, each piece at its first `=`, and then decoded. `+` is a space. `%` without two
-//! hexadecimal digits is unchanged, as in ModSecurity, and counts as a bad escape (URLENCODED_ERROR). Empty pieces are
-//! skipped, as servers do; ModSecurity delivers an argument without name and value for each surplus separator.
+//! The body is split at the separator, and each piece at its first `=`. Then both parts are decoded. `+` is a space. `%`
+//! without two hexadecimal digits is unchanged, as in ModSecurity, and counts as a bad escape (URLENCODED_ERROR). Empty
+//! pieces are skipped, as in servers; ModSecurity delivers an empty argument for each of them.
 
 use memchr::{memchr2, memchr3};
 
@@ -36,7 +36,7 @@ enum Escape {
 }
 
 impl UrlEncoded {
-    /// A parser before the first byte. The separator is `&` except in old applications (ModSecurity's
+    /// A parser before the first byte. The separator is `&`, except for old applications (ModSecurity's
     /// SecArgumentSeparator).
     pub fn new(separator: u8, limits: Limits) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl UrlEncoded {
         }
     }
 
-    /// Parses the next bytes of the body, cut anywhere.
+    /// Parses the next piece of the body, which may be split anywhere.
     pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
         let mut rest = bytes;
         while self.failure.is_none() && !rest.is_empty() {
@@ -84,17 +84,17 @@ impl UrlEncoded {
         self.end_piece(to);
     }
 
-    /// The problem that ended the reading, if any.
+    /// The problem that ended the parsing, if any.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// Number of `%` without two hexadecimal digits.
+    /// The number of `%` without two hexadecimal digits.
     pub fn bad_escapes(&self) -> u64 {
         self.bad_escapes
     }
 
-    /// Differences found so far.
+    /// The differences found so far.
     pub fn differences(&self) -> Differences {
         if self.bad_escapes == 0 {
             Differences::NONE
@@ -103,7 +103,7 @@ impl UrlEncoded {
         }
     }
 
-    /// The byte of an escape that is complete in `bytes`, and the rest.
+    /// The byte of an escape whose three bytes are all in `bytes`, and the rest.
     fn escaped<'a>(&self, bytes: &'a [u8]) -> Option<(u8, &'a [u8])> {
         let (sign, behind) = bytes.split_first()?;
         let is_escape = *sign == b'%' && self.escape == Escape::Nothing;
@@ -111,7 +111,7 @@ impl UrlEncoded {
         escape(behind).filter(|_| is_escape && !is_cut)
     }
 
-    /// The place of the first byte that is neither literal nor a space.
+    /// The position of the first byte that is neither literal nor a space.
     fn special(&self, bytes: &[u8]) -> Option<usize> {
         match self.in_value {
             true => memchr2(self.separator, b'%', bytes),
@@ -153,7 +153,7 @@ impl UrlEncoded {
         self.bad_escapes += 1;
     }
 
-    /// Adds to the name or value. `counted`: the bytes are copied from the body, so `+` becomes a space and the offset
+    /// Adds bytes to the name or value. `counted`: the bytes are copied from the body, so `+` becomes a space and the offset
     /// advances.
     fn push(&mut self, bytes: &[u8], counted: bool, to: &mut impl Sink) {
         if self.failure.is_some() {
@@ -167,7 +167,7 @@ impl UrlEncoded {
         let before = buffer.len();
         let taken = limits::append(buffer, bytes, bytes_max);
         if counted {
-            // Without a branch: in prose, every sixth byte is a space.
+            // Without a branch, because every sixth byte of prose is a space.
             let added = buffer.get_mut(before..).unwrap_or_default();
             added.iter_mut().for_each(|byte| *byte = if *byte == b'+' { b' ' } else { *byte });
             self.offset += taken as u64;
@@ -192,7 +192,7 @@ impl UrlEncoded {
         self.value.clear();
     }
 
-    /// Keeps the first problem.
+    /// Records the first problem.
     fn fail(&mut self, problem: Problem) {
         let offset = self.offset;
         self.failure.get_or_insert(Failure { problem, offset });

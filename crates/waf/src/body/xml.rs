@@ -1,11 +1,11 @@
 //! XML 1.0, parsed strictly, without validation and without recursion.
 //!
-//! Text between two tags is delivered as one piece, including CDATA sections and references: the text that an
-//! application reads from an element. ModSecurity joins the texts of the whole document in `XML:/*`; Coraza delivers
-//! each piece, and splits it at comments and CDATA sections. Blanks at the ends of a piece are dropped, as in Coraza.
-//! Comments and processing instructions are not delivered.
+//! Text between two tags is delivered as one piece, including CDATA sections and references, as an application reads the
+//! text of an element. ModSecurity joins the texts of the whole document in `XML:/*`; Coraza delivers each piece, and splits
+//! text at comments and CDATA sections. Blanks at the ends of a piece are dropped, as in Coraza. Comments and processing
+//! instructions are not delivered.
 //!
-//! Entities are never expanded: a reference is unchanged and recorded, with and without a document type.
+//! Entities are never expanded: a reference is left unchanged and recorded, with and without a document type.
 
 mod characters;
 mod collected;
@@ -36,9 +36,9 @@ pub struct Xml {
     /// Whether the document element has begun.
     has_root: bool,
     has_doctype: bool,
-    /// Start of the document, after a byte order mark.
+    /// The offset of the document's start, after a byte order mark.
     start: u64,
-    /// Start of the current markup.
+    /// The offset of the current markup's start.
     markup_start: u64,
     collected: Collected,
     name: Vec<u8>,
@@ -95,7 +95,7 @@ impl Xml {
         }
     }
 
-    /// Parses the next bytes of the body, cut anywhere.
+    /// Parses the next piece of the body, which may be split anywhere.
     pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
         let mut rest = bytes;
         while self.failure.is_none() && !rest.is_empty() {
@@ -124,12 +124,12 @@ impl Xml {
         }
     }
 
-    /// The problem that ended the reading, if any.
+    /// The problem that ended the parsing, if any.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// Differences found so far.
+    /// The differences found so far.
     pub fn differences(&self) -> Differences {
         let mut differences = self.differences;
         if let State::Doctype(doctype) = &self.state {
@@ -138,7 +138,7 @@ impl Xml {
         differences
     }
 
-    /// Number of literal bytes of text or of a value at the start.
+    /// The number of literal bytes of text or of a value at the start of the input.
     fn plain(&self, bytes: &[u8]) -> usize {
         let end = match self.state {
             _ if self.after_cr => Some(0),
@@ -181,7 +181,7 @@ impl Xml {
                 Problem::XmlCharacter
             });
         }
-        // CR and CR LF are line ends, and are read as LF (section 2.11).
+        // CR and CR LF are line ends, and become LF (section 2.11).
         let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
         let in_data = matches!(
             self.state,
@@ -256,7 +256,7 @@ impl Xml {
             self.state = State::Markup(Markup::AfterValue);
             return self.collected.deliver_attribute(to);
         }
-        // Literal blanks become spaces (section 3.3.3); blanks from references are unchanged.
+        // Literal blanks become spaces (section 3.3.3). Blanks from references are unchanged.
         let byte = match byte {
             b'<' => return Err(Problem::XmlSyntax),
             b'&' => return self.begin_reference(Some(quote)),
@@ -413,7 +413,7 @@ impl Xml {
         }
     }
 
-    /// Ends the reading with a problem. A partial text or value is delivered.
+    /// Ends the parsing with a problem. A partial text or value is delivered.
     fn fail(&mut self, problem: Problem, to: &mut impl Sink) {
         self.differences = self.differences();
         self.failure = Some(Failure { problem, offset: self.offset });

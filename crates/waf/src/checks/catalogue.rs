@@ -7,7 +7,7 @@ use super::action::Action;
 pub enum Family {
     /// Encoding of the target.
     Evasion,
-    /// Requirements of HTTP on a head.
+    /// Requirements of HTTP for a request head.
     Compliance,
     /// Lengths and counts, methods, file types.
     Lengths,
@@ -59,7 +59,7 @@ macro_rules! checks {
 }
 
 impl Check {
-    /// The status of a blocked request's response.
+    /// The status of the response to a blocked request.
     pub fn status(self) -> u16 {
         match self {
             Self::Method | Self::UndeclaredMethod => 405,

@@ -1,5 +1,5 @@
-//! Requirements of HTTP on a request's head. Weir rejects most violations itself (400) before any check runs; these
-//! checks find violations that its settings accept.
+//! Requirements of HTTP for a request head. Weir rejects most violations itself (400) before any check runs. These checks
+//! find the violations that its settings accept.
 
 use std::net::IpAddr;
 
@@ -62,7 +62,7 @@ fn one_host(host: &[u8], findings: &mut Findings<'_>) {
     }
 }
 
-/// The host without its port; `None` if the port is invalid.
+/// The host without its port; `None`: the port is invalid.
 fn without_port(host: &str) -> Option<&str> {
     let end_of_name = host.rfind(']').map_or(0, |at| at + 1);
     match host[end_of_name..].find(':') {
@@ -106,7 +106,7 @@ fn content_type(types: &[&[u8]], has_body: bool, findings: &mut Findings<'_>) {
         [] => {}
         [one] if MediaType::parse(one).is_some() => {}
         [one] => findings.add(Check::ContentTypeMalformed, place, one),
-        // Servers disagree on requests with two types.
+        // Servers disagree on requests with two Content-Type fields.
         [_, second, ..] => findings.add(Check::ContentTypeMalformed, place, second),
     }
 }

@@ -1,9 +1,9 @@
-//! Cookies sent by the client: their syntax, and whether sealed ones are unchanged.
+//! Checks of cookies in requests: their syntax, and whether sealed cookies are unchanged.
 
 use super::{Check, Findings};
 use crate::body;
 
-/// Maximum number of cookie names remembered to detect repeated cookies.
+/// Maximum number of cookie names that are stored to detect repeated cookies.
 const COOKIES_SEEN_MAX: usize = 256;
 
 /// Checks the cookies of a request's Cookie fields, after sealed ones were [opened](super::CookieTerms). `changed`:
@@ -29,7 +29,8 @@ fn place(name: &[u8]) -> String {
     format!("cookie {}", name.escape_ascii())
 }
 
-/// RFC 6265, 4.1.1, and blanks and commas within values, which browsers send too.
+/// Whether a cookie conforms to RFC 6265 section 4.1.1. Blanks and commas in values are also allowed, because browsers send
+/// them.
 fn is_well_formed(name: &[u8], value: &[u8]) -> bool {
     let is_token = |byte: &u8| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?={}"#.contains(byte);
     let is_value = |byte: &u8| byte.is_ascii_graphic() && !br#";\"#.contains(byte) || *byte == b' ';

@@ -1,4 +1,4 @@
-//! Checks of bodies: the results of their parsers, and GraphQL.
+//! Checks of bodies: the results of the body parsers, and GraphQL.
 
 use std::collections::HashMap;
 
@@ -54,15 +54,15 @@ fn of_difference(body: &Body, difference: Difference) -> Option<Check> {
             _,
             Difference::EntityInternal | Difference::EntityExternal | Difference::EntityReference,
         ) => Check::XmlEntity,
-        // The check of targets reports bad escapes.
+        // The evasion checks report invalid escapes.
         (_, Difference::InvalidEscape) => return None,
         (Body::Multipart(_), _) => Check::MultipartAmbiguous,
         _ => return None,
     })
 }
 
-/// Checks a GraphQL document (a request's `query`) by its tokens alone; it need not be valid. `queries`: the number of
-/// queries in the request.
+/// Checks a GraphQL document (the `query` of a request) by its tokens only, so the document may be invalid. `queries`: the
+/// number of queries in the request.
 pub fn graphql(document: &[u8], queries: usize, findings: &mut Findings<'_>) {
     let limits = findings.policy().limits.clone();
     let place = "GraphQL query";
@@ -98,11 +98,11 @@ struct Definition<'d> {
     spreads: Vec<(&'d [u8], usize)>,
 }
 
-/// Maximum nesting of fragments that is followed.
+/// Maximum number of nested fragments that are followed.
 const FRAGMENTS_DEEP_MAX: usize = 64;
 
-/// The maximum depth of the definitions, including their fragments. Fragments that include each other grow up to the
-/// limit.
+/// The maximum depth of the definitions, including their fragments. For fragments that include each other, the depth grows
+/// to the limit.
 fn whole_depth(definitions: &[Definition<'_>]) -> usize {
     let named = definitions.iter().enumerate().filter(|(_, it)| !it.name.is_empty());
     let places: HashMap<&[u8], usize> = named.map(|(at, it)| (it.name, at)).collect();
@@ -199,10 +199,10 @@ impl Shape {
     }
 }
 
-/// Maximum number of distinct operations and fragments; further ones count as one.
+/// Maximum number of distinct operations and fragments. Further ones count as one.
 const DEFINITIONS_MAX: usize = 256;
 
-/// The text after a string or block string.
+/// The input after a string or block string.
 fn behind_text(text: &[u8]) -> &[u8] {
     if let Some(block) = text.strip_prefix(b"\"\"\"") {
         return match memchr::memmem::find(block, b"\"\"\"") {

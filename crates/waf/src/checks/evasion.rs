@@ -1,11 +1,11 @@
-//! Encodings of targets that may hide their meaning.
+//! Checks of encodings that can hide the meaning of a target.
 
 use super::{Check, Findings};
 
-/// Maximum number of bytes of a value that are decoded again.
+/// Maximum number of bytes of a value that are decoded repeatedly.
 const DECODED_BYTES_MAX: usize = 64 << 10;
 
-/// Checks the target as in the request line, without scheme and host.
+/// Checks a target as in the request line, without scheme and host.
 pub fn target(target: &[u8], findings: &mut Findings<'_>) {
     let (path, query) = match target.iter().position(|byte| *byte == b'?') {
         Some(at) => (&target[..at], &target[at + 1..]),
@@ -55,7 +55,7 @@ fn encoding(part: &[u8], place: &str, findings: &mut Findings<'_>) {
     }
 }
 
-/// How often a part can be decoded, up to `max` plus one.
+/// The number of times that a part can be decoded, at most `max` plus one.
 fn decodings(part: &[u8], max: u8) -> u8 {
     let mut bytes = part[..part.len().min(DECODED_BYTES_MAX)].to_vec();
     let mut count = 0;
@@ -69,7 +69,7 @@ fn decodings(part: &[u8], max: u8) -> u8 {
     count
 }
 
-/// Forms of paths that servers read differently.
+/// Reports forms of paths that servers interpret differently.
 fn path_forms(path: &[u8], findings: &mut Findings<'_>) {
     let plain = normal_form(path);
     if plain.iter().any(|byte| byte.is_ascii_control() && *byte != 0) {
@@ -109,7 +109,7 @@ fn path_forms(path: &[u8], findings: &mut Findings<'_>) {
     }
 }
 
-/// A path decoded until it does not change, at most four times, with overlong forms replaced by their characters.
+/// Decodes a path until it does not change, at most four times. Replaces overlong forms by their characters.
 fn normal_form(path: &[u8]) -> Vec<u8> {
     const TIMES_MAX: usize = 4;
     let mut bytes = path[..path.len().min(DECODED_BYTES_MAX)].to_vec();
@@ -171,7 +171,8 @@ fn number(digits: &[u8]) -> Option<u16> {
     })
 }
 
-/// The character of a `%uXXXX` code, and whether it is a best fit of IIS: an ASCII character that replaces another one.
+/// The character of a `%uXXXX` code, and whether it is a best fit of IIS: an ASCII character that replaces another
+/// character.
 fn character(code: u16) -> (Vec<u8>, bool) {
     let best_fit = match code {
         // Full-width forms.

@@ -5,7 +5,7 @@ use super::{Check, Findings, Received};
 use crate::body;
 use crate::inspection::Request;
 
-/// Checks a head. `body_bytes`: the length of its body, if the head declares it.
+/// Checks a head. `body_bytes`: the length of the body, if the head declares it.
 pub fn lengths(request: &Request<'_>, body_bytes: Option<u64>, findings: &mut Findings<'_>) {
     let policy = findings.policy();
     let limits = &policy.limits;
@@ -31,7 +31,7 @@ pub fn lengths(request: &Request<'_>, body_bytes: Option<u64>, findings: &mut Fi
     headers(request, body_bytes, findings);
 }
 
-/// Checks the file type of a path; returns its own limits, if it has any.
+/// Checks the file type of a path. Returns the limits of this type, if it has its own.
 fn file_type<'a>(
     path: &[u8],
     policy: &'a Policy,
@@ -44,7 +44,7 @@ fn file_type<'a>(
                 let extension = extension_of(segment);
                 forbidden.iter().any(|it| it.as_bytes().eq_ignore_ascii_case(extension))
             };
-            // Servers also execute a file when a path continues after its name.
+            // Servers also execute a file if the path continues after the file name.
             if decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(is_forbidden) {
                 findings.add(Check::FileType, "path", path);
             }
@@ -70,7 +70,7 @@ fn extension(path: &[u8]) -> Vec<u8> {
 /// The extension of a segment.
 fn extension_of(segment: &[u8]) -> &[u8] {
     let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
-    // The extension excludes characters that Windows drops at the end, and the suffix of editors' backup files.
+    // The extension excludes characters that Windows drops at the end of a name, and the suffix of editors' backup files.
     let is_part = |byte: &u8| !matches!(byte, b'.' | b' ' | b'~' | 0);
     let end = name.iter().rposition(is_part).map_or(0, |at| at + 1);
     let name = &name[..end];
@@ -91,7 +91,7 @@ pub fn body_length(target: &[u8], received: Received, findings: &mut Findings<'_
     }
 }
 
-/// Limits of the path's file type, if it has its own.
+/// The limits of the path's file type, if it has its own.
 fn own_limits<'a>(path: &[u8], policy: &'a Policy) -> Option<&'a FileType> {
     let FileTypes::Only(allowed) = &policy.file_types else { return None };
     let extension = extension(path);
@@ -133,7 +133,7 @@ fn headers(request: &Request<'_>, body_bytes: Option<u64>, findings: &mut Findin
     }
 }
 
-/// Checks a parameter; `count` is its number in the request, from 1.
+/// Checks a parameter. `count`: its position in the request, starting at 1.
 pub fn parameter(name: &[u8], value: &[u8], count: usize, findings: &mut Findings<'_>) {
     let policy = findings.policy();
     let limits = &policy.limits;

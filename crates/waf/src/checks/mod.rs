@@ -1,4 +1,4 @@
-//! Checks of protocol and policy without rules: each check has a name and its own action.
+//! Checks of protocol and policy that need no rules. Each check has a name and its own action.
 //!
 //! | family | file | subject |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | documents | `documents.rs` | JSON, XML, GraphQL, multipart |
 //! | declared | `declared/` | paths, parameters and bodies declared in an OpenAPI document |
 //!
-//! **Architecture invariant:** a check examines the request that the member gets: the head as forwarded, the body as
+//! **Architecture invariant:** a check examines the request as the member receives it: the head as forwarded, the body as
 //! parsed.
 
 mod action;
@@ -61,18 +61,18 @@ pub struct Findings<'a> {
     found: Vec<Finding>,
 }
 
-/// Maximum number of findings kept for one request.
+/// Maximum number of findings stored for one request.
 const FINDINGS_MAX: usize = 64;
-/// Maximum bytes kept of a detail.
+/// Maximum number of bytes stored of a detail.
 const DETAIL_BYTES_MAX: usize = 160;
 
 impl<'a> Findings<'a> {
-    /// No findings yet, with this policy.
+    /// An empty collection of findings under this policy.
     pub fn new(policy: &'a Policy) -> Self {
         Self { policy, found: Vec::new() }
     }
 
-    /// Continues with earlier findings, with this policy.
+    /// A collection that starts with earlier findings, under this policy.
     pub fn beside(policy: &'a Policy, found: Vec<Finding>) -> Self {
         Self { policy, found }
     }
@@ -87,8 +87,8 @@ impl<'a> Findings<'a> {
         self.policy.action(check) != Action::Off
     }
 
-    /// Adds a finding, unless its check is off. Only the first finding of a check at a place is kept. Blocking findings
-    /// come first, and replace an alarm if there is no room.
+    /// Adds a finding, unless its check is off. Only the first finding of a check at a place is stored. Blocking findings
+    /// precede alarms. If the maximum is reached, a blocking finding replaces an alarm.
     pub fn add(&mut self, check: Check, place: &str, detail: &[u8]) {
         let action = self.policy.action(check);
         let is_known = self.found.iter().any(|it| it.check == check && it.place == place);
@@ -116,7 +116,7 @@ impl<'a> Findings<'a> {
         self.found.iter().find(|finding| finding.blocks())
     }
 
-    /// Returns all findings.
+    /// The findings, by value.
     pub fn into_all(self) -> Vec<Finding> {
         self.found
     }

@@ -28,7 +28,7 @@ pub enum FileTypes {
 /// Limits of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// How often a target may be encoded.
+    /// Maximum number of times that a target may be encoded.
     pub decodings_max: u8,
     /// Maximum length of the path.
     pub url_bytes_max: usize,
@@ -93,10 +93,10 @@ pub struct Policy {
     pub parameter_limits: Vec<(Box<str>, usize)>,
 }
 
-/// Methods of applications, without CONNECT and TRACE.
+/// The methods that applications use, so without CONNECT and TRACE.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/// Extensions of files not intended for clients: copies, sources, keys, databases.
+/// Extensions of files that are not intended for clients: copies, sources, keys, databases.
 const FORBIDDEN_TYPES: [&str; 24] = [
     "asa", "bak", "bat", "cer", "cfg", "cmd", "conf", "config", "dat", "db", "dll", "exe", "ini",
     "jks", "key", "log", "mdb", "old", "pem", "pfx", "sh", "sql", "swp", "sqlite",

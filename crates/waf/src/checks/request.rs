@@ -57,8 +57,8 @@ impl Checks {
         findings.into_all()
     }
 
-    /// Findings in a body, in addition to those in its head. `arguments`: the arguments in the body; `before`: their
-    /// number in the query.
+    /// Findings in a body, in addition to those in the head. `arguments`: the arguments in the body. `before`: the number of
+    /// arguments in the query.
     pub fn body(
         &self,
         (method, target): (&[u8], &[u8]),
@@ -88,14 +88,14 @@ impl Checks {
     }
 }
 
-/// Lengths of a request whose body was received.
+/// The lengths of a request whose body was received.
 #[derive(Debug, Clone, Copy)]
 pub struct Received {
     /// The body's length by its framing.
     pub length: BodyLength,
-    /// Bytes of the target and fields.
+    /// The number of bytes of the target and fields.
     pub head_bytes: u64,
-    /// Bytes of the body, as received.
+    /// The number of bytes of the body, as received.
     pub body_bytes: u64,
 }
 
@@ -115,7 +115,7 @@ fn documents(arguments: Named<'_>, is_document: impl Fn(&[u8]) -> bool, to: &mut
     }
 }
 
-/// Whether a name is `json.query`, or a query of a batch: `json.array_0.query`.
+/// Whether a name is `json.query`, or a query in a batch: `json.array_0.query`.
 fn is_query_of_json(name: &[u8]) -> bool {
     let inner = name.strip_prefix(b"json.").and_then(|rest| rest.strip_suffix(b"query"));
     inner.is_some_and(|inner| {

@@ -1,7 +1,7 @@
-//! Protects cookies against changes: they are sealed on the way to the client, and opened on the way to the member.
+//! Protects cookies against changes: weir seals cookies in responses and opens them in requests.
 //!
-//! A sealed cookie has a tag after its value: a keyed hash of its name and value, with a key that only weir has.
-//! Clients cannot compute the tag of another value or name. The application gets the value without the tag.
+//! A sealed cookie has a tag after its value: a keyed hash of its name and value, with a key that only weir has. Clients
+//! cannot compute the tag of another value or name. The application receives the value without the tag.
 
 use crate::inspection::decoded_path;
 
@@ -19,7 +19,7 @@ pub trait Sealer {
     fn is_tag(&self, message: &[u8], tag: &[u8; TAG_BYTES]) -> bool;
 }
 
-/// Terms for the cookies that an application sets.
+/// The cookies of an application that are sealed, and those that are not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CookieTerms {
     /// Sealed cookies.
@@ -45,13 +45,13 @@ impl CookieNames {
         Self { name: alike(name.as_bytes()).into(), is_prefix }
     }
 
-    /// Whether the name is selected. `name` must be normalised by [`alike`].
+    /// Whether these names contain a name. `name` must be normalised by [`alike`].
     fn have(&self, name: &[u8]) -> bool {
         if self.is_prefix { name.starts_with(&self.name) } else { *name == *self.name }
     }
 }
 
-/// The name as read by the most lenient servers: in lower case, decoded, and with PHP's underscores.
+/// The name as the most lenient servers interpret it: decoded, in lower case, and with PHP's underscores.
 fn alike(name: &[u8]) -> Vec<u8> {
     let mut name = decoded_path(name);
     for byte in &mut name {
@@ -63,8 +63,8 @@ fn alike(name: &[u8]) -> Vec<u8> {
     name
 }
 
-/// A name without leading and trailing bytes that servers strip: Unicode blanks, of which there are many, and bytes
-/// that no name has.
+/// The name without leading and trailing bytes that servers may strip. Servers strip various Unicode blanks, so all bytes
+/// other than printable ASCII characters are stripped.
 fn stripped(name: &[u8]) -> &[u8] {
     let Some(start) = name.iter().position(u8::is_ascii_graphic) else { return &[] };
     let end = name.iter().rposition(u8::is_ascii_graphic).map_or(start, |last| last + 1);
@@ -84,8 +84,8 @@ impl CookieTerms {
         self.sealed.iter().any(|names| names.have(&whole) || names.have(&begins))
     }
 
-    /// Writes a Cookie field's value without the tags of its sealed cookies; returns whether it differs. A sealed
-    /// cookie with an invalid tag is unchanged, and its name is added to `changed`.
+    /// Writes the value of a Cookie field without the tags of its sealed cookies. Returns whether the result differs. A
+    /// sealed cookie with an invalid tag is copied unchanged, and its name is added to `changed`.
     pub fn open(
         &self,
         field: &[u8],
@@ -116,7 +116,8 @@ impl CookieTerms {
         is_opened
     }
 
-    /// Servers that follow RFC 2109 also split cookies at commas.
+    /// Adds names of sealed cookies after commas to `changed`, because servers that follow RFC 2109 also split cookies at
+    /// commas.
     fn note_hidden(&self, piece: &[u8], changed: &mut Vec<Vec<u8>>) {
         for piece in piece.split(|byte| *byte == b',').skip(1) {
             let (name, _) = divided(piece);
@@ -126,13 +127,12 @@ impl CookieTerms {
         }
     }
 
-    /// Whether a cookie that the application sets is excluded from sealing.
+    /// Whether a cookie of the application is excluded from sealing.
     pub fn leave(&self, name: &[u8]) -> bool {
         self.others.iter().any(|other| **other == *name)
     }
 
-    /// Writes the name and value of a cookie that the application sets, sealed if required. Returns whether it was
-    /// sealed.
+    /// Writes the name and value of a cookie that the application sets, sealed if required. Returns whether it was sealed.
     pub fn set(&self, name: &[u8], pair: &[u8], sealer: &impl Sealer, to: &mut Vec<u8>) -> bool {
         let is_sealed = self.seals(name);
         if is_sealed {
@@ -161,14 +161,14 @@ fn seal(name: &[u8], value: &[u8], sealer: &impl Sealer, to: &mut Vec<u8>) {
     write_text(&tag, to);
 }
 
-/// The value without its tag; `None` if the tag is invalid.
+/// The value without its tag; `None`: the tag is invalid.
 fn open<'a>(name: &[u8], sealed: &'a [u8], sealer: &impl Sealer) -> Option<&'a [u8]> {
     let (value, tail) = sealed.split_at_checked(sealed.len().checked_sub(TAG_TEXT_BYTES)?)?;
     let tag = read_text(tail.strip_prefix(b".")?)?;
     sealer.is_tag(&message(name, value), &tag).then_some(value)
 }
 
-/// Begins with the length of the name, so that no other name and value give the same bytes.
+/// The input of the tag. It begins with the length of the name, so that no other name and value produce the same bytes.
 fn message(name: &[u8], value: &[u8]) -> Vec<u8> {
     let length = u32::try_from(name.len()).unwrap_or(u32::MAX);
     [&length.to_be_bytes()[..], name, value].concat()
@@ -184,7 +184,7 @@ fn write_text(tag: &[u8; TAG_BYTES], to: &mut Vec<u8>) {
     }
 }
 
-/// Parses the text of a tag; each tag has exactly one text.
+/// Parses the text of a tag. Each tag has exactly one valid text.
 fn read_text(text: &[u8]) -> Option<[u8; TAG_BYTES]> {
     let mut bytes = Vec::with_capacity(TAG_BYTES + 2);
     for four in text.chunks(4) {
@@ -266,7 +266,7 @@ mod tests {
             ("s=v".to_owned(), "s=v", &["s"]),
             (format!("s={s}; s=v"), "s=v; s=v", &["s"]),
             ("s".to_owned(), "s", &["s"]),
-            // Names that other servers read as the same name.
+            // Names that other servers interpret as the same name.
             (format!("S={s}"), "", &["S"]),
             (format!("%73={s}"), "", &["%73"]),
             ("cart.1=x".to_owned(), "", &["cart.1"]),

@@ -18,7 +18,7 @@ fn names(findings: Findings<'_>) -> Vec<&'static str> {
     names
 }
 
-/// A check, with inputs that it must find and similar inputs that it must not find.
+/// A check, with inputs that have the finding and similar inputs that do not.
 type Case<'a> = (&'a str, [&'a [u8]; 3], [&'a [u8]; 3]);
 
 fn table(of: impl Fn(&[u8]) -> Vec<&'static str>, cases: &[Case<'_>]) {
@@ -533,7 +533,7 @@ fn graphql_queries() {
     assert_eq!(names(findings), ["graphql_batch"]);
 }
 
-/// With any number of alarms, blocking findings are kept, and come first.
+/// Blocking findings are stored and come first, regardless of the number of alarms.
 #[test]
 fn alarms_do_not_push_out_what_blocks() {
     let mut policy = strict();

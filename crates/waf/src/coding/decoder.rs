@@ -1,4 +1,4 @@
-//! Stream decoders of all codings, with a common interface.
+//! Incremental decoders of all codings, with a common interface.
 
 use brotlic::BrotliDecoder;
 use brotlic::decode::DecoderInfo;
@@ -9,11 +9,11 @@ use super::{Coding, InflateProblem};
 
 /// The window of deflate: 32 KiB (15 bits).
 const WINDOW_BITS: u8 = 15;
-/// Added to the window bits, selects the gzip frame in zlib-rs.
+/// The value that selects the gzip frame in zlib-rs when it is added to the window bits.
 const GZIP_FRAME: u8 = 16;
-/// Maximum zstd window over HTTP: 8 MiB (RFC 9659).
+/// Maximum zstd window in HTTP: 8 MiB (RFC 9659).
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
-/// Number of bytes that distinguish a zlib stream from raw deflate.
+/// The number of bytes that distinguish a zlib stream from raw deflate.
 pub(super) const DEFLATE_START_BYTES: usize = 5;
 
 /// The result of a step.
@@ -30,12 +30,12 @@ pub(super) enum Decoder {
 }
 
 impl Decoder {
-    /// A decoder for a stream with this beginning, which is used only for [`Coding::Deflate`].
+    /// A decoder for a stream. `start`: the first bytes of the stream, used only for [`Coding::Deflate`].
     pub fn new(coding: Coding, start: &[u8]) -> Result<Self, InflateProblem> {
         Ok(match coding {
             Coding::Gzip => Self::Zlib(Inflate::new(true, WINDOW_BITS + GZIP_FRAME)),
             Coding::Deflate => Self::Zlib(Inflate::new(has_zlib_frame(start)?, WINDOW_BITS)),
-            // Windows larger than RFC 7932 permits are rejected: they require the receiver's consent.
+            // The decoder rejects larger windows than RFC 7932 permits, because they require the receiver's consent.
             Coding::Brotli => Self::Brotli(BrotliDecoder::new()),
             Coding::Zstd => {
                 let mut context = DCtx::try_create().ok_or(InflateProblem::Malformed)?;
@@ -46,7 +46,7 @@ impl Decoder {
         })
     }
 
-    /// Decodes as much as fits into `out`.
+    /// Decodes as much as fits in `out`.
     pub fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, InflateProblem> {
         match self {
             Self::Zlib(inflate) => {
@@ -72,10 +72,10 @@ impl Decoder {
     }
 }
 
-/// Whether a deflate stream has the zlib frame (RFC 1950, section 2.2), as required.
+/// Whether a deflate stream has the zlib frame that RFC 1950 section 2.2 requires.
 ///
-/// A raw stream may begin like a zlib frame: then it begins with a stored block, because of the low bits of `CM`, and
-/// the block's length follows twice (RFC 1951, section 3.2.4).
+/// A raw stream may begin like a zlib frame. It then begins with a stored block, because of the low bits of `CM`, and the
+/// length of the block follows twice (RFC 1951 section 3.2.4).
 fn has_zlib_frame(start: &[u8]) -> Result<bool, InflateProblem> {
     let &[method, flags, ref rest @ ..] = start else { return Ok(false) };
     let is_zlib = method & 0x0f == 8

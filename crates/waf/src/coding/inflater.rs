@@ -1,13 +1,13 @@
-//! Decodes all codings of a body, the outermost first.
+//! The decoding of all codings of a body, the outermost first.
 
 use super::stage::{Decoded, Stage};
 use super::{Coding, InflateProblem};
 
-/// Maximum ratio of the decoded length to the received length. Telemetry and logs shrink to a fiftieth at best.
+/// Maximum ratio of the decoded length to the received length. Telemetry and logs are compressed to a fiftieth at best.
 pub const INFLATION_MAX: u64 = 200;
-/// Decoded length that is always allowed, regardless of the received length.
+/// The decoded length that is always allowed, regardless of the received length.
 const INFLATED_BYTES_FREE: u64 = 64 << 10;
-/// Bytes processed at a time, so that the cuts of a body hardly matter.
+/// Number of bytes processed at a time. Small pieces keep the result nearly independent of how the body is split.
 const PIECE_BYTES: usize = 1 << 10;
 
 /// An incremental decoder of a body.
@@ -19,14 +19,14 @@ pub struct Inflater {
 }
 
 impl Inflater {
-    /// Decodes codings listed in the order in which they were applied. No coding may produce more than `bytes_max`
-    /// bytes.
+    /// A decoder for these codings, listed in the order in which they were applied. No coding may produce more than
+    /// `bytes_max` bytes.
     pub fn new(codings: &[Coding], bytes_max: u64) -> Self {
         let stages = codings.iter().rev().map(|coding| Stage::new(*coding)).collect();
         Self { stages, bytes_max, taken_bytes: 0 }
     }
 
-    /// Decodes the next bytes. After a problem, there is no more output.
+    /// Decodes the next piece. After a problem, there is no more output.
     pub fn feed(&mut self, input: &[u8], to: &mut dyn FnMut(&[u8])) -> Result<(), InflateProblem> {
         for piece in input.chunks(PIECE_BYTES) {
             self.taken_bytes += piece.len() as u64;
@@ -51,12 +51,12 @@ impl Inflater {
         Ok(())
     }
 
-    /// Upper bound of the decoders' memory, without the output.
+    /// The upper bound of the decoders' memory, without the output.
     pub fn memory_bytes(&self) -> u64 {
         self.stages.iter().map(Stage::memory_bytes).sum()
     }
 
-    /// Bytes consumed by all codings so far, so including the output of all codings except the last.
+    /// The number of bytes that all codings have consumed so far. It includes the output of all codings except the last.
     pub fn work_bytes(&self) -> u64 {
         self.stages.iter().map(|stage| stage.taken_bytes).sum()
     }
@@ -66,7 +66,7 @@ impl Inflater {
         self.bytes_max.min(by_length)
     }
 
-    /// Distinguishes the two length limits.
+    /// Replaces [`InflateProblem::TooLong`] by [`InflateProblem::Bomb`] if the ratio was the exceeded limit.
     fn of_length(&self, problem: InflateProblem) -> InflateProblem {
         let is_bomb = self.given_bytes_max() < self.bytes_max;
         if problem == InflateProblem::TooLong && is_bomb { InflateProblem::Bomb } else { problem }

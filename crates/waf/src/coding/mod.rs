@@ -1,10 +1,10 @@
 //! Content codings of request bodies (RFC 9110, section 8.4), decoded incrementally and within limits.
 //!
-//! Each coding must be a single stream: servers read several gzip members, several zstd frames and other data after a
-//! stream's end differently, so these are rejected here.
+//! Each coding must be a single stream. Servers disagree on several gzip members, several zstd frames and other data after
+//! the end of a stream, so these are rejected here.
 //!
-//! **Architecture invariant:** memory and work are bounded by the received bytes and by [`Inflater::new`]'s limit;
-//! nothing is collected here.
+//! **Architecture invariant:** memory and work are bounded by the received bytes and by the limit in [`Inflater::new`]. The
+//! decoded body is not collected here.
 
 mod decoder;
 mod inflater;
@@ -20,7 +20,7 @@ pub const CODINGS_MAX: usize = 3;
 pub enum Coding {
     /// RFC 1952.
     Gzip,
-    /// RFC 1950; RFC 1951 without the zlib frame is also accepted, because some clients send it.
+    /// RFC 1950. RFC 1951 without the zlib frame is also accepted, because some clients send it.
     Deflate,
     /// RFC 7932.
     Brotli,
@@ -42,24 +42,24 @@ impl Coding {
     }
 }
 
-/// Why an encoded body cannot be read.
+/// The reason why an encoded body cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InflateProblem {
-    /// A coding is not known.
+    /// An unknown coding.
     Unknown,
-    /// There are more codings than [`CODINGS_MAX`].
+    /// More codings than [`CODINGS_MAX`].
     TooManyCodings,
-    /// The data is invalid in its coding.
+    /// Data that is invalid in its coding.
     Malformed,
-    /// The end is missing.
+    /// A missing end.
     Truncated,
-    /// There is data after the end.
+    /// Data after the end.
     Trailing,
-    /// The data is valid both as a zlib stream and as raw deflate, with different content.
+    /// Data that is valid both as a zlib stream and as raw deflate, with different content.
     Ambiguous,
-    /// The body is longer than the limit.
+    /// A body longer than the limit.
     TooLong,
-    /// The body is more than [`INFLATION_MAX`] times as long as the received data.
+    /// A body more than [`INFLATION_MAX`] times as long as the received data.
     Bomb,
 }
 
@@ -88,7 +88,7 @@ impl InflateProblem {
 pub fn codings(value: &[u8]) -> Result<Vec<Coding>, InflateProblem> {
     let mut found = Vec::new();
     for name in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-        // Lists may contain empty elements (RFC 9110, section 5.6.1).
+        // A list may contain empty elements (RFC 9110 section 5.6.1).
         if name.is_empty() || name.eq_ignore_ascii_case(b"identity") {
             continue;
         }

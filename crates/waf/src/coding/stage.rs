@@ -5,21 +5,21 @@ use std::fmt;
 use super::decoder::{DEFLATE_START_BYTES, Decoder};
 use super::{Coding, InflateProblem};
 
-/// Bytes decoded at a time.
+/// Number of bytes decoded at a time.
 const CHUNK_BYTES: usize = 16 << 10;
-/// Memory of an idle decoder, including its chunk.
+/// Memory of a decoder without tables and window, including its chunk.
 const IDLE_BYTES: u64 = 128 << 10;
-/// Memory for tables that one input byte can cause: the shortest brotli tree has 12 bits, and takes 1 KiB.
+/// Maximum memory of tables per input byte: the shortest brotli tree has 12 bits and needs 1 KiB.
 const TABLES_BYTES_PER_BYTE: u64 = 1 << 10;
 /// Maximum memory of tables: brotli has up to 768 trees.
 const TABLES_BYTES_MAX: u64 = 4 << 20;
-/// The largest window, used by brotli.
+/// The largest window, which brotli uses.
 const WINDOW_BYTES_MAX: u64 = 16 << 20;
 
-/// Decodes one coding.
+/// The decoder of one coding.
 pub(super) struct Stage {
     coding: Coding,
-    /// `None`: too few bytes received to choose the decoder.
+    /// `None`: too few bytes have been received to choose the decoder.
     decoder: Option<Decoder>,
     /// Bytes received before the decoder was chosen.
     start: Vec<u8>,
@@ -56,7 +56,7 @@ impl Stage {
         }
     }
 
-    /// Decodes input, up to `given_bytes_max` bytes of output in total.
+    /// Decodes input. The total output is at most `given_bytes_max` bytes.
     pub fn feed(
         &mut self,
         input: &[u8],
@@ -85,7 +85,7 @@ impl Stage {
         if self.is_at_end { Ok(()) } else { Err(InflateProblem::Truncated) }
     }
 
-    /// Upper bound of the memory.
+    /// The upper bound of the memory.
     pub fn memory_bytes(&self) -> u64 {
         let tables = self.taken_bytes.saturating_mul(TABLES_BYTES_PER_BYTE).min(TABLES_BYTES_MAX);
         IDLE_BYTES + tables + self.given_bytes.min(WINDOW_BYTES_MAX)

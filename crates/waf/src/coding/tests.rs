@@ -1,4 +1,4 @@
-//! Bodies in every coding with any cuts, and invalid bodies.
+//! Bodies in every coding, split anywhere, and invalid bodies.
 
 use weir_testing::encode;
 
@@ -29,7 +29,7 @@ fn inflated(
     (out, result)
 }
 
-/// Text that shrinks to about a tenth.
+/// Text that compresses to about a tenth.
 fn text(bytes: usize) -> Vec<u8> {
     let lines = (0..).flat_map(|number| format!("line {number} of {}\n", number % 7).into_bytes());
     lines.take(bytes).collect()
@@ -96,7 +96,7 @@ fn a_body_ends_where_its_coding_says() {
             let (_, result) = inflated(&[coding], &body[..end], 100, PLENTY);
             assert_eq!(result, Err(Problem::Truncated), "{name}: {end} of {}", body.len());
         }
-        // Servers differ here: they stop, or continue reading.
+        // Servers disagree here: some stop, others continue.
         let twice = [&body[..], &body].concat();
         let padded = [&body[..], b"\0"].concat();
         for longer in [twice, padded] {
@@ -148,7 +148,7 @@ fn bombs_end_early() {
         assert_eq!(result, Err(Problem::Bomb), "{name}");
         assert!(out.len() <= 512 << 10, "{name}: {}", out.len());
     }
-    // The intermediate length counts too.
+    // The limit also applies to the intermediate length.
     let hollow = encode("gzip", &encode("br", &encode("gzip", &bomb)));
     let codings = [Coding::Gzip, Coding::Brotli, Coding::Gzip];
     assert_eq!(inflated(&codings, &hollow, 100, PLENTY).1, Err(Problem::Bomb));
@@ -159,7 +159,7 @@ fn bombs_end_early() {
 
 #[test]
 fn windows_are_bounded() {
-    // A zstd frame with a window of 16 MiB and one of 8 MiB, each an empty last block.
+    // Zstd frames with windows of 16 MiB and of 8 MiB. Each contains one empty last block.
     for (window_log, expected) in [(24_u8, Err(Problem::Malformed)), (23, Ok(()))] {
         let body = [0x28, 0xb5, 0x2f, 0xfd, 0x00, (window_log - 10) << 3, 0x01, 0, 0];
         assert_eq!(inflated(&[Coding::Zstd], &body, 1, PLENTY).1, expected, "{window_log}");

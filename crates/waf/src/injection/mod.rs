@@ -1,11 +1,11 @@
-//! Detection of SQL and script injection by tokenising.
+//! Detection of SQL and script injection by tokenizing.
 //!
 //! The two detectors implement SecLang's operators `@detectSQLi` and `@detectXSS`. They do not search for strings: they
-//! read a value like a database or a browser, from each place where an application may have inserted it. The value is
-//! an injection if it leaves this place and continues with tokens that have an effect.
+//! parse a value as a database or a browser would, in each context where an application may have inserted it. The value is
+//! an injection if it breaks out of this context and continues with tokens that have an effect.
 //!
-//! **Architecture invariant:** each detector reads its input a bounded number of times, from left to right, and
-//! allocates nothing.
+//! **Architecture invariant:** each detector reads its input a bounded number of times, from left to right, and allocates no
+//! memory.
 
 pub mod html;
 pub mod sql;

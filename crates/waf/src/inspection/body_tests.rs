@@ -1,4 +1,4 @@
-//! Bodies that are encoded, truncated, or in conflict with the request's head.
+//! Bodies that are encoded or truncated, or contradict the request head.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Files for Rules {
     }
 }
 
-/// A request with these fields, before its body.
+/// The inspection of a request with these fields, before its body.
 fn begun(fields: &[(&str, &str)], checks: Option<Checks>) -> Inspection {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut Rules).expect("rules");
     let view = View::new(Arc::new(rules), &Settings::default()).expect("a view");
@@ -62,7 +62,7 @@ fn begun(fields: &[(&str, &str)], checks: Option<Checks>) -> Inspection {
     inspection
 }
 
-/// The verdict on a body, and the reason if it could not be read.
+/// The verdict on a body, and the reason if it could not be parsed.
 fn judged(fields: &[(&str, &str)], body: &[u8]) -> (Verdict, Option<&'static str>) {
     let mut inspection = begun(fields, None);
     for piece in body.chunks(50) {
@@ -118,7 +118,7 @@ fn what_cannot_be_decoded_is_no_pass() {
         (of("br"), first.clone(), UNREAD),
         (of("gzip"), gzip(&long), TOO_LONG),
         (of("gzip"), Vec::new(), Verdict::Pass),
-        // Rules judge the part that was read.
+        // Rules inspect the part before the end.
         (of("gzip"), cut(gzip(b"a=attack"), 4), DENIED),
         (of("gzip"), gzip(&[b"a=attack&b=", &long[..]].concat()), DENIED),
     ] {
@@ -131,7 +131,7 @@ fn what_cannot_be_decoded_is_no_pass() {
     assert_eq!(judged(&identity, b"a=b").0, Verdict::Pass);
 }
 
-/// gzip with a file's name in its header.
+/// gzip with a file name in its header.
 fn named(name: &[u8], plain: &[u8]) -> Vec<u8> {
     let mut body = encode("gzip", plain);
     const HAS_NAME: u8 = 8;
@@ -140,7 +140,7 @@ fn named(name: &[u8], plain: &[u8]) -> Vec<u8> {
     body
 }
 
-/// A server that ignores Content-Encoding reads other content.
+/// A server that ignores Content-Encoding interprets the encoded bytes.
 #[test]
 fn what_is_read_without_decoding_is_judged() {
     let encoded = ("Content-Encoding", "gzip");

@@ -1,15 +1,15 @@
-//! Limits on the work and time of a request's rules.
+//! Limits on the work and time of the rules for one request.
 
 use super::report::Limit;
 use super::state::State;
 
-/// Marks the start of a phase's evaluation.
+/// Starts the evaluation of a phase.
 pub(super) fn begin(state: &mut State) {
     state.timer.begin(state.message.texts.work_bytes());
     plan(state);
 }
 
-/// The exceeded limit, if any. Checked after each rule and before each further value.
+/// The exceeded limit, if any. It is checked after each rule and before each further value.
 #[inline]
 pub(super) fn look(state: &mut State) -> Option<Limit> {
     if state.message.texts.work_bytes() > state.work_bytes_looked_at {
@@ -18,7 +18,7 @@ pub(super) fn look(state: &mut State) -> Option<Limit> {
     state.exceeded
 }
 
-/// Checks work and time after the work counter passed its next mark.
+/// Checks work and time, after the work has exceeded its next mark.
 #[cold]
 fn look_closely(state: &mut State) {
     let work_bytes = state.message.texts.work_bytes();

@@ -1,4 +1,4 @@
-//! Checks without rules: head checks run before the first rule, body checks before the rules of the second phase.
+//! Checks without rules. Head checks run before the first rule, body checks before the rules of the second phase.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::body::Body;
 use crate::checks::{Checks, Finding, Received};
 use crate::seclang::Variable;
 
-/// The configured checks and their findings.
+/// The configured checks, and their findings.
 #[derive(Debug)]
 pub(super) struct Checked {
-    /// `None`: no checks.
+    /// The checks; `None`: there are none.
     pub checks: Option<Arc<Checks>>,
     pub findings: Vec<Finding>,
-    /// The body's length, as declared by the head.
+    /// The length of the body as declared by the head.
     length: BodyLength,
-    /// Bytes of the target and the fields.
+    /// The number of bytes of the target and the fields.
     head_bytes: u64,
 }
 
 impl Checked {
-    /// Starts with these checks.
+    /// The state before the first check.
     pub fn new(checks: Option<Arc<Checks>>) -> Self {
         Self { checks, findings: Vec::new(), length: BodyLength::None, head_bytes: 0 }
     }
@@ -42,7 +42,7 @@ impl Checked {
         self.length = request.body;
     }
 
-    /// Checks the body after it was read.
+    /// Checks the body after it was parsed.
     pub fn body(&mut self, body: &Body, message: &Message) {
         let Some(checks) = &self.checks else { return };
         let text = |id: TextId| message.texts.get(id);
@@ -63,7 +63,7 @@ impl Checked {
         self.findings = checks.body(request, body, (&arguments, before), found);
     }
 
-    /// The verdict of the first finding that blocks. In detection mode, `would_be` takes it instead.
+    /// The verdict of the first blocking finding. In detection mode, the verdict is stored in `would_be` instead.
     pub fn refused(&self, mode: Mode, would_be: &mut Option<Verdict>) -> Option<Verdict> {
         let check = self.findings.iter().find(|finding| finding.blocks())?.check;
         let verdict = Verdict::Refused { check, status: check.status() };

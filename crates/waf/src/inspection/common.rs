@@ -1,8 +1,8 @@
-//! Cache of texts that many requests share: field names, and values that browsers send identically.
+//! A cache of texts that many requests share: field names, and values that browsers send identically.
 //!
-//! The result of rules for a text depends on its bytes alone: which transformations change it, which operators may
-//! match it. So frequent texts are analysed once, and each request starts with a copy of the results. Only values of
-//! fields without secrets are cached. A request finds a text only by having the same bytes, so it learns nothing about
+//! The result of rules for a text depends only on its bytes: the transformations that change it, and the operators that may
+//! match it. So frequent texts are analysed once, and each request starts with a copy of the results. Only values of fields
+//! without secrets are cached. A request finds a cached text only if it contains the same bytes, so it reveals nothing about
 //! other requests.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use super::request::Request;
 use super::texts::Texts;
 use crate::plan::View;
 
-/// Fields whose values are cached.
+/// The fields whose values are cached.
 const FIELDS: [&[u8]; 22] = [
     b"accept",
     b"accept-charset",
@@ -39,27 +39,27 @@ const FIELDS: [&[u8]; 22] = [
     b"user-agent",
     b"x-requested-with",
 ];
-/// Maximum length of a cached text.
+/// Maximum length of a cached text, in bytes.
 const TEXT_BYTES_MAX: usize = 256;
-/// Maximum number of texts derived by transformations from one cached text. Their analysis delays the request that adds
-/// the text.
+/// Maximum number of texts that transformations derive from one cached text. Their analysis delays the request that adds the
+/// text.
 const MADE_MAX: usize = 24;
-/// Maximum bytes and texts in total: each request copies them.
+/// Maximum number of bytes and texts in total, because they are copied for each request.
 const ALL_BYTES_MAX: usize = 32 << 10;
 const ALL_TEXTS_MAX: usize = 512;
-/// Maximum number of cached texts, without those derived by transformations.
+/// Maximum number of cached texts, not counting those derived by transformations.
 const TEXTS_MAX: usize = 96;
-/// One request in this many is sampled for common texts.
+/// One in this many requests is sampled for common texts.
 const SAMPLE: u32 = 16;
-/// A text is common if this many sampled requests of a window have it.
+/// A text is common if this many samples in a window contain it.
 const SEEN_MIN: u8 = 4;
 const WINDOW_SAMPLES: u32 = 256;
-/// The cache is cleared after this many windows, because common texts change with time.
+/// Number of windows after which the cache is cleared, because common texts change with time.
 const WINDOWS: u32 = 64;
-/// Maximum number of texts counted in a window.
+/// Maximum number of texts that are counted in a window.
 const COUNTED_MAX: usize = 4_096;
 
-/// Common texts of the requests that use one view.
+/// The common texts of the requests that use one view.
 #[derive(Debug)]
 pub struct CommonTexts {
     view: Arc<View>,
@@ -69,15 +69,15 @@ pub struct CommonTexts {
 #[derive(Debug)]
 struct Learned {
     texts: Arc<Texts>,
-    /// Number of learned texts.
+    /// The number of added texts.
     count: usize,
     requests: u32,
     samples: u32,
-    /// Count of each text in this window, by its hash.
+    /// The count of each text in this window, by its hash.
     seen: HashMap<u64, u8>,
 }
 
-/// Count of a text that was refused: it is not analysed again in this window.
+/// The count of a refused text, which is not analysed again in this window.
 const REFUSED: u8 = u8::MAX;
 
 impl Learned {
@@ -86,7 +86,7 @@ impl Learned {
         Self { texts, count: 0, requests: 0, samples: 0, seen: HashMap::new() }
     }
 
-    /// Counts an unknown text; returns whether it has become common.
+    /// Counts an unknown text. Returns whether it has become common.
     fn is_common(&mut self, text: &[u8]) -> bool {
         if self.texts.has(text) || self.seen.len() >= COUNTED_MAX {
             return false;
@@ -98,7 +98,7 @@ impl Learned {
         *seen == SEEN_MIN
     }
 
-    /// Advances the request counter; returns whether this request is sampled.
+    /// Increments the request counter. Returns whether this request is sampled.
     fn is_sample(&mut self) -> bool {
         self.requests = self.requests.wrapping_add(1);
         if !self.requests.is_multiple_of(SAMPLE) {
@@ -131,7 +131,7 @@ impl CommonTexts {
         begin_with(Arc::clone(&self.view), self.of(request), options, request)
     }
 
-    /// The cached texts for a request. Sampled requests may add one.
+    /// The cached texts for a request. A sampled request may add one.
     fn of(&self, request: &Request<'_>) -> Texts {
         let (known, new) = {
             let mut learned = self.learned();
@@ -144,7 +144,7 @@ impl CommonTexts {
         known.copy()
     }
 
-    /// Caches these texts unconditionally.
+    /// Adds these texts, whether they are common or not.
     pub fn teach(&self, texts: &[&[u8]]) {
         for text in texts {
             let known = Arc::clone(&self.learned().texts);
@@ -161,20 +161,20 @@ impl CommonTexts {
         if !has_room {
             learned.seen.insert(super::texts::hash(text), REFUSED);
         } else if Arc::ptr_eq(&learned.texts, known) {
-            // Otherwise another request added a text meanwhile: this text will come again.
+            // Otherwise another request has added a text meanwhile. This text is then added by a later request.
             learned.texts = Arc::new(more);
             learned.count += 1;
         }
     }
 
-    /// A poisoned lock is safe to use: no holder can leave the data half changed.
+    /// Locks the cache. A poisoned lock is safe to use, because no holder leaves the data in an inconsistent state.
     fn learned(&self) -> MutexGuard<'_, Learned> {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A text that became common with this request, if there is room for one. All texts are counted; the others will come
-/// again.
+/// The first text that became common with this request, if the cache has room. All texts are counted, so further ones can be
+/// added by later requests.
 fn common<'a>(learned: &mut Learned, request: &Request<'a>) -> Option<&'a [u8]> {
     if learned.count >= TEXTS_MAX {
         return None;
@@ -192,7 +192,7 @@ fn common<'a>(learned: &mut Learned, request: &Request<'a>) -> Option<&'a [u8]> 
     common
 }
 
-/// Whether values of a field are cached.
+/// Whether the values of a field are cached.
 fn is_remembered(name: &[u8]) -> bool {
     FIELDS.iter().any(|field| field.eq_ignore_ascii_case(name))
 }
@@ -297,7 +297,7 @@ SecRule REQUEST_HEADERS "@rx ^sensitive$" "id:3,phase:1,pass,t:none,t:lowercase"
             values.iter().map(|value| found(&common(), &[("Accept", value)])).collect();
         assert_eq!(fresh[0], [2, 3]);
         assert_eq!(fresh[1], [3]);
-        // Each value after every other one.
+        // Each value, after any other value was cached.
         for first in values {
             let common = common();
             common.teach(&[first.as_bytes()]);

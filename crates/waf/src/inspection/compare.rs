@@ -1,4 +1,4 @@
-//! Evaluation of operators.
+//! The evaluation of operators.
 
 use super::report::Limit;
 use super::state::State;
@@ -12,9 +12,9 @@ use crate::value::number_of;
 pub(super) enum Outcome {
     No,
     Yes,
-    /// Match, with the groups of a pattern.
+    /// A match, with the groups of a pattern.
     Groups(Groups),
-    /// Match, with a text that represents the finding.
+    /// A match, with a text that represents the finding.
     Found(Vec<u8>),
 }
 
@@ -28,11 +28,11 @@ impl Outcome {
     }
 }
 
-/// Maximum number of groups that `capture` keeps.
+/// Maximum number of groups that `capture` stores.
 const GROUPS_MAX: usize = 10;
 
 impl State {
-    /// Compares a value. `rule`: the rule's place, for texts that refer to it.
+    /// Compares a value. `rule`: the place of the rule, for texts that refer to it.
     pub(super) fn compare(&mut self, rule: u32, link: &Link, text: TextId) -> Outcome {
         let length = self.message.texts.get(text).len();
         self.message.texts.count_work(length);
@@ -94,8 +94,8 @@ impl State {
 }
 
 impl State {
-    /// A pattern that is built for this request. It is compiled once for consecutive values and counted as work,
-    /// because compilation takes far longer than matching a value.
+    /// A pattern that is built for this request. It is compiled once for consecutive values. The compilation is counted as
+    /// work, because it takes much longer than a match.
     fn pattern_of(&mut self, text: &[u8]) -> Option<Pattern> {
         const WORK_BYTES_PER_BYTE: usize = 10_000;
         if let Some((known, pattern)) = &self.made_pattern
@@ -109,8 +109,8 @@ impl State {
         pattern
     }
 
-    /// Tries a pattern. The steps of a backtracking pattern are counted as work first; if that exceeds the limit, the
-    /// pattern is not tried.
+    /// Evaluates a pattern. The steps of a backtracking pattern are counted as work first. If the work then exceeds its
+    /// limit, the pattern is not evaluated.
     fn tried(&mut self, pattern: &Pattern, text: TextId, captures: bool) -> Outcome {
         const WORK_BYTES_PER_STEP: usize = 8;
         let steps = pattern.steps_max(self.message.texts.get(text));
@@ -125,7 +125,7 @@ impl State {
         self.or_exceeded(outcome)
     }
 
-    /// A pattern that cannot be tried results in a verdict, never in a silent "no match".
+    /// The outcome. If there is none, the limit is recorded as exceeded, because "no match" would be a false result.
     fn or_exceeded(&mut self, outcome: Option<Outcome>) -> Outcome {
         outcome.unwrap_or_else(|| {
             self.exceeded.get_or_insert(Limit::Pattern);
@@ -134,7 +134,7 @@ impl State {
     }
 }
 
-/// The result of a pattern. `None`: it would take too many steps.
+/// The result of a pattern; `None`: too many steps.
 fn rx(pattern: &Pattern, bytes: &[u8], captures: bool) -> Option<Outcome> {
     if !captures {
         return pattern.is_match(bytes).map(Outcome::of);
@@ -143,7 +143,7 @@ fn rx(pattern: &Pattern, bytes: &[u8], captures: bool) -> Option<Outcome> {
         let found = pattern.find(bytes)?;
         return Some(found.map_or(Outcome::No, |range| Outcome::Groups(vec![Some(range)])));
     }
-    // Most values do not match, and finding groups costs more than this test.
+    // Most values do not match, and the search for groups takes longer than this test.
     if !pattern.is_match(bytes)? {
         return Some(Outcome::No);
     }

@@ -1,4 +1,4 @@
-//! Effects of rules.
+//! The effects of rules.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::seclang::{Control, Toggle, Variable};
 use crate::value::{Value, number_of};
 
 impl State {
-    /// Applies a link's effects for each matched value.
+    /// Applies the effects of a link for a matched value.
     pub(super) fn take_effects(&mut self, place: u32, link: &Link) {
         for effect in &link.effects {
             match effect {
@@ -39,7 +39,7 @@ impl State {
                 Effect::Remove(collection, name) => self.write(place, *collection, name, None),
                 Effect::Control(control, rules) => self.control(control, rules),
                 Effect::Mask(target) => self.removals.mask(target),
-                // Stored collections start empty and end with the request; the view has warned of that.
+                // Stored collections start empty and end with the request. The view has a warning about this.
                 Effect::Open(_) | Effect::Expire => {}
             }
         }
@@ -112,7 +112,7 @@ impl State {
             Control::AuditEngine(toggle) => self.engine.is_audited = *toggle != Toggle::Off,
             // Weir's audit log has one format.
             Control::AuditLogParts => {}
-            // Rules cannot block more than the settings allow.
+            // Rules cannot block if the settings only allow detection.
             Control::RuleEngine(toggle) => {
                 self.engine.is_on = *toggle != Toggle::Off;
                 self.engine.only_detects = *toggle == Toggle::DetectionOnly;

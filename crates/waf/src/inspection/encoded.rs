@@ -1,20 +1,20 @@
-//! Encoded bodies: read in decoded form, and examined in encoded form too.
+//! Encoded bodies. They are inspected in decoded form, and also in encoded form.
 //!
-//! Many servers ignore Content-Encoding in requests and read the encoded bytes instead. An attack may be in these
-//! bytes: in the file name of a gzip header, or in codes chosen to look like other content. So for forms, arguments
-//! found in the encoded bytes are judged too. Other bodies are not judged if they can be read both ways.
+//! Many servers ignore Content-Encoding in requests and interpret the encoded bytes. These bytes may contain an attack: in
+//! the file name of a gzip header, or in codes chosen to look like other content. So arguments in the encoded bytes of forms
+//! are inspected, too. Other bodies are rejected if both forms can be parsed.
 
 use crate::body::{Body, Processor, Sink};
 use crate::coding::{InflateProblem, Inflater};
 
-/// Minimum length of a run of text in encoded bytes that is unlikely to be random, without a sign that it is a value.
+/// Minimum length of a text in encoded bytes that is unlikely to be random, if nothing else marks it as a value.
 const LEGIBLE_BYTES_MIN: usize = 6;
 
-/// An encoded body that is being read.
+/// The state of an encoded body.
 #[derive(Debug)]
 pub(super) struct Encoded {
     inflater: Inflater,
-    /// Parser of the encoded bytes.
+    /// The parser of the encoded bytes.
     as_sent: Body,
     /// Whether the encoded bytes contain a part of a form.
     has_part: bool,
@@ -24,12 +24,12 @@ pub(super) struct Encoded {
 pub(super) type Named = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Encoded {
-    /// An empty body, with a parser for the encoded bytes.
+    /// An empty body. `as_sent`: the parser of the encoded bytes.
     pub fn new(inflater: Inflater, as_sent: Body) -> Self {
         Self { inflater, as_sent, has_part: false }
     }
 
-    /// Decodes bytes and passes the result on. Returns the bytes added to the work, and the decoder's result.
+    /// Decodes bytes and delivers the result to `to`. Returns the work in bytes, and the result of the decoder.
     pub fn decode(
         &mut self,
         bytes: &[u8],
@@ -40,28 +40,29 @@ impl Encoded {
         (self.inflater.work_bytes() - before, result)
     }
 
-    /// Ends the body. A body that is also readable in encoded form is a problem.
+    /// Ends the body. If the encoded bytes can also be parsed, this is a problem.
     pub fn finish(&mut self, to: &mut dyn FnMut(&[u8])) -> Result<(), InflateProblem> {
         self.inflater.finish(to)?;
         if self.is_readable_as_sent() { Err(InflateProblem::Ambiguous) } else { Ok(()) }
     }
 
-    /// Upper bound of the decoders' memory.
+    /// The upper bound of the decoders' memory.
     pub fn memory_bytes(&self) -> u64 {
         self.inflater.memory_bytes()
     }
 
-    /// Examines encoded bytes.
+    /// Inspects encoded bytes.
     pub fn look(&mut self, bytes: &[u8], found: &mut Named) {
         self.as_sent.feed(bytes, &mut Legible { found, has_part: &mut self.has_part });
     }
 
-    /// Ends the examination of encoded bytes.
+    /// Ends the inspection of encoded bytes.
     pub fn look_no_more(&mut self, found: &mut Named) {
         self.as_sent.finish(&mut Legible { found, has_part: &mut self.has_part });
     }
 
-    /// Whether the encoded bytes are a body by themselves. Forms always are: their arguments were collected.
+    /// Whether a server may find an uninspected body in the encoded bytes. The arguments of a URL-encoded form were
+    /// inspected, unless its parsing failed.
     fn is_readable_as_sent(&self) -> bool {
         match self.as_sent.processor() {
             Processor::UrlEncoded => self.as_sent.failure().is_some(),
@@ -72,7 +73,7 @@ impl Encoded {
     }
 }
 
-/// A sink that passes on only text found among other bytes.
+/// A sink that only delivers texts between other bytes.
 struct Legible<'a> {
     found: &'a mut Named,
     has_part: &'a mut bool,
@@ -81,7 +82,7 @@ struct Legible<'a> {
 impl Sink for Legible<'_> {
     fn argument(&mut self, name: &[u8], value: &[u8]) {
         *self.has_part = true;
-        // A name between two separators is hardly random: its value ends at a separator, however short it is.
+        // A name between two separators is unlikely to be random. Its value, of any length, ends at a separator.
         let is_named = !name.is_empty() && name.iter().all(|byte| is_text(*byte));
         let end = value.iter().position(|byte| !is_text(*byte)).unwrap_or(value.len());
         let (text, behind) = value.split_at(if is_named { end } else { 0 });
@@ -105,7 +106,7 @@ impl Sink for Legible<'_> {
     }
 }
 
-/// Pieces of text that are long enough not to be random.
+/// The texts that are long enough not to be random.
 fn legible(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| !is_text(*byte)).filter(|piece| piece.len() >= LEGIBLE_BYTES_MIN)
 }

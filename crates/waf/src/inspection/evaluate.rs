@@ -1,4 +1,4 @@
-//! Evaluation of rules in their order.
+//! The evaluation of rules in order.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::plan::{CompiledRule, Link, ScopeId, Stage, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind};
 use crate::value::Value;
 
-/// Maximum bytes of a value in a report.
+/// Maximum size of a value in a report, in bytes.
 const TOLD_BYTES_MAX: usize = 512;
-/// Replacement of a masked value in reports.
+/// The replacement of a masked value in reports.
 const MASK: &[u8] = b"***";
 /// Maximum number of reported values of one rule.
 const TOLD_VALUES_MAX: usize = 32;
 /// Maximum number of reported matches.
 const MATCHES_MAX: usize = 1_024;
 
-/// Where evaluation continues after a rule.
+/// The place where evaluation continues after a rule.
 enum Next {
     On,
-    /// At the first rule at or after this place in the order of all rules.
+    /// The first rule at or after this place in the order of all rules.
     At(u32),
     /// The phase ends.
     EndPhase,
@@ -42,7 +42,7 @@ impl State {
         }
         let rules = &view.phases[phase as usize - 1];
         bounds::begin(self);
-        // A limit that was exceeded earlier still holds.
+        // A limit that was exceeded in an earlier phase still applies.
         if let Some(verdict) = self.limit() {
             return verdict;
         }
@@ -114,7 +114,7 @@ impl State {
         holds
     }
 
-    /// The number of a target's values, as a value.
+    /// The number of a target's values, in the form of a value.
     fn counted(&mut self, place: u32, link: &Link, target: &Target) -> Hit {
         let count = self.count(place, link, target);
         let name = match &target.selector {
@@ -142,7 +142,7 @@ impl State {
         holds
     }
 
-    /// Whether a link matches a value. Its effects run for each matched value.
+    /// Whether a link matches a value. If so, its effects are applied.
     fn value_holds(&mut self, view: &View, place: u32, link: &Link, hit: Hit) -> bool {
         let Some(pipeline) = view.rules.pipelines.get(usize::from(link.pipeline.0)) else {
             return false;
@@ -151,7 +151,7 @@ impl State {
             let text = self.message.texts.transformed(hit.text, pipeline);
             return self.text_holds(view, place, link, Hit { text, ..hit });
         }
-        // Each text once: the original, and the result of each step that changes it.
+        // Each text once: the original value, and the result of each step that changes it.
         let mut holds = self.text_holds(view, place, link, hit);
         let mut text = hit.text;
         for step in &pipeline.steps {
@@ -190,7 +190,7 @@ impl State {
         true
     }
 
-    /// Stores a pattern's groups in `TX:0` to `TX:9`.
+    /// Stores the groups of a pattern in `TX:0` to `TX:9`.
     fn capture(&mut self, text: TextId, outcome: Outcome) {
         let bytes = self.message.texts.get(text);
         let groups = self.written.groups_mut();
@@ -200,7 +200,7 @@ impl State {
                 let value = |range: std::ops::Range<usize>| {
                     Value::from_bytes(bytes.get(range).unwrap_or_default())
                 };
-                // A group that did not take part is empty.
+                // A group that is not part of the match is empty.
                 let found = found
                     .into_iter()
                     .map(|group| Some(group.map_or_else(|| Value::Text(Arc::default()), value)));
@@ -220,7 +220,7 @@ impl State {
         }
     }
 
-    /// Runs the actions of a matched rule.
+    /// Applies the actions of a matched rule.
     fn act(&mut self, place: u32, rule: &CompiledRule) -> Next {
         self.note(place, rule);
         let stop = |verdict| Next::Stop(verdict);
@@ -243,7 +243,7 @@ impl State {
                 stop(Verdict::Redirect { to, status, rule: rule.id })
             }
         };
-        // A rule that turns the engine off does not block itself; in the logging phase the response was already sent.
+        // A rule that turns the engine off does not block. In the logging phase, the response was already sent.
         if let Next::Stop(verdict) = next
             && self.engine.is_on
             && rule.phase != Phase::Logging

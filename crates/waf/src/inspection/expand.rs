@@ -1,16 +1,16 @@
-//! Expansion of variables in texts.
+//! The expansion of variables in texts.
 
 use super::state::State;
 use crate::plan::{CompiledPiece, CompiledTemplate};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
 
-/// Maximum length of an expanded text.
+/// Maximum size of an expanded text, in bytes.
 const EXPANDED_BYTES_MAX: usize = 64 << 10;
 /// Maximum depth of references to the rule's own texts.
 const DEPTH_MAX: usize = 2;
 
 impl State {
-    /// Expands a rule's text with the current values of its variables.
+    /// Expands a text of a rule with the current values of its variables.
     pub(super) fn expanded(&mut self, rule: u32, template: &CompiledTemplate) -> Vec<u8> {
         let mut text = Vec::new();
         self.expand(rule, template, &mut text, 0);

@@ -1,7 +1,7 @@
-//! The values that links examine. They are collected and transformed once for all links with the same targets and
+//! The values that links inspect. They are collected and transformed once for all links with the same targets and
 //! transformations.
 //!
-//! The values of the same targets form a list. A transformation derives a new list, unless it changes no value. Links
+//! The values of the same targets form a list. A transformation derives another list, unless it changes no value. Links
 //! whose transformations change nothing in this request share one list.
 
 use std::ops::Range;
@@ -12,60 +12,60 @@ use super::texts::{FactsId, Texts};
 use crate::plan::{Group, GroupTarget, PipelineId, RuleSet, ScopeId, View, add_row, has_bit};
 use crate::transformation::{Steps, Transformation};
 
-/// Values of the same targets after the same transformations.
+/// The values of the same targets after the same transformations.
 #[derive(Debug, Clone, Copy)]
 struct List {
     from: u32,
     to: u32,
-    /// Transformations that may change one of the values.
+    /// The transformations that may change one of the values.
     may_change: Steps,
-    /// `made`: one plus the index of the list last derived from this one; `before`: one plus the index of the list
-    /// derived earlier from the same source; 0: no list.
+    /// `made`: one plus the index of the last list that was derived from this one. `before`: one plus the index of the list
+    /// that was previously derived from the same source. 0: no list.
     made: u32,
     before: u32,
     maker: Option<Maker>,
-    /// Place of the row of operators that may match one of the values, once it was computed. The row may include
-    /// operators that match only the source values.
+    /// The position of the row of operators that may match one of the values; `None`: not computed yet. The row may include
+    /// operators that match only values of the source list.
     row: Option<u32>,
-    /// One plus the index of the source list, if that has as many values; 0: no such list.
+    /// One plus the index of the source list, if it has the same number of values; 0: otherwise.
     of: u32,
-    /// The operators that links apply to the target's values, with any transformations.
+    /// The scope of the target: the operators that links apply to its values, after any transformations.
     scope: ScopeId,
 }
 
-/// The derivation of a list from another.
+/// The derivation of a list from another list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Maker {
     /// One transformation.
     Step(Transformation),
-    /// A pipeline: each value after each of the transformations.
+    /// A pipeline: each value after each transformation of the pipeline.
     Each(PipelineId),
 }
 
-/// The lists of a group. Groups with the same targets share lists while their transformations have the same results.
+/// The lists of a group. Groups with the same targets share lists as long as their transformations have the same results.
 #[derive(Debug, Clone, Copy)]
 struct Bundle {
-    /// Range of its non-empty lists among the parts.
+    /// The range of the group's non-empty lists in `parts`.
     from: u32,
     to: u32,
-    /// Transformations that may change a value of the lists.
+    /// The transformations that may change a value of the lists.
     may_change: Steps,
-    /// Place of the row of operators that may match a value of the lists, once it was computed.
+    /// The position of the row of operators that may match a value of the lists; `None`: not computed yet.
     row: Option<u32>,
-    /// `made`: one plus the index of the bundle last derived from this one; `before`: one plus the index of the bundle
-    /// derived earlier from the same source; 0: no bundle.
+    /// `made`: one plus the index of the last bundle that was derived from this one. `before`: one plus the index of the
+    /// bundle that was previously derived from the same source. 0: no bundle.
     made: u32,
     before: u32,
     /// The transformation that derived this bundle from another.
     step: Option<Transformation>,
 }
 
-/// The values of groups, collected on demand.
+/// The values of groups. They are collected when they are first needed.
 #[derive(Debug)]
 pub(super) struct Groups {
-    /// The generation of the collected values.
+    /// The generation of the message's values that were collected.
     generation: u32,
-    /// One plus the index of the bundle of each group, and of each list of targets; 0: no bundle.
+    /// One plus the index of the bundle of each group, and of each target list; 0: no bundle.
     of_groups: Vec<u32>,
     of_sets: Vec<u32>,
     bundles: Vec<Bundle>,
@@ -74,11 +74,11 @@ pub(super) struct Groups {
     of_targets: Vec<u32>,
     lists: Vec<List>,
     hits: Vec<Hit>,
-    /// Rows of operators, one bit for each operator.
+    /// The rows of operators, one bit for each operator.
     operators: Vec<u64>,
-    /// Buffer for collected values.
+    /// A buffer for collected values.
     found: Vec<Hit>,
-    /// Buffer for a row.
+    /// A buffer for a row.
     row: Vec<u64>,
 }
 
@@ -110,7 +110,7 @@ impl Groups {
         self.operators.clear();
     }
 
-    /// The list already derived from this one by this maker.
+    /// The list that this derivation of the list has already produced, if any.
     fn known(&self, place: u32, maker: Maker) -> Option<u32> {
         let mut at = self.lists.get(place as usize)?.made;
         while let Some(place) = at.checked_sub(1) {
@@ -131,7 +131,7 @@ impl Groups {
         self.lists.len() as u32 - 1
     }
 
-    /// Completes a list derived from the list `of`.
+    /// Completes a list that is derived from the list `of`.
     fn end_made(&mut self, from: usize, may_change: Steps, of: u32, maker: Maker) -> u32 {
         let place = self.end(from, may_change, ScopeId::ALL);
         let (mut before, mut scope) = (0, ScopeId::ALL);
@@ -148,8 +148,8 @@ impl Groups {
 }
 
 impl Groups {
-    /// Range of the lists of a group, empty if the operator can match none of their values. An operator without a
-    /// number is tried on all values.
+    /// The range of the lists of a group; empty: the operator matches none of their values. An operator without a number is
+    /// applied to all values.
     pub fn group(
         &mut self,
         message: &mut Message,
@@ -177,7 +177,7 @@ impl Groups {
         has_bit(self.operators.get(from..from + view.row_words()).unwrap_or_default(), operator)
     }
 
-    /// Computes the operators that may match a value of a bundle's lists.
+    /// Computes the operators that may match a value of the lists of a bundle.
     fn look_at_bundle(
         &mut self,
         message: &mut Message,
@@ -200,7 +200,7 @@ impl Groups {
                 add_row(&mut all, row);
             }
         }
-        // Rows of lists stay unchanged: the union of several is a new row.
+        // The rows of lists must not change, so the union of several rows is another row.
         let row = if is_one {
             first.unwrap_or(0)
         } else {
@@ -214,7 +214,7 @@ impl Groups {
         row
     }
 
-    /// Place of the row of a list; computes it on first use.
+    /// The position of the row of a list. The row is computed on first use.
     fn row_of(&mut self, message: &mut Message, view: &View, part: usize) -> Option<u32> {
         let place = self.parts.get(part).copied()?;
         let list = self.lists.get(place as usize).copied()?;
@@ -224,8 +224,8 @@ impl Groups {
         }
     }
 
-    /// Range of a list's values, empty if the operator can match none of them. An operator without a number is tried on
-    /// all values.
+    /// The range of the values of a list; empty: the operator matches none of them. An operator without a number is applied
+    /// to all values.
     pub fn list(&self, view: &View, part: usize, operator: Option<u16>) -> Range<usize> {
         let Some(place) = self.parts.get(part) else { return 0..0 };
         let Some(list) = self.lists.get(*place as usize) else { return 0..0 };
@@ -236,8 +236,8 @@ impl Groups {
         }
     }
 
-    /// The next value in `places` that the operator must be tried on; an operator without a number is tried on all.
-    /// Moves the start of `places` past this value.
+    /// The next value in `places` that the operator may match. An operator without a number is applied to all values. Moves
+    /// the start of `places` past this value.
     pub fn next(
         &self,
         texts: &Texts,
@@ -255,7 +255,7 @@ impl Groups {
         hits.get(at).copied()
     }
 
-    /// The bundle of a group; derived on first use.
+    /// The bundle of a group. It is derived on first use.
     fn bundle_of(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
         let Some(group) = view.rules.groups.get(usize::from(number)) else { return u32::MAX };
         let pipeline = view.rules.pipelines.get(usize::from(group.pipeline.0));
@@ -348,7 +348,7 @@ impl Groups {
         made
     }
 
-    /// Adds a list to the current bundle, if it has values.
+    /// Adds a list to the current bundle, unless it is empty.
     fn put(&mut self, list: u32) {
         if self.list_at(list).is_some_and(|list| list.from < list.to) {
             self.parts.push(list);
@@ -436,7 +436,7 @@ impl Groups {
         self.end_made(from, may_change, place, Maker::Step(step))
     }
 
-    /// Each text once: the original, and the result of each step that changes it.
+    /// Derives a list with each text once: the original values, and the result of each step that changes them.
     fn behind_each(
         &mut self,
         message: &mut Message,
@@ -477,8 +477,8 @@ impl Groups {
         self.end_made(from, Steps::default(), place, maker)
     }
 
-    /// Computes the operators that may match the values of a list. Starts from the row of a source list if there is
-    /// one: shared values are not examined again.
+    /// Computes the operators that may match the values of a list. If a source list has a row, it starts with this row, and
+    /// the values that both lists have in common are not analysed again.
     fn look_at(&mut self, message: &mut Message, view: &View, place: u32, mut list: List) -> List {
         let (row, words) = (self.operators.len(), view.row_words());
         let like = self.looked_at_before(&list);
@@ -516,7 +516,7 @@ impl Groups {
         list
     }
 
-    /// The nearest source list with a row.
+    /// The nearest source list that has a row.
     fn looked_at_before(&self, list: &List) -> Option<List> {
         let mut list = *list;
         while let Some(of) = list.of.checked_sub(1) {
@@ -529,7 +529,7 @@ impl Groups {
     }
 }
 
-/// Whether one of the derivations of a list narrows its operators.
+/// Whether a derivation of a list has a narrower scope than the target.
 fn is_narrow(view: &View, lists: &[List], list: &List) -> bool {
     let mut at = Some(list);
     while let Some(list) = at {
@@ -541,7 +541,7 @@ fn is_narrow(view: &View, lists: &[List], list: &List) -> bool {
     false
 }
 
-/// The operators to ask for a value of a list: the narrow scope of its last effective derivation, if there is one.
+/// The scope for a value of a list: the scope of the last derivation that changed the value.
 fn scope_of(
     view: &View,
     texts: &Texts,
@@ -561,13 +561,13 @@ fn scope_of(
     let narrow = scope_behind(view, list.scope, maker);
     let is_known = || text.is_some_and(|text| texts.known(text, narrow).is_some());
     match maker {
-        // The list has the original values too: these need the wide scope.
+        // The list also contains the original values, which need the scope of the target.
         Maker::Each(_) if !is_known() => list.scope,
         _ => narrow,
     }
 }
 
-/// The scope of values that a maker derives from a target's values of this scope.
+/// The scope of values that are derived from values of a target with this scope.
 fn scope_behind(view: &View, target: ScopeId, maker: Maker) -> ScopeId {
     let scopes = &view.rules.scopes;
     match maker {

@@ -1,4 +1,4 @@
-//! Public handle of one request's inspection.
+//! The public interface to the inspection of one request.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::checks::Finding;
 use crate::plan::View;
 use crate::seclang::{Phase, Variable};
 
-/// Starts an inspection with a request's head and already analysed texts.
+/// Starts an inspection with a request head and texts that are already analysed.
 pub(super) fn begin_with(
     view: Arc<View>,
     known: Texts,
@@ -33,14 +33,14 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Starts an inspection with a request's head.
+    /// Starts an inspection with a request head.
     pub fn begin(view: Arc<View>, options: &Options, request: &Request<'_>) -> Self {
         begin_with(view, Texts::new(), options, request)
     }
 
-    /// Evaluates the rules for the request's head. If a limit was exceeded and checks without rules still need the
-    /// body, [`Self::request_body`] reports the limit: so callers that let these requests pass still get the findings
-    /// of checks.
+    /// Evaluates the rules for the request head. If a limit is exceeded, but checks without rules still need the body, the
+    /// result is [`Verdict::Pass`], and [`Self::request_body`] reports the limit. So callers that let these requests pass
+    /// still get the findings of the checks.
     pub fn request_headers(&mut self) -> Verdict {
         let State { checked, mode, would_be, .. } = &mut self.state;
         if let Some(verdict) = checked.refused(*mode, would_be) {
@@ -54,22 +54,22 @@ impl Inspection {
         }
     }
 
-    /// Whether the body is to be read after the first phase.
+    /// Whether the body is inspected after the first phase.
     pub fn reads_body(&self) -> bool {
         self.state.message.body.is_read && self.is_judging()
     }
 
-    /// Whether request rules are still evaluated.
+    /// Whether rules for requests are still evaluated.
     fn is_judging(&self) -> bool {
         self.state.engine.is_on && self.state.passing == Passing::Nothing
     }
 
-    /// Whether body bytes would be examined. If not, callers need not wait for the body.
+    /// Whether bytes of the body are inspected. If not, callers need not wait for the body.
     pub fn needs_body(&self) -> bool {
         self.reads_body() && self.state.message.needs_body()
     }
 
-    /// Adds bytes of the request's body, after [`Self::request_headers`].
+    /// Adds bytes of the request body, after [`Self::request_headers`].
     pub fn body(&mut self, bytes: &[u8]) {
         if let Some(recording) = &mut self.state.message.body.recording {
             recording.push(bytes);
@@ -79,7 +79,7 @@ impl Inspection {
         }
     }
 
-    /// Ends the request's body.
+    /// Ends the request body.
     pub fn end_body(&mut self) {
         if let Some(body) = self.state.message.end_body() {
             let State { checked, message, .. } = &mut self.state;
@@ -90,8 +90,8 @@ impl Inspection {
         names::limit(&mut self.state.message);
     }
 
-    /// Evaluates the rules for the whole request. An unreadable body or too many arguments never result in
-    /// [`Verdict::Pass`], regardless of findings in the rest.
+    /// Evaluates the rules for the whole request. An invalid body or too many arguments never result in [`Verdict::Pass`],
+    /// whatever the rules find in the rest.
     pub fn request_body(&mut self) -> Verdict {
         let State { checked, mode, would_be, .. } = &mut self.state;
         if let Some(verdict) = checked.refused(*mode, would_be) {
@@ -109,27 +109,28 @@ impl Inspection {
         }
     }
 
-    /// Cuts the body for this reason. Rules judge the bytes so far, and the result is never [`Verdict::Pass`].
+    /// Ends the body early because of this limit. Rules inspect the bytes received so far, and the result is never
+    /// [`Verdict::Pass`].
     pub fn cut_body(&mut self, limit: Limit) {
         self.leave_body_out();
         self.state.message.body.cut(limit);
         self.end_body();
     }
 
-    /// The state of the body's reading.
+    /// The state of the body during its inspection.
     pub fn body_progress(&self) -> BodyProgress {
         let body = &self.state.message.body;
         BodyProgress { limit: body.limit, decoding_bytes: body.decoding_bytes() }
     }
 
-    /// Marks the recorded body as incomplete: the caller does not pass on all of it.
+    /// Marks the recorded body as incomplete, because the caller does not deliver all of it.
     pub fn leave_body_out(&mut self) {
         if let Some(recording) = &mut self.state.message.body.recording {
             recording.leave_out();
         }
     }
 
-    /// The request's body as it was received.
+    /// The request body as received.
     pub fn recorded_body(&self) -> RecordedBody<'_> {
         self.state
             .message
@@ -139,22 +140,22 @@ impl Inspection {
             .map_or(RecordedBody::Off, |recording| recording.body())
     }
 
-    /// Why the request's body could not be read to its end.
+    /// The reason why the request body was not parsed to its end; `None`: it was.
     pub fn body_failure(&self) -> Option<&'static str> {
         self.state.message.body.failure
     }
 
-    /// Adds the head of the response.
+    /// Adds the head of a response.
     pub fn response(&mut self, response: &Response<'_>) {
         self.state.message.response(response);
     }
 
-    /// Evaluates the rules for the response's head.
+    /// Evaluates the rules for the response head.
     pub fn response_headers(&mut self) -> Verdict {
         self.state.phase(Phase::ResponseHeaders)
     }
 
-    /// Adds the response's body, or the examined part of it.
+    /// Adds the response body, or the inspected part of it.
     pub fn response_content(&mut self, bytes: &[u8]) {
         self.state.message.response_content(bytes);
     }
@@ -164,7 +165,7 @@ impl Inspection {
         self.state.phase(Phase::ResponseBody)
     }
 
-    /// Evaluates the rules of the logging phase. They no longer change the result.
+    /// Evaluates the rules of the logging phase. Their results do not change the verdict.
     pub fn logging(&mut self) {
         // The response was already sent, so a blocking verdict has no effect.
         let _ = self.state.phase(Phase::Logging);
@@ -175,32 +176,32 @@ impl Inspection {
         &self.state.view
     }
 
-    /// Matches of rules so far, in order.
+    /// The matches of rules so far, in order.
     pub fn matches(&self) -> &[Match] {
         &self.state.matches
     }
 
-    /// Findings of checks without rules so far.
+    /// The findings of checks without rules so far.
     pub fn findings(&self) -> &[Finding] {
         &self.state.checked.findings
     }
 
-    /// In detection mode: the verdict that blocking mode would have had.
+    /// In detection mode, the verdict of blocking mode.
     pub fn would_be(&self) -> Option<&Verdict> {
         self.state.would_be.as_ref()
     }
 
-    /// Whether the request belongs in the audit log.
+    /// Whether the request is written to the audit log.
     pub fn is_audited(&self) -> bool {
         self.state.engine.is_audited
     }
 
-    /// Bytes examined so far, counted once for each examination.
+    /// The number of inspected bytes so far. A byte is counted once for each inspection.
     pub fn work_bytes(&self) -> u64 {
         self.state.message.texts.work_bytes()
     }
 
-    /// Counters of the work so far.
+    /// The counters of the work so far.
     pub fn counts(&self) -> Counts {
         let Tried { compared, patterns } = self.state.counts;
         Counts { compared, patterns, ..self.state.message.texts.counts() }
@@ -224,13 +225,13 @@ impl Inspection {
         self.entries(variable).next().map(|(_, value)| value)
     }
 
-    /// The first value of a request field; the name's case is ignored.
+    /// The first value of a request field, ignoring the case of the name.
     pub fn header(&self, name: &[u8]) -> Option<&[u8]> {
         let mut fields = self.entries(Variable::RequestHeaders);
         fields.find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Names and values of a variable with its own storage, such as `ARGS_GET` but not `ARGS`.
+    /// The names and values of a variable with its own storage, such as `ARGS_GET` but not `ARGS`.
     pub fn entries(&self, variable: Variable) -> impl Iterator<Item = (&[u8], &[u8])> {
         let texts = &self.state.message.texts;
         let entries = self.state.message.values.of(variable).iter();

@@ -1,9 +1,9 @@
-//! A value that a link examines or has matched.
+//! A value that a link inspects or has matched.
 
 use super::texts::{TextId, Texts};
 use crate::seclang::Variable;
 
-/// A value that the current rule has matched.
+/// A value of a variable, with its name and text.
 #[derive(Debug, Clone, Copy)]
 pub struct Hit {
     pub variable: Variable,

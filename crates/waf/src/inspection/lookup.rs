@@ -1,4 +1,4 @@
-//! Lookup of the values of rules' targets.
+//! The lookup of the values of targets.
 
 use super::hit::Hit;
 use super::state::State;
@@ -6,7 +6,7 @@ use crate::plan::Link;
 use crate::seclang::{Selector, Target, Variable};
 
 impl State {
-    /// Collects the values of a target, each with the variable used in reports.
+    /// Collects the values of a target, each with the name of its variable for reports.
     pub(super) fn collect(
         &mut self,
         rule: u32,
@@ -23,7 +23,7 @@ impl State {
         }
     }
 
-    /// Collects the values of a target without exclusions.
+    /// Collects the values of a target, including excluded values.
     pub(super) fn collect_unfiltered(&mut self, target: &Target, found: &mut Vec<Hit>) {
         found.clear();
         match target.variable {

@@ -1,4 +1,4 @@
-//! The parts of a message as variables.
+//! The parts of a message, stored as variables.
 
 use super::body_head::BodyHead;
 use super::encoded::{Encoded, Named};
@@ -13,50 +13,50 @@ use crate::body::{self, Body, Processor, Sink};
 use crate::coding::{InflateProblem, Inflater};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
 
-/// How the bodies of a message are treated.
+/// Settings and state of the bodies of a message.
 #[derive(Debug, Default)]
 pub struct BodySettings {
     pub limits: body::Limits,
-    /// Whether the request's body is examined.
+    /// Whether the request body is inspected.
     pub is_read: bool,
-    /// Whether the response's body is examined.
+    /// Whether the response body is inspected.
     pub is_response_read: bool,
-    /// Whether `REQUEST_BODY` contains the body, with any processor.
+    /// Whether `REQUEST_BODY` contains the body, whatever the body processor is.
     pub is_kept: bool,
-    /// Limit of examined bytes, if a rule sets it.
+    /// Maximum number of inspected bytes, if a rule sets it.
     pub bytes_max: Option<u64>,
     pub(super) processor: Processor,
-    /// The head's fields about the body.
+    /// The fields of the head that describe the body.
     pub(super) head: BodyHead,
     pub(super) inflated_bytes_max: u64,
     pub(super) encoded: Option<Box<Encoded>>,
-    /// Arguments found in the encoded bytes of an encoded body.
+    /// The arguments found in the encoded bytes of an encoded body.
     pub(super) found_as_sent: Named,
     reading: Option<Body>,
-    /// The received bytes, if they are recorded.
+    /// The recording of the received bytes, if they are recorded.
     pub recording: Option<Recording>,
     kept: Vec<u8>,
-    /// Text that is not judged yet.
+    /// Text that is not inspected yet.
     pub(super) text: Vec<u8>,
-    /// All text of an XML document, blanks included.
+    /// The text of a whole XML document, including blanks.
     joined: Vec<u8>,
-    /// Why the body could not be read to its end.
+    /// The reason why the body was not parsed to its end; `None`: there is none so far.
     pub failure: Option<&'static str>,
-    /// The limit that ended the reading; later bytes are ignored.
+    /// The limit that ended the inspection of the body. Later bytes are ignored.
     pub limit: Option<Limit>,
-    /// Bytes received.
+    /// The number of received bytes.
     pub received_bytes: u64,
-    /// Bytes of the body as rules see it.
+    /// The length of the body in the form that rules inspect.
     pub(super) length: u64,
 }
 
 impl BodySettings {
-    /// Stops reading the body.
+    /// Ends the inspection of the body.
     pub fn cut(&mut self, limit: Limit) {
         self.limit.get_or_insert(limit);
     }
 
-    /// Upper bound of the memory for decoding the body.
+    /// The upper bound of the memory for decoding the body.
     pub fn decoding_bytes(&self) -> u64 {
         let encoded = self.encoded.as_ref();
         encoded.map_or(0, |it| it.memory_bytes().saturating_add(self.length))
@@ -69,9 +69,9 @@ pub struct Message {
     pub texts: Texts,
     pub values: Values,
     pub body: BodySettings,
-    /// Separator of arguments.
+    /// The separator of arguments.
     pub(super) separator: u8,
-    /// Whether there are more arguments than the limit.
+    /// Whether the number of arguments exceeds the limit.
     pub has_too_many: bool,
 }
 
@@ -103,7 +103,7 @@ impl Message {
         self.values.add(variable, name, text);
     }
 
-    /// Adds the head of a request.
+    /// Adds a request head.
     pub fn head(&mut self, request: &Request<'_>) {
         use Variable as V;
         let Request { client, server, method, received_target, target, .. } = *request;
@@ -156,7 +156,7 @@ impl Message {
         self.has_too_many = read.problem().is_some();
     }
 
-    /// Updates the size variables that depend on the body.
+    /// Updates the variables of sizes that depend on the body.
     pub(super) fn set_sizes(&mut self) {
         let sum = |values: &Values, texts: &Texts, variable| -> u64 {
             let all = values.of(variable).iter();
@@ -172,7 +172,7 @@ impl Message {
         self.set_number(Variable::RequestBodyLength, self.body.length);
     }
 
-    /// Sets the body processor named by a rule.
+    /// Sets the body processor that a rule selects.
     pub fn choose_processor(&mut self, name: &str) {
         if let Some(processor) = Processor::named(name.as_bytes()) {
             self.body.processor = processor;
@@ -180,7 +180,7 @@ impl Message {
         }
     }
 
-    /// Adds received bytes of the request's body.
+    /// Adds received bytes of the request body.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.body.received_bytes += bytes.len() as u64;
         if self.body.limit.is_some() {
@@ -217,7 +217,7 @@ impl Message {
         self.body.reading = Some(reading);
     }
 
-    /// The parser of this processor.
+    /// A parser for this processor.
     pub(super) fn reader(&self, processor: Processor) -> Body {
         let settings = body::Settings {
             separator: self.separator,
@@ -236,26 +236,26 @@ impl Message {
         }
     }
 
-    /// Whether a body processor or a rule needs the request's body.
+    /// Whether a body processor or a rule needs the request body.
     pub fn needs_body(&self) -> bool {
         self.body.is_kept || self.body.head.has_types || self.body.processor != Processor::None
     }
 
-    /// Forms, JSON and text are also judged as a whole; other bodies only if a rule asks for it.
+    /// Whether the body is also inspected as a whole: forms, JSON and text always, other bodies if a rule requests it.
     fn keeps_body(&self) -> bool {
         let processor = self.body.processor;
         self.body.is_kept
             || matches!(processor, Processor::UrlEncoded | Processor::Json | Processor::Text)
     }
 
-    /// Ends the request's body. Returns its parser if the body was read to its end.
+    /// Ends the request body. Returns its parser if the body was parsed to its end.
     pub fn end_body(&mut self) -> Option<Body> {
         self.end_encoded();
         let is_whole = self.body.limit.is_none();
         let mut read = self.body.reading.take();
         if let Some(reading) = &mut read {
             reading.finish(&mut self.arguments());
-            // A cut body would be malformed because of the missing end alone.
+            // A body that was cut would always be reported as incomplete.
             if is_whole {
                 self.tell_problems(reading);
             }
@@ -272,7 +272,8 @@ impl Message {
         read.filter(|_| is_whole)
     }
 
-    /// As in XPath, the text of an element includes the text of all its descendants.
+    /// Adds the text of a whole XML document as one value: in XPath, the text of an element includes the text of all its
+    /// descendants.
     pub(super) fn add_joined(&mut self) {
         let joined = std::mem::take(&mut self.body.joined);
         let text = joined.trim_ascii();
@@ -293,7 +294,7 @@ impl Message {
         }
     }
 
-    /// Records that the body cannot be read.
+    /// Records that the body cannot be inspected to its end.
     pub(super) fn tell_error(&mut self, reason: &'static str) {
         use Variable as V;
         self.body.failure = Some(reason);
@@ -320,7 +321,7 @@ impl Message {
         );
     }
 
-    /// Adds the head of the response.
+    /// Adds a response head.
     pub fn response(&mut self, response: &Response<'_>) {
         use Variable as V;
         self.set_number(V::ResponseStatus, response.status.into());
@@ -337,7 +338,7 @@ impl Message {
         }
     }
 
-    /// Adds the response's body, or the examined part of it.
+    /// Adds the response body, or the inspected part of it.
     pub fn response_content(&mut self, bytes: &[u8]) {
         if self.body.is_response_read {
             self.texts.count_work(bytes.len());
@@ -346,7 +347,7 @@ impl Message {
     }
 }
 
-// Encoded bodies.
+// Methods for encoded bodies.
 impl Message {
     /// Adds bytes of an encoded body.
     fn read_encoded(&mut self, bytes: &[u8]) {
@@ -391,7 +392,7 @@ impl Message {
         }
     }
 
-    /// Adds the arguments found in the encoded bytes to the arguments that rules judge.
+    /// Adds the arguments found in the encoded bytes to the arguments that rules inspect.
     pub(super) fn add_found_as_sent(&mut self) {
         for (name, value) in std::mem::take(&mut self.body.found_as_sent) {
             self.add(Variable::ArgsPost, &name, &value);
@@ -420,7 +421,7 @@ impl Message {
         }
     }
 
-    /// Whether a selector selects a member of this name.
+    /// Whether a selector selects a member with this name.
     pub fn takes(&self, selector: &Selector, name: TextId) -> bool {
         matches!(selector, Selector::All) || selector.takes(self.texts.get(name))
     }
@@ -452,7 +453,7 @@ impl Message {
     }
 }
 
-/// Variables that are 0 until a body sets them.
+/// The variables that are 0 until a body sets them.
 const NUMBERS_OF_BODIES: [Variable; 19] = [
     Variable::InboundDataError,
     Variable::MultipartBoundaryQuoted,
@@ -483,7 +484,7 @@ fn host_without_port(host: &[u8]) -> &[u8] {
     }
 }
 
-/// Sink that adds a body's arguments to the values.
+/// The sink that adds the arguments of a body to the values.
 pub(super) struct Arguments<'a> {
     texts: &'a mut Texts,
     values: &'a mut Values,

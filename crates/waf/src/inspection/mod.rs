@@ -1,7 +1,7 @@
 //! The inspection of one request.
 //!
-//! [`Inspection::begin`] takes the request's head; [`Inspection::request_headers`] evaluates the first phase, and so
-//! on. Each phase results in a [`Verdict`]. The inspection owns all state of the request.
+//! [`Inspection::begin`] receives the request head, [`Inspection::request_headers`] evaluates the first phase, and so on.
+//! Each phase results in a [`Verdict`]. An [`Inspection`] owns all state of its request.
 
 mod body_head;
 mod bounds;

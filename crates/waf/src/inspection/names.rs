@@ -1,23 +1,23 @@
-//! Argument names of a body, as judged by rules that examine names.
+//! The names of body arguments, as inspected by rules for names.
 //!
-//! The name of a JSON leaf is its whole path, so short leaves below a long key make names many times as long as the
-//! body. The work of rules must stay linear in the body's length. Names of array elements that differ only by index are
-//! judged once. The other names may have [`NAMES_PER_BYTE`] times the bytes of the body; further names are not judged,
-//! and the request counts as one with too many arguments.
+//! The name of a JSON leaf is its whole path. Short leaves below a long key have names that are together many times as long
+//! as the body, but the work of rules must stay linear in the length of the body. So names that differ only in the indexes
+//! of array elements are inspected once. The other names may have [`NAMES_PER_BYTE`] times the bytes of the body. Further
+//! names are not inspected, and the request counts as a request with too many arguments.
 
 use std::collections::BTreeSet;
 
 use super::message::Message;
 use crate::seclang::Variable;
 
-/// Bytes of judged names for each byte of a body.
+/// Maximum number of inspected bytes of names for each byte of a body.
 const NAMES_PER_BYTE: u64 = 16;
-/// Bytes of judged names that every body may have.
+/// Number of bytes of names that are inspected regardless of the size of the body.
 const NAMES_BYTES_MIN: u64 = 16 * 1024;
-/// Prefix of an element's index.
+/// The text before the index of an array element.
 const ELEMENT: &[u8] = b".array_";
 
-/// Decides how each name is judged, after the body was read.
+/// Decides how each name is inspected, after the body was parsed.
 pub(super) fn limit(message: &mut Message) {
     let Message { texts, values, body, .. } = message;
     let mut left = body.length.saturating_mul(NAMES_PER_BYTE).saturating_add(NAMES_BYTES_MIN);
@@ -40,7 +40,7 @@ pub(super) fn limit(message: &mut Message) {
     }
 }
 
-/// Writes a name with all element indexes replaced by 0; returns whether that changed the name.
+/// Writes a name with the index of each array element replaced by 0. Returns whether the result differs from the name.
 fn of_first_elements(name: &[u8], output: &mut Vec<u8>) -> bool {
     output.clear();
     let mut rest = name;

@@ -7,50 +7,49 @@ use crate::checks::Checks;
 
 /// Default limit of a decoded body, in bytes.
 const INFLATED_BYTES_MAX: u64 = 64 << 20;
-/// Default limit of examined bytes.
+/// Default limit of the work, in bytes.
 const WORK_BYTES_MAX: u64 = 1 << 30;
 
 /// The effect of a blocking verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Findings are only reported.
+    /// Verdicts are only reported.
     Detect,
-    /// It is reported, and the request is not sent to the member.
+    /// Verdicts are reported, and blocked requests are not sent to the member.
     Block,
 }
 
-/// Time limit of the rules for a request and its response.
+/// The time limit of the rules for a request and its response.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimit {
-    /// Limit in total.
+    /// The limit in microseconds, for all phases together.
     pub max_us: u64,
-    /// The clock. It may advance while other requests are served; it should stand still while this thread is not
-    /// running.
+    /// The clock, in microseconds. It may advance while other requests are served. It should not advance while this thread
+    /// is suspended.
     pub now_us: fn() -> u64,
 }
 
-/// Options of a request's inspection.
+/// Options of an inspection.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The effect of a blocking verdict.
     pub mode: Mode,
-    /// Limits of parsed arguments and bodies; for the limits set by rule files, see
-    /// [`crate::plan::FileSettings::limits`].
+    /// The limits of arguments and bodies. For the limits in rule files, see [`crate::plan::FileSettings::limits`].
     pub limits: body::Limits,
-    /// Maximum decoded bytes of an encoded body (Content-Encoding).
+    /// Maximum size of a decoded body (Content-Encoding), in bytes.
     pub inflated_bytes_max: u64,
-    /// Maximum bytes examined, counted once for each examination.
+    /// Maximum number of inspected bytes. A byte is counted once for each inspection.
     pub work_bytes_max: u64,
-    /// Time limit of the rules; `None`: unlimited.
+    /// The time limit of the rules; `None`: unlimited.
     pub time: Option<TimeLimit>,
-    /// Checks without rules; `None`: no checks.
+    /// The checks without rules; `None`: there are none.
     pub checks: Option<Arc<Checks>>,
-    /// Whether the received body is kept for recording.
+    /// Whether the received body is recorded.
     pub keeps_body: bool,
 }
 
 impl Options {
-    /// Defaults, for a virtual server without its own settings.
+    /// The defaults, for a virtual server without settings of its own.
     pub fn new(mode: Mode) -> Self {
         let limits = body::Limits::DEFAULT;
         Self {

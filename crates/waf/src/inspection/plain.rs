@@ -1,16 +1,16 @@
-//! Text bodies whose type does not determine their parser.
+//! Text bodies whose media type does not determine the parser.
 //!
-//! Applications read such bodies as JSON, as a form, as XML or as plain text. A body that is JSON or a form from its
-//! first to its last byte is judged only as JSON or a form. Any other body is judged as plain text, and also as far as
-//! the other parsers can read it.
+//! Applications parse these bodies as JSON, forms or XML, or use them as plain text. A body that is completely valid JSON or
+//! a form is inspected only as such. Any other body is inspected as plain text, and also the parts that other parsers can
+//! parse.
 
 use super::message::Message;
 use crate::body::{Body, Processor};
 use crate::seclang::Variable;
 
-/// Name of the argument that holds the plain text.
+/// The name of the argument that contains the plain text.
 const NAME: &[u8] = b"text";
-/// Overlap of consecutive pieces of a long text.
+/// The overlap of consecutive pieces of a long text, in bytes.
 const OVERLAP_BYTES: usize = 1024;
 
 /// Adds the contents of a text body to the arguments.
@@ -38,7 +38,7 @@ pub(super) fn judge(message: &mut Message) {
     message.set_sizes();
 }
 
-/// Parses a text; returns whether it was readable to its end.
+/// Parses a text. Returns whether the whole text was valid.
 fn read_as(message: &mut Message, processor: Processor, text: &[u8]) -> bool {
     let mut reading: Body = message.reader(processor);
     reading.feed(text, &mut message.arguments());
@@ -46,7 +46,7 @@ fn read_as(message: &mut Message, processor: Processor, text: &[u8]) -> bool {
     reading.failure().is_none()
 }
 
-/// Adds the plain text, in pieces of the maximum length of values.
+/// Adds the plain text, in pieces with the maximum length of a value.
 fn add_pieces(message: &mut Message, text: &[u8]) {
     let piece_bytes = (message.body.limits.value_bytes_max as usize).max(1);
     let step = (piece_bytes - OVERLAP_BYTES.min(piece_bytes / 2)).max(1);
@@ -60,7 +60,7 @@ fn add_pieces(message: &mut Message, text: &[u8]) {
     }
 }
 
-/// Whether a text is a form and nothing else: plain names, and no blanks.
+/// Whether the whole text is a form: plain names, and no blanks.
 fn is_form(text: &[u8], separator: u8) -> bool {
     let is_of_names = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-~:[]%".contains(byte);
     let is_whole = text.iter().all(u8::is_ascii_graphic);

@@ -1,12 +1,12 @@
-//! The received body of a request, kept so that the request can be judged again.
+//! The recorded body of a request, for a later repetition of its inspection.
 
-/// Maximum length of a recorded body.
+/// Maximum size of a recorded body, in bytes.
 const RECORDED_BYTES_MAX: usize = 64 << 10;
 
 /// The recorded body of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedBody<'a> {
-    /// Bodies are not kept.
+    /// Bodies are not recorded.
     Off,
     /// The body was too long, or the inspection did not receive all of it.
     LeftOut,
@@ -14,7 +14,7 @@ pub enum RecordedBody<'a> {
     Whole(&'a [u8]),
 }
 
-/// A body that is being recorded.
+/// A recording in progress.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
     bytes: Vec<u8>,
@@ -31,7 +31,7 @@ impl Recording {
         }
     }
 
-    /// Gives up recording the body.
+    /// Drops the recorded bytes: the body is not recorded.
     pub fn leave_out(&mut self) {
         self.is_left_out = true;
         self.bytes = Vec::new();

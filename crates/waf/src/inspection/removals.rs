@@ -1,4 +1,4 @@
-//! Rules and targets that `ctl` removes for one request, and targets masked in logs.
+//! The rules and targets that `ctl` removes for one request, and the targets that are masked in logs.
 
 use super::hit::Hit;
 use super::message::Message;
@@ -10,18 +10,18 @@ use crate::seclang::{Control, Target, Variable};
 pub struct Removals {
     /// Removed rules.
     pub rules: Bits,
-    /// Removed targets, each with the rules that it is removed from.
+    /// Removed targets, each with the rules that do not inspect it.
     targets: Vec<(Bits, Target)>,
     masked: Vec<Target>,
 }
 
 impl Removals {
-    /// No removals, for this number of rules.
+    /// No removals. `rules`: the number of rules.
     pub fn none(rules: usize) -> Self {
         Self { rules: Bits::none(rules), targets: Vec::new(), masked: Vec::new() }
     }
 
-    /// Applies a removal to these rules; ignores other controls.
+    /// Applies a removal to these rules. Other controls are ignored.
     pub fn take(&mut self, control: &Control, rules: &Bits) {
         match control {
             Control::RemoveById(_) | Control::RemoveByTag(_) | Control::RemoveByMessage(_) => {
@@ -41,7 +41,7 @@ impl Removals {
         }
     }
 
-    /// Whether a target was removed from a rule.
+    /// Whether a rule lost a target by a removal.
     pub fn has_targets_of(&self, rule: u32) -> bool {
         self.targets.iter().any(|(rules, _)| rules.has(rule as usize))
     }
@@ -52,7 +52,7 @@ impl Removals {
         targets.any(|(rules, target)| rules.has(rule as usize) && message.is_of(target, hit))
     }
 
-    /// Masks values of this target in logs from now on.
+    /// Masks later values of this target in logs.
     pub fn mask(&mut self, target: &Target) {
         if !self.masked.contains(target) {
             self.masked.push(target.clone());

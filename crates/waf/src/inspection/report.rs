@@ -1,11 +1,11 @@
-//! Results of an inspection.
+//! The results of an inspection.
 
 use crate::checks::Check;
 
 /// The verdict on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The request goes on.
+    /// The request continues.
     Pass,
     /// The client gets a response with this status.
     Deny {
@@ -28,35 +28,35 @@ pub enum Verdict {
         /// The rule's id.
         rule: u64,
     },
-    /// A check without rules blocks the request; the client gets this status.
+    /// A check without rules blocks the request. The client gets this status.
     Refused {
         /// The check.
         check: Check,
         /// The status.
         status: u16,
     },
-    /// The request could not be judged, because it exceeded a limit.
+    /// The request could not be inspected completely, because it exceeded a limit.
     Exceeded(Limit),
 }
 
-/// Limits that end the judging of a request.
+/// A limit that ends an inspection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Work: the examined bytes exceed the limit.
+    /// Work: the number of inspected bytes.
     Work,
-    /// Time: the rules took longer than the limit.
+    /// Time: the time of the rules.
     Time,
-    /// Rules created more variables than the limit.
+    /// The number of variables that rules create.
     Variables,
-    /// The request has more arguments than the limit.
+    /// The number of arguments.
     Arguments,
-    /// A pattern took too many steps, or a pattern built for a request could not be compiled.
+    /// The steps of a pattern. Also reported if a pattern that is built for a request cannot be compiled.
     Pattern,
-    /// The body could not be read: it is malformed, or exceeds a limit of its parser.
+    /// A body that could not be parsed: it is malformed, or exceeds a limit of its parser.
     Body,
-    /// The body is longer than the limit.
+    /// The length of the body.
     BodyLength,
-    /// The memory for bodies of all requests was used up.
+    /// The memory for the bodies of all requests.
     Memory,
 }
 
@@ -76,19 +76,19 @@ impl Limit {
     }
 }
 
-/// The state of a body that is being read.
+/// The state of a body during its inspection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyProgress {
-    /// The limit that ended the reading, if any.
+    /// The limit that ended the inspection of the body, if any.
     pub limit: Option<Limit>,
-    /// Upper bound of the memory for decoding the body.
+    /// The upper bound of the memory for decoding the body.
     pub decoding_bytes: u64,
 }
 
 /// A value that a rule has matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchedValue {
-    /// The variable, with its member's name: `ARGS:id`.
+    /// The variable, with the name of its member: `ARGS:id`.
     pub variable: Vec<u8>,
     /// The value that the operator was applied to, clipped.
     pub value: Vec<u8>,
@@ -97,33 +97,33 @@ pub struct MatchedValue {
 /// The match of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
-    /// The rule's place in the order of all rules.
+    /// The place of the rule in the order of all rules.
     pub(crate) rule: u32,
-    /// The rule's id.
+    /// The id of the rule.
     pub id: u64,
-    /// The rule's message, expanded.
+    /// The expanded message of the rule.
     pub message: Vec<u8>,
-    /// The rule's log data, expanded.
+    /// The expanded data about the match, for logs.
     pub log_data: Vec<u8>,
-    /// The matched values, the first and last of each link.
+    /// The matched values, up to a maximum number.
     pub values: Vec<MatchedValue>,
-    /// Whether the match is logged.
+    /// Whether the match is written to the error log.
     pub is_logged: bool,
-    /// Whether the match is in the audit log.
+    /// Whether the match is written to the audit log.
     pub is_audited: bool,
 }
 
-/// Counters of an inspection's work; no times.
+/// Counters of the work of an inspection, without times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Texts kept, including those derived from others.
+    /// The number of stored texts, including those derived from others.
     pub texts: usize,
-    /// Transformations applied to a text.
+    /// The number of texts that transformations produced.
     pub transformed: usize,
-    /// Texts searched for the literals and bytes that operators need.
+    /// The number of texts that were searched for the literals and bytes that operators need.
     pub looked_at: usize,
-    /// Values that operators were tried on.
+    /// The number of values that operators were evaluated on.
     pub compared: u32,
-    /// Of these, values that patterns were tried on.
+    /// The number of these values that patterns were evaluated on.
     pub patterns: u32,
 }

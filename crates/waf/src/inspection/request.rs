@@ -1,4 +1,4 @@
-//! Messages as input of an inspection.
+//! Messages, as the input of an inspection.
 
 use std::net::IpAddr;
 
@@ -7,13 +7,13 @@ use std::net::IpAddr;
 pub enum BodyLength {
     /// No body.
     None,
-    /// This many bytes.
+    /// A body with this number of bytes.
     Known(u64),
-    /// Unknown until the body ends.
+    /// A body whose length is unknown until its end.
     Unknown,
 }
 
-/// The head of a request, as it is sent to the member.
+/// A request head, as it is sent to the member.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The client's address and port.
@@ -24,28 +24,28 @@ pub struct Request<'a> {
     pub method: &'a [u8],
     /// The target as received, before its path was normalized or rewritten.
     pub received_target: &'a [u8],
-    /// The target that the member gets.
+    /// The target as sent to the member.
     pub target: &'a [u8],
     /// The version: `HTTP/1.1`.
     pub protocol: &'a [u8],
-    /// Names and values of the fields, in order.
+    /// The names and values of the fields, in order.
     pub headers: &'a [(&'a [u8], &'a [u8])],
     /// The length of the body.
     pub body: BodyLength,
-    /// Names of sealed cookies with changed values.
+    /// The names of sealed cookies whose values were changed.
     pub changed_cookies: &'a [Vec<u8>],
-    /// Unique identifier of the request.
+    /// The unique id of the request.
     pub unique_id: &'a [u8],
 }
 
-/// The head of a response.
+/// A response head.
 #[derive(Debug, Clone, Copy)]
 pub struct Response<'a> {
     /// The status.
     pub status: u16,
     /// The version.
     pub protocol: &'a [u8],
-    /// Names and values of the fields, in order.
+    /// The names and values of the fields, in order.
     pub headers: &'a [(&'a [u8], &'a [u8])],
 }
 
@@ -60,10 +60,10 @@ pub(crate) struct TargetParts<'a> {
     pub query: &'a [u8],
 }
 
-/// Splits a target into its parts (RFC 9112, 3.2).
+/// Splits a target into its parts (RFC 9112 section 3.2).
 pub(crate) fn parts(target: &[u8]) -> TargetParts<'_> {
     let uri = without_authority(target);
-    // A fragment is not allowed in a request; if there is one, no part includes it.
+    // A fragment is not allowed in a request. If there is a fragment, it is not part of the result.
     let (path, query) = match uri.iter().position(|byte| *byte == b'?') {
         Some(at) => (&uri[..at], &uri[at + 1..]),
         None => (uri, &uri[uri.len()..]),
@@ -77,7 +77,7 @@ pub(super) fn basename(path: &[u8]) -> &[u8] {
     &path[base..]
 }
 
-/// A path as ModSecurity 3 and Coraza show it: percent-decoded once. An invalid escape stays unchanged.
+/// A path decoded once, as in ModSecurity 3 and Coraza. An invalid escape is unchanged.
 pub(crate) fn decoded(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path;

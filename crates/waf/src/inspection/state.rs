@@ -1,4 +1,4 @@
-//! State of an inspection.
+//! The state of an inspection.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::written::Written;
 use crate::plan::View;
 use crate::seclang::{Pattern, Phase, Variable};
 
-/// Value of the severity before any match.
+/// The severity before any match.
 const NO_SEVERITY: u8 = 255;
 
 /// The rules to skip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Passing {
     Nothing,
-    /// Rules of the request phases.
+    /// All rules of the request phases.
     Request,
     /// All rules except those of the logging phase.
     Everything,
@@ -39,55 +39,55 @@ impl Passing {
     }
 }
 
-/// Engine settings changed by rules.
+/// The settings of the engine that rules change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Engine {
     pub is_on: bool,
-    /// Whether a rule has switched to detection, in any mode.
+    /// Whether a rule has switched to detection only.
     pub only_detects: bool,
     pub is_audited: bool,
 }
 
-/// Number of operator evaluations.
+/// The number of operator evaluations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tried {
     pub compared: u32,
-    /// Of these evaluations, those of patterns.
+    /// The number of these evaluations that used patterns.
     pub patterns: u32,
 }
 
-/// State of one request's inspection.
+/// The state of the inspection of one request.
 #[derive(Debug)]
 pub(super) struct State {
     pub view: Arc<View>,
     pub mode: Mode,
     pub message: Message,
     pub written: Written,
-    /// Values that the current rule has matched so far.
+    /// The values that the current rule has matched so far.
     pub hits: Vec<Hit>,
     pub removals: Removals,
     pub groups: Groups,
-    /// Buffer for collected values.
+    /// A buffer for collected values.
     pub found: Vec<Hit>,
     pub matches: Vec<Match>,
     pub highest_severity: u8,
     pub passing: Passing,
     pub engine: Engine,
     pub work_bytes_max: u64,
-    /// When the work exceeds this, work and time are checked against their limits.
+    /// The amount of work at which work and time are next compared with their limits.
     pub work_bytes_looked_at: u64,
     pub timer: Timer,
     pub exceeded: Option<Limit>,
     pub counts: Tried,
-    /// The pattern built last for this request, with its text.
+    /// The last pattern that was built for this request, and its text.
     pub made_pattern: Option<(Vec<u8>, Option<Pattern>)>,
     pub checked: Checked,
-    /// In detection mode: the verdict that blocking mode would have had.
+    /// In detection mode, the verdict of blocking mode.
     pub would_be: Option<Verdict>,
 }
 
 impl State {
-    /// State before the first rule.
+    /// The state before the first rule.
     pub fn new(view: Arc<View>, known: Texts, options: &Options) -> Self {
         let rules = &view.rules;
         let mut written = Written::new(&rules.symbols);

@@ -1,4 +1,4 @@
-//! Small rule files and their results.
+//! Small rule files, and the results of inspections.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -19,13 +19,13 @@ impl Files for One {
     }
 }
 
-/// Runs a request for this target through all request phases in detection mode, with `TX` variables set by a virtual
-/// server.
+/// Inspects a request for this target in all request phases, in detection mode. `variables`: variables of `TX` that the
+/// virtual server sets.
 fn inspected(rules: &'static str, variables: &[(&str, &str)], target: &str) -> Inspection {
     judged(rules, variables, target, &Options::new(Mode::Detect)).0
 }
 
-/// Runs a request with these options; returns the verdict too.
+/// Inspects a request with these options. Returns the inspection and its verdict.
 fn judged(
     rules: &'static str,
     variables: &[(&str, &str)],
@@ -175,7 +175,7 @@ SecRule ARGS:b \"@streq y\" \"setvar:tx.found=1\"";
 
 #[test]
 fn a_known_rule_skips_no_further_than_one_that_skips_it() {
-    // Rule 2 skips rule 4 and all rules up to END; rule 3 skips rule 4 alone.
+    // Rule 2 skips rule 4 and all rules up to END. Rule 3 only skips rule 4.
     let rules = "SecAction \"id:1,phase:1,pass,nolog,setvar:tx.level=2\"
 SecRule ARGS:a \"@eq 1\" \"id:2,phase:2,pass,nolog,skipAfter:END\"
 SecRule ARGS:a \"@eq 2\" \"id:3,phase:2,pass,nolog,skip:1\"
@@ -211,7 +211,7 @@ fn steps_back_are_work() {
 }
 
 thread_local! {
-    /// The clock: each reading advances it by one millisecond.
+    /// The clock. Each reading advances it by one millisecond.
     static NOW_US: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
@@ -234,7 +234,7 @@ SecRule ARGS \"@rx ^(?:[^s]|s[^t])*st[0-9]$\" \"id:5,phase:1,deny,status:403\"
 SecAction \"id:6,phase:2,deny,status:403\"";
     let long = format!("/?q=attack{}", "a".repeat(100_000));
     let verdict = |target: &str, max_us| judged(rules, &[], target, &in_time(max_us)).1;
-    // Each rule that examines the long value reads the clock; time is measured from the first reading on.
+    // The clock is read for each rule that inspects the long value. The measured time begins with the first reading.
     let (inspection, exceeded) = judged(rules, &[], &long, &in_time(1_500));
     assert_eq!(exceeded, Verdict::Exceeded(Limit::Time));
     assert_eq!(inspection.matches().len(), 1, "what was found before is told");

@@ -1,7 +1,7 @@
-//! The texts of a request, and the results of transformations.
+//! The texts of a request, and the results of their transformations.
 //!
-//! Each text has a number. The result of a transformation is looked up before it is computed, so rules with the same
-//! first transformations share it. A transformation that leaves a text unchanged costs one lookup.
+//! Each text has a number. The result of a transformation is looked up before it is computed, so rules with the same first
+//! transformations share it. A transformation that leaves a text unchanged only takes a lookup.
 
 use super::report::Counts;
 use crate::plan::{PADDING_BYTES, Pipeline, ScopeId, Stage, View};
@@ -11,12 +11,12 @@ use crate::transformation::{Steps, Transformation};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TextId(u32);
 
-/// The number of a text's facts: the operators that may match it.
+/// The number of the facts about a text: the operators that may match it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FactsId(u32);
 
 impl FactsId {
-    /// No operator may match.
+    /// The facts about a text that no operator may match.
     pub const NOTHING: Self = Self(0);
 }
 
@@ -24,17 +24,17 @@ impl FactsId {
 struct Text {
     start: usize,
     length: usize,
-    /// Transformations that may change the text.
+    /// The transformations that may change the text.
     may_change: Steps,
-    /// One plus the index of the last text derived from it; 0: no text.
+    /// One plus the index of the last result derived from the text; 0: no result.
     made: u32,
-    /// One more than the number of its facts; 0: not analysed.
+    /// One plus the number of the text's facts; 0: not analysed.
     facts: u32,
-    /// The operators that the facts cover.
+    /// The scope of the operators that the facts cover.
     scope: ScopeId,
     /// A text that differs only in case, or the text itself.
     like: TextId,
-    /// Whether the facts hold only for this case.
+    /// Whether the facts are valid only for texts with the same case.
     is_exact: bool,
 }
 
@@ -43,11 +43,11 @@ struct Text {
 struct Made {
     step: Transformation,
     text: TextId,
-    /// One plus the index of the result derived before it from the same text; 0: no result.
+    /// One plus the index of the result that was previously derived from the same text; 0: no result.
     before: u32,
 }
 
-/// Maximum number of hash table slots tried for a text.
+/// Maximum number of slots in the hash table that are tried for a text.
 const PLACES_MAX: usize = 8;
 
 /// All texts of a request.
@@ -56,24 +56,24 @@ pub struct Texts {
     bytes: Vec<u8>,
     texts: Vec<Text>,
     made: Vec<Made>,
-    /// Hash table of texts, one more than the number of each: equal bytes are one text. If all tried slots are taken,
-    /// equal bytes may become two texts.
+    /// The hash table of texts: one plus the number of each text. Equal bytes are one text; but if all tried slots are in
+    /// use, equal bytes may become two texts.
     places: Vec<u32>,
-    /// Rows of operator bits: one row without operators, then one for each analysed text.
+    /// The rows of operators: one row without operators, then one row for each analysed text.
     facts: Vec<u64>,
     facts_count: u32,
-    /// Number of analysed texts.
+    /// The number of analysed texts.
     looked_at: usize,
     /// The operators in use.
     stage: Stage,
-    /// Buffer for the output of transformations, and for lower-case copies.
+    /// A buffer for the output of transformations, and for lower-case copies.
     output: Vec<u8>,
-    /// Bytes examined, for any purpose.
+    /// The number of inspected bytes, for all purposes.
     work_bytes: u64,
 }
 
 impl Texts {
-    /// Only the empty text.
+    /// A collection that contains only the empty text.
     pub fn new() -> Self {
         let mut texts = Self {
             bytes: Vec::with_capacity(8_192),
@@ -91,7 +91,7 @@ impl Texts {
         texts
     }
 
-    /// A copy of these texts, with capacity for a request's own.
+    /// A copy of these texts, with capacity for the other texts of a request.
     pub fn copy(&self) -> Self {
         fn copied<T: Copy>(all: &[T], room: usize) -> Vec<T> {
             let mut copy = Vec::with_capacity(all.len() + room);
@@ -112,7 +112,7 @@ impl Texts {
         }
     }
 
-    /// Whether one of the texts has these bytes.
+    /// Whether a text with these bytes exists.
     pub fn has(&self, bytes: &[u8]) -> bool {
         let (mask, hash) = (self.places.len() - 1, hash(bytes) as usize);
         let places = (0..PLACES_MAX).map(|offset| hash.wrapping_add(offset) & mask);
@@ -120,13 +120,13 @@ impl Texts {
         taken.into_iter().any(|id| self.get(TextId(id)) == bytes)
     }
 
-    /// Number of texts, and of their bytes.
+    /// The number of texts, and the number of their bytes.
     pub fn total(&self) -> (usize, usize) {
         (self.texts.len(), self.bytes.len())
     }
 
-    /// Adds a common text, the results of all pipelines, and the operators that match them. `false`: the results are
-    /// more than `made_max`.
+    /// Adds a common text, the results of all pipelines, and the operators that match these texts. Returns `false` if there
+    /// are more than `made_max` results.
     pub fn learn(&mut self, bytes: &[u8], view: &View, made_max: usize) -> bool {
         let first = self.texts.len();
         let id = self.add(bytes);
@@ -142,11 +142,11 @@ impl Texts {
         true
     }
 
-    /// Computes the operators that match a text by trying the candidates. Backtracking patterns may take long, so they
-    /// stay candidates.
+    /// Determines the operators that match a text by evaluating those that may match it. Backtracking patterns may need much
+    /// time, so they are not evaluated and remain in the result.
     fn look_closely(&mut self, id: TextId, view: &View) {
         let Some(text) = self.texts.get_mut(id.0 as usize) else { return };
-        // A row of its own: operators distinguish case.
+        // The text needs a row of its own, because the evaluated operators distinguish case.
         (text.like, text.is_exact) = (id, true);
         let FactsId(facts) = self.look_at(id, ScopeId::ALL, view);
         let words = view.row_words();
@@ -160,12 +160,12 @@ impl Texts {
     /// The empty text.
     pub const EMPTY: TextId = TextId(0);
 
-    /// Adds a text, or finds it.
+    /// The text with these bytes. It is added if it does not exist.
     pub fn add(&mut self, bytes: &[u8]) -> TextId {
         self.add_with(bytes, || Steps::that_may_change(bytes))
     }
 
-    /// Adds a text with the transformations that may change it.
+    /// Like [`Self::add`], with the transformations that may change the text.
     fn add_with(&mut self, bytes: &[u8], may_change: impl FnOnce() -> Steps) -> TextId {
         let hash = hash(bytes);
         let mask = self.places.len() - 1;
@@ -228,7 +228,7 @@ impl Texts {
             .map_or(&[], |text| &self.bytes[text.start..text.start + text.length])
     }
 
-    /// Transformations that may change a text.
+    /// The transformations that may change a text.
     pub fn may_change(&self, id: TextId) -> Steps {
         self.texts.get(id.0 as usize).map_or(Steps::default(), |text| text.may_change)
     }
@@ -260,7 +260,7 @@ impl Texts {
         let mut output = std::mem::take(&mut self.output);
         output.clear();
         let own = &self.bytes[range];
-        // Some transformations write the same text, as `length` of `1`: the text is unchanged.
+        // The result of a transformation may equal the text, such as `length` of `1`. The text is then unchanged.
         let is_changed = step.apply(own, &mut output) && output != own;
         if !is_changed {
             self.output = output;
@@ -270,7 +270,7 @@ impl Texts {
             return id;
         }
         let made = match step {
-            // Only `uppercase` and transformations that may change the original can change the result.
+            // Only `uppercase` and transformations that may change the original text can change the result.
             Transformation::Lowercase => self.add_with(&output, || may_change.of_lowercase()),
             _ => self.add(&output),
         };
@@ -297,14 +297,15 @@ impl Texts {
         }
     }
 
-    /// The facts of a text, if it was analysed for this scope.
+    /// The facts about a text; `None`: it was not analysed for this scope.
     pub fn known(&self, id: TextId, scope: ScopeId) -> Option<FactsId> {
         let text = self.texts.get(id.0 as usize)?;
         let facts = text.facts.checked_sub(1)?;
         text.scope.covers(scope).then_some(FactsId(facts))
     }
 
-    /// The needs of operators ignore case. A text already analysed for another scope is now analysed for all operators.
+    /// Analyses a text, or a text that differs only in case, because the needs of operators ignore case. A text that was
+    /// already analysed for another scope is analysed for all operators.
     #[inline(never)]
     fn look_at_like(&mut self, id: TextId, scope: ScopeId, view: &View) -> FactsId {
         let like = self.texts.get(id.0 as usize).map_or(id, |text| text.like);
@@ -349,7 +350,7 @@ impl Texts {
         FactsId(self.facts_count - 1)
     }
 
-    /// Switches to a stage. If it is another stage, all facts are dropped; returns whether it is.
+    /// Changes to a stage. Returns whether it is another stage; all facts are then dropped.
     pub fn enter(&mut self, stage: Stage) -> bool {
         let is_new = self.stage != stage;
         if is_new {
@@ -361,14 +362,14 @@ impl Texts {
         is_new
     }
 
-    /// The operators that may match, one bit each.
+    /// The operators that may match a text with these facts, one bit each.
     pub fn operators(&self, FactsId(facts): FactsId, view: &View) -> &[u64] {
         let (from, words) = (facts as usize * view.row_words(), view.row_words());
         self.facts.get(from..from + words).unwrap_or_default()
     }
 
-    /// Whether an operator may match a text; true if the text was not analysed. The text must have been analysed for a
-    /// scope that covers the operator. `words`: length of a row of operators.
+    /// Whether an operator may match a text; true if the text was not analysed. If it was analysed, the scope must include
+    /// the operator. `words`: the number of words in a row of operators.
     #[inline]
     pub fn may_match(&self, id: TextId, operator: u16, words: usize) -> bool {
         let facts = self.texts.get(id.0 as usize).and_then(|text| text.facts.checked_sub(1));
@@ -377,12 +378,12 @@ impl Texts {
         word.is_none_or(|word| word >> (operator % 64) & 1 == 1)
     }
 
-    /// Counts bytes examined by an operator.
+    /// Counts bytes that an operator inspects.
     pub fn count_work(&mut self, bytes: usize) {
         self.work_bytes += bytes as u64;
     }
 
-    /// Number of texts, transformations and analyses.
+    /// The number of texts, transformations and analyses.
     pub fn counts(&self) -> Counts {
         Counts {
             texts: self.texts.len(),
@@ -392,13 +393,13 @@ impl Texts {
         }
     }
 
-    /// Bytes examined so far.
+    /// The number of inspected bytes so far.
     pub fn work_bytes(&self) -> u64 {
         self.work_bytes
     }
 }
 
-/// Hashes eight bytes at a time: each is mixed in by a multiplication whose halves are added.
+/// A hash. It processes eight bytes at a time: each word is mixed in by a multiplication whose halves are combined.
 pub(super) fn hash(bytes: &[u8]) -> u64 {
     let mix = |state: u64, word: u64| {
         let product = u128::from(state ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xf39c_c060_5ced_c835;

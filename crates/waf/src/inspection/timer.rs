@@ -1,18 +1,18 @@
-//! Measures the time that rules take for one request. The caller provides the clock. It is read once per
-//! [`WORK_BYTES_PER_LOOK`] bytes of work, which ordinary requests do not reach.
+//! Measures the time that rules need for one request. The caller provides the clock. It is read once per
+//! [`WORK_BYTES_PER_LOOK`] bytes of work. Ordinary requests need less work.
 
 use super::options::TimeLimit;
 
-/// Bytes of work between two readings of the clock.
+/// Number of bytes of work between two readings of the clock.
 const WORK_BYTES_PER_LOOK: u64 = 64 << 10;
 
-/// Time taken by the rules.
+/// The time that rules have needed.
 #[derive(Debug)]
 pub(super) struct Timer {
     limit: Option<TimeLimit>,
-    /// The clock is read when the work exceeds this.
+    /// The amount of work at which the clock is next read.
     pub look_at_bytes: u64,
-    /// The last reading of the clock, if only this request ran since then.
+    /// The last reading of the clock; `None`: other requests may have run since then.
     since_us: Option<u64>,
     taken_us: u64,
 }
@@ -23,7 +23,7 @@ impl Timer {
         Self { limit, look_at_bytes: u64::MAX, since_us: None, taken_us: 0 }
     }
 
-    /// Starts a stretch of evaluation; other requests may have run before it.
+    /// Starts a period of evaluation. Other requests may have run before it.
     pub fn begin(&mut self, work_bytes: u64) {
         self.since_us = None;
         self.plan(work_bytes);
@@ -35,7 +35,7 @@ impl Timer {
         }
     }
 
-    /// Reads the clock if a reading is due. Returns whether the rules have exceeded their time.
+    /// Reads the clock if this is due. Returns whether the rules have exceeded their time.
     pub fn is_over(&mut self, work_bytes: u64) -> bool {
         let Some(limit) = &self.limit else { return false };
         if work_bytes > self.look_at_bytes {
@@ -80,7 +80,7 @@ mod tests {
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 5_000), "it is measured from here on");
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 600));
         assert_eq!(LOOKS.get(), 2);
-        // While the body arrives, other requests are served.
+        // Other requests are served while the body arrives.
         timer.begin(2 * WORK_BYTES_PER_LOOK + 2);
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 90_000));
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 400), "1 ms in all, and no more");

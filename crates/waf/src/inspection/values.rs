@@ -1,27 +1,28 @@
-//! The values of a message's variables.
+//! The values of the variables of a message.
 
 use super::texts::TextId;
 use crate::seclang::Variable;
 
-/// A value, with its name in its collection.
+/// A value and its name in the collection.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// The name; the empty text for a variable without members.
+    /// The name. It is empty for a variable without members.
     pub name: TextId,
     /// The value.
     pub text: TextId,
-    /// The name as seen by rules that examine names; `None`: another entry's name stands for it.
+    /// The name that is inspected by rules for names; `None`: the name of another entry is inspected instead, or this name
+    /// exceeds the limit.
     pub judged_name: Option<TextId>,
 }
 
 /// All values, by variable.
 #[derive(Debug)]
 pub struct Values {
-    /// The only or first value of each variable.
+    /// The first value of each variable.
     first: Vec<Option<Entry>>,
-    /// All values of variables that have more than one.
+    /// All values of variables that have several.
     all: Vec<Vec<Entry>>,
-    /// Changes whenever the values change.
+    /// The generation of the values. It changes whenever the values change.
     generation: u32,
 }
 
@@ -54,13 +55,13 @@ impl Values {
         self.add(variable, super::texts::Texts::EMPTY, text);
     }
 
-    /// Values of a variable with its own storage.
+    /// The values of a variable with its own storage.
     pub fn of(&self, variable: Variable) -> &[Entry] {
         let all = &self.all[variable as usize];
         if all.is_empty() { self.first[variable as usize].as_slice() } else { all }
     }
 
-    /// The same values, mutable: their judged names may change.
+    /// The values of a variable, mutable. Their inspected names may change.
     pub fn of_mut(&mut self, variable: Variable) -> &mut [Entry] {
         self.generation += 1;
         let all = &mut self.all[variable as usize];

@@ -1,27 +1,27 @@
-//! Variables written by rules.
+//! The variables that rules write.
 
 use crate::plan::{Symbol, Symbols};
 use crate::seclang::Variable;
 use crate::value::Value;
 
-/// Maximum number of variables with names built at run time.
+/// Maximum number of variables whose names are built at run time.
 const MADE_MAX: usize = 1_024;
 
-/// Values of these variables in one request.
+/// The values of these variables in one request.
 #[derive(Debug)]
 pub struct Written {
-    /// Variables of `TX`, by the numbers of their names.
+    /// The variables of `TX`, by the numbers of their names.
     tx: Vec<Option<Value>>,
-    /// Variables of stored collections.
+    /// The variables of stored collections.
     stored: Vec<(Variable, Box<[u8]>, Value)>,
-    /// Variables of `TX` with names that no rule contains.
+    /// The variables of `TX` whose names no rule contains.
     made: Vec<Made>,
 }
 
-/// A variable of `TX` with a name built at run time.
+/// A variable of `TX` whose name was built at run time.
 #[derive(Debug)]
 struct Made {
-    /// Hash of the name: rules build dozens of names with the same beginning.
+    /// The hash of the name. It is compared first, because rules build dozens of names with the same beginning.
     hash: u32,
     /// The name in lower case.
     name: Box<[u8]>,
@@ -34,7 +34,7 @@ impl Written {
         Self { tx: vec![None; symbols.len()], stored: Vec::new(), made: Vec::new() }
     }
 
-    /// The value of a known name.
+    /// The value of a variable whose name rules contain.
     pub fn get(&self, collection: Variable, symbol: Symbol, symbols: &Symbols) -> Option<&Value> {
         if collection == Variable::Tx {
             return self.tx.get(symbol.0 as usize)?.as_ref();
@@ -42,7 +42,7 @@ impl Written {
         self.get_named(collection, symbols.name(symbol), symbols)
     }
 
-    /// The value of any name.
+    /// The value of a variable with any name.
     pub fn get_named(
         &self,
         collection: Variable,
@@ -61,7 +61,7 @@ impl Written {
         self.made_at(hash(name), name).and_then(|at| self.made.get(at)).map(|it| &it.value)
     }
 
-    /// Sets or removes the value of a known name.
+    /// Sets or removes the value of a variable whose name rules contain.
     pub fn set(
         &mut self,
         collection: Variable,
@@ -78,7 +78,7 @@ impl Written {
         }
     }
 
-    /// Sets or removes the value of any name. `false`: no room for another variable.
+    /// Sets or removes the value of a variable with any name. Returns `false` if the maximum number of variables is reached.
     pub fn set_named(
         &mut self,
         collection: Variable,
@@ -119,12 +119,12 @@ impl Written {
         self.made.iter().position(is_it)
     }
 
-    /// The groups of a pattern in `TX:0` to `TX:9`.
+    /// The groups of a pattern, in `TX:0` to `TX:9`.
     pub fn groups_mut(&mut self) -> &mut [Option<Value>] {
         self.tx.get_mut(..Symbols::GROUPS).unwrap_or_default()
     }
 
-    /// All variables of a collection that have a value, with their names.
+    /// The variables of a collection that have a value, with their names.
     pub fn all<'a>(
         &'a self,
         collection: Variable,

@@ -24,7 +24,7 @@ use super::view;
 use crate::seclang::{Directive, DirectiveKind, IdRange, Phase, Place, Problem, Setting};
 
 impl RuleSet {
-    /// Compiles these files, in this order.
+    /// Compiles these files in this order.
     pub fn compile(paths: &[String], files: &mut dyn Files) -> Result<Self, Vec<Problem>> {
         let directives = sources::directives(paths, files)?;
         let mut compiler = Compiler::new(files);
@@ -38,9 +38,9 @@ impl RuleSet {
 struct Compiler<'a> {
     files: &'a mut dyn Files,
     defaults: HashMap<Phase, Defaults>,
-    /// The rules so far, each with the texts that directives select it by; `None`: it was removed.
+    /// The rules so far, including removed rules.
     drafts: Vec<Draft>,
-    /// Places of each marker: the number of rules before it.
+    /// The places of each marker: the number of rules before it.
     markers: HashMap<Box<str>, Vec<usize>>,
     settings: FileSettings,
     signatures: Vec<Box<str>>,
@@ -96,7 +96,7 @@ impl<'a> Compiler<'a> {
                 self.remove(|draft| has_message(&draft.rule, &message));
             }
             DirectiveKind::Setting(setting) => self.set(&setting),
-            // Resolved when the files were read.
+            // Included files were read before.
             DirectiveKind::Include(..) => {}
         }
     }
@@ -114,7 +114,7 @@ impl<'a> Compiler<'a> {
         let drafts = std::mem::take(&mut self.drafts);
         let mut shared = Shared::default();
         let mut rules = Vec::with_capacity(drafts.len());
-        // Markers count all rules, including removed ones, which have no place.
+        // Markers count all rules, including removed rules, which have no place of their own.
         let mut places = Vec::with_capacity(drafts.len() + 1);
         for draft in &drafts {
             places.push(rules.len());

@@ -4,8 +4,8 @@ use super::few::Few;
 use super::grams::{Grams, LITERAL_BYTES_MIN, PADDING_BYTES};
 use super::literals::{ByteSet, Needs};
 
-/// Bytes that most texts lack: control characters except line breaks, and characters typical of languages used in
-/// attacks. For texts without these bytes, patterns are narrower, and patterns that need one of them cannot match.
+/// Bytes that most texts lack: control characters except line breaks, and characters of languages used in attacks. For texts
+/// without these bytes, the needs of patterns are stricter, and patterns that need one of the bytes cannot match.
 const KINDS: [&[u8]; 3] = [
     b"!\"#$&'()*;<>?[\\]^`{|}~\0\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x7f",
     // Some of these bytes occur in prose.
@@ -13,47 +13,47 @@ const KINDS: [&[u8]; 3] = [
     b"",
 ];
 
-/// Needs of operators for texts of one kind, by operator number.
+/// The needs of operators for texts of one kind, by operator number.
 #[derive(Debug)]
 struct Kind {
-    /// Bytes that texts of this kind do not have.
+    /// The bytes that texts of this kind lack.
     absent: ByteSet,
-    /// Operators without a needed literal or byte, one bit each.
+    /// The operators that need no literal and no byte, one bit each.
     always: Box<[u64]>,
-    /// Operators that need a byte of a set and no literal.
+    /// The operators that need no literal, but a byte of a set.
     by_byte: ByByte,
-    /// A quick test for the literals of request operators, if they are few.
+    /// A quick test for the literals of request operators; `None`: they do not qualify for it.
     few: Option<Few>,
-    /// Literals of request operators (`grams`) and of response operators (`late_grams`).
+    /// The literals of request operators (`grams`) and of response operators (`late_grams`).
     grams: Grams,
     late_grams: Grams,
     needs: Box<[Rest]>,
 }
 
-/// Number of words of a row that are combined at once.
+/// Number of words of a row that are combined at a time.
 const ROW_BLOCK_WORDS: usize = 4;
 
-/// Operators that need a byte.
+/// The operators that need a byte of a set.
 #[derive(Debug, Default)]
 struct ByByte {
     operators: Vec<u16>,
-    /// Bytes that at least one of them needs.
+    /// The bytes that at least one of the operators needs.
     needed: ByteSet,
-    /// For each byte, one bit for each of the operators.
+    /// For each byte, the operators that need it, one bit each.
     rows: Box<[u64]>,
 }
 
-/// Needs of an operator besides a literal.
+/// The needs of an operator, except literals.
 #[derive(Debug, Clone, Default)]
 struct Rest {
     length_min: usize,
     sets: Box<[ByteSet]>,
 }
 
-/// An operator's needs for texts of each kind. `None`: it matches no text of that kind.
+/// The needs of an operator for texts of each kind; `None`: it matches no text of this kind.
 pub type NeedsByKind = Vec<Option<Needs>>;
 
-/// An operator's needs.
+/// The needs of an operator.
 #[derive(Debug, Clone)]
 pub struct OperatorNeeds {
     pub by_kind: NeedsByKind,
@@ -70,17 +70,17 @@ pub enum Stage {
     Response,
 }
 
-/// Index of operators by the needed parts of texts.
+/// An index of operators by their needs.
 #[derive(Debug, Default)]
 pub struct OperatorIndex {
     /// The operators in the index, one bit each.
     known: Box<[u64]>,
     kinds: Vec<Kind>,
-    /// Length of the shortest text that one of them may match.
+    /// The length of the shortest text that an operator of the index may match.
     length_min: usize,
 }
 
-/// For each kind, the bytes that its texts do not have. An operator's needs are listed for each kind.
+/// The bytes that texts of each kind lack. The needs of operators have the same order.
 pub fn kinds() -> impl Iterator<Item = ByteSet> {
     KINDS.iter().map(|bytes| {
         let mut set = [0; 4];
@@ -90,7 +90,7 @@ pub fn kinds() -> impl Iterator<Item = ByteSet> {
 }
 
 impl OperatorIndex {
-    /// An index of the operators marked in `known`; an operator's number is its place.
+    /// An index of the operators in `known`. The number of an operator is its position in `operators`.
     pub fn new(operators: &[OperatorNeeds], known: Box<[u64]>) -> Self {
         let of_kind =
             |(number, absent): (usize, ByteSet)| Kind::new(absent, number, operators, &known);
@@ -101,18 +101,18 @@ impl OperatorIndex {
         Self { known, kinds, length_min }
     }
 
-    /// Length of the shortest text that one of the operators may match.
+    /// The length of the shortest text that an operator of the index may match.
     pub fn length_min(&self) -> usize {
         self.length_min
     }
 
-    /// Whether the index contains all of these operators, one bit each.
+    /// Whether the index contains all of these operators. One bit for each operator.
     pub fn has(&self, operators: &[u64]) -> bool {
         operators.iter().zip(&self.known).all(|(word, known)| word & !known == 0)
     }
 
-    /// Sets in `operators` the bits of the wanted operators that may match a text. The text is given in lower case,
-    /// followed by [`PADDING_BYTES`] bytes; its original case does not affect the result.
+    /// Sets in `operators` the bits of the wanted operators that may match a text. The text is in lower case, and
+    /// [`PADDING_BYTES`] bytes follow it. Its original case does not affect the result.
     pub fn look(&self, padded: &[u8], stage: Stage, wanted: &[u64], operators: &mut [u64]) {
         let text = &padded[..padded.len().saturating_sub(PADDING_BYTES)];
         let present = present(text);
@@ -143,7 +143,7 @@ impl Kind {
                 let literals = &mut literals[usize::from(operator.is_late)];
                 literals.extend(needs.literals.iter().map(|literal| (&**literal, number)));
             } else if let Some(set) = sets.first() {
-                // The smallest set.
+                // The first set is the smallest.
                 by_set.push((number, *set));
             } else {
                 set_bit(&mut always, number);
@@ -205,7 +205,7 @@ impl ByByte {
         Self { operators, needed, rows: rows.into() }
     }
 
-    /// Sets the bits of operators with a needed byte in the text.
+    /// Sets the bits of the operators that need a byte of the text.
     fn find(&self, present: &ByteSet, row: &mut [u64]) {
         let words = self.operators.len().div_ceil(64);
         let there: ByteSet = std::array::from_fn(|word| self.needed[word] & present[word]);
@@ -227,14 +227,14 @@ impl Rest {
     }
 }
 
-/// The bytes of a set.
+/// The bytes in a set.
 fn bytes_of(set: &ByteSet) -> impl Iterator<Item = u8> {
     (0u8..4)
         .zip(*set)
         .flat_map(|(index, word)| bits_of(word).map(move |bit| index << 6 | bit as u8))
 }
 
-/// The places of the set bits of a word.
+/// The positions of the set bits in a word.
 fn bits_of(mut word: u64) -> impl Iterator<Item = u16> {
     std::iter::from_fn(move || {
         let bit = (word != 0).then(|| word.trailing_zeros() as u16)?;
@@ -243,20 +243,20 @@ fn bits_of(mut word: u64) -> impl Iterator<Item = u16> {
     })
 }
 
-/// The numbers of the set bits of a row.
+/// The numbers of the set bits in a row.
 pub fn bits_of_row(row: &[u64]) -> impl Iterator<Item = u16> {
     (0u16..).zip(row).flat_map(|(index, word)| bits_of(*word).map(move |bit| index * 64 + bit))
 }
 
 /// The set of bytes in a text.
 fn present(text: &[u8]) -> ByteSet {
-    // Bytes as flags instead of bits, so that a store need not wait for the previous one.
+    // Flags are bytes instead of bits, so that a store does not wait for the previous store.
     let mut seen = [0u8; 256];
     text.iter().for_each(|byte| seen[usize::from(*byte)] = 1);
     let mut set = [0; 4];
     for (word, seen) in set.iter_mut().zip(seen.as_chunks::<64>().0) {
         for (at, seen) in seen.as_chunks::<8>().0.iter().enumerate() {
-            // The multiplication gathers the lowest bits of eight bytes in its highest byte.
+            // The multiplication collects the lowest bits of eight bytes in the highest byte.
             let gathered = u64::from_le_bytes(*seen).wrapping_mul(0x0102_0408_1020_4080) >> 56;
             *word |= gathered << (8 * at);
         }
@@ -264,7 +264,7 @@ fn present(text: &[u8]) -> ByteSet {
     set
 }
 
-/// The set with letters in lower case.
+/// The set with all letters converted to lower case.
 fn lower(set: &ByteSet) -> ByteSet {
     let mut lower = [0; 4];
     for byte in bytes_of(set).map(|byte| byte.to_ascii_lowercase()) {
@@ -273,12 +273,12 @@ fn lower(set: &ByteSet) -> ByteSet {
     lower
 }
 
-/// Words of a row for this number of operators, rounded up to whole [`ROW_BLOCK_WORDS`].
+/// Number of words in a row for this number of operators, rounded up to a multiple of [`ROW_BLOCK_WORDS`].
 pub fn row_words(operators: usize) -> usize {
     operators.div_ceil(64).next_multiple_of(ROW_BLOCK_WORDS)
 }
 
-/// Adds the operators of another row of the same length.
+/// Adds the operators in another row of the same length.
 pub fn add_row(row: &mut [u64], more: &[u64]) {
     let blocks = row.as_chunks_mut::<ROW_BLOCK_WORDS>().0.iter_mut();
     for (row, more) in blocks.zip(more.as_chunks::<ROW_BLOCK_WORDS>().0) {
@@ -286,7 +286,7 @@ pub fn add_row(row: &mut [u64], more: &[u64]) {
     }
 }
 
-/// Whether a row has an operator's bit.
+/// Whether an operator's bit is set in a row.
 pub fn has_bit(row: &[u64], operator: u16) -> bool {
     row.get(usize::from(operator / 64)).is_some_and(|word| word >> (operator % 64) & 1 == 1)
 }

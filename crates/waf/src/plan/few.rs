@@ -1,29 +1,29 @@
-//! Tests whether a text has any of a few literals, with vector instructions.
+//! A test whether a text contains any of a few literals, with vector instructions.
 //!
-//! Most texts have none of the literals and need no closer search. The test searches for parts shared by several
-//! literals, so that there are few parts.
+//! Most texts contain none of the literals and need no further search. The test searches for parts that several literals
+//! have in common, so that few parts are needed.
 
 use aho_corasick::packed::{Config, Searcher};
 use memchr::memmem;
 
 use super::literals::commonness;
 
-/// Maximum number of literals: choosing the parts takes more than linear time.
+/// Maximum number of literals. The choice of the parts takes more than linear time.
 const LITERALS_MAX: usize = 256;
-/// Maximum number of parts that vector instructions can search for at once.
+/// Maximum number of parts that vector instructions can search for in one pass.
 const PARTS_MAX: usize = 64;
 /// Maximum length of a part, and minimum length of a literal.
 const PART_BYTES_MAX: usize = 4;
 const PART_BYTES_MIN: usize = 3;
-/// Shorter texts are not tested: searching them takes less time than the test.
+/// Minimum length of a tested text. Shorter texts are searched faster than tested.
 const TEXT_BYTES_MIN: usize = 64;
 
-/// Searcher of parts; each literal contains at least one part.
+/// A searcher for parts. Each literal contains at least one of the parts.
 #[derive(Debug)]
 pub struct Few(Searcher);
 
 impl Few {
-    /// A searcher for literals in lower case; `None` if there are too many or too short ones.
+    /// A searcher for literals in lower case; `None`: there are too many literals, or one is too short.
     pub fn new(literals: &[(&[u8], u16)]) -> Option<Self> {
         let mut left: Vec<&[u8]> = literals.iter().map(|(literal, _)| *literal).collect();
         left.sort_unstable();
@@ -41,13 +41,13 @@ impl Few {
         searcher.flatten().map(Self)
     }
 
-    /// Whether a text in lower case may have one of the literals.
+    /// Whether a text in lower case may contain one of the literals.
     pub fn may_be_in(&self, text: &[u8]) -> bool {
         text.len() < TEXT_BYTES_MIN || self.0.find(text).is_some()
     }
 }
 
-/// The part that many of these literals have and few texts have.
+/// The part that occurs in many of these literals and in few texts.
 fn best_part<'a>(literals: &[&'a [u8]]) -> Option<&'a [u8]> {
     let parts = literals.iter().flat_map(|it| it.windows(it.len().min(PART_BYTES_MAX)));
     parts.max_by_key(|part| {

@@ -1,10 +1,10 @@
-//! Finds which of many literals occur in a text, ignoring case.
+//! A search for many literals in a text, ignoring case.
 //!
-//! Each literal is identified by one of its grams that is rare in texts, together with the bytes around it: eight bytes
-//! in all. Literals of up to four bytes have grams of two or three bytes. These are searched for at every byte of the
-//! text; one lookup covers two places, because their grams share two bytes. Longer literals have grams of four bytes,
-//! searched for at every other byte: each such literal has two grams, one byte apart. Unlike the steps of an automaton,
-//! these lookups do not depend on one another, and the parts of the tables that a text uses fit into the L1 cache.
+//! Each literal is identified by one of its grams that is rare in texts, together with the bytes around it: eight bytes in
+//! total. Literals of up to four bytes have grams of two or three bytes. These are searched for at every byte of the text.
+//! One lookup covers two positions, because their grams have two bytes in common. Longer literals have grams of four bytes,
+//! which are searched for at every second byte: each of these literals has two grams, one byte apart. Unlike the steps of an
+//! automaton, the lookups do not depend on each other, and the parts of the tables that a text uses fit into the L1 cache.
 
 use std::collections::BTreeMap;
 
@@ -14,45 +14,45 @@ use super::literals::commonness;
 const SHORT_BYTES_MAX: usize = 4;
 /// Length of a long gram.
 const LONG_GRAM_BYTES: usize = 4;
-/// Bits of the hash of a long gram.
+/// Number of bits in the hash of a long gram.
 const LONG_BITS: u32 = 18;
-/// Bits of two bytes that index short grams: eight of the first byte, and six of the second.
+/// Number of bits of two bytes that index short grams: eight of the first byte, and six of the second.
 const PAIR_BITS: u32 = 14;
-/// Bits of a bucket's number, minimum and maximum.
+/// Minimum and maximum number of bits in a bucket's number.
 const BUCKET_BITS_MIN: u32 = 6;
 const BUCKET_BITS_MAX: u32 = 14;
-/// Bytes of a literal that are compared.
+/// Number of bytes of a literal that are compared.
 const WINDOW_BYTES: usize = 8;
-/// Padding bytes after an examined text; their values do not matter.
+/// Number of padding bytes after a searched text. The bytes may have any values.
 pub const PADDING_BYTES: usize = WINDOW_BYTES - 1;
 /// Minimum length of a literal.
 pub const LITERAL_BYTES_MIN: usize = 2;
 
-/// A literal, or the compared part of it.
+/// A literal, or its compared part.
 #[derive(Debug)]
 struct Entry {
     mask: u64,
     value: u64,
-    /// Number of its bytes before its gram.
+    /// Number of bytes before the gram.
     before: u8,
-    /// Range of its operators in `operators`.
+    /// The range of the literal's operators in `operators`.
     operators: (u32, u32),
 }
 
-/// Index of the literals of operators.
+/// An index of the literals of operators.
 #[derive(Debug, Default)]
 pub struct Grams {
-    /// Possible places of short grams, indexed by the second and third of four bytes. First word: a bit for each class
-    /// of the first byte, for grams that begin with it. Second word: a bit for each class of the last byte, for grams
-    /// that begin at the second byte. Empty: no short grams.
+    /// The table of short grams, indexed by the second and third of four bytes. In the first word, the bits are classes of
+    /// the first byte, for grams that begin with this byte. In the second word, the bits are classes of the fourth byte, for
+    /// grams that begin with the second byte. Empty: there are no short grams.
     shorts: Box<[[u32; 2]]>,
     /// Whether there are grams of two bytes.
     has_pairs: bool,
-    /// A bit for each hash of a long gram. Empty: no literals.
+    /// The table of long grams: one bit for each hash. Empty: there are no literals.
     longs: Box<[u32]>,
-    /// Number of low hash bits that are not part of the bucket's number.
+    /// Number of low bits of a hash that do not belong to the bucket's number.
     bucket_shift: u32,
-    /// Start of each bucket's entries, then the end of the last bucket.
+    /// The start of each bucket in `entries`, and the end of the last bucket.
     buckets: Box<[u32]>,
     entries: Box<[Entry]>,
     operators: Box<[u16]>,
@@ -64,7 +64,7 @@ type Longs = [u32; 1 << (LONG_BITS - 5)];
 /// The compared part of a literal.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
 struct Window {
-    /// Hash of the gram.
+    /// The hash of the gram.
     hash: u32,
     before: u8,
     mask: u64,
@@ -72,7 +72,7 @@ struct Window {
 }
 
 impl Grams {
-    /// An index of literals in lower case, each with the operator that needs it.
+    /// An index of literals in lower case. Each literal has the number of an operator that needs it.
     pub fn new(literals: &[(&[u8], u16)]) -> Self {
         if literals.is_empty() {
             return Self::default();
@@ -93,7 +93,7 @@ impl Grams {
         grams
     }
 
-    /// Fills the buckets with the windows, which are ordered by hash.
+    /// Fills the buckets with the windows, which are sorted by hash.
     fn fill(&mut self, windows: BTreeMap<Window, Vec<u16>>) {
         let (mut entries, mut all) = (Vec::new(), Vec::new());
         let mut buckets = vec![0u32; (1 << (32 - self.bucket_shift)) + 1];
@@ -109,7 +109,7 @@ impl Grams {
         (self.buckets, self.entries, self.operators) = (buckets.into(), entries.into(), all.into());
     }
 
-    /// Marks the grams of a literal; returns their windows.
+    /// Enters the grams of a literal into the tables. Returns their windows.
     fn windows(&mut self, literal: &[u8]) -> Vec<Window> {
         if literal.len() <= SHORT_BYTES_MAX {
             let at = rarest(literal, literal.len().min(3));
@@ -135,7 +135,7 @@ impl Grams {
         let [first, second] = [gram[0], gram[1]];
         let third = gram.get(2).copied();
         self.has_pairs |= third.is_none();
-        // A gram of two bytes may be followed by any byte.
+        // Any byte may follow a gram of two bytes.
         let of_four = |bytes: [u8; 4]| place_of_pair(u32::from_le_bytes(bytes));
         let class = |byte: u8| 1 << class_of(byte.into());
         self.shorts[of_four([0, first, second, 0])][1] |= third.map_or(u32::MAX, class);
@@ -144,8 +144,8 @@ impl Grams {
         }
     }
 
-    /// Calls `found` with each operator that needs a literal of this text. The text is in lower case and followed by
-    /// [`PADDING_BYTES`] bytes. It may also call with operators whose literal is complete only with padding bytes.
+    /// Calls `found` with each operator that needs a literal of this text. The text is in lower case, and [`PADDING_BYTES`]
+    /// bytes follow it. `found` may also be called with operators whose literal is complete only with padding bytes.
     pub fn find(&self, padded: &[u8], found: impl FnMut(u16)) {
         let Ok(longs) = <&Longs>::try_from(&*self.longs) else { return };
         let is_long = |bytes: u32| {
@@ -166,11 +166,11 @@ impl Grams {
         }
     }
 
-    /// Implements [`Self::find`]. `may_stand`: whether a gram may begin at these four bytes, or a short gram at the
-    /// second of them.
+    /// Implements [`Self::find`]. `may_stand`: whether a gram may begin at the first of these four bytes, or a short gram at
+    /// the second.
     #[inline(always)]
     fn find_at(&self, padded: &[u8], may_stand: impl Fn(u32) -> bool, mut found: impl FnMut(u16)) {
-        // Eight bytes cover six places: the last place's gram ends with the last byte.
+        // Eight bytes cover the grams of six positions.
         let mut at = 0;
         while let Some(block) = padded.get(at..).and_then(|rest| rest.first_chunk()) {
             let block = u64::from_le_bytes(*block);
@@ -184,8 +184,8 @@ impl Grams {
         }
     }
 
-    /// Compares the literals at a place where a gram may begin: a short gram there or at the next byte, or a long gram
-    /// there.
+    /// Compares literals at a position where a gram may begin: a short gram at this byte or the next, or a long gram at this
+    /// byte.
     #[inline(never)]
     fn hit(&self, padded: &[u8], at: usize, bytes: u32, found: &mut impl FnMut(u16)) {
         const PAIR: u32 = 0xffff;
@@ -213,7 +213,7 @@ impl Grams {
     fn compare(&self, padded: &[u8], at: usize, hash: u32, found: &mut impl FnMut(u16)) {
         let bucket = self.bucket(hash);
         let Some([from, to]) = self.buckets.get(bucket..bucket + 2) else { return };
-        // Entries of a gram are ordered by `before`.
+        // The entries of a gram are sorted by `before`.
         let (mut before, mut window) = (u8::MAX, None);
         for entry in self.entries.get(*from as usize..*to as usize).unwrap_or_default() {
             if entry.before != before {
@@ -235,7 +235,7 @@ impl Grams {
     }
 }
 
-/// Start of the rarest part of a literal, of this length.
+/// The start of the rarest part of a literal. `bytes`: the length of the part.
 fn rarest(literal: &[u8], bytes: usize) -> usize {
     let common =
         |part: &[u8]| -> u32 { part.iter().map(|byte| u32::from(commonness(*byte))).sum() };
@@ -251,7 +251,7 @@ fn window(literal: &[u8], at: usize, hash: u32) -> Window {
     Window { hash, mask, value: little(part), before: (at - start) as u8 }
 }
 
-/// Index of short grams by the second and third of four bytes. Byte pairs with the same lower bits share it.
+/// The index of short grams: the second and third of four bytes. Pairs with the same lower bits share an index.
 fn place_of_pair(bytes: u32) -> usize {
     (bytes >> 8) as usize & ((1 << PAIR_BITS) - 1)
 }
@@ -261,13 +261,13 @@ fn class_of(bytes: u32) -> u32 {
     bytes & 31
 }
 
-/// Word and bit of a long gram.
+/// The word and bit of a long gram.
 fn place_of_long(hash: u32) -> (usize, u32) {
     let number = hash >> (32 - LONG_BITS);
     ((number >> 5) as usize, number & 31)
 }
 
-/// The upper bits of a product with a constant of evenly spread bits.
+/// A hash whose upper bits are used: the product with a constant whose bits are evenly spread.
 fn hash(bytes: u32) -> u32 {
     bytes.wrapping_mul(0x9e37_79b1)
 }

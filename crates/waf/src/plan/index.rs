@@ -5,7 +5,7 @@
 pub struct Bits(Box<[u64]>);
 
 impl Bits {
-    /// An empty set for numbers below `count`.
+    /// An empty set, for numbers below `count`.
     pub fn none(count: usize) -> Self {
         Self(vec![0; count.div_ceil(64)].into())
     }
@@ -29,7 +29,7 @@ impl Bits {
         }
     }
 
-    /// Size of the set.
+    /// The number of elements.
     pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }

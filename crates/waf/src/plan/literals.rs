@@ -1,25 +1,25 @@
-//! Derives the needs of a pattern, which every matching text meets, without losing a match.
+//! Derives the needs of a pattern: properties of every matching text. No match is missed by testing them.
 //!
-//! Three needs are tested, each cheaply: the length of the text, one of some literals (in any case), and a byte of each
-//! of some sets. A pattern without known needs may match any text.
+//! Three needs are tested, all at low cost: the length of the text, one of several literals (ignoring case), and one byte of
+//! each of several sets. A pattern without known needs may match any text.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 /// Maximum number of alternative literals of a pattern.
 const LITERALS_MAX: usize = 4_000;
-/// Minimum length of a literal: shorter ones occur in too many texts.
+/// Minimum length of a literal. Shorter literals occur in too many texts.
 const LITERAL_BYTES_MIN: usize = 2;
-/// Maximum length of a literal; the pattern checks the rest.
+/// Maximum length of a literal. The pattern itself checks the rest.
 const LITERAL_BYTES_MAX: usize = 32;
 /// Maximum number of byte sets.
 const SETS_MAX: usize = 4;
-/// Maximum size of a byte set: larger ones match too many texts.
+/// Maximum size of a byte set. Larger sets match too many texts.
 const SET_BYTES_MAX: u32 = 120;
-/// Maximum number of texts that are compared with one another.
+/// Maximum number of texts that are compared with each other.
 const COMPARED_MAX: usize = 100;
-/// Maximum size of a byte set that is treated as texts of one byte.
+/// Maximum size of a byte set that is also represented as texts of one byte.
 const EXACT_BYTES_MAX: usize = 8;
-/// Maximum nesting depth examined.
+/// Maximum nesting depth of analysed patterns.
 const DEPTH_MAX: usize = 200;
 
 /// A set of bytes.
@@ -30,13 +30,13 @@ pub type ByteSet = [u64; 4];
 pub struct Needs {
     /// Minimum length.
     pub length_min: usize,
-    /// One of these literals, in lower case; empty: no literal needed.
+    /// The text contains one of these literals, which are in lower case; empty: no literal is needed.
     pub literals: Vec<Box<[u8]>>,
-    /// A byte of each of these sets.
+    /// The text contains a byte of each of these sets.
     pub sets: Vec<ByteSet>,
 }
 
-/// The needs of this pattern for texts without the `absent` bytes. `None`: it matches none of these texts.
+/// The needs of this pattern for texts without the `absent` bytes; `None`: it matches none of these texts.
 pub fn needs(pattern: &Hir, absent: &ByteSet) -> Option<Needs> {
     let known = Reading { absent }.of(pattern, 0);
     if known.is_impossible() {
@@ -54,10 +54,10 @@ fn size(set: &ByteSet) -> u32 {
     set.iter().map(|word| word.count_ones()).sum()
 }
 
-/// Knowledge of a part of a pattern.
+/// Properties of a part of a pattern.
 struct Known {
     needs: Needs,
-    /// All texts that the part matches, in lower case, if they are few.
+    /// All texts that the part matches, in lower case; `None`: they are unknown or too many.
     exact: Option<Vec<Vec<u8>>>,
 }
 
@@ -72,7 +72,7 @@ impl Known {
         known
     }
 
-    /// Whether the part matches nothing.
+    /// Whether the part matches no text.
     fn is_impossible(&self) -> bool {
         self.exact.as_ref().is_some_and(Vec::is_empty)
     }
@@ -96,7 +96,7 @@ impl Known {
     }
 }
 
-/// Texts that contain none of the others; all texts if there are many.
+/// The texts that contain no other text of the list. If there are many texts, all of them.
 fn shortest(texts: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
     let is_spare = |text: &&[u8]| {
         texts.len() <= COMPARED_MAX
@@ -113,7 +113,7 @@ fn clipped(text: &[u8]) -> Box<[u8]> {
 
 /// Approximate sum of [`commonness`] of all bytes.
 const COMMON_SUM: f64 = 500.0;
-/// Number of a literal's bytes used to estimate its rarity.
+/// Number of bytes of a literal that are used to estimate its rarity.
 const SURPRISING_BYTES: usize = 5;
 
 /// Approximate frequency of a byte in ordinary texts.
@@ -142,9 +142,9 @@ fn has(set: &ByteSet, byte: u8) -> bool {
     set[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
 }
 
-/// Analyses a pattern.
+/// The analysis of a pattern.
 struct Reading<'a> {
-    /// Bytes that the texts do not have.
+    /// The bytes that the texts lack.
     absent: &'a ByteSet,
 }
 
@@ -189,7 +189,7 @@ impl Reading<'_> {
             return part;
         }
         let mut needs = part.needs;
-        // A single repeated text contains its repetition.
+        // A part that matches a single text: the repetition contains the repeated text.
         if let Some([text]) = part.exact.as_deref()
             && (1..=LITERAL_BYTES_MAX).contains(&text.len().saturating_mul(min))
         {
@@ -219,7 +219,7 @@ impl Reading<'_> {
             }
         }
         set.iter_mut().zip(self.absent).for_each(|(word, absent)| *word &= !absent);
-        // A few bytes, both cases counted once, are texts of one byte.
+        // If the set has few bytes, ignoring case, they are also texts of one byte.
         let mut folded: Vec<u8> = (0..=255u8).filter(|byte| has(&set, *byte)).collect();
         folded.iter_mut().for_each(|byte| byte.make_ascii_lowercase());
         folded.sort_unstable();
@@ -231,7 +231,7 @@ impl Reading<'_> {
 
     fn of_concat(&self, parts: &[Hir], depth: usize) -> Known {
         let mut needs = Needs::default();
-        // Exact texts that end at this part, while they are few.
+        // The exact texts that end at this part, as long as they are few.
         let mut run: Option<Vec<Vec<u8>>> = Some(vec![Vec::new()]);
         let mut is_exact = true;
         let flush = |run: &mut Option<Vec<Vec<u8>>>, needs: &mut Needs| {
@@ -289,7 +289,7 @@ impl Reading<'_> {
             length_min: known.iter().map(|it| it.needs.length_min).min().unwrap_or(0),
             ..Needs::default()
         };
-        // Literals are needed only if each branch needs one; so are byte sets.
+        // A literal is needed only if each branch needs one. The same applies to byte sets.
         let literals: usize = known.iter().map(|it| it.needs.literals.len()).sum();
         if literals <= LITERALS_MAX && known.iter().all(|it| !it.needs.literals.is_empty()) {
             needs.literals = known.iter().flat_map(|it| it.needs.literals.clone()).collect();
@@ -297,7 +297,7 @@ impl Reading<'_> {
             needs.literals.dedup();
         }
         if known.iter().all(|it| !it.needs.sets.is_empty()) {
-            // A byte of the smallest set of the matching branch.
+            // A byte in the smallest set of the branch that matches.
             let mut union = [0u64; 4];
             for it in &known {
                 if let Some(set) = it.needs.sets.iter().min_by_key(|set| size(set)) {
@@ -310,11 +310,11 @@ impl Reading<'_> {
     }
 }
 
-/// The better of two lists of alternative literals: the one that fewer texts contain, approximately.
+/// The better of two lists of alternative literals: the list whose literals occur in fewer texts, by estimate.
 fn better(one: Vec<Box<[u8]>>, other: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
     let often = |list: &Vec<Box<[u8]>>| -> f64 {
         let often = |text: &[u8]| {
-            // Later bytes can often be predicted from the first ones.
+            // Later bytes often follow from the first bytes.
             let bytes = text.iter().take(SURPRISING_BYTES);
             bytes.map(|byte| f64::from(commonness(*byte)) / COMMON_SUM).product::<f64>()
         };

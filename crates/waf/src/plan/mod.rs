@@ -1,8 +1,8 @@
-//! Rules, compiled once and shared by all virtual servers.
+//! Compiled rules, shared by all virtual servers.
 //!
-//! [`RuleSet::compile`] compiles rule files: it resolves defaults, interns names and indexes patterns. The settings of
-//! a virtual server (values of `TX`, so also its paranoia level) make a [`View`]: the rules that this server evaluates,
-//! after all rules that do not depend on the request were evaluated.
+//! [`RuleSet::compile`] compiles rule files: it resolves defaults, interns names and indexes patterns. A [`View`] contains
+//! the rules that one virtual server evaluates. It depends on the settings of the server: values of `TX`, including the
+//! paranoia level. Rules that do not depend on the request are evaluated when the view is created.
 
 mod compile;
 mod facts;

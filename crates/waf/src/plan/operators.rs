@@ -1,4 +1,4 @@
-//! Operators in their compiled form.
+//! Compiled operators.
 
 use std::net::IpAddr;
 
@@ -8,11 +8,11 @@ use crate::injection;
 use crate::seclang::Pattern;
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 
-/// An operator, with its number in the index.
+/// A compiled operator.
 #[derive(Debug, Clone)]
 pub struct CompiledOperator {
     pub kind: Comparison,
-    /// The number in the operator index; `None`: not indexed, always tried.
+    /// The number in the operator index; `None`: not indexed, always evaluated.
     pub number: Option<u16>,
 }
 
@@ -20,12 +20,12 @@ pub struct CompiledOperator {
 #[derive(Debug, Clone)]
 pub enum Comparison {
     Rx(Pattern),
-    /// The pattern is built for each request.
+    /// A pattern that is compiled for each request.
     RxTemplate(CompiledTemplate),
     Pm(AhoCorasick),
     Number(Relation, CompiledTemplate),
     Text(TextComparison, CompiledTemplate),
-    /// One bit for each allowed byte.
+    /// The allowed bytes, one bit each.
     ByteRange([u64; 4]),
     UrlEncoding,
     Utf8Encoding,
@@ -37,7 +37,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether the operator matches a text; `None` if the result depends on more than the text, or may take long.
+    /// Whether the operator matches a text; `None`: the result depends on more than the text, or may need much time.
     pub fn matches(&self, text: &[u8]) -> Option<bool> {
         match self {
             Self::Rx(Pattern::Linear(regex)) => Some(regex.is_match(text)),
@@ -58,12 +58,12 @@ impl Comparison {
     }
 }
 
-/// Whether a text has a byte that is not allowed.
+/// Whether a text contains a byte that is not allowed.
 pub fn has_other_bytes(bytes: &[u8], allowed: &[u64; 4]) -> bool {
     bytes.iter().any(|byte| allowed[usize::from(byte >> 6)] >> (byte & 63) & 1 == 0)
 }
 
-/// Whether a percent sign is not followed by two hexadecimal digits.
+/// Whether a text contains a percent sign without two hexadecimal digits after it.
 pub fn has_bad_escape(bytes: &[u8]) -> bool {
     memchr::memchr_iter(b'%', bytes).any(|at| {
         let digits = bytes.get(at + 1..at + 3);
@@ -82,7 +82,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether the relation holds.
+    /// Whether two numbers have this relation.
     pub fn holds(self, value: i64, wanted: i64) -> bool {
         match self {
             Self::Equal => value == wanted,
@@ -94,7 +94,7 @@ impl Relation {
     }
 }
 
-/// The comparison of a value with the argument, as texts.
+/// The comparison of a value with the argument, both as texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextComparison {
     Equal,
@@ -107,7 +107,7 @@ pub enum TextComparison {
 }
 
 impl TextComparison {
-    /// Whether the relation holds.
+    /// Whether the value and the argument have this relation.
     pub fn holds(self, value: &[u8], argument: &[u8]) -> bool {
         match self {
             Self::Equal => value == argument,
@@ -120,8 +120,8 @@ impl TextComparison {
     }
 }
 
-/// A set of bytes: every matching value has at least one of them; `None`: unknown. Not called for operators with
-/// literals of their own.
+/// A set of bytes of which every matching value contains at least one; `None`: unknown. Not called for operators that have
+/// literals.
 pub fn bytes_needed(comparison: &Comparison) -> Option<ByteSet> {
     let those = |is_needed: &dyn Fn(u8) -> bool| {
         let mut set = [0; 4];
@@ -139,16 +139,16 @@ pub fn bytes_needed(comparison: &Comparison) -> Option<ByteSet> {
     })
 }
 
-/// Maximum product of the lengths of two texts for a search byte by byte: above it, building a searcher pays off.
+/// Maximum product of the lengths of two texts for a search byte by byte. Above it, a searcher is faster.
 const FEW_STEPS_MAX: usize = 16 << 10;
 
-/// Whether a text contains another.
+/// Whether a text contains another text.
 fn has_part(text: &[u8], part: &[u8]) -> bool {
     let Some(first) = part.first() else { return true };
     if text.len().saturating_mul(part.len()) > FEW_STEPS_MAX {
         return memchr::memmem::find(text, part).is_some();
     }
-    // The rarest byte of the part, near its beginning.
+    // The rarest byte near the beginning of the part.
     let (before, rare) = (0..)
         .zip(part.iter().take(8))
         .min_by_key(|(_, byte)| commonness(**byte))
@@ -169,7 +169,7 @@ fn has_word(value: &[u8], word: &[u8]) -> bool {
     })
 }
 
-/// An automaton that finds the first of these words, ignoring case.
+/// An automaton that searches for these words, ignoring case.
 pub fn words(words: &[Box<[u8]>]) -> Result<AhoCorasick, String> {
     AhoCorasickBuilder::new()
         .ascii_case_insensitive(true)

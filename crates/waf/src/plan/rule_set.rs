@@ -1,4 +1,4 @@
-//! Compiled rules in their order, with their shared data.
+//! Compiled rules in order, and their shared data.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use super::scopes::Scopes;
 use super::symbols::Symbols;
 use crate::body::Limits;
 
-/// Limits that rule files set.
+/// The limits that rule files set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSettings {
-    /// Separator of arguments.
+    /// The separator of arguments.
     pub argument_separator: u8,
-    /// Lifetime of stored variables, in seconds.
+    /// The lifetime of stored variables, in seconds.
     pub collection_timeout_s: u64,
     /// Maximum number of arguments.
     pub arguments_max: Option<usize>,
-    /// Maximum depth of JSON.
+    /// Maximum nesting depth of JSON.
     pub json_depth_max: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ impl Default for FileSettings {
 }
 
 impl FileSettings {
-    /// Limits of parsed arguments and bodies, if no other setting overrides them.
+    /// The limits of arguments and bodies, unless other settings override them.
     pub fn limits(&self) -> Limits {
         let mut limits = Limits::DEFAULT;
         if let Some(count) = self.arguments_max {
@@ -46,27 +46,27 @@ impl FileSettings {
     }
 }
 
-/// Rules in their order, with their shared data.
+/// Compiled rules in order, and their shared data.
 #[derive(Debug)]
 pub struct RuleSet {
     /// The rules.
     pub rules: Vec<CompiledRule>,
-    /// Settings of the rule files.
+    /// The settings from the rule files.
     pub settings: FileSettings,
-    /// Names of the rule set, from `SecComponentSignature`.
+    /// The names of rule sets, from `SecComponentSignature`.
     pub signatures: Vec<Box<str>>,
     pub(crate) pipelines: Vec<Pipeline>,
     pub(crate) symbols: Symbols,
-    /// Number of indexed operators.
+    /// The number of indexed operators.
     pub(crate) operators_count: usize,
-    /// Indexes of operators: first of the rules that remain with default settings, then of all rules; each with one
-    /// index for each scope.
+    /// The indexes of operators: first of the rules that remain with default settings, then of all rules. Each list has one
+    /// index per scope.
     pub(crate) operators: Vec<Vec<OperatorIndex>>,
     pub(crate) scopes: Scopes,
     pub(crate) groups: Vec<Group>,
-    /// All targets of groups.
+    /// The targets of all groups.
     pub(crate) targets: Vec<GroupTarget>,
-    /// Number of different target lists of groups.
+    /// The number of different target lists of groups.
     pub(crate) sets_count: usize,
     pub(crate) by_id: HashMap<u64, usize>,
 }
@@ -77,12 +77,12 @@ impl RuleSet {
         self.by_id.get(&id).and_then(|index| self.rules.get(*index))
     }
 
-    /// Whether a rule contains a variable of this name, in any case.
+    /// Whether a rule contains the name of a variable, ignoring case.
     pub fn has_variable(&self, name: &str) -> bool {
         self.symbols.get(name.as_bytes()).is_some()
     }
 
-    /// Names of the variables that rules contain, in lower case.
+    /// The names of the variables that rules contain, in lower case.
     pub fn variables(&self) -> impl Iterator<Item = &str> + Clone {
         self.symbols.names().filter_map(|name| str::from_utf8(name).ok())
     }

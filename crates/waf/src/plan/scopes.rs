@@ -1,21 +1,21 @@
-//! Which operators can be applied to a value at all.
+//! Scopes: sets of operators that can be applied to a value.
 //!
-//! Only a few rules examine a body as a whole, so the body is analysed only for their operators. The same holds for the
-//! results of some transformations. If equal bytes are also a value of other operators, they are analysed again for all
-//! operators.
+//! Only a few rules inspect a body as a whole, so a body is analysed only for the operators of these rules. The same applies
+//! to the results of some transformations. If the same bytes are also a value for other operators, they are analysed again
+//! for all operators.
 
 use super::facts::{bits_of_row, row_words, set_bit};
 use super::rule::{CompiledRule, Group, GroupTarget, Pipeline};
 use crate::seclang::Variable;
 use crate::transformation::Transformation;
 
-/// A scope has at most one in this many operators; larger scopes do not justify an index.
+/// A scope contains at most one in this many operators. An index for a larger scope does not save enough time.
 const NARROW_PART: usize = 4;
-/// Transformations whose result few rules examine, and which change most texts.
+/// Transformations that change most texts, and whose results few rules inspect.
 const NARROWING: [Transformation; 1] = [Transformation::RemoveWhitespace];
-/// Maximum number of scopes, because each takes memory.
+/// Maximum number of scopes, because the indexes of each scope need memory.
 const SCOPES_MAX: usize = 8;
-/// Variables with long values that are also split into other variables.
+/// Variables with long values whose parts are also values of other variables.
 const WHOLES: [Variable; 1] = [Variable::RequestBody];
 
 /// The number of a scope, a set of operators.
@@ -26,12 +26,12 @@ impl ScopeId {
     /// All operators.
     pub const ALL: Self = Self(0);
 
-    /// Whether facts for this scope answer for the other scope.
+    /// Whether the analysis for this scope includes the other scope.
     pub fn covers(self, other: Self) -> bool {
         self == Self::ALL || self == other
     }
 
-    /// The place among all scopes.
+    /// The position among all scopes.
     pub fn place(self) -> usize {
         self.0.into()
     }
@@ -40,16 +40,16 @@ impl ScopeId {
 /// The scopes of targets and transformations.
 #[derive(Debug, Default)]
 pub struct Scopes {
-    /// Scopes after [`ScopeId::ALL`], one bit for each operator.
+    /// The scopes after [`ScopeId::ALL`], with one bit for each operator.
     narrow: Vec<Box<[u64]>>,
-    /// The scope of each target, with any transformations.
+    /// The scope of each target: the operators that rules apply to its values, after any transformations.
     of_targets: Box<[ScopeId]>,
-    /// The scope of each transformation's result, by the transformation's number.
+    /// The scope of each transformation's result, by the number of the transformation.
     of_steps: Box<[ScopeId]>,
 }
 
 impl Scopes {
-    /// Derives the scopes of these rules, for this number of operators.
+    /// Derives the scopes of these rules. `operators`: the number of operators.
     pub fn new(
         rules: &[CompiledRule],
         groups: &[Group],
@@ -85,7 +85,7 @@ impl Scopes {
         scopes
     }
 
-    /// The scope of these operators, [`ScopeId::ALL`] if they are not few.
+    /// The scope of these operators. If they are none or too many, [`ScopeId::ALL`].
     fn scope(&mut self, row: Vec<u64>, operators: usize) -> ScopeId {
         let count = bits_of_row(&row).count();
         if count == 0 || count * NARROW_PART > operators || self.narrow.len() >= SCOPES_MAX {
@@ -99,7 +99,7 @@ impl Scopes {
         ScopeId(place as u8 + 1)
     }
 
-    /// The operators of each scope except [`ScopeId::ALL`], one bit each.
+    /// The operators of each scope except [`ScopeId::ALL`], with one bit for each operator.
     pub fn narrow(&self) -> impl Iterator<Item = &[u64]> {
         self.narrow.iter().map(|row| &**row)
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::seclang::{self, Directive, DirectiveKind, Place, Problem};
 
-/// Maximum depth of includes.
+/// Maximum nesting depth of includes.
 const INCLUDE_DEPTH_MAX: usize = 16;
-/// Maximum number of rule files, each counted once for each include.
+/// Maximum number of rule files. A file is counted once for each include.
 pub const FILES_MAX: usize = 1_000;
 
-/// Reads files for the compiler: this crate has no I/O.
+/// Reads files for the compiler, because this crate has no I/O.
 pub trait Files {
-    /// The files that a path, or a pattern with `*`, selects relative to `beside`; empty if there are none.
+    /// The files that a path, or a pattern with `*`, selects, relative to `beside`; empty: there are none.
     fn find(&mut self, beside: &str, pattern: &str) -> Vec<String>;
     /// The content of a file.
     fn read(&mut self, path: &str) -> Result<Vec<u8>, String>;
@@ -30,9 +30,9 @@ pub fn directives(paths: &[String], files: &mut dyn Files) -> Result<Vec<Directi
 
 struct Reading<'a> {
     files: &'a mut dyn Files,
-    /// Files being read, to detect cycles.
+    /// The files that are being read, to detect cycles.
     open: BTreeSet<String>,
-    /// Number of files read, up to one above the limit.
+    /// The number of files read, at most one above the limit.
     read: usize,
     found: Vec<Directive>,
     problems: Vec<Problem>,
@@ -44,7 +44,7 @@ impl Reading<'_> {
         self.problems.push(Problem { place: place.clone(), message, help });
     }
 
-    /// Whether another file may be read; the first file above the limit is reported.
+    /// Whether another file may be read. The first file above the limit is reported.
     fn has_room(&mut self, path: &str, named_at: &Place) -> bool {
         if self.read == FILES_MAX {
             let message = format!("`{path}` is one file of rules too many: {FILES_MAX} are read");
@@ -54,7 +54,7 @@ impl Reading<'_> {
         self.read <= FILES_MAX
     }
 
-    /// Reads a file named at this place.
+    /// Reads a file whose name is at this place.
     fn file(&mut self, path: &str, named_at: &Place) {
         if !self.has_room(path, named_at) {
             return;

@@ -1,9 +1,9 @@
-//! Evaluates rules whose result does not depend on the request.
+//! The evaluation of rules whose result does not depend on the request.
 //!
-//! Rule sets test in many places what their settings fix once: the paranoia level, or whether a default is missing.
-//! These rules are evaluated when a view is made, and the rules that they skip are dropped. A rule can be decided here
-//! if all its inputs are known: variables of `TX` that only decided rules write. All rules are walked repeatedly, each
-//! time with fewer known variables, until nothing changes.
+//! Many rules test values that the settings fix: the paranoia level, or whether a default is missing. These rules are
+//! evaluated when a view is created, and the rules that they skip are removed from the view. A rule can be decided before
+//! any request if all of its inputs are known: variables of `TX` that only decided rules write. All rules are evaluated
+//! repeatedly, each time with fewer known variables, until nothing changes.
 //!
 //! The results must be the same as if every rule were evaluated for every request. So a variable is not known
 //! - if it is written by a rule that depends on the request, or by a rule that one of these may skip,
@@ -27,16 +27,16 @@ use crate::value::{Value, number_of};
 
 /// The result of the evaluation before any request.
 pub(super) struct Statics {
-    /// Rules that are evaluated for each request, by phase.
+    /// The rules that are evaluated for each request, by phase.
     pub phases: [Box<[u32]>; 5],
-    /// Values at the start of each request.
+    /// The values at the start of each request.
     pub initial: Vec<(Symbol, Value)>,
 }
 
-/// Decides rules with these values of a virtual server, which override `SecAction`.
+/// Evaluates the rules that do not depend on the request. `given`: values of the virtual server, which override `SecAction`.
 pub(super) fn decide(rules: &RuleSet, given: &[(Symbol, Value)]) -> Statics {
     let mut changing = Bits::none(rules.symbols.len());
-    // Groups of patterns.
+    // The groups of a match depend on the request.
     for digit in b'0'..=b'9' {
         if let Some(symbol) = rules.symbols.get(&[digit]) {
             changing.set(symbol.0 as usize);
@@ -56,25 +56,25 @@ pub(super) fn decide(rules: &RuleSet, given: &[(Symbol, Value)]) -> Statics {
 
 const PHASES: usize = Phase::ALL.len();
 
-/// One walk through all rules.
+/// One pass over all rules.
 struct Walk<'a> {
     rules: &'a RuleSet,
     given: HashMap<Symbol, Value>,
-    /// Symbols whose values depend on the request, as far as known.
+    /// The symbols whose values depend on the request, as known before this pass.
     changing: &'a Bits,
     grown: Bits,
     known: HashMap<Symbol, Value>,
-    /// Symbols read by remaining rules.
+    /// The symbols that remaining rules read.
     read: Bits,
-    /// Removals by remaining rules.
+    /// The removals by remaining rules.
     removals: Vec<Control>,
-    /// Skip targets of the remaining rules of this phase.
+    /// The places to which remaining rules of this phase skip.
     conditional: Vec<u32>,
-    /// Phases in which requests continue after a rule ended their evaluation.
+    /// The phases in which requests continue after a rule ended an earlier phase for them.
     resumes: [bool; PHASES],
-    /// Symbols that were set while these requests were not evaluated, by the phase in which they continue.
+    /// The symbols that were set in phases that these requests skip, by the phase in which they continue.
     missed: [Bits; PHASES],
-    /// Missed symbols of the phases up to this one.
+    /// The missed symbols of all phases up to this one.
     uncertain: Bits,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Walk<'a> {
 
     fn phase(&mut self, phase: Phase) -> Box<[u32]> {
         let mut stays = Vec::new();
-        // Skips end with their phase.
+        // A skip ends with its phase.
         self.conditional.clear();
         self.uncertain.add(&self.missed[phase as usize - 1]);
         let mut skipped_before = 0;
@@ -125,21 +125,21 @@ impl<'a> Walk<'a> {
         stays.into()
     }
 
-    /// Whether a rule matches, if that does not depend on the request and a match need not be reported.
+    /// Whether a rule matches; `None`: this depends on the request, or the rule must remain for another reason.
     fn decided(&mut self, place: u32, rule: &CompiledRule) -> Option<bool> {
         for (index, link) in rule.links.iter().enumerate() {
             if !self.is_known(link) {
                 return None;
             }
             if !self.holds(link) {
-                // Effects of the earlier links happen even if this link does not match.
+                // The effects of previous links are applied even if this link does not match.
                 let has_none = rule.links[..index]
                     .iter()
                     .all(|link| link.effects.is_empty() && !link.captures);
                 return has_none.then_some(false);
             }
         }
-        // `HIGHEST_SEVERITY` also includes rules that are not logged.
+        // `HIGHEST_SEVERITY` also depends on rules that are not logged.
         let is_silent = !rule.is_logged && !rule.is_audited && rule.severity.is_none();
         let passes = matches!(rule.disruption, Disruption::Pass);
         let is_sure = self.comes_to_the_same(place, rule) && !self.may_be_removed(place, rule);
@@ -148,7 +148,8 @@ impl<'a> Walk<'a> {
         (is_silent && passes && is_sure && has_known_effects).then_some(true)
     }
 
-    /// Whether the rule has the same result if earlier rules may skip it: then they must skip all that it skips.
+    /// Whether the result is the same for requests in which a remaining rule skips this rule: it has no effects, and the
+    /// remaining rule also skips all rules that this rule skips.
     fn comes_to_the_same(&self, place: u32, rule: &CompiledRule) -> bool {
         let has_effects = rule.links.iter().any(|link| !link.effects.is_empty());
         let mut skips = self.conditional.iter().filter(|to| place < **to);
@@ -162,7 +163,7 @@ impl<'a> Walk<'a> {
                 && match &target.selector {
                     Selector::Name(name) => match self.rules.symbols.get(name.as_bytes()) {
                         Some(symbol) => self.is_certain(symbol),
-                        // No rule writes this fixed name, but a rule may build it at run time.
+                        // The name is not in any rule, but a rule may build it at run time.
                         None => false,
                     },
                     _ => false,
@@ -187,13 +188,13 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Whether a variable's value at this place is known and the same for all requests that reach it.
+    /// Whether a variable's value is known here, and the same for all requests that reach this place.
     fn is_certain(&self, symbol: Symbol) -> bool {
         !self.changing.has(symbol.0 as usize) && !self.uncertain.has(symbol.0 as usize)
     }
 
     fn has_known_effects(&self, link: &Link) -> bool {
-        // The effects run once for each matching target.
+        // The effects are applied once for each matching target.
         if link.targets.len() > 1 && !link.effects.is_empty() {
             return false;
         }
@@ -209,18 +210,19 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Whether a write here keeps the value that the remaining rules have read and will read.
+    /// Whether this rule may write a variable before any request: its value does not depend on requests, and no previous
+    /// remaining rule reads it.
     fn may_write(&self, symbol: Symbol) -> bool {
         !self.changing.has(symbol.0 as usize) && !self.read.has(symbol.0 as usize)
     }
 
-    /// Whether a remaining rule may remove this rule and thereby change a result.
+    /// Whether a remaining rule may remove this rule and so change the result of a request.
     fn may_be_removed(&self, place: u32, rule: &CompiledRule) -> bool {
         self.removals.iter().any(|removal| {
             if !removes(removal, rule) {
                 return false;
             }
-            // Without effects, the removal changes nothing if the skipped rules are removed too.
+            // If the rule has no effects, and the rules that it skips are also removed, the removal changes nothing.
             let has_effects = rule.links.iter().any(|link| !link.effects.is_empty());
             let passed_over = rule.skip.map_or(0..0, |to| place as usize + 1..to as usize);
             let rules = self.rules.rules.get(passed_over).unwrap_or_default();
@@ -313,7 +315,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Records a write that is missed by requests whose evaluation an earlier rule ended.
+    /// Records a write in a phase that some requests skip, because a previous rule ended their evaluation.
     fn miss(&mut self, phase: Phase, effect: &Effect) {
         let (Effect::Set(_, VariableName::Known(symbol), _)
         | Effect::Add(_, VariableName::Known(symbol), ..)

@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Symbol(pub u32);
 
-/// Names used by rules, in lower case.
+/// The names of variables that rules use, in lower case.
 #[derive(Debug)]
 pub struct Symbols {
     by_name: HashMap<Box<[u8]>, Symbol, BuildHasherDefault<NameHasher>>,
@@ -15,7 +15,7 @@ pub struct Symbols {
 }
 
 impl Default for Symbols {
-    /// The names of captured groups come first, so that each number equals its digit.
+    /// The names of captured groups are first, so that the number of each equals its digit.
     fn default() -> Self {
         let mut symbols = Self { by_name: HashMap::default(), names: Vec::new() };
         for digit in b'0'..=b'9' {
@@ -26,10 +26,10 @@ impl Default for Symbols {
 }
 
 impl Symbols {
-    /// Number of named groups of a pattern.
+    /// The number of groups of a match that have names.
     pub const GROUPS: usize = 10;
 
-    /// The number of a name; a new name gets a new number.
+    /// The number of a name. An unknown name is added.
     pub fn intern(&mut self, name: &[u8]) -> Symbol {
         let name = name.to_ascii_lowercase();
         if let Some(symbol) = self.by_name.get(name.as_slice()) {
@@ -41,7 +41,7 @@ impl Symbols {
         symbol
     }
 
-    /// The number of a name, if rules use it.
+    /// The number of a name; `None`: no rule uses it.
     pub fn get(&self, name: &[u8]) -> Option<Symbol> {
         if name.iter().any(u8::is_ascii_uppercase) {
             return self.by_name.get(name.to_ascii_lowercase().as_slice()).copied();
@@ -49,23 +49,23 @@ impl Symbols {
         self.by_name.get(name).copied()
     }
 
-    /// The name of a number.
+    /// The name with this number.
     pub fn name(&self, symbol: Symbol) -> &[u8] {
         self.names.get(symbol.0 as usize).map_or(&[], |name| name)
     }
 
-    /// All names.
+    /// All names, in the order of their numbers.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> + Clone {
         self.names.iter().map(|name| &**name)
     }
 
-    /// Number of names.
+    /// The number of names.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 }
 
-/// FNV-1a: names are short, and only rules add names.
+/// FNV-1a. It is sufficient, because names are short and only rules add names.
 #[derive(Debug)]
 struct NameHasher(u64);
 

@@ -23,7 +23,7 @@ pub enum CompiledPiece {
 }
 
 impl CompiledTemplate {
-    /// The text, if it has no variable.
+    /// The text; `None`: it contains a variable.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self.0.as_slice() {
             [] => Some(b""),
@@ -33,7 +33,7 @@ impl CompiledTemplate {
     }
 }
 
-/// Compiles a text with variables, for a rule with this id and severity.
+/// Compiles a text with variables. `id` and `severity` belong to its rule.
 pub(super) fn template(
     template: &Template,
     symbols: &mut Symbols,

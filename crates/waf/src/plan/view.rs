@@ -1,4 +1,4 @@
-//! The rules as one virtual server evaluates them.
+//! The rules that one virtual server evaluates.
 
 use std::sync::Arc;
 
@@ -12,37 +12,37 @@ use super::symbols::Symbol;
 use crate::seclang::{Phase, Problem};
 use crate::value::Value;
 
-/// Settings of a virtual server.
+/// The settings of a virtual server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// Variables of `TX`; the case of names is ignored. They override `SecAction`.
+    /// Variables of `TX`, ignoring the case of names. They override `SecAction`.
     pub variables: Vec<(String, String)>,
 }
 
-/// The rules with one virtual server's settings.
+/// The rules that one virtual server evaluates.
 #[derive(Debug)]
 pub struct View {
     pub(crate) rules: Arc<RuleSet>,
-    /// Rules of each phase, in order.
+    /// The rules of each phase, in order.
     pub(crate) phases: [Box<[u32]>; 5],
-    /// Variables of `TX` at the start of each request.
+    /// The variables of `TX` at the start of each request.
     pub(crate) initial: Box<[(Symbol, Value)]>,
-    /// Variables that `SecAction` does not change.
+    /// The variables that `SecAction` does not change.
     pub(crate) fixed: Bits,
-    /// Operators of these rules, one bit each.
+    /// The operators of these rules, one bit each.
     operators: Box<[u64]>,
-    /// Place of the first index that contains all of these operators.
+    /// The position of the first index that contains all of these operators.
     index: usize,
-    /// Variables of `TX` with names that no rule contains, in lower case: rules may select them by a pattern, or build
-    /// their names.
+    /// Variables of `TX` whose names no rule contains, in lower case. Rules may select them by a pattern, or build their
+    /// names.
     pub(crate) unnamed: Box<[(Box<[u8]>, Value)]>,
-    /// Deviations from the behaviour that the rules expect.
+    /// Differences from the behaviour that the rules expect.
     pub warnings: Vec<Problem>,
 }
 
 impl View {
-    /// Rules with these settings, after evaluating all rules that do not depend on the request. A remaining rule with
-    /// an unsupported feature is a problem.
+    /// The rules with these settings, after the evaluation of all rules that do not depend on the request. A remaining rule
+    /// with an unsupported feature is a problem.
     pub fn new(rules: Arc<RuleSet>, settings: &Settings) -> Result<Self, Vec<Problem>> {
         let given = given(&rules, settings);
         let statics = statics::decide(&rules, &given);
@@ -60,7 +60,7 @@ impl View {
         Ok(Self { rules, phases, initial, fixed, operators, index, unnamed, warnings })
     }
 
-    /// A view that evaluates every rule for every request, to compare [`Self::new`] with.
+    /// A view that evaluates every rule for every request, for comparison with [`Self::new`].
     pub fn plain(rules: Arc<RuleSet>, settings: &Settings) -> Self {
         let of_phase = |phase: Phase| -> Box<[u32]> {
             let all = (0u32..).zip(&rules.rules);
@@ -81,7 +81,7 @@ impl View {
         &self.rules
     }
 
-    /// Sets in `row` the bits of the view's operators in a scope that may match a text, like [`OperatorIndex::look`].
+    /// Sets in `row` the bits of the view's operators in a scope that may match a text, as in [`OperatorIndex::look`].
     pub(crate) fn look(&self, padded: &[u8], stage: Stage, scope: ScopeId, row: &mut [u64]) {
         let indexes = self.rules.operators.get(self.index);
         if let Some(index) = indexes.and_then(|of_scopes| of_scopes.get(scope.place())) {
@@ -96,8 +96,8 @@ impl View {
         index.map_or(0, OperatorIndex::length_min)
     }
 
-    /// Clears the bits of operators that do not match a text. Operators that depend on more than the text, or may take
-    /// long, stay.
+    /// Clears the bits of operators that do not match a text. The bits of operators remain if the result depends on more
+    /// than the text, or may need much time.
     pub(crate) fn keep_matching(&self, text: &[u8], row: &mut [u64]) {
         let places = self.phases.iter().flatten();
         let links = places.flat_map(|place| &self.rules.rules[*place as usize].links);
@@ -111,17 +111,17 @@ impl View {
         }
     }
 
-    /// Number of words of a row of operators.
+    /// The number of words in a row of operators.
     pub(crate) fn row_words(&self) -> usize {
         self.operators.len()
     }
 
-    /// Whether rules examine bodies of responses.
+    /// Whether rules inspect response bodies.
     pub fn looks_at_response_bodies(&self) -> bool {
         self.has_rules_of(Phase::ResponseBody)
     }
 
-    /// Whether rules examine responses at all.
+    /// Whether rules inspect responses.
     pub fn looks_at_responses(&self) -> bool {
         self.has_rules_of(Phase::ResponseHeaders) || self.looks_at_response_bodies()
     }
@@ -130,7 +130,7 @@ impl View {
         !self.phases[phase as usize - 1].is_empty()
     }
 
-    /// Number of rules evaluated in all phases, at most.
+    /// Maximum number of rules that are evaluated for a request, in all phases.
     pub fn rules_count(&self) -> usize {
         self.phases.iter().map(|rules| rules.len()).sum()
     }
@@ -143,7 +143,7 @@ fn absent(rule: &CompiledRule) -> Option<Problem> {
     Some(Problem { place, message: message.clone(), help })
 }
 
-/// The warning for a rule that opens a stored collection: it lasts for one request only.
+/// The warning about a rule that opens a stored collection, whose values last for one request only.
 fn warning(rule: &CompiledRule) -> Option<Problem> {
     let opened =
         rule.links.iter().flat_map(|link| &link.effects).find_map(|effect| match effect {
@@ -157,7 +157,7 @@ fn warning(rule: &CompiledRule) -> Option<Problem> {
     })
 }
 
-/// Values of variables whose names rules contain.
+/// The values of variables whose names are in rules.
 fn given(rules: &RuleSet, settings: &Settings) -> Vec<(Symbol, Value)> {
     let known = settings.variables.iter().filter_map(|(name, value)| {
         Some((rules.symbols.get(name.as_bytes())?, Value::from_bytes(value.as_bytes())))
@@ -165,7 +165,7 @@ fn given(rules: &RuleSet, settings: &Settings) -> Vec<(Symbol, Value)> {
     known.collect()
 }
 
-/// Indexed operators of the rules of these phases.
+/// The indexed operators of the rules of these phases.
 fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
     let mut operators = vec![0; row_words(rules.operators_count)];
     let places = phases.iter().flatten();
@@ -176,8 +176,8 @@ fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
     operators.into()
 }
 
-/// Indexes of operators: of the rules that remain with default settings, and of all. With default settings, texts are
-/// not searched for the needs of other operators.
+/// The indexes of operators: of the rules that remain with default settings, and of all rules. With default settings, texts
+/// are not searched for the needs of other operators.
 pub(super) fn indexes(rules: &RuleSet, needs: &[OperatorNeeds]) -> Vec<Vec<OperatorIndex>> {
     let usual = operators(rules, &statics::decide(rules, &[]).phases);
     let mut all: Box<[u64]> = vec![0; usual.len()].into();
@@ -186,7 +186,7 @@ pub(super) fn indexes(rules: &RuleSet, needs: &[OperatorNeeds]) -> Vec<Vec<Opera
     sets.into_iter().map(|known| of_scopes(rules, needs, known)).collect()
 }
 
-/// One index of these operators for each scope.
+/// Creates one index of these operators for each scope.
 fn of_scopes(rules: &RuleSet, needs: &[OperatorNeeds], known: Box<[u64]>) -> Vec<OperatorIndex> {
     let of_both =
         |scope: &[u64]| scope.iter().zip(&known).map(|(scope, known)| scope & known).collect();

@@ -32,7 +32,7 @@ impl Phase {
     ];
 }
 
-/// Severity of a match, the most severe first (as in syslog).
+/// The severity of a match, the most severe first (as in syslog).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names of syslog")]
 pub enum Severity {
@@ -70,15 +70,15 @@ const SEVERITIES: [Severity; 8] = [
 /// Disruptive actions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Disruption {
-    /// The request goes on.
+    /// The request continues.
     Pass,
-    /// The action that `SecDefaultAction` sets for the phase.
+    /// The disruptive action that `SecDefaultAction` sets for the phase.
     Block,
     /// The client gets the rule's status.
     Deny,
     /// The connection is closed.
     Drop,
-    /// The request goes on, and rules are skipped.
+    /// The request continues, and rules are skipped.
     Allow(Allow),
     /// The client is redirected.
     Redirect(Template),
@@ -95,7 +95,7 @@ pub enum Allow {
     Request,
 }
 
-/// State of an engine.
+/// The state of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Toggle {
     /// Enabled.
@@ -106,7 +106,7 @@ pub enum Toggle {
     DetectionOnly,
 }
 
-/// Changes by `ctl` for one request.
+/// A change for one request by `ctl`.
 #[derive(Debug, Clone)]
 pub enum Control {
     /// Removes rules with these ids.
@@ -121,19 +121,19 @@ pub enum Control {
     RemoveTargetByTag(Box<str>, Target),
     /// Removes a target of rules with this message.
     RemoveTargetByMessage(Box<str>, Target),
-    /// Whether `REQUEST_BODY` contains the body, with any processor.
+    /// Whether `REQUEST_BODY` contains the body, whatever the body processor is.
     ForceRequestBodyVariable(bool),
-    /// Whether bodies of requests are examined.
+    /// Whether request bodies are inspected.
     RequestBodyAccess(bool),
-    /// Whether bodies of responses are examined.
+    /// Whether response bodies are inspected.
     ResponseBodyAccess(bool),
     /// The body processor: `URLENCODED`, `MULTIPART`, `JSON`, `XML`.
     RequestBodyProcessor(Box<str>),
-    /// Maximum examined bytes of a body.
+    /// Maximum number of inspected bytes of a body.
     RequestBodyLimit(u64),
-    /// Whether the request is in the audit log.
+    /// Whether the request is written to the audit log.
     AuditEngine(Toggle),
-    /// Parts of ModSecurity's audit log. Without effect: weir's audit log has one format.
+    /// The parts of ModSecurity's audit log. No effect: weir's audit log has one format.
     AuditLogParts,
     /// Whether rules block.
     RuleEngine(Toggle),
@@ -166,31 +166,31 @@ pub struct SetVariable {
 /// One action of a rule.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// The id.
+    /// The id of the rule.
     Id(u64),
-    /// The phase.
+    /// The phase of the rule.
     Phase(Phase),
     /// The message.
     Message(Template),
-    /// The log data.
+    /// The data about the match, for logs.
     LogData(Template),
     /// A tag.
     Tag(Box<str>),
     /// The severity.
     Severity(Severity),
-    /// The version.
+    /// The version of the rule set.
     Version(Box<str>),
-    /// The revision.
+    /// The revision of the rule.
     Revision(Box<str>),
-    /// Properties for readers only: maturity, accuracy.
+    /// A property that has no effect: maturity, accuracy.
     Remark,
     /// A disruptive action.
     Disruption(Disruption),
     /// The status of a denied request.
     Status(u16),
-    /// Whether a match is in the error log.
+    /// Whether a match is written to the error log.
     Log(bool),
-    /// Whether a match is in the audit log.
+    /// Whether a match is written to the audit log.
     AuditLog(bool),
     /// Stores the groups of a pattern in `TX:0` to `TX:9`.
     Capture,
@@ -202,11 +202,11 @@ pub enum Action {
     Skip(u32),
     /// Skips the rules up to a marker or a rule.
     SkipAfter(Box<str>),
-    /// A transformation; `None` for `t:none`, which removes the earlier ones.
+    /// A transformation; `None`: `t:none`, which removes the previous transformations.
     Transform(Option<Transformation>),
     /// A change of a variable.
     SetVariable(SetVariable),
-    /// Expiry of a stored variable.
+    /// The expiry of a stored variable.
     ExpireVariable {
         /// The collection.
         collection: Variable,
@@ -217,7 +217,7 @@ pub enum Action {
     },
     /// Opens a stored collection under this key.
     InitCollection(Variable, Template),
-    /// A change for this request.
+    /// A change for one request.
     Control(Control),
     /// Masks values of this target in logs.
     Sanitise(Target),
@@ -240,7 +240,7 @@ pub(super) fn parse_list(text: &str) -> Result<Vec<Action>, Wrong> {
     Ok(actions)
 }
 
-/// Splits at commas, except within single quotes.
+/// Splits a list at commas, except within single quotes.
 fn parts(text: &str) -> Result<Vec<&str>, Wrong> {
     let (mut found, mut start, mut is_quoted, mut is_escaped) = (Vec::new(), 0, false, false);
     for (at, char) in text.char_indices() {
@@ -403,7 +403,7 @@ fn set_variable(value: &str) -> Result<SetVariable, Wrong> {
         return Ok(SetVariable { collection, name, change: VariableChange::Remove });
     }
     let (name, change) = match value.split_once('=') {
-        // ModSecurity sets the value to 1.
+        // Without a value, ModSecurity sets the variable to 1.
         None => (value, VariableChange::Set(Template::parse("1")?)),
         Some((name, value)) => (
             name,
@@ -459,7 +459,7 @@ fn control(value: &str) -> Result<Control, Wrong> {
     let (name, value) =
         value.split_once('=').ok_or_else(|| wrong("`ctl` needs `ctl:name=value`"))?;
     let is_on = || toggle(value).map(|toggle| toggle == Toggle::On);
-    // The form is `WHICH;TARGET`.
+    // The syntax is `WHICH;TARGET`.
     let with_target = || -> Result<(&str, Target), Wrong> {
         let (which, target) = value.split_once(';').ok_or_else(|| {
             wrong_help(format!("`ctl:{name}` needs a target"), "as in 942100;ARGS:text")

@@ -1,7 +1,8 @@
-//! Translates PCRE patterns to the dialect of the linear engine.
+//! Translates PCRE patterns to the dialect of the linear regex engine.
 //!
-//! Rules are written for PCRE without its UTF mode: a pattern is bytes. Constructs with another notation are
-//! translated. Constructs with another meaning are left unchanged, so that they fail or go to the backtracking engine.
+//! Rules are written for PCRE without its UTF mode, so patterns match bytes. Constructs whose notation differs in the linear
+//! engine are translated. Constructs whose meaning differs are left unchanged, so that compilation fails or the backtracking
+//! engine is used.
 
 /// Translates a pattern for the linear engine.
 pub fn translated(pattern: &str) -> String {
@@ -23,7 +24,7 @@ pub fn translated(pattern: &str) -> String {
 
 struct Writer {
     out: String,
-    /// Whether a repetition comes right before: `?` makes it lazy, `+` possessive.
+    /// Whether a repetition directly precedes: then `?` makes it lazy, and `+` possessive.
     repeats: bool,
 }
 
@@ -50,7 +51,7 @@ impl Writer {
         self.out.push_str(&format!("\\x{byte:02x}"));
     }
 
-    /// Drops a possessive `+`: a linear engine never backtracks, so the repetition is an ordinary one.
+    /// Drops a possessive `+`. A linear engine never backtracks, so an ordinary repetition matches the same.
     fn behind_repetition(&mut self, chars: &[char], at: usize) -> usize {
         self.repeats = false;
         if chars[at] != '+' {
@@ -80,7 +81,7 @@ impl Writer {
         }
     }
 
-    /// Drops a comment. A comment before a repetition stays, because engines differ in the repeated part.
+    /// Drops a comment. A comment before a repetition is left unchanged, because engines differ in the repeated part.
     fn comment(&mut self, chars: &[char], at: usize) -> usize {
         let end = chars[at..].iter().position(|char| *char == ')').map(|length| at + length + 1);
         match end {
@@ -104,13 +105,13 @@ impl Writer {
             }
         }
         if start == end {
-            // Empty quotation: the operand of a repetition or range is not clear.
+            // An empty quotation is left unchanged, because the operand of a following repetition or range is unclear.
             self.out.push_str("\\Q");
         }
         chars.len().min(end + 2)
     }
 
-    /// Translates an escape. Returns the place after it.
+    /// Translates an escape. Returns the position after it.
     fn escape(&mut self, chars: &[char], at: usize, in_class: bool) -> usize {
         self.repeats = false;
         let Some(&char) = chars.get(at + 1) else {
@@ -130,10 +131,10 @@ impl Writer {
             'E' if !in_class && !is_repeated(chars, at + 2) => {}
             // Before a brace, `\N` may also begin the name of a character.
             'N' if !in_class && chars.get(at + 2) != Some(&'{') => self.out.push_str("[^\\n]"),
-            // The end of the text, optionally before a line end. Sufficient for a test of a match.
+            // The end of the text, or the position before a line end at the end. This is sufficient for a test of a match.
             'Z' => self.out.push_str("\\n?\\z"),
             _ if char.is_ascii_alphanumeric() => self.out.extend(['\\', char]),
-            // The linear engine reads `\<` and `\>` as word boundaries.
+            // In the linear engine, `\<` and `\>` are word boundaries.
             '<' | '>' => self.out.push(char),
             _ if char.is_ascii_punctuation() => self.out.extend(['\\', char]),
             _ => self.char(char),
@@ -179,7 +180,7 @@ impl Writer {
         at + 1 + digits.len()
     }
 
-    /// Translates a bracketed class: PCRE classes do not nest; only the caret, ranges and named classes are special.
+    /// Translates a bracketed class. PCRE classes do not nest; only the caret, ranges and named classes are special.
     fn class(&mut self, chars: &[char], at: usize) -> usize {
         self.repeats = false;
         self.out.push('[');
@@ -238,7 +239,7 @@ impl Writer {
 
     fn end_of_range(&mut self, chars: &[char], at: usize) -> usize {
         match chars.get(at) {
-            // Left unchanged, so that it fails: a range must end at one character.
+            // Left unchanged, so that compilation fails: a range must end at one character.
             Some('\\') if matches!(chars.get(at + 1), Some('Q' | 'E')) => {
                 self.out.push_str("\\Q");
                 at + 2
@@ -307,7 +308,7 @@ mod tests {
             ("a(?#one (two)b", "ab"),
             ("\\cA\\c[[\\cz]", "\\x01\\x1b[\\x1a]"),
             ("a\\N+", "a[^\\n]+"),
-            // Left unchanged, so that they fail.
+            // Left unchanged, so that compilation fails.
             ("a\\Q\\E+", "a\\Q+"),
             ("a\\E+", "a\\E+"),
             ("[a-\\Qz\\E]", "[a-\\Qz\\E]"),

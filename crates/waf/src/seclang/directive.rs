@@ -8,7 +8,7 @@ use super::problem::Place;
 use super::variables::Target;
 use super::{Wrong, words, wrong, wrong_help};
 
-/// A directive with its place.
+/// A directive and its place.
 #[derive(Debug, Clone)]
 pub struct Directive {
     /// The place.
@@ -42,13 +42,13 @@ pub enum DirectiveKind {
     RemoveByTag(Regex),
     /// `SecRuleRemoveByMsg`.
     RemoveByMessage(Regex),
-    /// `Include`: a file, or a pattern of files. `true`: no file need exist.
+    /// `Include`: a file, or a pattern of files. `true`: the directive is valid without any file.
     Include(Box<str>, bool),
     /// An engine setting.
     Setting(Setting),
 }
 
-/// Settings in `modsecurity.conf`.
+/// A setting of `modsecurity.conf`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
     /// `SecArgumentSeparator`.
@@ -64,13 +64,13 @@ pub enum Setting {
 /// A rule. `SecAction` is a rule that always matches.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// Examined and excluded targets; empty for `SecAction`.
+    /// The inspected and excluded targets; empty for `SecAction`.
     pub targets: Vec<Target>,
     /// The operator.
     pub operator: Operator,
     /// The actions.
     pub actions: Vec<Action>,
-    /// The next rule of the chain, which must match too.
+    /// The next rule of the chain, which must also match.
     pub chained: Option<Box<Rule>>,
 }
 
@@ -93,12 +93,12 @@ impl Rule {
     }
 }
 
-/// A range of rule ids, both ends included.
+/// A range of rule ids, including both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdRange {
-    /// The first.
+    /// The first id.
     pub first: u64,
-    /// The last.
+    /// The last id.
     pub last: u64,
 }
 
@@ -124,7 +124,7 @@ impl IdRange {
 /// Maximum length of a chain.
 const CHAIN_RULES_MAX: usize = 32;
 
-/// Adds a rule to the open chain. Returns the completed directive and the chain that is still open.
+/// Adds a rule to the open chain. Returns the complete directive, if any, and the chain that is still open.
 pub(super) fn chained(
     open: Option<Directive>,
     directive: Directive,

@@ -3,12 +3,12 @@
 
 use super::{Wrong, wrong};
 
-/// Maximum length of a directive, in bytes.
+/// Maximum size of a directive, in bytes.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// The text of a directive.
 pub struct Line {
-    /// Number of the first line in the file, from 1.
+    /// The number of the first line in the file, starting at 1.
     pub number: u32,
     /// The text without line ends.
     pub text: Result<String, Wrong>,
@@ -38,7 +38,7 @@ pub fn logical(text: &str) -> Vec<Line> {
             }
         }
     }
-    // A backslash in the last line continues nothing.
+    // A backslash at the end of the last line has no effect.
     found.extend(open.map(|(number, text)| whole(number, text)));
     found
 }

@@ -1,7 +1,7 @@
-//! Parser of SecLang, the rule language of ModSecurity.
+//! The parser of SecLang, the rule language of ModSecurity.
 //!
-//! [`parse`] reads one file. Anything unknown is a [`Problem`] with file and line: nothing is ignored.
-//! [`plan`](crate::plan) applies the effects of a directive on earlier ones.
+//! [`parse`] parses one file. An unknown directive or part of a directive is a [`Problem`] with file and line: nothing is
+//! ignored. [`plan`](crate::plan) applies directives that change previous ones.
 
 mod actions;
 mod dialect;
@@ -28,12 +28,12 @@ pub use problem::{Place, Problem};
 pub use template::{Piece, RuleProperty, Template};
 pub use variables::{Selector, Target, TargetKind, Variable};
 
-/// Parses the directives of a file. Problems name the file `name`, as the user knows it.
+/// Parses the directives of a file. Problems contain `name` as the name of the file.
 pub fn parse(name: &str, text: &str) -> Result<Vec<Directive>, Vec<Problem>> {
     let file: Arc<str> = name.into();
     let mut problems = Vec::new();
     let mut directives: Vec<Directive> = Vec::new();
-    // An open chain: a rule with `chain` includes the next rule.
+    // The open chain: a rule with `chain` includes the next rule.
     let mut chain: Option<Directive> = None;
     for line in lines::logical(text) {
         let place = Place { file: Arc::clone(&file), line: line.number };
@@ -45,7 +45,7 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<Directive>, Vec<Problem>> {
             Ok(directive) => directive,
             Err(problem) => {
                 problems.push(problem);
-                // Its chained rules would be read as independent rules.
+                // Rules chained to the invalid directive are then parsed as independent rules.
                 chain = None;
                 continue;
             }
@@ -68,7 +68,7 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<Directive>, Vec<Problem>> {
     if problems.is_empty() { Ok(directives) } else { Err(problems) }
 }
 
-/// A message, and a hint how to fix the problem.
+/// A message, and a hint how to correct the problem.
 type Wrong = (String, Option<String>);
 
 fn wrong(message: impl Into<String>) -> Wrong {

@@ -6,18 +6,18 @@ use regex_syntax::hir::{Hir, HirKind, Look};
 use super::Wrong;
 use super::pattern::of_names;
 
-/// A pattern of names; case is ignored.
+/// A pattern of names, ignoring case.
 ///
-/// Collections have dozens of names, and targets select a few of them. So most names are rejected by a literal that
-/// every match contains.
+/// Collections have dozens of names, and targets select a few of them. So a literal that every match contains rejects most
+/// names before the pattern is evaluated.
 #[derive(Debug, Clone)]
 pub struct NamePattern {
     regex: Regex,
     /// The literal, in lower case.
     literal: Box<[u8]>,
-    /// Whether a name must begin with the literal, or may contain it anywhere.
+    /// Whether a name must begin with the literal. Otherwise it may contain the literal anywhere.
     is_at_start: bool,
-    /// Whether every name with the literal matches.
+    /// Whether every name with the literal matches, so that the pattern is not evaluated.
     is_enough: bool,
 }
 
@@ -40,7 +40,7 @@ impl NamePattern {
         self.has_literal(name) && (self.is_enough || self.regex.is_match(name))
     }
 
-    /// The pattern, as the engine reads it.
+    /// The pattern in the syntax of the engine.
     pub fn as_str(&self) -> &str {
         self.regex.as_str()
     }
@@ -58,7 +58,7 @@ impl NamePattern {
     }
 }
 
-/// Whether a pattern is anchored at the start, its leading literal, and whether the rest may be empty.
+/// Whether a pattern is anchored at the start, its leading literal, and whether the rest may match the empty text.
 fn beginning(hir: &Hir) -> (bool, Vec<u8>, bool) {
     let parts = match hir.kind() {
         HirKind::Concat(parts) => parts.as_slice(),

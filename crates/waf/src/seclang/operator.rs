@@ -48,7 +48,7 @@ pub enum OperatorKind {
     BeginsWith(Template),
     /// Ends with this text.
     EndsWith(Template),
-    /// Contains a byte outside this range. One bit for each byte.
+    /// Contains a byte outside this set. One bit for each byte.
     ValidateByteRange([u64; 4]),
     /// Contains invalid percent-encoding.
     ValidateUrlEncoding,
@@ -62,11 +62,11 @@ pub enum OperatorKind {
     DetectSqli,
     /// Is cross-site scripting.
     DetectXss,
-    /// Always.
+    /// Always matches.
     UnconditionalMatch,
-    /// Never.
+    /// Never matches.
     NoMatch,
-    /// An operator that needs an external service. A rule with it can be loaded if the rule is never evaluated.
+    /// An operator that needs an external service. A rule with it can only be loaded if the rule is never evaluated.
     Elsewhere(Box<str>),
 }
 
@@ -149,7 +149,7 @@ fn number(argument: &str) -> Result<Template, Wrong> {
     }
 }
 
-/// Words of `@pm`: bytes may be written as `|41 42|`, as in Snort.
+/// Parses the words of `@pm`. Bytes may be written as `|41 42|`, as in Snort.
 fn words(argument: &str) -> Result<Vec<Box<[u8]>>, Wrong> {
     let mut found = Vec::new();
     for word in argument.split_whitespace() {

@@ -5,13 +5,13 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::dialect::translated;
 use super::{Wrong, wrong_help};
 
-/// Maximum size of a compiled pattern.
+/// Maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 4 << 20;
-/// Maximum memory of a pattern's lazy automaton, for each thread that uses it.
+/// Maximum memory of a pattern's lazy automaton for each thread, in bytes.
 const PATTERN_CACHE_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of steps of a backtracking pattern.
 const STEPS_MAX: usize = 100_000;
-/// Step limit of the quick variant of a backtracking pattern.
+/// Maximum number of steps of the quick variant of a backtracking pattern.
 const FEW_STEPS_MAX: usize = 1_000;
 
 /// A compiled regular expression on bytes.
@@ -19,7 +19,7 @@ const FEW_STEPS_MAX: usize = 1_000;
 pub enum Pattern {
     /// Matches in time linear in the text.
     Linear(Regex),
-    /// With look-around or backreferences, as in some old rules: backtracks, up to a maximum number of steps.
+    /// A pattern with look-around or backreferences, as in some old rules. It backtracks, up to a maximum number of steps.
     Backtracking(Box<GoingBack>),
 }
 
@@ -27,15 +27,15 @@ pub enum Pattern {
 #[derive(Debug, Clone)]
 pub struct GoingBack {
     regex: fancy_regex::Regex,
-    /// The pattern with a low step limit: it detects texts that take many steps.
+    /// The pattern with a low maximum number of steps. It detects texts that need many steps.
     quick: fancy_regex::Regex,
 }
 
-/// The groups of a match: a range for each, the first for the whole match.
+/// The groups of a match, as ranges. The first group is the whole match.
 pub type Groups = Vec<Option<std::ops::Range<usize>>>;
 
 impl Pattern {
-    /// Compiles a pattern. Unicode is off: with it, one invalid byte would evade a rule.
+    /// Compiles a pattern. Unicode is disabled, because otherwise one invalid byte would evade a rule.
     pub fn new(pattern: &str) -> Result<Self, String> {
         let plain = translated(pattern);
         match linear(&plain, false) {
@@ -45,7 +45,7 @@ impl Pattern {
         }
     }
 
-    /// The pattern, as the engine reads it.
+    /// The pattern in the syntax of the engine.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Linear(regex) => regex.as_str(),
@@ -70,7 +70,7 @@ impl Pattern {
         }
     }
 
-    /// Whether the pattern matches. `None`: it would take too many steps.
+    /// Whether the pattern matches; `None`: too many steps.
     pub fn is_match(&self, text: &[u8]) -> Option<bool> {
         match self {
             Self::Linear(regex) => Some(regex.is_match(text)),
@@ -78,7 +78,7 @@ impl Pattern {
         }
     }
 
-    /// The first match, with at most `groups_max` groups. `None`: it would take too many steps.
+    /// The first match, with at most `groups_max` groups; `None`: too many steps.
     pub fn groups(&self, text: &[u8], groups_max: usize) -> Option<Option<Groups>> {
         match self {
             Self::Linear(regex) => Some(regex.captures(text).map(|groups| {
@@ -94,7 +94,7 @@ impl Pattern {
         }
     }
 
-    /// The range of the first match. `None`: it would take too many steps.
+    /// The range of the first match; `None`: too many steps.
     pub fn find(&self, text: &[u8]) -> Option<Option<std::ops::Range<usize>>> {
         match self {
             Self::Linear(regex) => Some(regex.find(text).map(|found| found.range())),
@@ -122,7 +122,7 @@ fn linear(plain: &str, ignores_case: bool) -> Result<Regex, String> {
         .build()
         .map_err(|error| {
             let text = error.to_string();
-            // The last line names the error; the lines before repeat the pattern.
+            // The last line contains the error. The previous lines repeat the pattern.
             let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
             format!("the regular expression cannot be used: {reason}")
         })
@@ -142,7 +142,7 @@ fn backtracking(plain: &str) -> Result<Pattern, fancy_regex::Error> {
     Ok(Pattern::Backtracking(Box::new(GoingBack { regex, quick })))
 }
 
-/// Compiles a pattern of names: linear, and ignoring case.
+/// Compiles a pattern of names for the linear engine, ignoring case.
 pub(super) fn of_names(pattern: &str) -> Result<Regex, Wrong> {
     linear(&translated(pattern), true).map_err(no_pattern)
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 /// The place of a directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as the user knows it.
+    /// The name of the file, for messages.
     pub file: Arc<str>,
-    /// The first line of the directive, from 1.
+    /// The first line of the directive, starting at 1.
     pub line: u32,
 }
 
@@ -16,14 +16,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// A problem for which a rule file is rejected.
+/// A problem that causes the rejection of a rule file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The place of the problem.
+    /// The place of the directive.
     pub place: Place,
-    /// The problem.
+    /// The message.
     pub message: String,
-    /// How to fix it.
+    /// A hint how to correct the problem.
     pub help: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use super::{Wrong, wrong, wrong_help};
 pub enum Piece {
     /// Literal text.
     Text(Box<str>),
-    /// The first value of a variable, or nothing without a value.
+    /// The first value of a variable; no text if the variable has no value.
     Variable(Variable, Option<Box<str>>),
     /// A property of the rule itself.
     Rule(RuleProperty),
@@ -53,7 +53,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// The text, if it has no variable.
+    /// The text; `None`: it has a variable.
     pub fn as_text(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),

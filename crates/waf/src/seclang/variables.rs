@@ -12,10 +12,10 @@ macro_rules! variables {
         pub enum Variable { $($name,)* }
 
         impl Variable {
-            /// Number of variables.
+            /// The number of variables.
             pub const COUNT: usize = [$($text,)*].len();
 
-            /// The variable with this name in SecLang; case is ignored.
+            /// The variable with this name in SecLang, ignoring case.
             pub fn from_name(name: &str) -> Option<Self> {
                 $(if name.eq_ignore_ascii_case($text) { return Some(Self::$name); })*
                 None
@@ -118,12 +118,13 @@ variables! {
 }
 
 impl Variable {
-    /// Whether ModSecurity keeps the values from request to request.
+    /// Whether ModSecurity stores the values across requests.
     pub fn is_stored(self) -> bool {
         matches!(self, Self::Global | Self::Ip | Self::Session | Self::User)
     }
 
-    /// Why the variable is unsupported, if it is. A rule with it can be loaded if the rule is never evaluated.
+    /// The reason why the variable is unsupported; `None`: it is supported. A rule with an unsupported variable can only be
+    /// loaded if the rule is never evaluated.
     pub fn why_absent(self) -> Option<&'static str> {
         match self {
             Self::Duration => {
@@ -138,19 +139,19 @@ impl Variable {
     }
 }
 
-/// Selects members of a collection.
+/// A selection of members of a collection.
 #[derive(Debug, Clone)]
 pub enum Selector {
     /// All members.
     All,
-    /// Members of this name; case is ignored.
+    /// The members with this name, ignoring case.
     Name(Box<str>),
-    /// Members with a matching name.
+    /// The members with a matching name.
     Pattern(NamePattern),
 }
 
 impl Selector {
-    /// Whether the selector selects a member of this name.
+    /// Whether the selector selects a member with this name.
     pub fn takes(&self, name: &[u8]) -> bool {
         match self {
             Self::All => true,
@@ -174,9 +175,9 @@ impl PartialEq for Selector {
 /// The use of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
-    /// The values are examined.
+    /// The values are inspected.
     Values,
-    /// The number of values is examined (`&`).
+    /// The number of values is inspected (`&`).
     Count,
     /// The values are excluded (`!`).
     Excluded,
@@ -248,13 +249,13 @@ fn unknown(name: &str) -> Wrong {
     (format!("there is no variable `{name}` here"), help)
 }
 
-/// Splits at bars, except within `/…/`.
+/// Splits a list at bars, except within `/…/`.
 fn parts(text: &str) -> Vec<&str> {
     let (mut found, mut start, mut in_pattern) = (Vec::new(), 0, false);
     let mut before = ' ';
     for (at, char) in text.char_indices() {
         match char {
-            // XPaths begin with a slash too, but have no closing slash.
+            // An XPath also begins with a slash, but has no closing slash.
             '/' if !in_pattern && before == ':' => {
                 in_pattern =
                     !text[start..at].trim_start_matches(['!', '&']).eq_ignore_ascii_case("XML:");

@@ -1,9 +1,9 @@
-//! Splits a directive into words, separated by blanks or quoted.
+//! Splits a directive into words, which are separated by blanks or quoted.
 
 use super::{Wrong, wrong_help};
 
-/// Splits a directive into its words. Within double or single quotes, a backslash before the same quote escapes the
-/// quote; any other backslash is literal, as regular expressions need.
+/// Splits a directive into its words. Within single or double quotes, a backslash before the same quote escapes the quote.
+/// Any other backslash is literal, as in regular expressions.
 pub fn split(text: &str) -> Result<Vec<String>, Wrong> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();

@@ -1,6 +1,6 @@
 //! ASCII characters that lenient servers substitute for other characters ("best fit").
 
-/// Marks a letter without a best fit.
+/// The mark of a letter without a best fit.
 const NONE: u8 = b'.';
 
 /// The letters from U+00C0 on, without diacritics.
@@ -17,14 +17,15 @@ OoOoRrRrRrSsSsSs\
 SsTtTtTtUuUuUuUu\
 UuUuWwYyYZzZzZzs";
 
-/// Whether this is a full-width form of a printable ASCII character, which is 0xFEE0 below it.
+/// Whether this is the full-width form of a printable ASCII character. The code of that character is lower by 0xFEE0.
 pub(super) fn is_full_width(code: u16) -> bool {
     matches!(code, 0xff01..=0xff5e)
 }
 
-/// The ASCII character that resembles this one: Latin letters lose their diacritics, and typographic quotes, dashes,
+/// The ASCII character that resembles this character: Latin letters lose their diacritics, and typographic quotes, dashes,
 /// spaces and brackets become plain ones. ModSecurity uses the map that its recommended configuration loads (code page
-/// 20127), and so does Coraza: without it, a quote written as `%u02bc` passes as the byte 0xBC.
+/// 20127), and Coraza does the same. Without the map, a quote written as `%u02bc` becomes the byte 0xBC, which rules do not
+/// match.
 pub(super) fn best_fit(code: u16) -> Option<u8> {
     let ascii = match code {
         0x00..=0x7f => code.to_le_bytes()[0],

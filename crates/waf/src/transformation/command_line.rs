@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::scan::{self, BLOCK, NO_NEIGHBOUR};
 
-/// Removes `"`, `'`, `\` and `^`. Replaces a run of spaces, `,`, `;`, tabs and line breaks by one space, or by nothing
+/// Removes `"`, `'`, `\` and `^`. Replaces each run of spaces, `,`, `;`, tabs and line breaks by one space, or removes it
 /// before `/` and `(`. Converts letters to lower case.
 pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> bool {
     if !scan::any_pair(input, changes) {
@@ -37,7 +37,7 @@ fn chunk(bytes: &[u8], at: usize) -> Option<[u8; BLOCK]> {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).copied()
 }
 
-/// Marks a removed byte; no byte is replaced by this one.
+/// The mark of a removed byte. It is not the replacement of any other byte.
 const REMOVED: u8 = b'"';
 
 /// The replacement of a byte, without a branch.
@@ -51,12 +51,12 @@ fn becomes(byte: u8) -> u8 {
     }
 }
 
-/// Whether a replaced byte is removed: in any case, or because of the next byte.
+/// Whether a byte after replacement is removed: always, or because of the next byte.
 fn goes(byte: u8, next: u8) -> bool {
     (byte == REMOVED) | (byte == b' ') & is_behind_no_space(next)
 }
 
-/// Moves the remaining bytes of `places` behind those already written, and returns the new length.
+/// Moves the remaining bytes of `places` behind the bytes already written. Returns the new length.
 fn compact(bytes: &mut [u8], places: Range<usize>, mut written: usize) -> usize {
     for at in places {
         let Some(&byte) = bytes.get(at) else { break };
@@ -85,12 +85,12 @@ fn separates(byte: u8) -> bool {
     (byte == b',') | (byte == b';') | (byte == b'\t') | (byte == b'\r') | (byte == b'\n')
 }
 
-/// Whether a space before this byte is removed.
+/// Whether a space is removed before this byte.
 fn is_behind_no_space(byte: u8) -> bool {
     (byte == b' ') | (byte == b'/') | (byte == b'(')
 }
 
-/// Whether this byte changes, or changes the next one.
+/// Whether this byte changes, or is removed because of the next byte.
 fn changes(byte: u8, next: u8) -> bool {
     let spare_space = (byte == b' ') & is_behind_no_space(next);
     byte.is_ascii_uppercase() | is_removed(byte) | separates(byte) | spare_space

@@ -5,7 +5,7 @@ use memchr::{memchr, memchr2_iter};
 use super::replace::replace;
 use super::scan::{self, tail};
 
-/// The place of the next `/*`. Searches for the asterisk, which is rarer than the slash.
+/// The position of the next `/*`. It searches for the asterisk, which is rarer than the slash.
 fn opening(input: &[u8]) -> Option<usize> {
     let mut from = 1;
     loop {
@@ -17,7 +17,7 @@ fn opening(input: &[u8]) -> Option<usize> {
     }
 }
 
-/// Replaces each `/* … */` by one space; a comment without an end extends to the end of the value.
+/// Replaces each `/* … */` by one space. A comment without an end extends to the end of the value.
 pub(super) fn replace_by_space(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,
@@ -44,11 +44,11 @@ fn closing(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Removes `/* … */` and `<!-- … -->`, and everything after `--` or `#`, including these. Either end closes either
-/// comment, as in ModSecurity; a comment without an end becomes a space.
+/// Removes `/* … */` and `<!-- … -->`, and everything from `--` or `#` on. Either end closes either comment, as in
+/// ModSecurity. A comment without an end becomes a space.
 ///
-/// ModSecurity copies the byte after a comment, and a NUL at the end of the value, unexamined; here they are treated
-/// like any other byte.
+/// ModSecurity copies the byte after a comment, and a NUL at the end of the value, without inspecting them. Here they are
+/// handled like any other byte.
 pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,

@@ -10,12 +10,13 @@ use super::whitespace::is_ascii_space;
 /// Maximum number of digits in an escape.
 const DIGITS_MAX: usize = 6;
 
-/// Decodes `\` with one to six hexadecimal digits and one optional whitespace after them. The low byte is used, and
-/// full-width forms become their ASCII characters, as in ModSecurity; Coraza (since 2026) writes UTF-8, and U+FFFD for
-/// zero. For ASCII, both have the same result, except that `\0` stays a NUL here, which CRS removes in the next step.
+/// Decodes `\` with one to six hexadecimal digits and one optional whitespace character after them. Of the number, the low
+/// byte is used, and full-width forms become their ASCII characters, as in ModSecurity. Coraza (since 2026) writes UTF-8,
+/// and U+FFFD for zero. The results for ASCII are the same, except that `\0` becomes a NUL here, which CRS removes in the
+/// next step.
 ///
-/// A backslash is removed together with a following line feed; before any other byte and at the end, only the backslash
-/// is removed.
+/// Before a line feed, the backslash is removed together with the line feed. Before any other byte and at the end, only the
+/// backslash is removed.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,

@@ -9,7 +9,7 @@ pub(super) const MD5_LEN: usize = 16;
 /// Length of a SHA-1 digest.
 pub(super) const SHA1_LEN: usize = 20;
 
-/// Number of digits of the largest length.
+/// Maximum number of digits of a length.
 pub(super) const LENGTH_DIGITS_MAX: usize = usize::MAX.ilog10() as usize + 1;
 
 /// MD5 as raw bytes; `hexEncode` converts it to text.

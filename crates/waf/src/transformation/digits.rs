@@ -4,7 +4,7 @@ use super::best_fit::is_full_width;
 
 const LOWER_HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Marks a byte that is not a digit.
+/// The mark of a byte that is not a digit.
 const NO_DIGIT: u8 = 0xff;
 
 static HEX_VALUES: [u8; 256] = {
@@ -41,7 +41,7 @@ pub(super) fn hex_four(input: &[u8]) -> Option<u16> {
     Some(u16::from(hex_pair(input)?) << 8 | u16::from(hex_pair(input.get(2..)?)?))
 }
 
-/// The number encoded by up to three octal digits, and the number of digits; `None` without a digit.
+/// The value of up to three octal digits, and the number of digits; `None`: no digit.
 pub(super) fn octal(input: &[u8]) -> Option<(u16, usize)> {
     const DIGITS_MAX: usize = 3;
     let digits = input.iter().take(DIGITS_MAX).take_while(|byte| matches!(byte, b'0'..=b'7'));
@@ -50,8 +50,8 @@ pub(super) fn octal(input: &[u8]) -> Option<(u16, usize)> {
     (count > 0).then_some((value, count))
 }
 
-/// The byte for a UTF-16 code unit: full-width forms become their ASCII characters; of other code units, the low byte
-/// is used.
+/// The byte for a UTF-16 code unit. Full-width forms become their ASCII characters; of other code units, the low byte is
+/// used.
 pub(super) fn narrow(code: u16) -> u8 {
     let low = code.to_le_bytes()[0];
     if is_full_width(code) { low + 0x20 } else { low }

@@ -8,7 +8,7 @@ use super::scan::tail;
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Marks a byte outside the alphabet.
+/// The mark of a byte outside the alphabet.
 const NO_DIGIT: u8 = 0xff;
 
 static BASE64_VALUES: [u8; 256] = {
@@ -21,9 +21,9 @@ static BASE64_VALUES: [u8; 256] = {
     values
 };
 
-/// Decodes Base64 up to the first byte outside the alphabet, like ModSecurity 2 and Coraza (CRS rules 934 apply it to
-/// any argument). Line breaks are skipped, and padding ends the decoding. A value that starts with a byte outside the
-/// alphabet becomes empty.
+/// Decodes Base64 up to the first byte outside the alphabet, as in ModSecurity 2 and Coraza (CRS rules 934 apply it to any
+/// argument). Line breaks are skipped, and padding ends the decoding. A value that starts with a byte outside the alphabet
+/// becomes empty.
 pub(super) fn base64_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     let digits = input
         .iter()
@@ -33,8 +33,8 @@ pub(super) fn base64_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     base64_bytes(input.len(), digits, output)
 }
 
-/// Decodes Base64 and skips bytes outside the alphabet, including padding. Also accepts the URL alphabet of RFC 4648
-/// section 5, like Coraza, because tokens use it.
+/// Decodes Base64, and skips bytes outside the alphabet, including padding. The URL alphabet of RFC 4648 section 5 is
+/// accepted too, as in Coraza, because tokens use it.
 pub(super) fn base64_decode_forgiving(input: &[u8], output: &mut Vec<u8>) -> bool {
     let digits = input
         .iter()
@@ -47,7 +47,8 @@ pub(super) fn base64_decode_forgiving(input: &[u8], output: &mut Vec<u8>) -> boo
     base64_bytes(input.len(), digits, output)
 }
 
-/// A last group of two or three digits encodes one or two bytes; a single digit encodes no byte.
+/// Writes the bytes of Base64 digits. A last group of two or three digits encodes one or two bytes; a single digit encodes
+/// no byte.
 fn base64_bytes(input_len: usize, digits: impl Iterator<Item = u8>, output: &mut Vec<u8>) -> bool {
     if input_len == 0 {
         return false;
@@ -92,8 +93,8 @@ pub(super) fn base64_encode(input: &[u8], output: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Decodes pairs of digits, up to the first other byte. ModSecurity decodes other characters too, and Coraza rejects
-/// the value.
+/// Decodes pairs of digits, up to the first other byte. ModSecurity also decodes other characters, and Coraza rejects the
+/// value.
 pub(super) fn hex_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     if input.is_empty() {
         return false;
@@ -112,7 +113,7 @@ pub(super) fn hex_encode(input: &[u8], output: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Replaces each `0x` with pairs of digits by the encoded bytes, anywhere in the value.
+/// Replaces each `0x` and the following pairs of digits by the encoded bytes, anywhere in the value.
 pub(super) fn sql_hex_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,
@@ -129,7 +130,7 @@ pub(super) fn sql_hex_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     )
 }
 
-/// The place of the next `0x`. Searches for the letter, which is rarer than the digit.
+/// The position of the next `0x`. It searches for the letter, which is rarer than the digit.
 fn zero_x(input: &[u8]) -> Option<usize> {
     let mut from = 1;
     loop {

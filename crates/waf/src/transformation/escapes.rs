@@ -19,8 +19,8 @@ pub(super) fn control(letter: u8) -> Option<u8> {
     }
 }
 
-/// Decodes ` ` and similar escapes, `\xHH`, and `\O` to `\OOO`; before any other byte, the backslash is removed. Of
-/// octal numbers above 255, the low byte is used, as in shells. A backslash at the end is unchanged.
+/// Decodes `\n` and similar escapes, `\xHH`, and `\O` to `\OOO`. Before any other byte, the backslash is removed. Of octal
+/// numbers above 255, the low byte is used, as in shells. A backslash at the end is unchanged.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace_escapes(
         input,

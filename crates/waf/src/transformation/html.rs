@@ -5,17 +5,17 @@ use memchr::memchr;
 use super::digits::hex;
 use super::replace::replace;
 
-/// Above all code points; larger numbers are clamped to it.
+/// A number above all code points. Larger numbers are replaced by it.
 const CODE_BEYOND: u32 = 0x11_0000;
 
 /// The non-breaking space of Latin-1.
 const NBSP: u8 = 0xa0;
 
-/// Names that ModSecurity knows, in any case, with or without a semicolon.
+/// The names in ModSecurity, accepted in any case, with or without a semicolon.
 const SHORT_NAMES: [(&[u8], u8); 5] =
     [(b"quot", b'"'), (b"amp", b'&'), (b"lt", b'<'), (b"gt", b'>'), (b"nbsp", NBSP)];
 
-/// The other HTML names of ASCII characters. Browsers require the semicolon and this case.
+/// The other HTML names of ASCII characters. As in browsers, they need the semicolon and this case.
 const LONG_NAMES: [(&[u8], u8); 37] = [
     (b"Tab", b'\t'),
     (b"NewLine", b'\n'),
@@ -64,13 +64,13 @@ enum Value {
     Character(char),
 }
 
-/// Decodes decimal and hexadecimal numbers with any number of leading zeros (tests of CRS rule 944150 need them), and
-/// names; the semicolon is optional.
+/// Decodes decimal and hexadecimal numbers with any number of leading zeros (tests of CRS rule 944150 need them), and names.
+/// The semicolon is optional.
 ///
-/// A number below 256 becomes the byte with this value, as in ModSecurity. A larger number becomes its character in
-/// UTF-8, as in Coraza: ModSecurity uses a part of the digits, so that letters of other scripts become quotes and
-/// brackets. A name without a semicolon ends when it is complete, as in browsers and Coraza: ModSecurity drops the
-/// letters after it, and `&ltscript` would lose its `script`.
+/// A number below 256 becomes the byte with this value, as in ModSecurity. A larger number becomes its character in UTF-8,
+/// as in Coraza: ModSecurity uses only a part of the digits, so that letters of other scripts become quotes and brackets. A
+/// name without a semicolon ends when it is complete, as in browsers and Coraza: ModSecurity drops the letters after it, so
+/// `&ltscript` would lose its `script`.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,
@@ -107,7 +107,7 @@ fn reference(rest: &[u8]) -> Option<(Value, usize)> {
 fn number(input: &[u8], radix: u8) -> Option<(Value, usize)> {
     let digits = input.iter().map_while(|&byte| hex(byte).filter(|&digit| digit < radix));
     let (code, count) = digits.fold((0, 0), |(code, count), digit| {
-        // The value before is below 0x110000, so this does not overflow.
+        // The previous value is at most 0x110000, so this does not overflow.
         let code: u32 = code * u32::from(radix) + u32::from(digit);
         (code.min(CODE_BEYOND), count + 1)
     });

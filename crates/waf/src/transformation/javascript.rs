@@ -6,8 +6,9 @@ use super::digits::{hex_four, hex_pair, narrow, octal};
 use super::escapes::control;
 use super::replace::replace_escapes;
 
-/// Decodes `\uHHHH` (the low byte; full-width forms become their ASCII characters), `\xHH`, `\O` to `\377`, `
-/// ` and similar escapes; before any other byte, the backslash is removed. A backslash at the end is unchanged.
+/// Decodes `\uHHHH`, `\xHH`, `\O` to `\377`, `\n` and similar escapes. Of `\uHHHH`, the low byte is used, and full-width
+/// forms become their ASCII characters. Before any other byte, the backslash is removed. A backslash at the end is
+/// unchanged.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace_escapes(
         input,
@@ -28,7 +29,7 @@ pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
             if let Some((value, count)) = octal(rest.get(1..)?) {
                 return Some(match u8::try_from(value) {
                     Ok(byte) => (byte, 1 + count),
-                    // A third digit that would exceed a byte is text.
+                    // If a third digit would exceed the range of a byte, that digit is text.
                     Err(_) => ((value >> 3).to_le_bytes()[0], count),
                 });
             }

@@ -1,10 +1,10 @@
 //! Transformations: steps applied to a value before an operator compares it (SecLang's `t:`).
 //!
-//! They follow the reference manual of ModSecurity 3 and the regression tests of CRS 4. Where ModSecurity and Coraza
-//! differ, each function documents which it follows, and why.
+//! They follow the reference manual of ModSecurity 3 and the regression tests of CRS 4. If ModSecurity and Coraza differ,
+//! the function documents which of them it follows, and why.
 //!
-//! Nearly all transformations leave nearly all values unchanged. So each one first searches for a byte that it could
-//! change, in a loop that the compiler can vectorise, and writes nothing if there is none. Every transformation is
+//! Nearly all transformations leave nearly all values unchanged. So each transformation first searches for a byte that it
+//! could change, in a loop that the compiler can vectorise. Without such a byte, it writes nothing. Every transformation is
 //! linear in its input, and [`Transformation::output_len_max`] bounds its output.
 
 mod best_fit;
@@ -38,12 +38,12 @@ mod tests;
 pub enum Transformation {
     /// Decodes Base64, up to the first byte outside its alphabet.
     Base64Decode,
-    /// Decodes Base64 (also its URL alphabet); skips bytes outside the alphabet.
+    /// Decodes Base64 (also its URL alphabet), and skips bytes outside the alphabet.
     Base64DecodeExt,
     /// Encodes as Base64 with padding.
     Base64Encode,
-    /// Removes shell obfuscation: quotes, carets and backslashes are removed, separators become one space, letters
-    /// become lower case.
+    /// Removes shell obfuscation: removes quotes, carets and backslashes, replaces separators by one space, and converts
+    /// letters to lower case.
     CmdLine,
     /// Replaces each run of whitespace by one space.
     CompressWhitespace,
@@ -139,7 +139,7 @@ impl Transformation {
         Self::Utf8ToUnicode,
     ];
 
-    /// Number of transformations; each one `as usize` is below it.
+    /// Number of transformations. The value of each variant is below it.
     pub const COUNT: usize = Self::ALL.len();
 
     /// All transformations, in the order of their numbers.
@@ -147,8 +147,8 @@ impl Transformation {
         Self::ALL.into_iter()
     }
 
-    /// The transformation with this SecLang name, in any case; also accepts the British `normalisePath` and
-    /// `normalisePathWin`.
+    /// The transformation with this SecLang name, in any case. The British spellings `normalisePath` and `normalisePathWin`
+    /// are also accepted.
     pub fn from_name(name: &str) -> Option<Self> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         if is("normalisePath") {
@@ -198,8 +198,8 @@ impl Transformation {
         }
     }
 
-    /// Writes the transformed input to `output`, which must be empty. `false`: the input is unchanged, and `output`
-    /// stays empty.
+    /// Writes the transformed input to `output`, which must be empty. Returns `false` if the input does not change; `output`
+    /// then stays empty.
     pub fn apply(self, input: &[u8], output: &mut Vec<u8>) -> bool {
         debug_assert!(output.is_empty(), "the output of another value would come first");
         match self {
@@ -238,8 +238,8 @@ impl Transformation {
         }
     }
 
-    /// Maximum number of bytes that [`Self::apply`] writes for an input of `input_len` bytes. Only the encoders and,
-    /// for short inputs, the length and the digests write more than they read.
+    /// Maximum number of bytes that [`Self::apply`] writes for an input of `input_len` bytes. Only the encoders, and for
+    /// short inputs the length and the digests, write more bytes than they read.
     pub const fn output_len_max(self, input_len: usize) -> usize {
         match self {
             // Two bytes become one `%uXXXX`; one byte becomes one `%XX`.

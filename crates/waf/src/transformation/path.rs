@@ -4,8 +4,8 @@ use memchr::memrchr;
 
 use super::scan;
 
-/// Resolves empty segments, `.` and `..`. An absolute path cannot leave its root; a relative path keeps each `..` that
-/// leads out of it. A final slash is kept.
+/// Resolves empty segments, `.` and `..`. An absolute path cannot leave its root. A relative path retains each `..` that
+/// leads out of it. A final slash is retained.
 ///
 /// Whole segments are compared, as in Coraza: ModSecurity treats `foo..` as `..`.
 pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> bool {
@@ -16,7 +16,7 @@ pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> bool {
     candidate && resolve(input, output, |byte| byte == b'/')
 }
 
-/// Like [`normalize`], but `\` is a separator too, and becomes `/`.
+/// Like [`normalize`], but `\` is also a separator and becomes `/`.
 pub(super) fn normalize_windows(input: &[u8], output: &mut Vec<u8>) -> bool {
     let candidate = input.first() == Some(&b'.')
         || scan::any_pair(input, |left, right| {
@@ -33,7 +33,7 @@ fn resolve(input: &[u8], output: &mut Vec<u8>, is_separator: impl Fn(u8) -> bool
         output.push(b'/');
     }
     let root = output.len();
-    // `..` removes nothing before this place.
+    // `..` removes nothing before this position.
     let mut floor = root;
     for segment in input.split(|&byte| is_separator(byte)) {
         match segment {

@@ -1,12 +1,12 @@
-//! The loop shared by all decoders: find a candidate, decide, replace.
+//! The common loop of all decoders: find a candidate, decide, replace.
 
 use super::scan::tail;
 
 /// Replaces parts of the input. Returns `false` and writes nothing if there is no part to replace.
 ///
-/// `find` returns the place of the next candidate in the remaining input. `judge` gets the input from that place and
-/// returns the number of bytes it has consumed (at least one) and their replacement; `None` keeps them. `write` writes
-/// the replacement.
+/// `find` returns the position of the next candidate in the remaining input. `judge` gets the input from that position on
+/// and returns the number of bytes consumed (at least one) and their replacement; `None` leaves them unchanged. `write`
+/// writes the replacement.
 pub(super) fn replace<'a, V>(
     input: &'a [u8],
     output: &mut Vec<u8>,
@@ -36,7 +36,7 @@ pub(super) fn replace<'a, V>(
     true
 }
 
-/// [`replace`] for escapes that encode one byte; `judge` returns `None` for bytes that are not an escape.
+/// [`replace`] for escapes that encode one byte. `judge` returns `None` for bytes that are not an escape.
 pub(super) fn replace_escapes(
     input: &[u8],
     output: &mut Vec<u8>,

@@ -1,26 +1,26 @@
-//! Fast scans of a value, in loops that the compiler vectorises: their tests combine comparisons with `|` and `&`,
-//! which do not branch.
+//! Fast scans of a value, in loops that the compiler vectorises. Tests of bytes combine comparisons with `|` and `&`, which
+//! do not branch.
 
-/// Bytes scanned between two branches when any hit counts.
+/// Number of bytes scanned between two branches if the position of a hit is not needed.
 const STRETCH: usize = 256;
 
-/// Bytes scanned between two branches when the place counts.
+/// Number of bytes scanned between two branches if the position of a hit is needed.
 pub(super) const BLOCK: usize = 16;
 
-/// The neighbour of the last byte in [`any_pair`]: a letter, which no pair test accepts.
+/// The neighbour of the last byte in [`any_pair`]: a letter, which no test of pairs accepts.
 pub(super) const NO_NEIGHBOUR: u8 = b'a';
 
-/// The input from `from` on.
+/// The input from position `from` on.
 pub(super) fn tail(input: &[u8], from: usize) -> &[u8] {
     input.get(from..).unwrap_or_default()
 }
 
-/// Whether a byte passes the test.
+/// Whether any byte passes the test.
 pub(super) fn any(input: &[u8], test: impl Fn(u8) -> bool) -> bool {
     input.chunks(STRETCH).any(|stretch| any_at_once(stretch, &test))
 }
 
-/// Whether a byte and its right neighbour pass the test; the neighbour of the last byte is a letter.
+/// Whether any byte and its right neighbour pass the test. The neighbour of the last byte is a letter.
 pub(super) fn any_pair(input: &[u8], test: impl Fn(u8, u8) -> bool) -> bool {
     let Some((&last, lefts)) = input.split_last() else { return false };
     let mut stretches = lefts.chunks(STRETCH).zip(tail(input, 1).chunks(STRETCH));
@@ -31,7 +31,7 @@ pub(super) fn any_pair(input: &[u8], test: impl Fn(u8, u8) -> bool) -> bool {
         })
 }
 
-/// The place of the first byte that passes the test.
+/// The position of the first byte that passes the test.
 pub(super) fn position(input: &[u8], test: impl Fn(u8) -> bool) -> Option<usize> {
     if input.first().is_some_and(|&first| test(first)) {
         return Some(0);

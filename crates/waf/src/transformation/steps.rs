@@ -1,4 +1,4 @@
-//! Sets of transformations, and the transformations that may change a value at all.
+//! Sets of transformations, and the transformations that may change a given value.
 
 use super::Transformation;
 
@@ -14,7 +14,7 @@ impl Steps {
         Self(steps.iter().fold(0, |bits, step| bits | bit(*step)))
     }
 
-    /// Whether the set has this transformation.
+    /// Whether the set contains this transformation.
     pub fn has(self, step: Transformation) -> bool {
         self.0 & bit(step) != 0
     }
@@ -29,7 +29,7 @@ impl Steps {
         Self(self.0 & !bit(step))
     }
 
-    /// If this set may change a value, the set that may change the result of [`Transformation::Lowercase`].
+    /// If this set may change a value, the set that may change the lower-case value ([`Transformation::Lowercase`]).
     pub fn of_lowercase(self) -> Self {
         Self(self.0 | bit(Transformation::Uppercase)).without(Transformation::Lowercase)
     }
@@ -50,7 +50,7 @@ const fn bit(step: Transformation) -> u32 {
     1 << step as u32
 }
 
-/// Transformations that single bytes cannot exclude.
+/// Transformations that may change a value with any bytes.
 const ALWAYS: u32 = bit(Transformation::Base64Decode)
     | bit(Transformation::Base64DecodeExt)
     | bit(Transformation::Base64Encode)
@@ -62,10 +62,10 @@ const ALWAYS: u32 = bit(Transformation::Base64Decode)
     | bit(Transformation::SqlHexDecode)
     | bit(Transformation::UrlEncode);
 
-/// Transformations that may change a path that begins with a dot.
+/// Transformations that may change a path if it begins with a dot.
 const DOT_FIRST: u32 = bit(Transformation::NormalizePath) | bit(Transformation::NormalizePathWin);
 
-/// The transformations that each byte may cause to change a value.
+/// For each byte, the transformations that may change a value with this byte.
 static BY_BYTE: [u32; 256] = {
     let mut by_byte = [0; 256];
     let mut byte = 0;

@@ -6,13 +6,13 @@ use super::best_fit::best_fit;
 use super::digits::{hex_digits, hex_four, hex_pair, narrow};
 use super::scan;
 
-/// Decodes `%XX` and `+`; an invalid escape is unchanged.
+/// Decodes `%XX` and `+`. An invalid escape is unchanged.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     decoded(input, output, escape)
 }
 
-/// Like [`decode`], and also decodes `%uXXXX`: to the best-fit ASCII character, or else to the low byte (like
-/// ModSecurity with its Unicode map).
+/// Like [`decode`], but also decodes `%uXXXX`: to the best-fit ASCII character, or else to the low byte, as ModSecurity does
+/// with its Unicode map.
 pub(super) fn decode_with_unicode(input: &[u8], output: &mut Vec<u8>) -> bool {
     decoded(input, output, |rest| match rest {
         [b'%', b'u' | b'U', digits @ ..] => {
@@ -30,7 +30,7 @@ fn escape(rest: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Replaces each `+` by a space; `escape` returns the value of an escape at a `%`, and its length.
+/// Replaces each `+` by a space. `escape` returns the value of an escape at a `%`, and its length.
 fn decoded(
     input: &[u8],
     output: &mut Vec<u8>,

@@ -4,12 +4,12 @@ use super::digits::hex_digits;
 use super::replace::replace;
 use super::scan;
 
-/// Replaces each non-ASCII character by `%uXXXX` in lower-case digits, five or six of them above U+FFFF (like
-/// ModSecurity and Coraza).
+/// Replaces each non-ASCII character by `%uXXXX` with lower-case digits: five or six of them above U+FFFF, as in ModSecurity
+/// and Coraza.
 ///
-/// Overlong forms and surrogates are converted too, as in ModSecurity: a lenient server reads `C0 BC` as `<`.
-/// ModSecurity appends a byte to them that hides the following text; that byte is not written here. Other malformed
-/// bytes are unchanged; ModSecurity drops some of them, and Coraza writes `%ufffd`.
+/// Overlong forms and surrogates are converted too, as in ModSecurity, because a lenient server decodes `C0 BC` as `<`.
+/// ModSecurity then appends a byte that hides the following text; that byte is not written here. Other malformed bytes are
+/// unchanged; ModSecurity drops some of them, and Coraza writes `%ufffd`.
 pub(super) fn to_percent_u(input: &[u8], output: &mut Vec<u8>) -> bool {
     if input.is_ascii() {
         return false;

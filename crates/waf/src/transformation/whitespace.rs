@@ -1,19 +1,19 @@
 //! ASCII and other whitespace.
 //!
-//! Other whitespace is: characters with the Unicode property White_Space in well-formed UTF-8, and the byte 0xA0 (the
-//! non-breaking space of Latin-1) outside a character. ModSecurity examines bytes alone and so splits letters such as
-//! `à` (C3 A0); Coraza examines characters, but knows fewer of them in `compressWhitespace`.
+//! Other whitespace consists of the characters with the Unicode property White_Space in well-formed UTF-8, and the byte 0xA0
+//! (the non-breaking space of Latin-1) outside a character. ModSecurity inspects single bytes, so it splits letters such as
+//! `à` (C3 A0). Coraza inspects characters, but its `compressWhitespace` recognises fewer of them.
 
 use super::replace::replace;
 use super::scan;
 use super::utf8;
 
-/// The whitespace of C's `isspace`.
+/// Whether the byte is whitespace by C's `isspace`.
 pub(super) const fn is_ascii_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }
 
-/// 1 for each byte except C's whitespace.
+/// 1 for each byte that is not whitespace in C; 0 for whitespace.
 static STAYS: [u8; 256] = {
     let mut stays = [0; 256];
     let mut byte = 0;
@@ -24,12 +24,12 @@ static STAYS: [u8; 256] = {
     stays
 };
 
-/// A fast test for bytes that whitespace can start with.
+/// A fast test for bytes that can begin a whitespace character.
 fn may_be_space(byte: u8) -> bool {
     (byte <= b' ') | (byte >= 0x80)
 }
 
-/// The length of the first character (one byte if malformed), and whether it is whitespace.
+/// The length of the first character (one byte if it is malformed), and whether it is whitespace.
 fn first_character(input: &[u8]) -> (usize, bool) {
     match input.first() {
         Some(&byte) if byte < 0x80 => (1, is_ascii_space(byte)),
@@ -41,8 +41,8 @@ fn first_character(input: &[u8]) -> (usize, bool) {
     }
 }
 
-/// The end of a run of non-ASCII characters without whitespace, whose first character has `length` bytes. Text in other
-/// scripts is skipped in one run.
+/// The end of a run of non-ASCII characters without whitespace. `length`: the length of its first character. Text in other
+/// scripts is skipped as one run.
 fn without_space(input: &[u8], mut length: usize) -> usize {
     while input.get(length).is_some_and(|&byte| byte >= 0x80) {
         let (next, space) = first_character(scan::tail(input, length));
@@ -54,8 +54,7 @@ fn without_space(input: &[u8], mut length: usize) -> usize {
     length
 }
 
-/// Removes all whitespace. Idempotent only for well-formed UTF-8: bytes formerly separated by a space may form a
-/// character.
+/// Removes all whitespace. It is idempotent only for well-formed UTF-8: removing a space can join bytes to a character.
 pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
     output.resize(input.len(), 0);
     let mut rest = input;
@@ -63,7 +62,7 @@ pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
     while !rest.is_empty() {
         let ascii = scan::position(rest, |byte| byte >= 0x80).unwrap_or(rest.len());
         let (words, other) = rest.split_at_checked(ascii).unwrap_or((rest, &[]));
-        // Whitespace is written too and then overwritten: a branch would be mispredicted at most words.
+        // Whitespace is also written, and then overwritten: a branch would be mispredicted at most words.
         for &byte in words {
             if let Some(place) = output.get_mut(written) {
                 *place = byte;

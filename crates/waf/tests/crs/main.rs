@@ -1,4 +1,4 @@
-//! OWASP CRS 4 and its regression tests, in process: without sockets or other programs.
+//! OWASP CRS 4 and its regression tests, in one process without sockets and other programs.
 //!
 //! CRS runs its tests in `DetectionOnly` at paranoia level 4.
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use support::{SETTINGS, data, ftw};
 use weir_waf::plan::{Settings, View};
 
-/// Tests with another result than CRS expects, and the reasons. Every other test must pass.
+/// Tests whose result differs from the one that CRS expects, and the reasons. All other tests must pass.
 const KNOWN: [(&str, &str); 4] = [
     ("920181-1", "Apache removes Content-Length beside Transfer-Encoding before rules see it"),
     ("920620-1", "Apache makes one header of two Content-Type headers"),

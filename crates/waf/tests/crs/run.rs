@@ -1,4 +1,4 @@
-//! Runs one stage: the request through all phases, with the response of CRS's backend.
+//! Runs one stage: a request in all phases, with the response of CRS's test backend.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
     inspection.response_content(&answer.body);
     verdicts.push(inspection.response_body());
     inspection.logging();
-    // Unreadable input is reported, and findings before it count all the same.
+    // Input that cannot be parsed has this verdict. The findings before it still count.
     let is_judged =
         |verdict: &&Verdict| !matches!(verdict, Verdict::Pass | Verdict::Exceeded(Limit::Body));
     if let Some(verdict) = verdicts.iter().find(is_judged) {
@@ -73,7 +73,7 @@ fn judge(stage: &Stage, inspection: &Inspection) -> Result<(), String> {
                 "[id \"{}\"] [msg \"{}\"] [data \"{}\"]\n",
                 it.id,
                 String::from_utf8_lossy(&it.message),
-                // In one line, as in logs.
+                // On one line, as in logs.
                 String::from_utf8_lossy(&it.log_data).escape_debug()
             )
         })

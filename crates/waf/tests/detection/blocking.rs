@@ -37,14 +37,14 @@ fn built_in_rules_score() {
             (&[], Sent::get("/"), 0, None),
             (&[], scanner(), 5, Some((1_009_011, 2))),
             (EARLY, scanner(), 5, Some((1_009_010, 1))),
-            // Data in the body cannot be judged early.
+            // The attack is in the body, so it cannot be denied early.
             (EARLY, Sent::form("/", &[("x", b"|whoami")]), 10, Some((1_009_011, 2))),
             (&[("inbound_anomaly_score_threshold", "6")], scanner(), 5, None),
             (&[("critical_anomaly_score", "2")], scanner(), 2, None),
-            // A step out of a folder matches a rule with severity WARNING, and a rule of level 2.
+            // A step out of a folder matches a rule with severity WARNING. A rule of level 2 matches too.
             (&[], value("../a"), 3, None),
             (LEVEL_2, value("../a"), 8, Some((1_009_011, 2))),
-            // Detected at level 2, but not scored.
+            // Detected at level 2, but not added to the score.
             (&[("detection_paranoia_level", "2")], value("../a"), 3, None),
         ],
     );
@@ -75,7 +75,7 @@ fn crs_scores() {
             (&[("critical_anomaly_score", "2")], scanner(), 2, None),
             // 942100
             (&[], sql.clone(), 5, late),
-            // In addition, ten rules of level 2.
+            // The same rule, and ten rules of level 2.
             (LEVEL_2, sql, 55, late),
             // 941100, 941110, 941160, 941390
             (&[], script.clone(), 20, late),
@@ -83,7 +83,7 @@ fn crs_scores() {
             (LEVEL_2, script, 30, late),
             // 930120, 932160
             (&[], value("/etc/passwd"), 10, late),
-            // In addition 930100 and 930110.
+            // The same rules, and 930100 and 930110.
             (&[], Sent::form("/", &[("x", b"../../etc/passwd")]), 20, late),
             // 932236 is a rule of level 2.
             (&[], value("curl and divergence"), 0, None),

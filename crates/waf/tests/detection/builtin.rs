@@ -1,4 +1,4 @@
-//! The detections of the built-in rules, rule by rule.
+//! Requests that each built-in rule must detect.
 
 use crate::send::{FORM, Sent, run, view};
 
@@ -148,7 +148,7 @@ fn what_looks_alike_passes() {
     }
 }
 
-/// The messages of rules, each with a request that it detects.
+/// Messages of rules, each with a request that the rule detects.
 fn exploits() -> Vec<(&'static str, Sent)> {
     let mut all = older_exploits();
     all.extend(newer_exploits());
@@ -286,7 +286,7 @@ fn known_exploits_are_found() {
 
 const SQL: &str = "1' union select password from users-- -";
 
-/// Applications parse bodies regardless of their type.
+/// Applications parse bodies whatever their media type is.
 #[test]
 fn bodies_of_any_type_of_text_are_judged() {
     let view = view(&crate::builtin(), &[]);
@@ -331,7 +331,7 @@ fn bodies_of_any_type_of_text_are_judged() {
     }
 }
 
-/// Some servers read every kind of multipart as a form.
+/// Some servers parse every multipart type as a form.
 #[test]
 fn multipart_of_any_kind_is_judged() {
     let view = view(&crate::builtin(), &[]);
@@ -450,7 +450,7 @@ fn characters_in_other_forms_are_judged() {
         let outcome = run(&view, &value(text));
         assert_eq!(outcome.score, 0, "{text}: {outcome:?}");
     }
-    // Latin-1, Windows-1251, EUC-KR and GBK.
+    // Texts in Latin-1, Windows-1251, EUC-KR and GBK.
     for text in [
         &b"\xc0 la carte, \xc1vila"[..],
         b"\xc0\xe9\xe2\xe0\xed, \xc0\xb3\xc0\xbf\xe4\xe0",

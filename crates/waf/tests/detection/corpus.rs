@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Debug builds test one string in this many, because all of them take minutes there.
+/// Debug builds test one in this many strings, because all strings take minutes there.
 const SAMPLE: usize = if cfg!(debug_assertions) { 23 } else { 1 };
 
 /// The strings of one kind of attack.
@@ -14,7 +14,7 @@ pub struct Category {
     pub harmless: Vec<Vec<u8>>,
 }
 
-/// All kinds, sorted by name; `None` without the collection.
+/// All kinds, sorted by name; `None`: the collection is missing.
 pub fn read() -> Option<Vec<Category>> {
     let given = std::env::var_os("WEIR_CORPORA").map(PathBuf::from);
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

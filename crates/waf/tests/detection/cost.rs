@@ -1,10 +1,10 @@
-//! The work of rules grows linearly with a request, not quadratically.
+//! The work of rules grows linearly with the size of a request.
 
 use weir_waf::inspection::{Limit, Verdict};
 
 use crate::send::{Sent, judge_sent, view};
 
-/// A key of this size that every transformation changes.
+/// A key of this size that all transformations change.
 fn key(bytes: usize) -> String {
     "%2525\\\\x41&lt;".chars().cycle().take(bytes / 12 * 12).collect()
 }

@@ -1,4 +1,4 @@
-//! Ordinary requests with encoded bodies pass like those with plain bodies.
+//! Ordinary requests with encoded bodies pass, as with plain bodies.
 
 use weir_testing::encode;
 use weir_waf::inspection::Verdict;
@@ -15,7 +15,8 @@ fn ordinary_bodies_pass_in_every_coding() {
         if sent.body.is_empty() || judged(&view, &sent) != Verdict::Pass {
             continue;
         }
-        // Uncompressed multipart text is readable within the encoded body, which then has two forms.
+        // The text of multipart bodies is readable in the encoded bytes if it is stored uncompressed. The body is then
+        // ambiguous.
         let is_multipart = sent.headers.iter().any(|(_, value)| value.starts_with("multipart/"));
         for (coding, name) in [
             ("gzip", "gzip"),

@@ -28,7 +28,7 @@ impl std::fmt::Display for Share {
     }
 }
 
-/// Judges all requests, on all processors.
+/// Inspects all requests, on all processors.
 pub fn run_all(view: &Arc<View>, requests: &[Sent]) -> Vec<Outcome> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let chunk = requests.len().div_ceil(threads).max(1);
@@ -46,18 +46,18 @@ pub fn denied(outcomes: &[Outcome]) -> Share {
     Share { part, whole: outcomes.len() }
 }
 
-/// A value in the usual places of attacks: in the query, and in a form.
+/// A value in the usual places of attacks: in the query and in a form.
 pub fn as_requests(value: &[u8]) -> [Sent; 2] {
     [Sent::query("/search", &[("q", value)]), Sent::form("/search", &[("q", value)])]
 }
 
-/// Detection rates of one rule set.
+/// The detection rates of one rule set.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Denied attacks, by category.
+    /// The share of denied attacks, by category.
     pub attacks: BTreeMap<String, Share>,
     pub all: Share,
-    /// Denied harmless strings.
+    /// The share of denied harmless strings.
     pub harmless: Share,
     /// Attacks that pass in the query or in the form.
     pub missed: Vec<(String, Vec<u8>)>,

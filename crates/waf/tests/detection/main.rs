@@ -1,8 +1,8 @@
-//! Detections and false positives of rule sets, through the engine, with figures.
+//! Detections and false positives of rule sets, measured with the engine.
 //!
-//! `cargo test --release -p weir-waf --test detection -- --nocapture` prints them. Attack strings are found through
-//! `WEIR_CORPORA`, CRS and its tests through `WEIR_CRS` and `WEIR_CRS_TESTS`, else all in `../shared`. Debug builds
-//! take a sample of the attack strings.
+//! `cargo test --release -p weir-waf --test detection -- --nocapture` prints the figures. Attack strings are in
+//! `WEIR_CORPORA`, CRS and its tests in `WEIR_CRS` and `WEIR_CRS_TESTS`; by default, all are in `../shared`. Debug builds
+//! use a sample of the attack strings.
 
 mod blocking;
 mod builtin;
@@ -38,8 +38,8 @@ fn builtin() -> Arc<RuleSet> {
     }
 }
 
-/// A rule set with its goals: attacks of the collection that are denied at least, and ordinary requests that are at
-/// most, in percent.
+/// A rule set and its goals: the minimum share of denied attacks in the collection, and the maximum share of denied ordinary
+/// requests, in percent.
 struct Candidate {
     name: &'static str,
     rules: Arc<RuleSet>,
@@ -67,8 +67,7 @@ fn candidates() -> Vec<Candidate> {
         },
     ];
     if let Some(crs) = data::rules() {
-        // GraphQL and texts with code are taken for commands of a shell by 932235, `$filter` of OData for MongoDB by
-        // 942290.
+        // 932235 matches GraphQL and texts with code as shell commands, 942290 matches `$filter` of OData as MongoDB.
         all.push(Candidate {
             name: "CRS 4, level 1",
             rules: Arc::clone(&crs),
@@ -91,7 +90,7 @@ fn candidates() -> Vec<Candidate> {
 #[test]
 fn attacks_are_found() {
     let Some(categories) = corpus::read() else { return };
-    // A sample differs randomly from the whole.
+    // The rate of a sample differs randomly from the rate of all strings.
     let tolerance = if cfg!(debug_assertions) { 1.5 } else { 0.0 };
     for candidate in candidates() {
         let view = send::view(&candidate.rules, &[("blocking_paranoia_level", candidate.level)]);

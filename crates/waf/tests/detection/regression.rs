@@ -1,5 +1,5 @@
-//! The attacks in CRS's regression tests. Many are fragments that test one pattern of CRS. The built-in rules were
-//! extended once for attacks missed here, and were not tuned on them further.
+//! The attacks in CRS's regression tests. Many are fragments that test one pattern of CRS. The built-in rules were extended
+//! once for attacks that they missed here, and are not tuned for the rest.
 
 use crate::figures::{Share, denied, run_all};
 use crate::ftw::{self, Stage};

@@ -1,4 +1,4 @@
-//! Requests as programs send them, and the verdicts on them.
+//! Requests in the form that programs send, and the verdicts on them.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ fn pairs(fields: &[(&str, &[u8])]) -> Vec<u8> {
     fields.iter().map(pair).collect::<Vec<_>>().join(&b'&')
 }
 
-/// Encodes like a browser's form (application/x-www-form-urlencoded of the URL standard).
+/// Encodes a text as browsers encode forms (application/x-www-form-urlencoded of the URL standard).
 fn escaped(part: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(part.len() * 2);
     for byte in part {
@@ -80,7 +80,7 @@ fn escaped(part: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Rules with settings.
+/// A view of the rules with these settings.
 pub fn view(rules: &Arc<RuleSet>, pairs: &[(&str, &str)]) -> Arc<View> {
     let owned = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let settings = Settings { variables: owned.collect() };
@@ -90,10 +90,10 @@ pub fn view(rules: &Arc<RuleSet>, pairs: &[(&str, &str)]) -> Arc<View> {
 /// The verdict on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The rule and phase that deny it, if any.
+    /// The rule that denies the request, and its phase; `None`: it passes.
     pub denied: Option<(u64, u8)>,
     pub score: i64,
-    /// Logged rules that matched.
+    /// The logged rules that matched.
     pub ids: Vec<u64>,
 }
 
@@ -115,14 +115,14 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Logged rules that matched.
+    /// The ids of the logged rules that matched.
     pub fn ids(&self) -> Vec<u64> {
         let logged = self.inspection.matches().iter().filter(|it| it.is_logged);
         logged.map(|it| it.id).collect()
     }
 }
 
-/// Runs a request through both request phases, like a virtual server that blocks.
+/// Inspects a request in both request phases, as a virtual server in blocking mode does.
 pub fn judge(view: &Arc<View>, options: &Options, parts: &Parts<'_>) -> Judged {
     let request = Request {
         client: CLIENT,
@@ -139,7 +139,7 @@ pub fn judge(view: &Arc<View>, options: &Options, parts: &Parts<'_>) -> Judged {
     let mut inspection = Inspection::begin(Arc::clone(view), options, &request);
     let (mut verdict, mut phase) = (inspection.request_headers(), 1);
     if verdict == Verdict::Pass {
-        // If no rule reads the body, it passes uninspected.
+        // A body that no rule needs is not inspected.
         if inspection.needs_body() {
             inspection.body(parts.body);
             inspection.end_body();
@@ -154,7 +154,7 @@ pub fn judged(view: &Arc<View>, sent: &Sent) -> Verdict {
     judge_sent(view, sent).verdict
 }
 
-/// Judges a request. Panics unless a rule denies it or it passes.
+/// Inspects a request. Panics if the verdict is neither a pass nor the denial by a rule.
 pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
     let judged = judge_sent(view, sent);
     Outcome {

@@ -1,8 +1,8 @@
-//! The result of reading a body does not depend on how it is cut.
+//! The result of parsing a body does not depend on how it is split.
 
 use weir_waf::body::{Body, Limits, Processor, Settings, Sink};
 
-/// Limits small enough for small inputs to reach.
+/// Limits that small inputs can reach.
 const LIMITS: Limits = Limits {
     arguments_max: 12,
     name_bytes_max: 24,
@@ -18,7 +18,7 @@ const LIMITS: Limits = Limits {
     declaration_bytes_max: 64,
 };
 
-/// The parts of a body in order. Pieces of a file's content are joined.
+/// The values of a body, in order. The pieces of a file's content are joined.
 #[derive(Debug, Default, PartialEq)]
 struct Delivered(Vec<(&'static str, Vec<u8>, Vec<u8>)>);
 
@@ -62,7 +62,7 @@ impl Sink for Delivered {
     }
 }
 
-/// Reads a body at once, in two pieces and byte by byte, with usual limits and with small ones.
+/// Parses a body whole, in two pieces, and byte by byte, with usual limits and with small limits.
 pub fn check(processor: Processor, content_type: &[u8], body: &[u8], cut: usize) {
     for limits in [Limits::DEFAULT, LIMITS] {
         let settings = Settings { limits, ..Settings::DEFAULT };
@@ -92,14 +92,14 @@ pub fn check(processor: Processor, content_type: &[u8], body: &[u8], cut: usize)
     }
 }
 
-/// The first byte is the place of the cut; the rest is the body.
+/// Checks an input. Its first byte is the position of the split, the rest is the body.
 pub fn check_input(processor: Processor, content_type: &[u8], input: &[u8]) {
     if let Some((cut, body)) = input.split_first() {
         check(processor, content_type, body, usize::from(*cut));
     }
 }
 
-/// The first line is the value of Content-Type.
+/// Checks a multipart input. Its first line is the value of Content-Type.
 pub fn check_multipart(input: &[u8]) {
     let Some((cut, rest)) = input.split_first() else { return };
     let mut parts = rest.splitn(2, |byte| *byte == b'\n');

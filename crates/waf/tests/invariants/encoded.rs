@@ -1,11 +1,11 @@
-//! An encoded body gives the same result for any cuts, and equals the result of other decoders.
+//! The result of an encoded body does not depend on how it is split, and equals the result of other decoders.
 
 use weir_waf::coding::{Coding, Inflater, codings};
 
-/// A limit small enough for small inputs to reach.
+/// A limit that small inputs can reach.
 const INFLATED_BYTES_MAX: u64 = 1 << 16;
 
-/// The input has a byte for the codings, one for the cut, and the body.
+/// Checks an input: a byte for the codings, a byte for the split, and the body.
 pub fn check(input: &[u8]) {
     let [choice, cut, body @ ..] = input else { return };
     let names = ["gzip", "deflate", "br", "zstd", "gzip, br", "zstd, gzip", "br, deflate"];
@@ -20,7 +20,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// The output of an inflater for a body in pieces; `None`: the body is not valid.
+/// The output of an inflater for a body in pieces; `None`: the body is invalid.
 fn inflated(codings: &[Coding], pieces: [&[u8]; 2]) -> Option<Vec<u8>> {
     let (mut inflater, mut out) = (Inflater::new(codings, INFLATED_BYTES_MAX), Vec::new());
     let mut to = |bytes: &[u8]| out.extend_from_slice(bytes);

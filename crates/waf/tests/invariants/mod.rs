@@ -1,4 +1,4 @@
-//! Invariants for any input: bodies, texts, rule files and requests. Fuzz targets and their smoke tests assert them.
+//! Invariants for any input: bodies, texts, rule files and requests. Fuzz targets and their smoke tests use them.
 
 #![allow(dead_code, reason = "each fuzz target uses a part")]
 

@@ -1,4 +1,4 @@
-//! Requests through rules.
+//! Invariants of requests.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock};
@@ -13,8 +13,8 @@ use super::rules;
 /// Maximum number of inspected bytes for a small request.
 const WORK_BYTES_MAX: u64 = 8 << 20;
 
-/// A request as the checks take one: where the body is cut, target, two header fields and a body, a line each but for
-/// the body.
+/// A request in the format of these checks: the position of the split and the target, two header fields, each on one line,
+/// and the body.
 pub const REQUEST: &[u8] =
     b"\x03/a%2fb?x=select+1&y=%3Cscript\nfoo: bar\nCookie: a=foo; b\nx=1&z=%00foo";
 
@@ -42,7 +42,7 @@ SecRule RESPONSE_BODY|RESPONSE_HEADERS "@contains foo" "id:14,phase:4,pass,t:non
 SecAction "id:15,phase:5,pass,msg:'%{tx.score} %{tx.last}'"
 "#;
 
-/// The fixed rules: with precomputed decisions, and without.
+/// The views of the fixed rules: with precomputed decisions, and without them.
 static VIEWS: LazyLock<[Arc<View>; 2]> = LazyLock::new(|| {
     let rules = rules::compiled(RULES).expect("the fixed rules");
     let settings = Settings::default();
@@ -57,7 +57,7 @@ struct Outcome {
     matches: Vec<Match>,
 }
 
-/// Judges a request by the fixed rules: both views, and the body in one or two pieces, must have the same outcome.
+/// Inspects a request with the fixed rules. Both views, and the body in one or two pieces, must have the same outcome.
 pub fn check(input: &[u8]) {
     check_with([&VIEWS[0], &VIEWS[1]], input);
 }
@@ -102,7 +102,7 @@ fn outcome(view: &Arc<View>, mode: Mode, input: &[u8], is_cut: bool) -> Outcome 
     inspection.response_content(body);
     verdicts.push(inspection.response_body());
     inspection.logging();
-    // The amount of work depends on precomputed decisions, so results after too much work may differ.
+    // The amount of work depends on precomputed decisions. So if the limit is exceeded, outcomes may differ.
     if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Exceeded(_))) {
         return Outcome { verdicts: Vec::new(), matches: Vec::new() };
     }

@@ -1,4 +1,4 @@
-//! Rule files.
+//! Invariants of rule files.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use weir_waf::seclang::{Problem, parse};
 
 const FILE: &str = "rules.conf";
 
-/// A rule file, and a file of words beside it.
+/// A rule file, with a file of words beside it.
 pub struct InMemory<'a>(pub &'a str);
 
 impl Files for InMemory<'_> {
@@ -29,7 +29,7 @@ pub fn compiled(text: &str) -> Result<Arc<RuleSet>, Vec<Problem>> {
     RuleSet::compile(&[FILE.to_owned()], &mut InMemory(text)).map(Arc::new)
 }
 
-/// A text is either refused with valid places, or its rules are usable.
+/// Checks a text: it is refused, and the problems have valid places, or its rules can be used.
 pub fn check(text: &str) {
     let lines = text.lines().count().max(1) as u32;
     let has_places = |problems: &[Problem]| {

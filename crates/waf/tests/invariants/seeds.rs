@@ -1,4 +1,4 @@
-//! Seeds for inputs.
+//! Seeds of inputs.
 
 pub const RULES: [&str; 12] = [
     super::requests::RULES,
@@ -54,7 +54,7 @@ pub const XML: [&[u8]; 5] = [
     b"\x07\xef\xbb\xbf<a>\xff</a> <b/>",
 ];
 
-/// Encoded bodies, each after its byte for the codings and one for the cut.
+/// Encoded bodies, after one byte for the codings and one for the split.
 pub fn encoded() -> Vec<Vec<u8>> {
     let chains: [&[&str]; 7] = [
         &["gzip"],

@@ -1,14 +1,14 @@
-//! Transformations and detectors.
+//! Invariants of transformations and detectors.
 
 use weir_waf::injection::{detect_script, detect_sql};
 use weir_waf::transformation::Transformation;
 
 /// Maximum number of consecutive steps.
 const STEPS_MAX: usize = 5;
-/// Maximum length of a transformed text. Steps that lengthen texts would otherwise continue forever.
+/// Maximum length of a transformed text, because some steps make texts longer.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// Each transformation alone, and a few in sequence, selected by the first bytes.
+/// Checks each transformation alone, and a sequence of several that the first bytes select.
 pub fn check_transformations(input: &[u8]) {
     for step in Transformation::all() {
         let _ = applied(step, input);
@@ -34,7 +34,7 @@ fn applied(step: Transformation, input: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Detectors terminate, with the same result each time.
+/// Checks that detectors terminate, with the same result each time.
 pub fn check_injection(input: &[u8]) {
     let fingerprint = detect_sql(input);
     if let Some(fingerprint) = &fingerprint {

@@ -1,4 +1,4 @@
-//! Runs a case in the engine, in both of its forms, and in the interpreter.
+//! Runs a case in the engine, with and without precomputed decisions, and in the interpreter.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,15 +17,15 @@ const FILE: &str = "rules.conf";
 const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)), 4_711);
 const SERVER: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
 
-/// The result of a request.
+/// The result of one request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub verdict: Verdict,
     pub would_be: Option<Verdict>,
     pub is_audited: bool,
     pub held: Vec<Held>,
-    /// Final values of `TX`. Not compared for a request for which a rule has ended evaluation: the engine may not have
-    /// computed values for rules that were not reached.
+    /// The final values of `TX`. They are not compared for a request whose evaluation a rule has ended, because the engine
+    /// sets some values at the start, even if the rules that set them are not reached.
     pub numbers: Vec<(String, i64)>,
 }
 
@@ -73,7 +73,7 @@ pub fn by_engine(
     outcome(inspection, exchange, names)
 }
 
-/// The same after the engine has learned every text of the head.
+/// The result of the engine if it has cached every text of the request.
 pub fn by_engine_that_knows(
     view: &Arc<View>,
     mode: Mode,
@@ -111,7 +111,7 @@ fn outcome(mut inspection: Inspection, exchange: &Exchange<'_>, names: &[String]
     }
 }
 
-/// Runs the phases until a verdict.
+/// Evaluates the phases until a verdict.
 fn through(inspection: &mut Inspection, exchange: &Exchange<'_>) -> Verdict {
     let verdict = inspection.request_headers();
     if verdict != Verdict::Pass {
@@ -120,7 +120,7 @@ fn through(inspection: &mut Inspection, exchange: &Exchange<'_>) -> Verdict {
     inspection.body(exchange.body);
     inspection.end_body();
     let verdict = inspection.request_body();
-    // An unreadable body is not a verdict of rules.
+    // A body that cannot be parsed does not end the evaluation.
     if !matches!(verdict, Verdict::Pass | Verdict::Exceeded(Limit::Body)) {
         return verdict;
     }
@@ -168,7 +168,7 @@ pub fn by_interpreter(
 
 /// The result of a case.
 pub enum Comparison {
-    /// All three agree; the number of rules that matched for each request.
+    /// All three agree. The number of rules that matched, for each request.
     Same(Vec<usize>),
     /// The engine refuses the rules.
     Refused(String),
@@ -237,7 +237,8 @@ fn of_request(
     Ok(count)
 }
 
-/// The difference between the engine's result and the expected one. `rules`: rules that examine values without a
+/// The difference between the engine's result and the expected result. `rules`: rules that inspect values without a defined
+/// order.
 /// defined order.
 pub fn difference(
     expected: &Outcome,
@@ -277,7 +278,7 @@ fn borrowed(pairs: &[(String, String)]) -> Vec<(&[u8], &[u8])> {
     pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect()
 }
 
-/// A rule file and its words.
+/// A rule file, with a file of words.
 struct InMemory<'a>(&'a str);
 
 impl Files for InMemory<'_> {

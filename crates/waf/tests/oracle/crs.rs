@@ -1,4 +1,4 @@
-//! OWASP CRS 4 in engine and interpreter, with requests of its regression tests.
+//! OWASP CRS 4 in the engine and in the interpreter, with requests of its regression tests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn engine_and_interpreter_agree_on_crs() {
         let of_view = Settings { variables: settings.clone() };
         let view = Arc::new(View::new(Arc::clone(&rules), &of_view).expect("a view"));
         let plain = Arc::new(View::plain(Arc::clone(&rules), &of_view));
-        // Each mode gets other requests, so that more of them are compared.
+        // Each mode uses different requests, so that more requests are compared.
         for (offset, mode) in [(0, Mode::Detect), (every / 2, Mode::Block)] {
             for stage in stages.iter().skip(offset).step_by(every * 2) {
                 held += compared(&program, &settings, [&view, &plain], mode, stage).held.len();

@@ -1,6 +1,6 @@
-//! Compares the engine with a plain interpreter: random rule files and requests must have the same outcome.
+//! Compares the engine with a simple interpreter: both must have the same outcome for random rule files and requests.
 //!
-//! `WEIR_WAF_ORACLE_CASES` sets the number of cases; `WEIR_WAF_ORACLE_SEED` shows one case.
+//! `WEIR_WAF_ORACLE_CASES` sets the number of cases. `WEIR_WAF_ORACLE_SEED` selects and shows one case.
 
 mod compare;
 mod crs;
@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 use compare::{Comparison, compare};
 use generator::Case;
 
-/// Number of cases in each run of the tests, and time limit.
+/// Number of cases in a usual test run, and its time limit.
 const CASES: u64 = 20_000;
 const TIME_MAX: Duration = Duration::from_secs(20);
-/// Number of cases of the long run.
+/// Number of cases in the long run.
 const CASES_LONG: u64 = 1_000_000;
 
 fn asked(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// A report on a case that differs.
+/// A report on a case with different outcomes.
 fn told(seed: u64, case: Case, what: String) -> String {
     let (small, what) = shrink::shrunk(case, what);
     let mut text = format!("seed {seed}: {what}\nsettings {:?}\n{}", small.settings, small.rules());
@@ -42,9 +42,9 @@ fn told(seed: u64, case: Case, what: String) -> String {
 #[derive(Debug, Default)]
 struct Seen {
     requests: u64,
-    /// Requests in which rules matched.
+    /// The number of requests in which rules matched.
     with_matches: u64,
-    /// Number of matches.
+    /// The number of matches.
     held: usize,
     rule_files: u64,
     refused: u64,
@@ -70,7 +70,7 @@ impl Seen {
     }
 }
 
-/// Compares this many cases within the time, on all processors.
+/// Compares this number of cases within the time limit, on all processors.
 fn run(cases: u64, time_max: Option<Duration>) {
     let start = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, |it| it.get() as u64);
@@ -92,7 +92,7 @@ fn run(cases: u64, time_max: Option<Duration>) {
     let mut requests = 0;
     for it in seen {
         println!("{:?}: {it:?}", start.elapsed());
-        // Requests without findings prove little.
+        // Cases in which rules rarely match would prove little.
         assert!(it.with_matches * 5 > it.requests * 2, "{it:?}");
         requests += it.requests;
     }

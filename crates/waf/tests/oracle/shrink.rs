@@ -1,9 +1,9 @@
-//! Reduces a case with different outcomes to a small one.
+//! Reduces a case with different outcomes.
 
 use crate::compare::{Comparison, compare};
 use crate::generator::{Case, Directive, Link, Sent};
 
-/// Leaves out parts as long as the rest still differs.
+/// Removes parts as long as the outcomes still differ.
 pub fn shrunk(mut case: Case, mut what: String) -> (Case, String) {
     'again: loop {
         for smaller in reductions(&case) {
@@ -16,7 +16,7 @@ pub fn shrunk(mut case: Case, mut what: String) -> (Case, String) {
     }
 }
 
-/// The case without one part, for each part.
+/// The variants of a case with one part removed.
 fn reductions(case: &Case) -> Vec<Case> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut Case)| {
@@ -71,7 +71,7 @@ fn within_request(case: &Case, sent: &Sent, all: &mut Vec<Case>) {
     }
 }
 
-/// The case without a chained rule, a target or an action.
+/// Adds the variants of a case with a chained rule, a target or an action removed.
 fn within_rule(case: &Case, at: usize, all: &mut Vec<Case>) {
     let Directive::Rule(links) = &case.directives[at] else { return };
     let mut with = |change: &dyn Fn(&mut Vec<Link>)| {
@@ -84,7 +84,7 @@ fn within_rule(case: &Case, at: usize, all: &mut Vec<Case>) {
         with(&|links| drop(links.remove(link)));
     }
     for (link, of) in links.iter().enumerate() {
-        // A rule without targets would be another directive.
+        // Without targets, the rule would be another directive.
         for target in 0..of.targets.len() * usize::from(of.targets.len() > 1) {
             with(&|links| drop(links[link].targets.remove(target)));
         }

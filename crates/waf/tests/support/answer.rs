@@ -1,4 +1,4 @@
-//! The backend of CRS's tests.
+//! The test backend of CRS.
 
 use base64::Engine as _;
 
@@ -12,7 +12,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// `/reflect` responds as the request's JSON says; everything else gets an empty response.
+    /// The response to a stage. The JSON body of a request for `/reflect` describes the response; other responses are empty.
     pub fn to(stage: &Stage) -> Self {
         let nothing = Self { status: 200, headers: Vec::new(), body: Vec::new() };
         if !stage.request.target.starts_with(b"/reflect") {

@@ -1,4 +1,4 @@
-//! Finds rules and tests.
+//! Finds rule sets and tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use weir_waf::plan::{Files, RuleSet};
 
-/// Files on disk.
+/// Reads files from disk.
 struct Disk;
 
 impl Files for Disk {
@@ -72,7 +72,7 @@ fn in_order(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Paths of the files of CRS 4.
+/// The paths of the files of CRS 4.
 pub fn paths() -> Option<Vec<PathBuf>> {
     let folder = shared("WEIR_CRS", "crs4")?;
     let mut paths = vec![folder.join("crs-setup.conf.example")];
@@ -91,7 +91,7 @@ pub fn tests() -> Option<PathBuf> {
     Some(shared("WEIR_CRS_TESTS", "crs4-tests")?.join("tests/regression/tests"))
 }
 
-/// CRS 3 from Debian's package.
+/// CRS 3, from Debian's package.
 pub fn debian_rules() -> Option<Arc<RuleSet>> {
     let given = std::env::var_os("WEIR_CRS_DEBIAN").map(PathBuf::from);
     let root = given.unwrap_or_else(|| PathBuf::from("/"));

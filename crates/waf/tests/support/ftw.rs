@@ -1,4 +1,4 @@
-//! Reads CRS's regression tests, and builds the requests that its test program, go-ftw, sends.
+//! Reads CRS's regression tests, and builds the requests that go-ftw, their test program, sends.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-/// Expectations about the log and the response.
+/// The expectations about the log and the response.
 #[derive(Debug, Default)]
 pub struct Expect {
     pub ids: Vec<u64>,
@@ -34,7 +34,7 @@ pub struct Expect {
     pub no_pattern: Option<String>,
 }
 
-/// All stages of all tests below a folder.
+/// All stages of all tests in a folder and its subfolders.
 pub fn read(folder: &Path) -> Vec<Stage> {
     let mut stages = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -183,7 +183,7 @@ fn encoded(body: &[u8]) -> Vec<u8> {
     let has_escape = body
         .windows(3)
         .any(|it| it[0] == b'%' && it[1].is_ascii_hexdigit() && it[2].is_ascii_hexdigit());
-    // A lone percent sign makes decoding fail there, with an empty result.
+    // In go-ftw, decoding fails at a lone percent sign, with an empty result.
     if has_escape || body.contains(&b'+') || body.contains(&b'%') {
         return body.to_vec();
     }
@@ -210,7 +210,7 @@ fn escaped(part: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Parses a request given as bytes.
+/// Parses a request that is given as bytes.
 fn raw(bytes: &[u8]) -> Request {
     let end = bytes.windows(4).position(|it| it == b"\r\n\r\n").unwrap_or(bytes.len());
     let (head, body) = bytes.split_at(end);

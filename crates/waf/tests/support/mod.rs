@@ -1,13 +1,13 @@
-//! OWASP CRS, its regression tests, and the responses of its backend.
+//! OWASP CRS, its regression tests, and the responses of its test backend.
 //!
-//! Rules and tests are found through `WEIR_CRS` and `WEIR_CRS_TESTS` (a checkout's folder, and its `tests`), else in
-//! `../shared`; where they are absent tests are skipped.
+//! `WEIR_CRS` and `WEIR_CRS_TESTS` contain the rules and the tests (the folder of a checkout, and its `tests`). By default,
+//! they are in `../shared`. Tests are skipped if they are missing.
 
 pub mod answer;
 pub mod data;
 pub mod ftw;
 
-/// The settings of CRS's own tests.
+/// The settings for CRS's own tests.
 pub const SETTINGS: [(&str, &str); 10] = [
     ("blocking_paranoia_level", "4"),
     ("detection_paranoia_level", "4"),

@@ -484,10 +484,10 @@ fn parse_method(text: &str) -> Result<String, String> {
 fn parse_field(text: &str) -> Result<(String, String), String> {
     const OURS: [&str; 6] =
         ["content-length", "transfer-encoding", "connection", "upgrade", "expect", "keep-alive"];
-    let (name, value) = text.split_once(':').ok_or("a field is written Name: value")?;
+    let (name, value) = text.split_once(':').ok_or("a header is written Name: value")?;
     let value = value.trim();
     if !is_token(name.as_bytes()) {
-        return Err(format!("{name:?} is not a field name"));
+        return Err(format!("{name:?} is not a header name"));
     }
     if value.bytes().any(|byte| byte != b'\t' && (byte < b' ' || byte == 0x7f)) {
         return Err(format!("{name} has a control character in its value"));

@@ -20,7 +20,7 @@ fn batch(log: Log, text: &str) -> LogBatch {
     LogBatch { log, bytes: text.as_bytes().to_vec(), lines: text.lines().count() as u32 }
 }
 
-/// The parts of a message: priority, its six fields, and the line.
+/// The parts of a message: its priority, its six other fields, and the line.
 fn read(message: &str) -> (&str, Vec<&str>, &str) {
     let (priority, rest) =
         message.strip_prefix('<').and_then(|it| it.split_once('>')).expect(message);
@@ -86,14 +86,14 @@ fn a_unix_socket_has_to_be_there_and_may_be_made_anew() {
     check(std::str::from_utf8(&buffer[..length]).unwrap(), "134", "access", "two");
     std::fs::remove_file(&path).unwrap();
     let sent = sender.send(&batch(Log::Access, "three\n"));
-    // The socket continues for its owner.
+    // The socket still works for its owner, although its file was removed.
     assert_eq!(sent.lines, 1);
     drop(anew);
     let sent = sender.send(&batch(Log::Access, "four\n"));
     assert_eq!((sent.lines, sent.error.is_some()), (0, true));
 }
 
-/// The messages of a connection, by the lengths in front of them.
+/// The messages of a connection, separated by their lengths.
 fn counted(mut text: &str) -> Vec<&str> {
     let mut messages = Vec::new();
     while let Some((length, rest)) = text.split_once(' ') {
@@ -127,7 +127,7 @@ fn a_connection_counts_messages_and_is_opened_again() {
         assert_eq!(messages.len(), 2);
         check(messages[0], "134", "access", "one");
         check(messages[1], "134", "access", "two");
-        // It closes; the next batch has a connection of its own.
+        // The server closes the connection, so the next batch needs a new one.
         drop(connection);
         let start = Instant::now();
         while !sender.connection.as_mut().is_none_or(Connection::is_closed) {
@@ -151,7 +151,7 @@ fn a_server_that_is_away_is_not_asked_at_each_batch() {
     assert!(sent.error.unwrap().to_string().contains("tried again later"));
 }
 
-/// It accepts connections, and does nothing more.
+/// The server accepts connections, but no data.
 #[test]
 fn a_server_that_takes_nothing_is_not_asked_at_each_batch() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -164,7 +164,7 @@ fn a_server_that_takes_nothing_is_not_asked_at_each_batch() {
     let mut sender = Sender::open(&settings(SyslogServer::Tcp(address.clone()))).unwrap();
     for expected in [RETRY_AFTER_MIN * 2, RETRY_AFTER_MIN * 4] {
         sender.connection = broken();
-        // No second attempt.
+        // A time in `not_before` prevents a second attempt.
         sender.not_before = Some(Instant::now());
         let sent = sender.send(&batch(Log::Access, "one\n"));
         assert_eq!((sent.lines, sent.error.is_some()), (0, true));
@@ -174,16 +174,16 @@ fn a_server_that_takes_nothing_is_not_asked_at_each_batch() {
         assert_eq!((sent.lines, sender.not_before), (0, Some(until)), "it was not tried");
         assert!(sent.error.unwrap().to_string().contains("tried again later"));
     }
-    // Accepted messages make up for that.
+    // Accepted messages end the pauses.
     sender.not_before = Some(Instant::now());
     assert_eq!(sender.send(&batch(Log::Access, "three\n")).lines, 1);
     assert_eq!((sender.not_before, sender.retry_after), (None, RETRY_AFTER_MIN));
-    // A single broken connection is opened again at once.
+    // After a single broken connection, another one is opened at once.
     sender.connection = broken();
     assert_eq!(sender.send(&batch(Log::Access, "four\n")).lines, 1);
 }
 
-/// A certificate for this name, and a server with it.
+/// A certificate for this name, and a server configuration with it.
 fn certified(name: &str) -> (CertificateDer<'static>, Arc<ServerConfig>) {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate =
@@ -205,7 +205,7 @@ fn over_tls(server: String, name: &str, trusted: &CertificateDer<'static>) -> Sy
     SyslogServer::Tls(SyslogTls { server, name: name.into(), tls })
 }
 
-/// Accepts a connection and reads until it ends in the given way.
+/// Accepts a connection, and reads until the text ends with `end`.
 fn read_encrypted(
     server: &TcpListener,
     config: &Arc<ServerConfig>,
@@ -237,7 +237,7 @@ fn messages_go_within_tls_and_the_connection_is_opened_again() {
         for _ in 0..2 {
             let (text, stream) = read_encrypted(&server, &config, "two");
             texts.push(text);
-            // The server closes with or without close_notify.
+            // The first connection is closed with close_notify, the second one without.
             if texts.len() == 1 {
                 let mut stream = stream;
                 stream.conn.send_close_notify();
@@ -275,7 +275,7 @@ fn a_server_with_another_name_or_without_tls_gets_nothing() {
         let mut connection = ServerConnection::new(config).unwrap();
         assert!(connection.complete_io(&mut stream).is_err());
         drop(stream);
-        // Without TLS.
+        // The second connection does not use TLS.
         let (mut stream, _) = server.accept().unwrap();
         std::io::Write::write_all(&mut stream, b"hello\n").unwrap();
         let mut got = Vec::new();
@@ -286,7 +286,7 @@ fn a_server_with_another_name_or_without_tls_gets_nothing() {
         let mut sender =
             Sender::open(&settings(over_tls(address.clone(), "logs.example", &certificate)))
                 .unwrap();
-        // No second attempt.
+        // A time in `not_before` prevents a second attempt.
         sender.not_before = Some(Instant::now());
         let sent = sender.send(&batch(Log::Access, "one\n"));
         let error = sent.error.expect("an error").to_string();
@@ -309,8 +309,7 @@ fn a_server_that_shakes_hands_byte_by_byte_is_given_up() {
         let server = server.try_clone().unwrap();
         move || {
             let (mut stream, _) = server.accept().unwrap();
-            // The header of a record with a handshake message, and its bytes, until the peer stops
-            // reading.
+            // The header of a record with a handshake message, and then its bytes, until the peer stops reading.
             let start = Instant::now();
             let record = [22, 3, 3, 0x3f, 0xff, 2, 0, 0x3f, 0xf0].into_iter();
             for byte in record.chain(std::iter::repeat(3)) {

@@ -1,4 +1,4 @@
-//! A connection to a syslog server within TLS (RFC 5425).
+//! A TLS connection to a syslog server (RFC 5425).
 
 use std::io::{self, ErrorKind, Write as _};
 use std::net::TcpStream;
@@ -12,15 +12,15 @@ use tokio_rustls::rustls::{ClientConnection, Error as TlsError, StreamOwned};
 use weir_config::snapshot::SyslogTls;
 use weir_tls::explain;
 
-/// Most reads of unrequested server data per check: for session tickets, one is enough. A server that never stops
-/// sending must not block the log.
+/// Maximum number of reads of unrequested data per check. Session tickets need one. A server that never stops sending must
+/// not block the log.
 const READS_MAX: usize = 64;
 
-/// A connection within TLS.
+/// A TLS connection.
 pub(super) struct Encrypted(StreamOwned<ClientConnection, TcpStream>);
 
 impl Encrypted {
-    /// Makes the handshake, all of it within this time.
+    /// Performs the TLS handshake within `timeout`.
     pub fn open(stream: TcpStream, settings: &SyslogTls, timeout: Duration) -> io::Result<Self> {
         let name = ServerName::try_from(settings.name.to_string())
             .map_err(|_| io::Error::other(format!("{} is not a host name", settings.name)))?;
@@ -39,8 +39,8 @@ impl Encrypted {
         self.0.flush().map_err(in_words)
     }
 
-    /// Whether the server has closed the connection: later writes would be lost without an error. Other data of the
-    /// server, such as session tickets, is processed.
+    /// Whether the server has closed the connection: then writes would be lost without an error. Other data of the server,
+    /// such as session tickets, is processed.
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0; 1];
         for _ in 0..READS_MAX {
@@ -50,7 +50,7 @@ impl Encrypted {
                 Err(_) | Ok((_, 0)) => return true,
                 Ok(_) => {}
             }
-            // There is something: this does not wait.
+            // Data is available, so this read does not block.
             let read = self.0.conn.read_tls(&mut self.0.sock);
             let state = read.map(|_| self.0.conn.process_new_packets());
             if !matches!(state, Ok(Ok(state)) if !state.peer_has_closed() && state.plaintext_bytes_to_read() == 0)
@@ -64,17 +64,18 @@ impl Encrypted {
 
 impl Drop for Encrypted {
     fn drop(&mut self) {
-        // weir does not wait for a server that accepts nothing.
+        // weir does not wait for a server that accepts no data.
         if self.0.sock.set_nonblocking(true).is_err() {
             return;
         }
         self.0.conn.send_close_notify();
-        // The server may be gone: there is nothing to save then.
+        // If the server is unreachable, close_notify is lost, which does no harm.
         let _ = self.0.conn.write_tls(&mut self.0.sock);
     }
 }
 
-/// Each step gets the rest of the time: a server that sends byte by byte gets no more.
+/// Performs the handshake until `deadline`. The timeout of each step is the remaining time, so a server that sends byte by
+/// byte cannot extend it.
 fn shake_hands(
     connection: &mut ClientConnection,
     mut stream: &TcpStream,
@@ -99,7 +100,7 @@ fn shake_hands(
             Err(error) => return Err(error),
         }
         if let Err(error) = connection.process_new_packets() {
-            // The server gets a close_notify; weir does not wait for it.
+            // The server is sent the alert, but weir does not wait until it is accepted.
             if stream.set_nonblocking(true).is_ok() {
                 let _ = connection.write_tls(&mut stream);
             }
@@ -113,7 +114,7 @@ fn told(error: TlsError) -> io::Error {
     io::Error::other(explain(&error))
 }
 
-/// The error, in the words of TLS if it is a TLS error.
+/// The error as text. TLS errors have weir's explanation.
 fn in_words(error: io::Error) -> io::Error {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>()) {
         Some(tls) => io::Error::other(explain(tls)),

@@ -1,4 +1,4 @@
-//! The queue of transactions, and its bounds.
+//! The order and the limits of the queue of transactions.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn what_belongs_together_is_done_together() {
     assert_eq!(changes.confirm(1, "bob"), Ok(6), "it does not wait for the others");
     let batches: Vec<Vec<u64>> = (0..6).map(|_| numbers(&changes.next_batch())).collect();
     assert_eq!(batches, [vec![6], vec![1, 2], vec![3], vec![4], vec![5], vec![]]);
-    // Requests that were put back come first again; one by one if required.
+    // Requests that were put back are the first in the queue, one by one if required.
     for _ in 7..=9 {
         changes.propose(transaction("")).unwrap();
     }
@@ -62,7 +62,7 @@ fn what_waits_is_bounded() {
     changes.next_batch();
     assert_eq!(changes.next_batch().len(), BATCH_MAX);
     assert!(changes.propose(transaction("")).is_ok());
-    // So are its bytes.
+    // The size of the queue is limited, too.
     let changes = self::changes();
     let value = json!("x".repeat(QUEUE_BYTES_MAX / 3));
     let large = Wanted::Changes(vec![Change::Set { path: Pointer::parse("/a").unwrap(), value }]);
@@ -115,13 +115,13 @@ async fn results_are_told_to_those_who_wait() {
     let report = waiting.await.unwrap().expect("a report");
     assert_eq!((report.state, report.version), (State::InForce, Some(3)));
     assert!(changes.result(number + 1).await.is_none(), "nobody has asked for it");
-    // At the end of the process, all waiting requests get a result.
+    // At the end of the process, every waiting request gets a result.
     let open = changes.propose(transaction("")).unwrap();
     changes.close();
     let report = changes.result(open).await.expect("a report");
     assert_eq!((report.state, report.reason.as_deref()), (State::Refused, Some("weir ends")));
     assert_eq!(changes.propose(transaction("")), Err(Unqueued::Ends));
-    // A version that was being stored meanwhile.
+    // A version was being stored when the queue was closed.
     changes.accepted(open, 5, &[], Vec::new());
     let report = changes.result(open).await.expect("a report");
     let reason = "weir ends; the version takes effect at the next start";

@@ -14,7 +14,7 @@ fn overlay(weight: u64) -> Overlay {
     serde_json::from_value(changes).expect("an overlay")
 }
 
-/// The next version of a history, whose overlay is this one.
+/// The next version of a history, with this overlay.
 fn next(history: &History, overlay: &Overlay, confirm_until_unix_ms: Option<u64>) -> Entry {
     let number = history.version() + 1;
     Entry::Version(Arc::new(Version {
@@ -59,7 +59,7 @@ fn versions_survive() {
     assert_eq!(read.overlay_after(0), Some(Overlay::default()));
     assert_eq!((read.overlay_after(6), read.get(0), read.get(6)), (None, None, None));
     push(&mut again, &mut read, &overlay(9));
-    // The first one does not know of it.
+    // `journal` does not know the version that `again` has written.
     let entry = next(&history, &overlay(7), None);
     take(&mut history, entry.clone()).unwrap();
     let error = journal.append(&[entry], &history).unwrap_err();
@@ -69,7 +69,7 @@ fn versions_survive() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// Whatever a crash leaves of the last write, earlier versions are intact, and the next one can be written.
+/// Whatever part of the last write remains after a crash, earlier versions are intact, and the next one can be written.
 #[test]
 fn torn_writes_lose_nothing_that_was_whole() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn torn_writes_lose_nothing_that_was_whole() {
     let whole = fs::read(&path).unwrap();
     for cut in 0..=whole.len() {
         let expected = ends.iter().filter(|end| **end <= cut).count() - 1;
-        // Behind the last complete byte, a disk may have nothing, zeros, or another file's data.
+        // After the last complete byte, a disk may contain nothing, zeros, or data of another file.
         for rest in [&b""[..], &[0; 7], b"garbage", b" \n{}\n"] {
             if cut == whole.len() && !rest.is_empty() {
                 continue;
@@ -99,7 +99,7 @@ fn torn_writes_lose_nothing_that_was_whole() {
     }
 }
 
-/// A changed byte before complete lines is not an incomplete write: it is reported, and nothing is guessed.
+/// A changed byte before complete lines is not an incomplete write. It is reported, and no entry is skipped.
 #[test]
 fn damage_is_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -117,13 +117,13 @@ fn damage_is_told() {
         let error = Journal::open(folder.path()).unwrap_err().to_string();
         assert!(error.contains("is damaged in line 1"), "byte {index}: {error}");
     }
-    // Of the last line it is as if it had not been written.
+    // A damaged last line is treated as not written.
     let mut damaged = whole.clone();
     let last = damaged.len() - 2;
     damaged[last] ^= 1;
     fs::write(&path, damaged).unwrap();
     assert_eq!(Journal::open(folder.path()).unwrap().1.version(), 2);
-    // A version that is missing between others.
+    // A version is missing between others.
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     fs::write(&path, [lines[0], lines[2], lines[2]].concat()).unwrap();
     assert!(Journal::open(folder.path()).is_err());
@@ -142,7 +142,7 @@ fn what_cannot_be_kept_is_told() {
     };
     let told = error.to_string();
     assert!(told.contains("overlay.journal") && told.contains("Not a directory"), "{told}");
-    // A special file is refused without waiting for it.
+    // A named pipe is refused without waiting for a writer.
     let pipe = folder.path().join(FILE_NAME);
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let told = Journal::open(folder.path()).unwrap_err().to_string();
@@ -156,7 +156,7 @@ fn a_large_file_is_written_anew() {
     for weight in 1..=40 {
         push(&mut journal, &mut history, &overlay(weight));
     }
-    // A temporary file that a crash left does not disturb.
+    // A temporary file of a crashed process is replaced.
     fs::write(journal.path().with_extension("journal.new"), "old").unwrap();
     for _ in 0..30 {
         history.forget_oldest();

@@ -35,7 +35,7 @@ fn table_at(listen: &str, server: &str, pools: &str) -> LiveTable {
     LiveTable::build(Arc::new(snapshot), None, 1, &outside())
 }
 
-/// `10.0.0.2:80 up, 10.0.0.3 down`.
+/// The members as text: `10.0.0.2:80 up, 10.0.0.3 down`.
 fn shown(plan: &Plan) -> String {
     let members = plan.virtual_servers[0].members.iter().map(|member| {
         let port = member.port.map_or_else(String::new, |port| format!(":{port}"));
@@ -79,7 +79,7 @@ fn a_member_without_weight_keeps_its_flows_and_gets_no_new_ones() {
     );
     let now = || shown(&plan(&table, &Own, false));
     assert_eq!(now(), "10.0.0.2:80 draining, 10.0.0.3:80 up");
-    // The fallback does not replace other members.
+    // The members of the fallback are added; the other members stay.
     table.pools[0].members[1].set_health(Health::Down, 1);
     assert_eq!(now(), "10.0.0.2:80 draining, 10.0.0.3:80 down, 10.0.0.4:80 up");
 }
@@ -96,7 +96,7 @@ fn lower_priorities_and_fallbacks_stand_by() {
     table.pools[0].members[0].set_health(Health::Down, 1);
     assert_eq!(now(), "10.0.0.2:80 down, 10.0.0.3:80 up");
     table.pools[0].members[1].set_health(Health::Down, 1);
-    // The member in both pools has the state of the first.
+    // A member of both pools has its state in the first one.
     assert_eq!(now(), "10.0.0.2:80 down, 10.0.0.3:80 down, 10.0.0.4 up");
 }
 
@@ -120,7 +120,7 @@ fn sources() {
     };
     assert_eq!(seen("auto"), Some(IpAddr::from([10, 0, 0, 254])));
     assert_eq!(seen("[ 10.0.0.253, 10.0.0.254 ]"), None);
-    // A client without a route back: no member sees the client's address.
+    // A member without a route gets no flows, because it would see the client's address.
     let server = "pool: p, fast_l4: { source: auto }";
     let table = table(server, "  p: { members: [ 10.9.9.9:80, 10.0.0.2:80 ] }\n");
     assert_eq!(shown(&plan(&table, &Own, false)), "10.0.0.2:80 up");

@@ -1,4 +1,4 @@
-//! DNS queries, and servers with good and bad answers.
+//! DNS probes against servers with right and wrong answers.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use weir_config::snapshot::{DnsProbe, DnsRcode, DnsRecord};
 
 use super::*;
 
-/// A server that sends the result of `answer` on a query, all of it.
+/// A server that answers each query with all messages that `answer` returns.
 async fn server<F>(answer: F) -> Address
 where
     F: Fn(Message) -> Vec<Message> + Send + 'static,
@@ -33,7 +33,7 @@ async fn send(socket: &UdpSocket, to: SocketAddr, messages: Vec<Message>) {
     }
 }
 
-/// The answer to a query, with these values.
+/// An answer to a query, with this code and these values.
 fn answer(question: &Message, code: ResponseCode, values: &[RData]) -> Message {
     let mut answer = question.clone();
     answer.metadata.message_type = MessageType::Response;
@@ -93,7 +93,7 @@ async fn answers_are_judged() {
 async fn codes_are_judged() {
     let refusing = server(|question| {
         let mut refusal = answer(&question, ResponseCode::Refused, &[]);
-        // Some servers answer like this.
+        // Some servers omit the question in a refusal.
         refusal.queries.clear();
         vec![refusal]
     })
@@ -104,7 +104,7 @@ async fn codes_are_judged() {
     check(&refusing, expected, "passed").await;
 }
 
-/// Another id, another question, no response at all: only the last message counts.
+/// Only a genuine answer counts. Messages with another id, another question or no question are ignored, and queries, too.
 #[tokio::test]
 async fn what_does_not_answer_the_question_is_passed_over() {
     let strange = |question: &Message| {
@@ -145,7 +145,7 @@ async fn truncated_answers_are_answers_unless_a_record_is_missing() {
     check(&cutting, probe(DnsRecord::A, Some("192.0.2.2")), expected).await;
 }
 
-/// Datagrams that are not messages are ignored, and ids differ from probe to probe.
+/// Datagrams that are not DNS messages are ignored, and each probe has a random id.
 #[tokio::test]
 async fn garbage_is_passed_over() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();

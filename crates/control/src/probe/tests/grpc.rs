@@ -1,4 +1,4 @@
-//! The health service of gRPC.
+//! Probes of the gRPC health service.
 
 use std::convert::Infallible;
 
@@ -13,7 +13,7 @@ use weir_config::snapshot::GrpcProbe;
 
 use super::*;
 
-/// The service's status by service name.
+/// The answer to a request: the message and `grpc-status`, which depend on the requested service.
 fn answer(service: &[u8]) -> (&'static [u8], &'static str) {
     match service {
         b"\0\0\0\0\0" => (b"\0\0\0\0\x02\x08\x01", "0"),
@@ -61,7 +61,7 @@ async fn the_status_decides() {
     assert_eq!(of_service(&server, "other").await, "the health service failed: NOT_FOUND");
 }
 
-/// A server that sends the same answer to anything.
+/// A server that sends the same bytes on every connection.
 async fn talkative(answer: &'static str) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Requests as they are sent.
+//! HTTP requests as members receive them.
 
 use std::sync::Mutex;
 
@@ -6,7 +6,7 @@ use weir_config::snapshot::{Credentials, Secret};
 
 use super::*;
 
-/// A server that records requests, head and body, and answers with 200.
+/// A server that records the head and the body of requests, and answers with 200.
 async fn listener(body_bytes: usize) -> (Address, Arc<Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -68,7 +68,7 @@ async fn requests_are_as_configured() {
     };
     let fields = ["Content-Type: application/json", "Content-Length: 18"];
     check(probe, "POST /query?deep=1 HTTP/1.1", &fields, &["Transfer-Encoding"]).await;
-    // RFC 7617 section 2.
+    // The example of RFC 7617 section 2.
     let credentials = Credentials { user: "Aladdin".into(), password: Secret::new("open sesame") };
     let probe = HttpProbe { credentials: Some(credentials), ..http() };
     let fields = ["Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="];

@@ -1,4 +1,4 @@
-//! ICMP echoes, where this process may send them.
+//! ICMP probes, with or without the permission to send them.
 
 use super::*;
 
@@ -16,7 +16,7 @@ async fn a_host_answers_or_this_one_may_not_ask() {
     let not_allowed = "cannot probe: ICMP is not allowed for the group of this process: \
                        `sysctl -w net.ipv4.ping_group_range=\"0 2147483647\"` allows it";
     let expected = if is_allowed() { "passed" } else { not_allowed };
-    // The port does not matter.
+    // The port is ignored.
     for member in ["127.0.0.1:1", "127.0.0.1:0"] {
         let member = Address::Socket(member.parse().unwrap());
         assert_eq!(result(&member, MonitorKind::Icmp).await, expected);

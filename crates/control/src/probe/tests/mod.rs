@@ -1,4 +1,4 @@
-//! Probes against small servers that fail as real members do.
+//! Probes against small servers, most of which fail as real members do.
 
 mod dns;
 mod grpc;
@@ -37,7 +37,7 @@ fn subject() -> Subject {
     Subject { pool: "web".into(), member: "app.example:80".into() }
 }
 
-/// A connection that is accepted is enough.
+/// A monitor that passes if the connection is accepted.
 fn accepted() -> MonitorKind {
     MonitorKind::Tcp(TcpProbe::default())
 }
@@ -61,7 +61,7 @@ fn substring(text: &str) -> Option<BodyMatch> {
     Some(BodyMatch::Substring(text.as_bytes().into()))
 }
 
-/// A server that reads a request head, sends `answer` and, after `linger_ms`, closes.
+/// A server that reads a request head, sends `answer`, and closes after `linger_ms`.
 async fn server(answer: impl Into<Vec<u8>>, linger_ms: u64) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -107,7 +107,7 @@ async fn http_result(answer: impl Into<Vec<u8>>, linger_ms: u64, probe: HttpProb
 async fn answers_are_judged() {
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
     assert_eq!(http_result(ok, 0, http()).await, "passed");
-    // Nothing follows the head.
+    // The body is missing.
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n";
     let probe = HttpProbe { method: ProbeMethod::Head, ..http() };
     assert_eq!(http_result(head, 1_000, probe).await, "passed");
@@ -194,7 +194,7 @@ async fn half_answers_fail() {
     assert!(result.starts_with("malformed response: "), "{result}");
 }
 
-/// Only the first 64 KiB count, and no more of an endless body is kept.
+/// Only the first 64 KiB of a body count, and no more of an endless body is stored.
 #[tokio::test]
 async fn long_bodies_are_cut() {
     let body = |padding: usize| {
@@ -274,7 +274,7 @@ fn the_host_field() {
     check("unix:/run/app.sock", None, None, "localhost");
 }
 
-/// Shortages of this host do not count against the member.
+/// A lack of resources on this host does not count against the member.
 #[test]
 fn local_failures_are_not_held_against_the_member() {
     for (code, conclusive) in [(111, true), (113, true), (24, false), (23, false), (99, false)] {
@@ -283,7 +283,7 @@ fn local_failures_are_not_held_against_the_member() {
     }
 }
 
-/// A TLS server on 127.0.0.1 with a certificate for these names, and the authority that signed it.
+/// A TLS server on 127.0.0.1 with a certificate for these names. Also returns the authority that signed the certificate.
 async fn tls_server(names: &[&str], expired: bool) -> (Address, RootCertStore) {
     let authority_key = rcgen::KeyPair::generate().unwrap();
     let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
@@ -304,7 +304,8 @@ async fn tls_server(names: &[&str], expired: bool) -> (Address, RootCertStore) {
     (serve_tls(&certificate, &key).await, roots)
 }
 
-/// The same, with a self-signed certificate, and trust in that.
+/// A TLS server on 127.0.0.1 with a self-signed certificate for these names. Also returns roots that contain the
+/// certificate.
 async fn self_signed_tls_server(names: &[&str], is_ca: rcgen::IsCa) -> (Address, RootCertStore) {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut server = certificate_for(names);
@@ -379,7 +380,7 @@ async fn certificates_are_verified_or_not() {
         self_signed_tls_server(&["app.example"], rcgen::IsCa::ExplicitNoCa).await;
     assert_eq!(check(&address, &trusted(&roots), "app.example", true).await, "passed");
     assert_eq!(check(&address, &tls, "app.example", true).await, unknown);
-    // The form that `openssl req -x509` makes.
+    // `openssl req -x509` creates a certificate like this.
     let is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let (address, roots) = self_signed_tls_server(&["app.example"], is_ca).await;
     let authority = "TLS: the certificate is an authority's own, as self-signed ones often are: \
@@ -404,7 +405,7 @@ async fn certificates_are_verified_or_not() {
     assert!(result.starts_with("TLS: "), "{result}");
 }
 
-/// The same settings as https; with either side sending first.
+/// Monitors of type tcp have the same TLS settings as https monitors.
 #[tokio::test]
 async fn plain_conversations_over_tls() {
     let check = async |address: &Address, tls: &TlsClients, settings: ProbeTls| {
@@ -424,7 +425,7 @@ async fn plain_conversations_over_tls() {
     assert_eq!(check(&address, &tls, named("app.example", true)).await, "passed");
     let other = "TLS: the certificate is not for this name";
     assert_eq!(check(&address, &tls, named("other.example", true)).await, other);
-    // The member's own address.
+    // Without a configured name, the certificate must be valid for the member's address.
     assert_eq!(
         check(&address, &tls, ProbeTls { verify: true, name: None, is_upgrade: false }).await,
         other
@@ -433,7 +434,7 @@ async fn plain_conversations_over_tls() {
         check(&address, &tls, ProbeTls { verify: false, name: None, is_upgrade: false }).await,
         "passed"
     );
-    // The connection alone is not enough.
+    // An accepted connection is not enough if TLS is configured.
     let plain = server("", 1_000).await;
     let accepted = TcpProbe { tls: Some(named("app.example", true)), ..TcpProbe::default() };
     let failed = "no answer in 300ms (TLS handshake)";

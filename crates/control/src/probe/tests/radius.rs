@@ -1,4 +1,4 @@
-//! RADIUS servers with the right secret, and with a wrong one.
+//! RADIUS servers with the right secret and with a wrong one.
 
 use md5::{Digest as _, Md5};
 use tokio::net::UdpSocket;
@@ -6,7 +6,7 @@ use weir_config::snapshot::{Credentials, RadiusProbe, RadiusReply, Secret};
 
 use super::*;
 
-/// A server that answers every request with this code, after an unrelated datagram.
+/// A server that answers every request with an unrelated datagram and with this code.
 async fn server(code: u8, secret: &'static [u8]) -> Address {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -15,7 +15,7 @@ async fn server(code: u8, secret: &'static [u8]) -> Address {
         while let Ok((length, from)) = socket.recv_from(&mut request).await {
             let (request, attributes) = request[..length].split_at(20);
             assert_eq!((request[0], request[3] as usize), (1, length));
-            // Message-Authenticator, User-Name, User-Password, NAS-Identifier.
+            // The attributes are Message-Authenticator, User-Name, User-Password, NAS-Identifier.
             assert_eq!(&attributes[..2], b"\x50\x12");
             assert_eq!(&attributes[18..24], b"\x01\x06nemo");
             let key = Md5::digest([secret, &request[4..20]].concat());

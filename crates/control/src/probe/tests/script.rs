@@ -46,7 +46,7 @@ async fn it_is_told_whose_health_it_is() {
     assert_eq!(result(&unix, shell(&line)).await, "passed");
 }
 
-/// Neither much output nor its remaining processes delay it.
+/// Neither large output nor remaining child processes delay the result.
 #[tokio::test]
 async fn output_and_children_do_not_block() {
     assert_eq!(outcome("head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2").await, "passed");
@@ -55,7 +55,7 @@ async fn output_and_children_do_not_block() {
     assert!(started.elapsed() < Duration::from_secs(30));
 }
 
-/// The deadline kills it, and all its processes.
+/// After the deadline, all processes of the script are killed.
 #[tokio::test]
 async fn the_deadline_ends_all_of_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,14 +7,14 @@ use weir_testing::Random;
 
 use super::*;
 
-/// A command to a server, and its answer.
+/// A command to a server, and the server's answer.
 type Turn = (Vec<u8>, Vec<u8>);
 
 fn turn(told: impl AsRef<[u8]>, answer: impl AsRef<[u8]>) -> Turn {
     (told.as_ref().to_vec(), answer.as_ref().to_vec())
 }
 
-/// A server that answers expected commands, and closes after any other.
+/// A server that answers the expected commands in order, and closes the connection after any other command.
 async fn conversation(turns: Vec<Turn>) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -32,7 +32,7 @@ async fn conversation(turns: Vec<Turn>) -> Address {
     Address::Socket(address)
 }
 
-/// A server that sends everything at once, and then nothing more.
+/// A server that sends all its data at once.
 async fn monologue(words: Vec<u8>) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -93,7 +93,7 @@ async fn redis_serves() {
             login("", "hunter2"),
             "AUTH: WRONGPASS",
         ),
-        // Servers before version 6 echo unknown commands.
+        // Servers before version 6 repeat the words of unknown commands.
         (
             (AUTH, "-ERR unknown command `AUTH`, with args beginning with: `hunter2`\r\n"),
             login("", "hunter2"),
@@ -136,7 +136,7 @@ async fn smtp_greets() {
     check(&[("", &long)], "malformed response: more than 64 KiB").await;
 }
 
-/// Accepts TLS from clients that do not verify its certificate.
+/// A TLS server whose certificate is trusted only by clients that do not verify it.
 fn acceptor() -> TlsAcceptor {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = certificate_for(&["mail.example"]).self_signed(&key).unwrap();
@@ -153,7 +153,7 @@ fn acceptor() -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// A server that speaks in the clear first, and over TLS then.
+/// A server that begins unencrypted, and continues with TLS.
 async fn upgrading(clear: Vec<Turn>, encrypted: Vec<Turn>) -> Address {
     async fn talk<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
         stream: &mut S,
@@ -204,7 +204,7 @@ async fn smtp_over_tls() {
     let encrypted = vec![known.clone(), quit.clone()];
     let server = upgrading(clear("220 go\r\n"), encrypted.clone()).await;
     assert_eq!(result(&server, smtp(Some(STARTTLS))).await, "passed");
-    // Bytes injected on the way must not count as received over TLS.
+    // Bytes that an attacker injects before TLS starts must not count as received over TLS.
     let server = upgrading(clear("220 go\r\n250 mail.example\r\n"), encrypted.clone()).await;
     let injected = "malformed response: more came before TLS began";
     assert_eq!(result(&server, smtp(Some(STARTTLS))).await, injected);
@@ -236,7 +236,7 @@ async fn ldap_has_the_entry() {
     let search = |answers: &[&[u8]]| turn(SEARCH, answers.concat());
     let anonymous = || ldap(None, "", None);
     check(anonymous(), vec![bound.clone(), search(&[ENTRY, FOUND])], "passed").await;
-    // Lengths in their long form, a reference before the entry.
+    // Lengths in their long form, and a reference before the entry.
     let long = b"\x30\x84\x00\x00\x00\x0c\x02\x01\x02\x61\x07\x0a\x01\x00\x04\x00\x04\x00";
     let reference = b"\x30\x09\x02\x01\x03\x73\x04\x04\x02a:";
     let turns = vec![turn(ANONYMOUS, long), search(&[reference, ENTRY, FOUND])];
@@ -288,13 +288,13 @@ fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     [&[payload.len() as u8, 0, 0, sequence], payload].concat()
 }
 
-/// A greeting whose random text is all `x`.
+/// A greeting whose random data consists of `x`.
 fn mysql_greeting() -> Vec<u8> {
     let start = b"\x0a8.0.36\0\x07\0\0\0xxxxxxxx\0\xff\xff\x2d\x02\0\xff\xdf\x15";
     packet(0, &[&start[..], &[0; 10], b"xxxxxxxxxxxx\0mysql_native_password\0"].concat())
 }
 
-/// The login of `weir`, without a password.
+/// A login of user `weir` without a password.
 fn mysql_login() -> Vec<u8> {
     let start = b"\x01\x82\x08\0\0\0\x01\0\x21";
     packet(1, &[&start[..], &[0; 23], b"weir\0\0mysql_native_password\0"].concat())
@@ -302,7 +302,7 @@ fn mysql_login() -> Vec<u8> {
 
 const MYSQL_OK: &[u8] = b"\0\0\0\x02\0\0\0";
 
-/// One row of one column.
+/// A result with one row and one column.
 fn mysql_row(value: &[u8]) -> Vec<u8> {
     [
         packet(1, b"\x01"),
@@ -352,7 +352,7 @@ async fn mysql_serves() {
     check(query(None), asked(packet(1, MYSQL_OK)), "passed").await;
     let wrong = packet(1, b"\xff\x28\x04#42000syntax");
     check(query(None), asked(wrong), "MySQL: query: error 1064: syntax").await;
-    // It requests a local file of this host.
+    // The server requests a local file of this host.
     let not_it = "malformed response: not the protocol of MySQL";
     check(query(None), asked(packet(1, b"\xfb/etc/passwd")), not_it).await;
 }
@@ -360,7 +360,7 @@ async fn mysql_serves() {
 #[tokio::test]
 async fn mysql_switches_the_method() {
     let hello = turn("", mysql_greeting());
-    // The hash of `secret` and the text of `x`, computed by Python's hashlib.
+    // The hash of `secret` and the random data of [`mysql_greeting`], computed with Python's hashlib.
     let native =
         data_encoding::HEXLOWER.decode(b"177cd8346a7f9999533648b7033dd8ab30e5a5af").unwrap();
     let sha2 = data_encoding::HEXLOWER
@@ -398,7 +398,7 @@ fn postgresql(kind: u8, content: &[u8]) -> Vec<u8> {
 
 const PG_STARTUP: &[u8] = b"\0\0\0\x29\0\x03\0\0user\0weir\0application_name\0weir\0\0";
 
-/// Settings, a key, and readiness for queries.
+/// A successful login: parameters, a key for cancellation, readiness for queries.
 fn pg_ready() -> Vec<u8> {
     [
         postgresql(b'R', &[0; 4]),
@@ -458,7 +458,7 @@ async fn postgresql_serves() {
     check(query(None), asked(failed), "PostgreSQL: query: 42601: syntax error").await;
 }
 
-/// The password itself is sent only over TLS; a server without TLS does not get it.
+/// The unhashed password is sent only over TLS. A server without TLS does not receive it.
 #[tokio::test]
 async fn databases_over_tls() {
     let request = b"\0\0\0\x08\x04\xd2\x16\x2f";
@@ -491,14 +491,14 @@ async fn databases_over_tls() {
     let mut greeting = mysql_greeting();
     let server = upgrading(vec![turn("", &greeting), turn(&request, "")], turns).await;
     assert_eq!(result(&server, MonitorKind::Mysql(probe())).await, "passed");
-    // The capability is gone.
+    // The server does not announce TLS.
     let lower = memchr::memmem::find(&greeting, b"\xff\xff\x2d").unwrap() + 1;
     greeting[lower] &= !0x08;
     let server = upgrading(vec![turn("", &greeting)], Vec::new()).await;
     assert_eq!(result(&server, MonitorKind::Mysql(probe())).await, "MySQL: the server has no TLS");
 }
 
-/// With any bytes from a server, the probe ends, and passes only with the complete answer.
+/// Whatever bytes a server sends, the probe ends, and passes only with the complete answer.
 #[tokio::test]
 async fn hostile_answers_end_the_probe() {
     let redis_words = b"+OK\r\n+PONG\r\n*3\r\n$6\r\nmaster\r\n".to_vec();
@@ -508,7 +508,7 @@ async fn hostile_answers_end_the_probe() {
         (redis(login("", "a"), Some(RedisRole::Master)), redis_words, 0),
         (smtp(None), b"220 a\r\n250-b\r\n250 c\r\n".to_vec(), 0),
         (ldap(None, "", None), [BOUND, ENTRY, FOUND].concat(), 0),
-        // Bytes after the row do not matter any more.
+        // Bytes after the row do not matter.
         (MonitorKind::Mysql(sql(login("weir", ""), query())), mysql_words, 9),
         (
             MonitorKind::Postgresql(sql(login("weir", ""), query())),
@@ -541,7 +541,7 @@ async fn hostile_answers_end_the_probe() {
                     break;
                 }
             }
-            // It returned: no panic and no endless wait.
+            // The probe must return: no panic and no endless wait.
             result(&monologue(broken).await, kind.clone()).await;
         }
         for fill in [0x00, 0x30, b'*', b'2', 0x7f, 0xff] {

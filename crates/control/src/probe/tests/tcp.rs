@@ -1,8 +1,8 @@
-//! Probes over a plain connection.
+//! Probes with sent and expected data over TCP.
 
 use super::*;
 
-/// A server that sends `greeting`, and `answer` after `question`; then it closes after `linger_ms`.
+/// A server that sends `greeting`, and `answer` after `question`. It closes after `linger_ms`.
 async fn talker(greeting: &str, question: &str, answer: &str, linger_ms: u64) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -12,7 +12,7 @@ async fn talker(greeting: &str, question: &str, answer: &str, linger_ms: u64) ->
             let _ = stream.write_all(greeting.as_bytes()).await;
             let mut asked = vec![0; question.len()];
             if stream.read_exact(&mut asked).await.is_ok() && asked == question.as_bytes() {
-                // In two parts.
+                // The answer is sent in two parts.
                 let (first, second) = answer.split_at(answer.len() / 2);
                 let _ = stream.write_all(first.as_bytes()).await;
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -62,7 +62,7 @@ async fn what_comes_may_ask_for_a_drain() {
         MonitorKind::Tcp(TcpProbe { drain_on, ..probe(Some("state\n"), "state: ") })
     };
     let retiring = talker("", "state\n", "state: retiring\n", 0).await;
-    // The first half alone passes, without a question.
+    // The first part alone contains the expected data, so the probe may pass before the request for a drain arrives.
     let outcome = result(&retiring, asking()).await;
     assert!(["passed", "Drain"].contains(&&*outcome), "{outcome}");
     let at_once = talker("state: retiring\n", "state\n", "", 0).await;

@@ -5,7 +5,7 @@ use weir_config::snapshot::UdpProbe;
 
 use super::*;
 
-/// A member that answers `question` with `answer`, if there is one.
+/// A member that answers `question` with `answer`; `None`: it never answers.
 async fn member(question: &'static [u8], answer: Option<&'static [u8]>) -> Address {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -60,7 +60,7 @@ async fn silence_is_a_failure_unless_it_is_allowed() {
     check(&wrong, &picky, "the answer is not as expected").await;
 }
 
-/// A port without a listener, which the host reports by ICMP.
+/// The kernel reports a port without a listener by ICMP.
 #[tokio::test]
 async fn a_closed_port_fails_either_way() {
     let closed = {
@@ -72,7 +72,7 @@ async fn a_closed_port_fails_either_way() {
     check(&closed, &patient, "connection refused").await;
 }
 
-/// Like connections to the member, probes come from the pool's addresses and ports.
+/// Probes use the source addresses and ports of the pool, as connections to members do.
 #[tokio::test]
 async fn probes_come_from_the_source() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -89,7 +89,7 @@ async fn probes_come_from_the_source() {
     assert!((40_010..=40_060).contains(&from.port()), "{from}");
 }
 
-/// Only datagrams of the member count, and each probe has a port of its own.
+/// Datagrams from other senders than the member are ignored.
 #[tokio::test]
 async fn strangers_are_not_heard() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -102,8 +102,7 @@ async fn strangers_are_not_heard() {
     assert_eq!(asking.await.unwrap(), SILENCE);
 }
 
-/// Where sessions begin with a PROXY header, probes do too: otherwise the member could not read
-/// them.
+/// If sessions begin with a PROXY header, probes do too. Otherwise the member could not parse them.
 #[tokio::test]
 async fn members_that_expect_the_proxy_protocol_get_it() {
     let header = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0".as_slice();

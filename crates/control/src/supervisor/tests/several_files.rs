@@ -1,4 +1,4 @@
-//! A configuration of several files, read again.
+//! A reload of a configuration in several files.
 
 use super::*;
 
@@ -25,14 +25,14 @@ async fn a_reload_reads_all_files() {
     application("b", listen[1], two);
     assert!(supervisor.reload().await);
     assert!(ask(socket(listen[1]), "/").await.ends_with("two"));
-    // An error in one of them is reported with its file, and changes nothing.
+    // An error in one of the files is reported with the file's name, and changes nothing.
     application("a", listen[1], one);
     assert!(!supervisor.reload().await);
     let report = supervisor.observed.reloads.report(2).unwrap();
     let told = format!("{}:1:", folder.join("b.yaml").display());
     assert!(report.diagnostics.starts_with(&told), "{}", report.diagnostics);
     assert!(ask(socket(listen[0]), "/").await.ends_with("one"));
-    // One that is gone takes its part with it.
+    // The contents of a removed file are removed from the configuration.
     std::fs::remove_file(folder.join("b.yaml")).unwrap();
     application("a", listen[0], two);
     assert!(supervisor.reload().await);

@@ -8,7 +8,7 @@ use crate::overlay::changes::Transaction;
 use crate::overlay::history::Wanted;
 use crate::overlay::reports::{Report, State};
 
-/// A process that serves until its test ends.
+/// A process that serves until the test ends.
 struct Process {
     supervisor: Supervisor,
     reload: Signal,
@@ -25,7 +25,7 @@ impl Process {
         Arc::clone(&self.supervisor.observed.changes)
     }
 
-    /// Serves while something else goes on.
+    /// Serves until the future is ready.
     async fn serve<T>(&mut self, while_serving: impl Future<Output = T>) -> T {
         let mut result = None;
         let end = async { result = Some(while_serving.await) };
@@ -33,7 +33,7 @@ impl Process {
         result.expect("it has ended")
     }
 
-    /// Serves until this transaction has its result.
+    /// Requests a transaction, and serves until its result is known.
     async fn ask(&mut self, transaction: Transaction) -> Report {
         let changes = self.changes();
         let number = changes.propose(transaction).unwrap();
@@ -72,7 +72,7 @@ fn roll_back(version: u64) -> Transaction {
     Transaction { wanted: Wanted::RollBackTo(version), ..wants(json!([])) }
 }
 
-/// A configuration with a folder for its overlay.
+/// A configuration with a directory for its overlay.
 fn text(files: &Files, listen: u16, members: &[SocketAddr]) -> String {
     yaml(listen, members, &format!("state_dir: {}", files.0.join("state").display()))
 }
@@ -89,7 +89,7 @@ async fn a_version_is_in_force_and_survives() {
     assert_eq!((report.state, report.version), (State::InForce, Some(1)), "{report:?}");
     assert_eq!(report.changes, ["changed pools.web"]);
     assert_eq!((process.weights(), process.changes().in_force()), (vec![5], 1));
-    // A further member, and the first one gone: traffic moves.
+    // Another member replaces the first one: traffic moves.
     let moved = wants(json!([
         { "op": "set", "path": format!("/pools/web/members/{two}"), "value": {} },
         { "op": "remove", "path": format!("/pools/web/members/{one}") },
@@ -102,11 +102,11 @@ async fn a_version_is_in_force_and_survives() {
     assert!(ask(socket(listen), "/").await.ends_with("two"));
     assert_eq!(process.supervisor.observed.reloads.succeeded.load(Relaxed), 1);
     process.stop().await;
-    // So does a restart.
+    // The overlay survives a restart.
     let mut process = Process::start(&file, &events).await;
     assert!(ask(socket(listen), "/").await.ends_with("two"));
     assert_eq!(process.changes().in_force(), 2);
-    // Any version returns.
+    // Each earlier version can be restored.
     assert_eq!(process.ask(roll_back(1)).await.version, Some(3));
     assert_eq!(process.weights(), [5]);
     assert_eq!(process.ask(roll_back(0)).await.version, Some(4));
@@ -176,7 +176,7 @@ async fn what_is_not_possible_changes_nothing() {
     drop(std::net::TcpListener::bind(("127.0.0.1", free)).expect("nobody has it"));
     assert_eq!((process.weights(), process.changes().history().version()), (vec![1], 0));
     assert!(!files.0.join("state").exists(), "nothing is stored");
-    // The file that is edited meanwhile does not take effect with a transaction.
+    // A change of the file does not take effect with a transaction.
     files.config("nonsense: true");
     let report = process.ask(Transaction { expected_version: Some(0), ..weight(one, 7) }).await;
     assert_eq!((report.state, process.weights()), (State::InForce, vec![7]), "{report:?}");
@@ -219,12 +219,12 @@ async fn a_version_that_nobody_confirms_is_taken_back() {
     let version = Arc::clone(changes.history().get(3).unwrap());
     assert_eq!((&*version.author, &*version.comment), ("weir", "not confirmed"));
     assert_eq!(version.wanted, Wanted::RollBackTo(1));
-    // A roll back in place of a confirmation.
+    // Instead of being confirmed, the version is rolled back.
     let third = Transaction { confirm_within_s: Some(600), ..weight(one, 9) };
     assert_eq!(process.ask(third).await.version, Some(4));
     assert_eq!(process.ask(roll_back(0)).await.version, Some(5));
     assert_eq!(changes.history().unconfirmed(), None);
-    // The time for confirmation ends while weir does not run.
+    // The time for the confirmation ends while weir does not run.
     let fourth = Transaction { confirm_within_s: Some(1), ..weight(one, 10) };
     assert_eq!(process.ask(fourth).await.version, Some(6));
     process.stop().await;
@@ -234,7 +234,7 @@ async fn a_version_that_nobody_confirms_is_taken_back() {
     process.stop().await;
 }
 
-/// A further request on a connection that stays open; its answer.
+/// Sends a further request on an open connection. Returns the answer.
 async fn ask_on(connection: &mut TcpStream) -> String {
     connection.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.unwrap();
     let mut answer = String::new();
@@ -247,7 +247,7 @@ async fn ask_on(connection: &mut TcpStream) -> String {
     answer
 }
 
-/// Each of many at once has its own result, version and entry, and members keep their connections.
+/// Each of many simultaneous transactions has its own result, version and entry, and connections stay open.
 #[tokio::test]
 async fn many_transactions_at_once() {
     const COUNT: u64 = 300;

@@ -1,6 +1,6 @@
-//! JSON numbers (RFC 8259 section 6); only their text is kept.
+//! Syntax of JSON numbers (RFC 8259 section 6). Only their text is used.
 
-/// The part of a number that was read last.
+/// The last parsed part of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
     Minus,
@@ -24,7 +24,7 @@ impl Number {
         }
     }
 
-    /// The state after the next byte, if the byte can continue the number.
+    /// The state after the next byte; `None`: the byte cannot continue the number.
     pub(super) fn next(self, byte: u8) -> Option<Self> {
         match (self, byte) {
             (Self::Minus, _) => Self::start(byte).filter(|next| *next != Self::Minus),
@@ -38,7 +38,7 @@ impl Number {
         }
     }
 
-    /// Whether the number may end here.
+    /// Whether the number may end at this place.
     pub(super) fn is_whole(self) -> bool {
         matches!(self, Self::Zero | Self::Integer | Self::Fraction | Self::Exponent)
     }

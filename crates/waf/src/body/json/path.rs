@@ -1,20 +1,20 @@
-//! The parser's position in the JSON value: the open arrays and objects, and the name of a leaf at this position.
+//! The position in a JSON value: the open arrays and objects, and the name of a leaf at this position.
 
 use super::super::limits;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Names of array elements.
+/// The format of names of array elements.
 ///
-/// CRS 4's regression tests send few arrays (`{"array":["php","test"]}`, `{"roles__contained_by":["admin","user"]}`)
-/// and expect no name with an index; the only name in its rules is `json.profile`. So both formats pass the tests.
-/// ModSecurity's is the default, because exclusions in SecLang are written for it.
+/// CRS 4 fits both formats: its regression tests send few arrays (`{"array":["php","test"]}`,
+/// `{"roles__contained_by":["admin","user"]}`) and expect no name with an index, and the only JSON name in its rules is
+/// `json.profile`. ModSecurity's format is the default, because exclusions in SecLang use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JsonNames {
-    /// `json.a.array_0.b`; the empty key is `empty-key`.
+    /// `json.a.array_0.b`. The name of an empty key is `empty-key`.
     #[default]
     ModSecurity,
-    /// `json.a.0.b`; in addition, the value of `json.a` is the number of elements.
+    /// `json.a.0.b`. In addition, `json.a` is an argument with the number of elements as its value.
     Coraza,
 }
 
@@ -24,8 +24,8 @@ pub(super) const TOP: &[u8] = b"json";
 /// An open array or object.
 #[derive(Debug, Clone)]
 enum Container {
-    /// Hashes of the keys so far, by a fixed 64-bit function: a repeated key is always detected, and a forged collision
-    /// reports a repeated key where there is none.
+    /// Hashes of the keys so far, by a fixed 64-bit function. A repeated key is always detected. A forged collision only
+    /// causes a wrong report of a repeated key.
     Object(BTreeSet<u64>),
     Array(u64),
 }
@@ -33,7 +33,7 @@ enum Container {
 #[derive(Debug, Clone)]
 struct Open {
     container: Container,
-    /// The length of this level's own name.
+    /// The length of the name of this array or object.
     name_bytes: usize,
 }
 
@@ -49,17 +49,17 @@ pub(super) struct Path {
 /// A closed array or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Closed {
-    /// Number of its elements or keys.
+    /// The number of its elements or keys.
     pub(super) elements: u64,
     pub(super) is_array: bool,
 }
 
-/// Result of adding a key to the path.
+/// The result of adding a key to the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Named {
     /// Whether the whole name is within its limit.
     pub(super) fits: bool,
-    /// Whether the object already had this key.
+    /// Whether the object already contains this key.
     pub(super) is_repeated: bool,
 }
 
@@ -88,7 +88,7 @@ impl Path {
         self.open.push(Open { container, name_bytes: self.name.len() });
     }
 
-    /// Closes the innermost array or object, if it is of this kind. It becomes the current value.
+    /// Closes the innermost array or object if it has this kind. The closed one becomes the current value.
     pub(super) fn close(&mut self, is_array: bool) -> Option<Closed> {
         if self.is_in_array() != is_array {
             return None;
@@ -102,7 +102,7 @@ impl Path {
         Some(Closed { elements, is_array })
     }
 
-    /// Moves to the next element of the innermost array; returns whether its name fits. Does nothing outside arrays.
+    /// Moves to the next element of the innermost array. Returns whether its name fits. Does nothing outside arrays.
     pub(super) fn element(&mut self) -> bool {
         let Some(Open { container: Container::Array(elements), name_bytes }) = self.open.last_mut()
         else {

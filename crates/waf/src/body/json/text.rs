@@ -4,12 +4,12 @@ use super::super::limits;
 use super::super::problem::Problem;
 use super::super::query::hex_digit;
 
-/// A string, without its quotes. Numbers use its buffer too.
+/// A string without its quotes, or the text of a number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Text {
     bytes: Vec<u8>,
     escape: Escape,
-    /// The first half of a surrogate pair, waiting for the second.
+    /// The first half of a surrogate pair, until the second half is parsed.
     high: Option<u16>,
     lone_surrogate: bool,
 }
@@ -19,18 +19,18 @@ enum Escape {
     #[default]
     Nothing,
     Backslash,
-    /// `\u` with the number of its digits so far, and their value.
+    /// `\u`, with the number of its digits so far and their value.
     Unicode(u8, u16),
 }
 
 /// The result of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The string goes on.
+    /// The string continues.
     More,
     /// The string has ended.
     End,
-    /// The string has reached the limit.
+    /// The string is longer than the limit.
     Full,
     Wrong(Problem),
 }
@@ -53,7 +53,7 @@ impl Text {
         self.lone_surrogate
     }
 
-    /// Number of literal bytes at the start.
+    /// The number of literal bytes at the start of the input.
     pub(super) fn plain(&self, bytes: &[u8]) -> usize {
         match (self.escape, self.high) {
             (Escape::Nothing, None) => bytes
@@ -64,7 +64,7 @@ impl Text {
         }
     }
 
-    /// Adds literal bytes; returns the number that fitted.
+    /// Adds literal bytes. Returns the number of bytes added.
     pub(super) fn append(&mut self, bytes: &[u8], bytes_max: u32) -> usize {
         limits::append(&mut self.bytes, bytes, bytes_max)
     }
@@ -149,7 +149,7 @@ impl Text {
         }
     }
 
-    /// Ends an incomplete surrogate pair; returns whether it fitted.
+    /// Replaces an unpaired surrogate. Returns whether the replacement fits.
     fn end_pair(&mut self, bytes_max: u32) -> bool {
         if self.high.take().is_none() {
             return true;

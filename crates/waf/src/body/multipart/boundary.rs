@@ -5,14 +5,14 @@ use super::super::media_type::is_token_byte;
 use super::super::problem::Problem;
 use super::flags::{Findings, MultipartFlag};
 
-/// Maximum length of a Content-Type value. ModSecurity rejects longer values too.
+/// Maximum length of a Content-Type value. ModSecurity also rejects longer values.
 const CONTENT_TYPE_BYTES_MAX: usize = 1024;
 
 const MEDIA_TYPE: &[u8] = b"multipart/form-data";
 const FAMILY: &[u8] = b"multipart/";
 const NAME: &[u8] = b"boundary";
 
-/// Whether the body is a form, not another multipart type.
+/// Whether the body is a form, and not another multipart type.
 pub(super) fn is_form(content_type: &[u8]) -> bool {
     begins(content_type.trim_ascii(), MEDIA_TYPE)
 }
@@ -21,7 +21,7 @@ fn begins(value: &[u8], prefix: &[u8]) -> bool {
     value.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// Finds the boundary, and records its deviations.
+/// Finds the boundary, and records deviations from the syntax.
 pub(super) fn read(
     content_type: &[u8],
     bytes_max: u16,
@@ -66,7 +66,7 @@ pub(super) fn read(
         is_first = false;
     }
     let boundary = boundary.ok_or(Problem::BoundaryMissing)?;
-    // A parser that searches only for the word would find another boundary in the value.
+    // A parser that only searches for the word would find another boundary in the value.
     let is_repeated = boundary.to_ascii_lowercase().windows(NAME.len()).any(|word| word == NAME)
         && boundary.contains(&b'=');
     if is_repeated {
@@ -87,7 +87,7 @@ fn check(boundary: &[u8], bytes_max: u16) -> Result<(), Problem> {
     Ok(())
 }
 
-/// An unparsed parameter.
+/// A parameter whose value is not parsed.
 struct Parameter<'a> {
     name: &'a [u8],
     value: &'a [u8],
@@ -96,7 +96,7 @@ struct Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
-    /// Splits off a parameter up to the next semicolon.
+    /// Parses a parameter up to the next semicolon. Returns the parameter and the rest.
     fn read(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Problem> {
         let name_end = bytes.iter().position(|byte| !is_token_byte(*byte)).unwrap_or(bytes.len());
         let (name, rest) = bytes.split_at(name_end);

@@ -1,17 +1,17 @@
-//! Boundaries at the start of a line, where they are valid, and elsewhere, where they are recorded.
+//! Boundaries at the start of a line, where they are valid, and elsewhere, where they are only recorded.
 
 use memchr::memmem::Finder;
 
-/// Maximum number of blanks and quotes between dashes and boundary for a line that still counts as an attempted
+/// Maximum number of blanks and quotes between the dashes and the boundary in a line that is reported as an attempted
 /// boundary.
 const BLANKS_MAX: u8 = 8;
 
-/// Compares the beginning of a line with `--` and the boundary, byte by byte.
+/// Compares the beginning of a line, byte by byte, with the delimiter: `--` and the boundary.
 #[derive(Debug, Clone)]
 pub(super) struct LineStart {
     delimiter: Vec<u8>,
     state: State,
-    /// The line so far: dashes, blanks and a part of the boundary.
+    /// The beginning of the line: dashes, blanks and a part of the boundary.
     prefix: Vec<u8>,
 }
 
@@ -25,14 +25,14 @@ enum State {
     Alike(usize),
 }
 
-/// The result of a byte of a line.
+/// The result of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Match {
     /// The line may be a boundary.
     Open,
     /// The line begins with the boundary.
     Boundary,
-    /// The line begins with the boundary, with blanks or quotes before it.
+    /// The line begins with the boundary, but has blanks or quotes before it.
     Alike,
     /// The line is not a boundary. The byte is not part of the prefix.
     Other,
@@ -80,11 +80,11 @@ impl LineStart {
     }
 }
 
-/// Searches for the delimiter within lines that arrive in pieces.
+/// Searches for the delimiter within a line that arrives in pieces.
 #[derive(Debug, Clone)]
 pub(super) struct Search {
     finder: Finder<'static>,
-    /// The end of the line so far, shorter than the delimiter.
+    /// The end of the line so far. It is shorter than the delimiter.
     tail: Vec<u8>,
     is_found: bool,
 }
@@ -104,7 +104,7 @@ impl Search {
         self.is_found
     }
 
-    /// Searches more bytes of the line.
+    /// Searches the next bytes of the line.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         if self.is_found {
             return;

@@ -1,4 +1,4 @@
-//! A part's Content-Disposition (RFC 7578 section 4.2), parsed like in ModSecurity.
+//! The Content-Disposition of a part (RFC 7578 section 4.2), parsed as in ModSecurity.
 
 use super::super::differences::Difference;
 use super::super::problem::Problem;
@@ -16,7 +16,7 @@ pub(super) struct Disposition {
 
 const KIND: &[u8] = b"form-data";
 
-/// Parses the value of the header. Of a repeated parameter, the first is used.
+/// Parses the value of the header. If a parameter is repeated, the first is used.
 pub(super) fn read(
     value: &[u8],
     is_form: bool,
@@ -42,7 +42,7 @@ pub(super) fn read(
     Ok(disposition)
 }
 
-/// The text after `form-data`, or after any type in a body that is not a form.
+/// The text after `form-data`, or after any type if the body is not a form.
 fn behind_kind<'a>(value: &'a [u8], is_form: bool, findings: &mut Findings) -> Option<&'a [u8]> {
     if !is_form {
         let is_of_kind = |byte: &u8| super::super::media_type::is_token_byte(*byte);
@@ -60,7 +60,7 @@ fn skip_blanks(bytes: &[u8]) -> &[u8] {
     bytes.get(blanks..).unwrap_or_default()
 }
 
-/// Parses a parameter's name; returns it with the text after `=`.
+/// Parses the name of a parameter. Returns the name and the text after `=`.
 fn parameter_name<'a>(
     bytes: &'a [u8],
     findings: &mut Findings,
@@ -80,7 +80,7 @@ fn parameter_name<'a>(
     Ok((name, start))
 }
 
-/// Parses and stores a value; returns the rest.
+/// Parses and stores a value. Returns the rest.
 fn parameter<'a>(
     name: &[u8],
     bytes: &'a [u8],
@@ -113,7 +113,8 @@ fn parameter<'a>(
     Ok(rest)
 }
 
-/// A backslash escapes the quote and itself; elsewhere it is literal, as in the paths sent by old browsers.
+/// Parses a quoted value. A backslash escapes the quote and itself. Elsewhere it is literal, as in the paths sent by old
+/// browsers.
 fn quoted<'a>(quote: u8, bytes: &'a [u8], findings: &mut Findings) -> (Vec<u8>, &'a [u8]) {
     if quote == b'\'' {
         findings.flag(MultipartFlag::InvalidQuoting);
@@ -163,7 +164,7 @@ fn token<'a>(bytes: &'a [u8], findings: &mut Findings) -> (Vec<u8>, &'a [u8]) {
     (value.to_vec(), rest)
 }
 
-/// Parses `charset'language'value` (RFC 8187): decodes the value and ignores the charset.
+/// Parses `charset'language'value` (RFC 8187). Decodes the value and ignores the charset.
 fn extended(bytes: &[u8]) -> Result<(Vec<u8>, &[u8]), Problem> {
     let malformed = Problem::PartDisposition;
     let (charset, rest) = bytes.split_at(memchr::memchr(b'\'', bytes).ok_or(malformed)?);

@@ -1,8 +1,8 @@
-//! Properties of multipart bodies for which ModSecurity has variables.
+//! Properties of multipart bodies that ModSecurity has variables for.
 
 use super::super::differences::{Difference, Differences};
 
-/// An unusual property of the body. Reading continues.
+/// An unusual property of the body. Parsing continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MultipartFlag {
     /// The boundary is quoted in Content-Type.
@@ -23,7 +23,7 @@ pub enum MultipartFlag {
     MissingSemicolon,
     /// A parameter with single quotes or unclosed quotes.
     InvalidQuoting,
-    /// A part without a name, or one that ends before its content.
+    /// A part without a name, or a part that ends before its content.
     InvalidPart,
     /// A folded line that begins with a byte other than a space or tab.
     InvalidHeaderFolding,
@@ -106,7 +106,7 @@ impl MultipartFlags {
     }
 }
 
-/// Findings so far.
+/// The findings so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Findings {
     pub(super) flags: MultipartFlags,
@@ -123,7 +123,7 @@ impl Findings {
         self.differences.add(difference);
     }
 
-    /// Records the end of a line of the multipart structure, with CR LF or with LF alone.
+    /// Records the end of a line of the multipart structure: CR LF, or LF alone.
     pub(super) fn line_end(&mut self, is_crlf: bool) {
         self.has_crlf |= is_crlf;
         if !is_crlf {

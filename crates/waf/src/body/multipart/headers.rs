@@ -9,14 +9,14 @@ use super::super::sink::Sink;
 use super::disposition::{self, Disposition};
 use super::flags::{Findings, MultipartFlag};
 
-/// Text types without a parser of their own, by their beginning.
+/// Text types without a parser, by the beginning of their names.
 const TEXT: [&str; 5] =
     ["text/", "multipart/", "message/", "application/http", "application/graphql"];
 
 /// Collects the header lines of a part.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Headers {
-    /// Complete lines; a folded line may still continue the last one.
+    /// The complete lines. A folded line may continue the last line.
     lines: Vec<Vec<u8>>,
     /// The current line.
     line: Vec<u8>,
@@ -37,12 +37,12 @@ impl Headers {
         self.line.clear();
     }
 
-    /// Adds bytes of a line; returns the number that fitted.
+    /// Adds bytes of a line. Returns the number of bytes added.
     pub(super) fn push(&mut self, bytes: &[u8], limits: &Limits) -> usize {
         limits::append(&mut self.line, bytes, limits.part_header_bytes_max)
     }
 
-    /// Ends a line at LF, which is not part of the line.
+    /// Ends a line at LF. The LF is not part of the line.
     pub(super) fn end_line(
         &mut self,
         limits: &Limits,
@@ -106,7 +106,7 @@ impl Headers {
         if taken < text.len() + 1 { Err(Problem::PartHeaderLimit) } else { Ok(()) }
     }
 
-    /// The Content-Disposition of the part. It is required only in forms.
+    /// The Content-Disposition of the part. Only forms require one.
     pub(super) fn disposition(
         &self,
         is_form: bool,
@@ -128,7 +128,7 @@ impl Headers {
         }
     }
 
-    /// Whether the type is not text, so that a part without a name is a file.
+    /// Whether the type is not a text type. A part without a name is then a file.
     pub(super) fn is_of_file(&self) -> bool {
         let Some(kind) = self.value(b"content-type") else { return false };
         let start = kind.to_ascii_lowercase();

@@ -26,7 +26,7 @@ enum Kind {
 }
 
 impl Part {
-    /// `None` for a part without a name.
+    /// A part with this Content-Disposition; `None`: it has no name.
     pub(super) fn new(disposition: &mut Disposition) -> Option<Self> {
         let name = disposition.name.take().filter(|name| !name.is_empty())?;
         let disposition = std::mem::take(disposition);
@@ -47,7 +47,7 @@ impl Part {
         self.kind != Kind::Field
     }
 
-    /// Whether the part has content; an empty line counts.
+    /// Whether the part has content. An empty line counts as content.
     pub(super) fn has_data(&self) -> bool {
         self.has_data
     }
@@ -56,7 +56,7 @@ impl Part {
         self.has_data = true;
     }
 
-    /// Whether servers disagree if the part is a file or a field.
+    /// Whether servers disagree whether the part is a file or a field.
     pub(super) fn is_unclear(&self) -> bool {
         self.kind == Kind::Field && self.file_name.is_some() && self.size_bytes > 0
     }
@@ -71,7 +71,7 @@ impl Part {
         }
     }
 
-    /// Adds content; returns the number of bytes that fitted.
+    /// Adds content. Returns the number of bytes added.
     pub(super) fn push(&mut self, bytes: &[u8], limits: &Limits, to: &mut impl Sink) -> usize {
         self.has_data = true;
         let taken = match self.kind {
@@ -87,7 +87,7 @@ impl Part {
         taken
     }
 
-    /// A part of a body that is not a form; its parts need no name.
+    /// A part of a body that is not a form, where parts need no name.
     pub(super) fn without_name(disposition: Disposition, is_of_file: bool) -> Self {
         let Disposition { file_name, file_name_extended, .. } = disposition;
         let file_name = file_name.or(file_name_extended);
@@ -96,7 +96,7 @@ impl Part {
         Self { file_name, kind, ..Self::default() }
     }
 
-    /// Delivers the file, if the part is one, after its content.
+    /// Delivers the file after its content, if the part is a file.
     pub(super) fn deliver_file(&self, to: &mut impl Sink) {
         if self.kind == Kind::Both {
             to.file_start(&self.name, self.file_name());
@@ -106,7 +106,7 @@ impl Part {
         }
     }
 
-    /// The value, if the part is one, after its content.
+    /// The value after its content, if the part is a value.
     pub(super) fn value(&self) -> Option<&[u8]> {
         self.is_value().then_some(self.value.as_slice())
     }
@@ -116,7 +116,7 @@ impl Part {
         self.kind != Kind::File
     }
 
-    /// Whether the part is `_charset_` with a charset that rules cannot read (HTML, form submission).
+    /// Whether the part is the field `_charset_` with a charset that rules cannot read (HTML, form submission).
     pub(super) fn is_unreadable_charset(&self) -> bool {
         self.name.eq_ignore_ascii_case(b"_charset_")
             && self.is_value()

@@ -1,6 +1,6 @@
-//! The parser's position in a multipart body.
+//! The position in a multipart body.
 
-/// The section of the body that is being read.
+/// The current section of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Preamble,
@@ -16,11 +16,11 @@ pub(super) enum Place {
     Start,
     /// The line is not a boundary.
     Inside,
-    /// After a boundary, with the number of dashes so far, and whether CR follows.
+    /// After a boundary, with the number of dashes so far, and whether a CR follows them.
     Tail { dashes: u8, has_cr: bool },
 }
 
-/// The end of the last line of data, which belongs to the next boundary if one follows.
+/// The end of the last line of data. If a boundary follows, it belongs to the boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineEnd {
     Nothing,
@@ -39,7 +39,7 @@ pub(super) enum Unmatched {
 }
 
 impl Unmatched {
-    /// The variable's value.
+    /// The value of the variable.
     pub(super) fn number(self) -> u8 {
         match self {
             Self::No => 0,

@@ -28,12 +28,12 @@ fn read(body: &str) -> (Vec<Event>, Multipart) {
     read_limited(body.as_bytes(), Limits::DEFAULT)
 }
 
-/// A body with one part with this Content-Disposition.
+/// A body that has one part with this Content-Disposition.
 fn part(disposition: &str) -> String {
     format!("--aB1\r\nContent-Disposition: {disposition}\r\n\r\nv\r\n--aB1--\r\n")
 }
 
-/// Delivered values, without header lines.
+/// The delivered values, without header lines.
 fn values(events: Vec<Event>) -> Vec<Event> {
     events.into_iter().filter(|event| !matches!(event, Event::PartHeader(..))).collect()
 }
@@ -200,7 +200,7 @@ fn dispositions_are_read() {
         assert_eq!((values(events), parser.failure()), (expected, None), "{disposition}");
         assert_eq!(parser.differences().iter().collect::<Vec<_>>(), differences, "{disposition}");
     }
-    // A file for some servers and a field for others, so it is delivered as both.
+    // The part is a file for some servers and a field for others, so it is delivered as both.
     let (events, parser) = read(&part("form-data; name=a; filename*=utf-8'en'%41b"));
     let start = Event::FileStart("a".to_owned(), "Ab".to_owned());
     assert_eq!(
@@ -241,7 +241,7 @@ fn malformed_parts_are_problems() {
         let (events, parser) = read(&part(disposition));
         assert_eq!(parser.failure().map(|failure| failure.problem), Some(problem), "{disposition}");
         assert!(parser.strict_error());
-        // The header is delivered for rules that examine it.
+        // The header is delivered for rules that inspect it.
         let last = disposition.lines().last().unwrap_or_default();
         assert!(
             matches!(events.last(), Some(Event::PartHeader(part, line)) if part.is_empty() && line.ends_with(last)),

@@ -1,4 +1,4 @@
-//! Collects and delivers the current text and attribute value.
+//! Collection and delivery of the current text and attribute value.
 
 use super::super::limits::{self, Limits};
 use super::super::problem::Problem;
@@ -12,7 +12,7 @@ pub(super) enum Kind {
     Attribute,
 }
 
-/// A collector.
+/// The collected text and attribute value.
 #[derive(Debug, Clone)]
 pub(super) struct Collected {
     value_bytes_max: u32,
@@ -37,7 +37,7 @@ impl Collected {
         self.encoding = encoding;
     }
 
-    /// Appends bytes up to the limit; returns the number appended.
+    /// Appends bytes up to the limit. Returns the number of bytes appended.
     pub(super) fn append(&mut self, kind: Kind, bytes: &[u8]) -> usize {
         let buffer = match kind {
             Kind::Text => &mut self.text,
@@ -46,12 +46,12 @@ impl Collected {
         limits::append(buffer, bytes, self.value_bytes_max)
     }
 
-    /// Appends all bytes, or fails.
+    /// Appends all bytes. The error: the limit is exceeded.
     pub(super) fn push(&mut self, kind: Kind, bytes: &[u8]) -> Result<(), Problem> {
         if self.append(kind, bytes) < bytes.len() { Err(Problem::ValueLimit) } else { Ok(()) }
     }
 
-    /// Delivers the text before a tag; as text only if it is not blank.
+    /// Delivers the text before a tag: always as content, and as text if it is not blank.
     pub(super) fn deliver_text(&mut self, to: &mut impl Sink) -> Result<(), Problem> {
         if !self.text.is_empty() {
             to.xml_content(&self.text);
@@ -81,7 +81,7 @@ impl Collected {
         self.check_encoding(text)
     }
 
-    /// Whether the bytes are valid in the document's encoding.
+    /// Checks that the bytes are valid in the document's encoding.
     pub(super) fn check_encoding(&self, text: &[u8]) -> Result<(), Problem> {
         match self.encoding {
             Encoding::Utf8 if std::str::from_utf8(text).is_err() => Err(Problem::Utf8),

@@ -1,10 +1,10 @@
-//! Processing instructions, which are skipped, and the XML declaration, `<?xml version="1.0" encoding="utf-8"?>` (XML
-//! 1.0 section 2.8), which is parsed.
+//! Processing instructions, which are skipped, and the XML declaration, which is parsed: `<?xml version="1.0"
+//! encoding="utf-8"?>` (XML 1.0 section 2.8).
 
 use super::super::problem::Problem;
 use super::characters::is_blank;
 
-/// The decoding of non-ASCII bytes. In all of these encodings, ASCII bytes are ASCII characters.
+/// The encoding of non-ASCII bytes. In all of these encodings, ASCII bytes encode ASCII characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Encoding {
     #[default]
@@ -21,7 +21,8 @@ pub(super) struct Instruction {
 }
 
 impl Instruction {
-    /// The target `xml`, in any case, is reserved for the XML declaration, which must begin the document.
+    /// Begins an instruction. The target `xml`, in any case, is reserved for the XML declaration, which must begin the
+    /// document.
     pub(super) fn begin(&mut self, target: &[u8], is_first: bool) -> Result<(), Problem> {
         if target.eq_ignore_ascii_case(b"xml") {
             if target != b"xml" || !is_first {
@@ -32,7 +33,7 @@ impl Instruction {
         Ok(())
     }
 
-    /// Adds a byte. The caller limits their number.
+    /// Adds a byte. The caller limits the number of bytes.
     pub(super) fn byte(&mut self, byte: u8) {
         if let Some(declaration) = &mut self.declaration {
             declaration.push(byte);
@@ -42,7 +43,7 @@ impl Instruction {
     /// The document's encoding, if the instruction was the XML declaration.
     pub(super) fn end(&mut self) -> Result<Option<Encoding>, Problem> {
         let Some(declaration) = self.declaration.take() else { return Ok(None) };
-        // The `?` before `>` was added too.
+        // The buffer includes the `?` before `>`.
         read(declaration.strip_suffix(b"?").unwrap_or(&declaration)).map(Some)
     }
 }
@@ -71,8 +72,8 @@ fn read(declaration: &[u8]) -> Result<Encoding, Problem> {
     }
 }
 
-/// Encodings in which ASCII bytes are ASCII characters. Not among them: UTF-7, UTF-16, ISO 2022, Shift JIS, GBK and
-/// EBCDIC.
+/// The encoding with this name, if ASCII bytes encode ASCII characters in it. This excludes UTF-7, UTF-16, ISO 2022, Shift
+/// JIS, GBK and EBCDIC.
 fn encoding(name: &[u8]) -> Option<Encoding> {
     let lower = name.to_ascii_lowercase();
     match lower.as_slice() {
@@ -89,7 +90,7 @@ fn encoding(name: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// Parses blanks, a name, `=` and a quoted value; returns the value and the rest.
+/// Parses blanks, a name, `=` and a quoted value. Returns the value and the rest.
 fn pseudo_attribute<'a>(bytes: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let blanks = bytes.iter().take_while(|byte| is_blank(**byte)).count();
     let rest = bytes.get(blanks..).filter(|_| blanks > 0)?;

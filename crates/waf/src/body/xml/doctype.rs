@@ -1,10 +1,10 @@
-//! Document type declarations (XML 1.0 section 2.8): skipped. Entities and external references are recorded and never
-//! used.
+//! Document type declarations (XML 1.0 section 2.8), which are skipped. Entities and external references are recorded, but
+//! never used.
 
 use super::super::differences::{Difference, Differences};
 use super::characters::{is_blank, is_forbidden, is_name_byte};
 
-/// Skips a declaration after `<!DOCTYPE`.
+/// The parser that skips a declaration, from `<!DOCTYPE` on.
 #[derive(Debug, Clone)]
 pub(super) struct Doctype {
     state: State,
@@ -43,11 +43,11 @@ enum State {
     CommentOpen,
     /// In a comment, after this number of dashes.
     Comment(u8),
-    /// In a processing instruction; whether `?` precedes.
+    /// In a processing instruction, with whether the last byte was `?`.
     Instruction(bool),
     /// In a markup declaration, `<!NAME`.
     Markup,
-    /// In a quoted string, within markup or outside.
+    /// In a quoted string, inside or outside a markup declaration.
     Quoted { quote: u8, in_markup: bool },
 }
 
@@ -63,7 +63,7 @@ impl Doctype {
         }
     }
 
-    /// Differences found so far.
+    /// The differences found so far.
     pub(super) fn differences(&self) -> Differences {
         self.differences
     }
@@ -114,12 +114,12 @@ impl Doctype {
         if self.state == State::Comment(0) { State::Comment(1) } else { State::Comment(2) }
     }
 
-    /// Parses a byte of a declaration outside quotes.
+    /// Parses a byte outside quotes.
     fn words(&mut self, byte: u8) -> Step {
         let in_markup = self.state == State::Markup;
         match self.words.byte(byte) {
             Some((0, word)) if in_markup => self.is_entity = word.is(b"ENTITY"),
-            // The second word in `<!DOCTYPE name SYSTEM`, the third in `<!ENTITY name SYSTEM`.
+            // The second word of `<!DOCTYPE name SYSTEM`, the third word of `<!ENTITY name SYSTEM`.
             Some((index, word)) if index == 1 + usize::from(in_markup) => {
                 let is_external = word.is(b"SYSTEM") || word.is(b"PUBLIC");
                 if in_markup {
@@ -162,7 +162,7 @@ struct Words {
     count: usize,
 }
 
-/// The beginning of a word, long enough to recognise the keywords.
+/// The beginning of a word, long enough for all keywords.
 #[derive(Debug, Clone, Copy, Default)]
 struct Word {
     bytes: [u8; 7],
@@ -176,7 +176,7 @@ impl Word {
 }
 
 impl Words {
-    /// The word that ends before this byte, and the number of words before it.
+    /// The word that ends before this byte, and the number of the words before it.
     fn byte(&mut self, byte: u8) -> Option<(usize, Word)> {
         if is_name_byte(byte) {
             if let Some(place) = self.word.bytes.get_mut(self.word.length) {

@@ -5,13 +5,13 @@ use super::super::problem::Problem;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Names of the open elements, from the document element to the innermost one.
+/// The names of the open elements, from the document element to the innermost element.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Elements {
     names: Vec<u8>,
     starts: Vec<usize>,
-    /// Hashes of the attribute names of the current start tag. A forged collision reports a repeated name where there
-    /// is none.
+    /// Hashes of the attribute names in the current start tag. A forged collision only causes a wrong report of a repeated
+    /// name.
     attributes: BTreeSet<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Elements {
         Ok(())
     }
 
-    /// Closes the innermost element, with any name.
+    /// Closes the innermost element, whatever its name is.
     pub(super) fn close(&mut self) {
         if let Some(start) = self.starts.pop() {
             self.names.truncate(start);
@@ -45,7 +45,7 @@ impl Elements {
         self.starts.last().and_then(|start| self.names.get(*start..)) == Some(name)
     }
 
-    /// Adds an attribute of the current start tag.
+    /// Adds an attribute to the current start tag.
     pub(super) fn attribute(&mut self, name: &[u8], limits: &Limits) -> Result<(), Problem> {
         if self.attributes.len() >= usize::from(limits.attributes_max) {
             return Err(Problem::AttributesLimit);

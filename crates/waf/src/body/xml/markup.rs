@@ -31,12 +31,12 @@ pub(super) enum Markup {
     Empty,
     /// In a comment, after this number of dashes.
     Comment(u8),
-    /// In a CDATA section, after this number of brackets that may end it.
+    /// In a CDATA section, after this number of brackets that may end the section.
     CData(u8),
     /// After `<?`.
     InstructionOpen,
     InstructionName,
-    /// In a processing instruction; whether `?` precedes.
+    /// In a processing instruction, with whether the last byte was `?`.
     Instruction(bool),
 }
 
@@ -68,7 +68,7 @@ pub(super) enum Action {
     Target,
     /// A start tag ends.
     TagEnds,
-    /// An end tag ends, or the tag of an empty element.
+    /// An end tag or the tag of an empty element ends.
     ElementEnds,
     /// The byte is the opening quote of a value.
     ValueStarts,
@@ -167,7 +167,7 @@ impl Markup {
             (Self::CData(brackets @ (0 | 1)), b']') => {
                 Ok((Self::CData(brackets + 1), Action::Nothing))
             }
-            // The first bracket is text; the others may still end the section. All are the same byte.
+            // The first bracket is text, and the others may still end the section. All brackets are the same byte.
             (Self::CData(_), b']') => Ok((self, Action::Text(0))),
             (Self::CData(brackets), _) => Ok((Self::CData(0), Action::Text(brackets))),
             _ => Err(Problem::XmlSyntax),
@@ -200,8 +200,8 @@ impl Markup {
         )
     }
 
-    /// The number of bytes that do not change the position, or are part of a name or of the text of a CDATA section.
-    /// `None` if all are.
+    /// The number of bytes that do not change the position, or are part of a name or of the text of a CDATA section; `None`:
+    /// all of them.
     pub(super) fn skips(self, bytes: &[u8]) -> Option<usize> {
         match self {
             _ if self.is_name() => bytes.iter().position(|byte| !is_name_byte(*byte)),

@@ -7,9 +7,9 @@ use super::characters::{is_char, is_name_byte, starts_name};
 pub(super) enum Reference {
     /// A character, by number or by a predefined name.
     Character(char),
-    /// An entity that a document type may declare.
+    /// An entity. A document type may declare it.
     Entity,
-    /// A number of a character that XML does not allow.
+    /// The number of a character that XML does not allow.
     Forbidden,
     Malformed,
 }

@@ -21,7 +21,7 @@ fn read(body: &[u8]) -> (Vec<Event>, Xml) {
     read_limited(body, Limits::DEFAULT)
 }
 
-/// Texts, and attribute values after `@`.
+/// The expected events: texts, and attribute values after `@`.
 fn events(expected: &[&str]) -> Vec<Event> {
     let event = |text: &&str| match text.strip_prefix('@') {
         Some(value) => Event::Attribute(value.to_owned()),
@@ -184,7 +184,7 @@ fn entities_are_not_expanded() {
     let (delivered, parser) = read(b"<!DOCTYPE a [<!ENTITY b 'c'>]><a x='1&b;2'>3&b;&nbsp;4</a>");
     assert_eq!((delivered, parser.failure()), (events(&["@1&b;2", "3&b;&nbsp;4"]), None));
     assert!(parser.differences().have(Difference::EntityReference));
-    // Findings in a document type are reported even if the reading ends within it.
+    // Differences in a document type are reported even if parsing ends within it.
     let (_, parser) = read(b"<!DOCTYPE a [<!ENTITY b SYSTEM 'c'> ?");
     assert!(parser.differences().have(Difference::EntityExternal));
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::seclang::Pattern;
 
-/// Maximum nesting depth of schemas; deeper values may be anything.
+/// Maximum nesting depth of schemas. Deeper values are not checked.
 const DEPTH_MAX: usize = 8;
 /// Maximum number of values in one body.
 const VALUES_MAX: usize = 2_000;
@@ -18,7 +18,7 @@ const REFERENCES_MAX: usize = 16;
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 impl Interface {
-    /// Loads a document. An error names the invalid place.
+    /// Loads a document. The error names the invalid place.
     pub fn load(document: &Value) -> Result<Self, String> {
         let version = document["openapi"].as_str().unwrap_or_default();
         if !version.starts_with("3.") {
@@ -179,7 +179,7 @@ impl<'a> Loader<'a> {
             let is_named = schema["required"].as_array().into_iter().flatten().any(|it| it == key);
             self.values(property, &joined(name, key), is_required && is_named, depth + 1, to)?;
         }
-        // In OpenAPI, further properties are allowed by default; here, only if the document says so.
+        // OpenAPI allows additional properties by default. Here they are allowed only if the document says so.
         if schema["additionalProperties"]
             .as_bool()
             .unwrap_or(schema["additionalProperties"].is_object())
@@ -191,7 +191,7 @@ impl<'a> Loader<'a> {
 }
 
 fn open(name: &str, to: &mut BodyValues) {
-    // Elements of a list have no prefix of their own, so the whole list is open.
+    // An array element has no prefix of its own, so the whole array is open.
     let beginning = name.split('*').next().unwrap_or_default().trim_end_matches('.');
     if beginning.is_empty() {
         to.takes_others = true;
@@ -204,7 +204,7 @@ fn joined(name: &str, key: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
 }
 
-/// Whether a schema has a type; it may have several (3.1).
+/// Whether a schema has a type. In OpenAPI 3.1 it may have several.
 fn has_type(schema: &Value, wanted: &str) -> bool {
     match &schema["type"] {
         Value::String(name) => name == wanted,

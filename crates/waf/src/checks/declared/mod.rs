@@ -39,8 +39,7 @@ pub struct Parameter {
 /// The declared values of a body with one media type.
 #[derive(Debug, Clone)]
 pub struct BodyValues {
-    /// Values by name, whether each is required, and their schemas. Names have the form of the parsers: `a`, or
-    /// `json.a.b`.
+    /// The values by name: whether each is required, and its schema. The parsers' names are used: `a`, or `json.a.b`.
     pub values: Vec<(Box<str>, bool, Schema)>,
     /// Names at and below which any value is accepted: `json.labels`.
     pub open: Vec<Box<str>>,
@@ -55,7 +54,7 @@ pub struct Operation {
     pub method: Box<str>,
     /// Parameters outside the body.
     pub parameters: Vec<Parameter>,
-    /// Media types of the body, in lower case, with their values; empty: no body.
+    /// Media types of the body, in lower case, with the declared values; empty: no body.
     pub bodies: Vec<(Box<str>, BodyValues)>,
     /// Whether a body is required.
     pub is_body_required: bool,
@@ -94,7 +93,7 @@ pub struct Values<'a> {
     pub cookies: &'a [(&'a [u8], &'a [u8])],
 }
 
-/// The operation of a request, with the values of path parameters.
+/// The operation of a request, with the values of its path parameters.
 #[derive(Debug)]
 pub struct Found<'a, 'p> {
     operation: &'a Operation,
@@ -241,7 +240,7 @@ fn of_name<'v>(given: &[(&[u8], &'v [u8])], is_it: impl Fn(&[u8]) -> bool) -> Ve
     given.iter().filter(|(name, _)| is_it(name)).map(|(_, value)| *value).collect()
 }
 
-/// Whether a name matches the declared one: `*` stands for the index of an array element.
+/// Whether a name matches the declared name: `*` stands for the index of an array element.
 fn is_of(name: &[u8], declared: &[u8]) -> bool {
     let (mut given, mut wanted) =
         (name.split(|byte| *byte == b'.'), declared.split(|byte| *byte == b'.'));

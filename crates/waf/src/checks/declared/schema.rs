@@ -32,7 +32,7 @@ pub enum Format {
     Ipv4,
     /// An IPv6 address.
     Ipv6,
-    /// An e-mail address, roughly.
+    /// An e-mail address, checked roughly.
     Email,
 }
 
@@ -53,7 +53,7 @@ pub struct Schema {
     pub pattern: Option<Regex>,
     /// The allowed values; empty: any.
     pub allowed: Vec<Box<str>>,
-    /// The format.
+    /// The required format.
     pub format: Option<Format>,
     /// Whether the value may be `null` or empty.
     pub is_nullable: bool,
@@ -75,7 +75,7 @@ impl Schema {
         }
     }
 
-    /// Validates a value; an error is the check that it violates.
+    /// Validates a value. The error is the violated check.
     pub fn hold(&self, value: &[u8]) -> Result<(), Check> {
         if self.is_nullable && matches!(value, b"" | b"null") {
             return Ok(());
@@ -157,7 +157,7 @@ fn has_form(format: Format, text: &str) -> bool {
     }
 }
 
-/// RFC 3339, 5.6, without checking the number of days of each month.
+/// Whether the text is a date by RFC 3339 section 5.6. The number of days of each month is not checked.
 fn is_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let [year, month, day] = parts.as_slice() else { return false };

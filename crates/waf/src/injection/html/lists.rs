@@ -1,20 +1,21 @@
-//! HTML names that introduce script, or may introduce it.
+//! HTML names that introduce scripts, or may introduce them.
 
-/// Elements that by themselves run script, load a document, or change how a page is parsed.
+/// Elements that alone run a script, load a document, or change how a page is parsed.
 #[rustfmt::skip]
 const ELEMENTS: &[&str] = &[
     "applet", "frameset", "iframe", "ilayer", "isindex", "noscript", "script", "style", "svg", "vmlframe",
     "xsl",
 ];
 
-/// Elements that do so with an attribute; without one, they may equally be a type in a program: `Vec<Object>`.
+/// Elements with the same effects if they have an attribute. Without an attribute, they may be a type in a program:
+/// `Vec<Object>`.
 #[rustfmt::skip]
 const ELEMENTS_WITH_ATTRIBUTES: &[&str] = &[
     "animate", "animatemotion", "animatetransform", "base", "bgsound", "embed", "foreignobject", "frame",
     "handler", "import", "layer", "link", "listener", "meta", "object", "portal", "set", "use", "xml",
 ];
 
-/// Events with handlers in old or new browsers, without the `on` (HTML, UI Events, SVG, Internet Explorer).
+/// Events with handlers in current or old browsers, without the `on` (HTML, UI Events, SVG, Internet Explorer).
 #[rustfmt::skip]
 const EVENTS: &[&str] = &[
     "abort", "activate", "afterprint", "afterscriptexecute", "afterupdate", "animationcancel", "animationend",
@@ -50,7 +51,7 @@ const EVENTS: &[&str] = &[
     "zoom",
 ];
 
-/// Attributes whose value is an address that a browser follows.
+/// Attributes whose value is a URL that a browser follows.
 #[rustfmt::skip]
 const ADDRESSES: &[&str] = &[
     "action", "background", "by", "cite", "classid", "code", "codebase", "data", "dataformatas", "datasrc",
@@ -80,7 +81,7 @@ pub(super) fn is_element_with_attributes(name: &[u8]) -> bool {
     with_folded(name, |name| ELEMENTS_WITH_ATTRIBUTES.binary_search(&name).is_ok())
 }
 
-/// Whether the attribute is the handler of an event that browsers know.
+/// Whether the attribute is the handler of an event that browsers support.
 pub(super) fn is_known_handler(name: &[u8]) -> bool {
     handled_event(name)
         .is_some_and(|event| with_folded(event, |event| EVENTS.binary_search(&event).is_ok()))
@@ -99,7 +100,7 @@ fn handled_event(name: &[u8]) -> Option<&[u8]> {
     on.eq_ignore_ascii_case(b"on").then_some(event)
 }
 
-/// Whether the attribute's value is an address.
+/// Whether the attribute's value is a URL.
 pub(super) fn is_address(name: &[u8]) -> bool {
     with_folded(name, |name| ADDRESSES.binary_search(&name).is_ok())
 }
@@ -109,7 +110,7 @@ pub(super) fn is_document(name: &[u8]) -> bool {
     DOCUMENTS.iter().any(|document| name.eq_ignore_ascii_case(document.as_bytes()))
 }
 
-/// Calls `ask` with the name in lower case, without NULs, which old browsers ignore.
+/// Calls `ask` with the name in lower case and without NULs, which old browsers ignore.
 fn with_folded(name: &[u8], ask: impl FnOnce(&str) -> bool) -> bool {
     let mut folded = [0_u8; NAME_BYTES_MAX];
     let mut length = 0;

@@ -1,8 +1,8 @@
 //! Script injection in HTML.
 //!
-//! A value is parsed as if a page contained it in text, in a tag, or in an attribute's value, with either quote or
-//! without quotes. It is an injection if an element, an event handler, an address or a style introduces script. Markup
-//! without script, as rich text editors send it, is accepted.
+//! A value is parsed as if a page contained it in text, in a tag, or in an attribute's value, with either quote or without
+//! quotes. It is an injection if an element, an event handler, a URL or a style introduces a script. Markup without scripts,
+//! which rich text editors send, is accepted.
 
 mod lists;
 mod tokenizer;
@@ -14,7 +14,7 @@ mod tests;
 use tokenizer::{Attribute, Place, Token, Tokenizer};
 use values::Address;
 
-/// The places in a page where a value may be inserted.
+/// The contexts in a page where a value may be inserted.
 const PLACES: [Place; 6] = [
     Place::Text,
     Place::Tag,
@@ -24,14 +24,14 @@ const PLACES: [Place; 6] = [
     Place::QuotedValue(b'`'),
 ];
 
-/// Whether the input would introduce script into a page, at any place where a value may be inserted.
+/// Whether the input introduces a script into a page, in any context where a value may be inserted.
 pub fn detect_script(input: &[u8]) -> bool {
     (tokenizer::has_markup(input)
         && PLACES.iter().any(|place| brings_script(Tokenizer::new(input, *place))))
         || values::is_script_address(input)
 }
 
-/// Whether the byte is one of markup or of addresses: every input with script has at least one of these bytes.
+/// Whether the byte occurs in markup or URLs. Every input with a script has at least one of these bytes.
 pub fn may_be_script(byte: u8) -> bool {
     matches!(byte, b'<' | b'=' | b':')
 }
@@ -73,7 +73,8 @@ fn attribute_brings_script(attribute: &Attribute<'_>) -> bool {
         || (name.eq_ignore_ascii_case(b"attributename") && lists::is_known_handler(value))
 }
 
-/// Whether a comment is a conditional comment of Internet Explorer, or a declaration that defines entities or imports.
+/// Whether a comment introduces a script: a conditional comment of Internet Explorer, or a declaration that defines entities
+/// or imports.
 fn comment_brings_script(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     let begins =

@@ -1,4 +1,4 @@
-//! Values with script, by the way they introduce it, and similar values without script.
+//! Values with scripts, by the way they introduce them, and similar values without scripts.
 
 use super::*;
 
@@ -97,7 +97,7 @@ fn styles_and_comments() {
         ("<!-- note -->", false),
         ("<!--[if gte IE 4]><script>f()</script><![endif]-->", true),
         ("<!--><img src=x onerror=f()>-->", true),
-        ("<!-- <img src=x onerror=f()> -->", true), // within a tag that is no comment
+        ("<!-- <img src=x onerror=f()> -->", true), // within a tag that is not a comment
         ("<!-- --!><img src=x onerror=f()>", true),
         ("<!ENTITY x 'y'>", true),
         ("<?xml version='1.0'?><a/>", false),
@@ -105,7 +105,7 @@ fn styles_and_comments() {
     ]);
 }
 
-/// Inputs that are repeated to test the time.
+/// Inputs that are repeated to measure the time.
 #[rustfmt::skip]
 const HOSTILE: &[&str] = &[
     "<", "<a ", "<a", "<a<", "<a b=", "<a b=\"", "<a b='", "=", "a=", "a=b ", "\"", "'", "`", "=`", "=``",
@@ -136,7 +136,7 @@ fn work_grows_with_the_length_alone() {
     }
 }
 
-/// Whether the unit is one of the few that are tested with a megabyte.
+/// Whether the input is one of the few that are repeated up to a megabyte.
 fn is_long(unit: &str) -> bool {
     ["<a ", "<!--", "a=b ", "=``"].contains(&unit)
 }

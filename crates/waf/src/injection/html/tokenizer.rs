@@ -1,9 +1,9 @@
-//! HTML tokenizer, like that of browsers (WHATWG HTML, section 13.2.5). Where older browsers differ, it uses the
-//! variant that finds more.
+//! An HTML tokenizer, as in browsers (WHATWG HTML section 13.2.5). Where older browsers differ, it uses the variant that
+//! finds more injections.
 
 use memchr::{memchr, memchr2};
 
-/// The place in a page where a value begins.
+/// The context in a page where a value begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     /// Text.
@@ -33,17 +33,17 @@ pub(super) struct Attribute<'a> {
     pub(super) name: &'a [u8],
     /// The value; `None`: no `=` follows the name.
     pub(super) value: Option<&'a [u8]>,
-    /// Whether the input itself opened the tag. Otherwise the page may have opened it.
+    /// Whether the input itself opened the tag. Otherwise the page may have opened it before.
     pub(super) in_own_tag: bool,
 }
 
-/// Splits a value into tokens.
+/// A tokenizer of a value.
 pub(super) struct Tokenizer<'a> {
     input: &'a [u8],
     at: usize,
     in_tag: bool,
     own_tag: bool,
-    /// Number of bytes examined, for the test of linear time.
+    /// The number of bytes inspected, for the test of linear time.
     #[cfg(test)]
     pub(super) steps: std::cell::Cell<usize>,
 }
@@ -78,7 +78,7 @@ impl<'a> Tokenizer<'a> {
         self.input.get(from..to).unwrap_or_default()
     }
 
-    /// The place of the first wanted byte from `at` on, or the end.
+    /// The position of the first wanted byte from `at` on, or the end.
     fn seek(&self, at: usize, is_wanted: impl Fn(u8) -> bool) -> usize {
         let rest = self.rest(at);
         let length = rest.iter().position(|byte| is_wanted(*byte)).unwrap_or(rest.len());
@@ -86,7 +86,7 @@ impl<'a> Tokenizer<'a> {
         at + length
     }
 
-    /// The place of the next `byte` from `at` on, or the end.
+    /// The position of the next `byte` from `at` on, or the end.
     fn seek_byte(&self, at: usize, byte: u8) -> usize {
         let rest = self.rest(at);
         let length = memchr(byte, rest).unwrap_or(rest.len());
@@ -118,7 +118,7 @@ impl<'a> Tokenizer<'a> {
         match self.byte(name) {
             Some(b'!') if self.rest(name).starts_with(b"!--") => Some(self.comment(name + 3)),
             Some(b'!' | b'?' | b'%') => Some(self.bogus_comment(name + 1)),
-            // Attributes of an end tag are ignored today, but had an effect in old browsers.
+            // Current browsers ignore attributes of end tags, but old browsers did not.
             Some(b'/') if self.byte(name + 1).is_some_and(|byte| byte.is_ascii_alphabetic()) => {
                 let end = self.name_end(name + 1);
                 self.enter_tag(end);
@@ -176,7 +176,7 @@ impl<'a> Tokenizer<'a> {
         Token::Comment(self.slice(start, end))
     }
 
-    /// Reads an attribute, or the end of the tag.
+    /// Reads an attribute or the end of the tag.
     fn attribute(&mut self) -> Option<Token<'a>> {
         let start = self.seek(self.at, |byte| !(is_space(byte) || matches!(byte, b'/' | 0)));
         self.at = start;
@@ -187,7 +187,7 @@ impl<'a> Tokenizer<'a> {
                 self.own_tag = false;
                 return None;
             }
-            // Browsers read this as an attribute's name; filters that remove tags do not.
+            // Browsers parse this as the name of an attribute; filters that remove tags do not.
             b'<' if self.byte(start + 1).is_some_and(|byte| byte.is_ascii_alphabetic()) => {
                 return Some(self.tag(start + 1));
             }
@@ -208,7 +208,7 @@ impl<'a> Tokenizer<'a> {
         Token::Attribute(Attribute { name, value, in_own_tag: self.own_tag })
     }
 
-    /// The end of a name of at least one byte.
+    /// The end of a name, which has at least one byte.
     fn attribute_name_end(&self, start: usize) -> usize {
         let mut end = start + 1;
         loop {
@@ -222,7 +222,7 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    /// Reads the value that follows `=`.
+    /// Reads the value after `=`.
     fn value(&mut self, at: usize) -> &'a [u8] {
         let start = self.seek(at, |byte| !is_space(byte));
         if let Some(quote @ (b'"' | b'\'')) = self.byte(start) {
@@ -230,7 +230,7 @@ impl<'a> Tokenizer<'a> {
             self.at = end + 1;
             return self.slice(start + 1, end);
         }
-        // Internet Explorer treats a backquote as a quote: the next attribute begins after the second one.
+        // Internet Explorer treats a backquote as a quote, so the next attribute begins after the second backquote.
         let is_backquoted = self.byte(start) == Some(b'`');
         let end = self.seek(start + usize::from(is_backquoted), |byte| {
             is_space(byte) || byte == b'>' || (is_backquoted && byte == b'`')
@@ -248,12 +248,13 @@ impl<'a> Iterator for Tokenizer<'a> {
     }
 }
 
-/// Whitespace between attributes: that of HTML, and the vertical tab, which old browsers accept.
+/// Whether the byte is whitespace between attributes: the whitespace of HTML, and the vertical tab, which old browsers
+/// accept.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// Whether a value has a byte that is necessary for an injection at any of the places.
+/// Whether a value has a byte that every injection needs, in any context.
 pub(super) fn has_markup(input: &[u8]) -> bool {
     memchr2(b'<', b'=', input).is_some()
 }

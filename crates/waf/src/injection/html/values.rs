@@ -1,13 +1,13 @@
-//! Attribute values that run script: addresses and styles.
+//! Attribute values that run scripts: URLs and styles.
 
-/// Maximum number of examined bytes of an address or style, without ignored characters.
+/// Maximum number of bytes of a URL that are inspected, not counting ignored characters.
 const SCHEME_BYTES_MAX: usize = 24;
 
-/// Schemes whose addresses are run as script.
+/// Schemes of URLs that run as scripts.
 const SCRIPT_SCHEMES: &[&[u8]] =
     &[b"javascript:", b"vbscript:", b"livescript:", b"mocha:", b"view-source:"];
 
-/// Media types of `data:` addresses that cannot contain script.
+/// Media types of `data:` URLs that cannot contain scripts.
 const HARMLESS_DATA: &[&[u8]] = &[
     b"data:image/png",
     b"data:image/jpeg",
@@ -22,7 +22,7 @@ const HARMLESS_DATA: &[&[u8]] = &[
     b"data:text/plain",
 ];
 
-/// Parts of a style that run script, or load a file that does.
+/// Parts of a style that run a script, or load a file that does.
 const STYLE_MARKS: &[&[u8]] = &[
     b"expression(",
     b"behavior:",
@@ -34,18 +34,18 @@ const STYLE_MARKS: &[&[u8]] = &[
     b"include-source:",
 ];
 
-/// The kind of an address.
+/// The kind of a URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Address {
-    /// Harmless here.
+    /// Harmless in this attribute.
     Plain,
-    /// A document that a browser loads when it follows the address.
+    /// A document that a browser loads when it follows the URL.
     Document,
-    /// Script.
+    /// A script.
     Script,
 }
 
-/// The kind of an address, by its scheme.
+/// The kind of a URL, by its scheme.
 pub(super) fn address(value: &[u8]) -> Address {
     let may_begin = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'j' | b'v' | b'l' | b'm' | b'd' | b'&' | b'`' | b'"' | b'\'' | 0..=b' ' | 0x7f..);
     if !value.first().is_some_and(may_begin) {
@@ -62,7 +62,7 @@ pub(super) fn address(value: &[u8]) -> Address {
     }
 }
 
-/// Whether a whole value is a URL with script: the text after the scheme is not prose.
+/// Whether the whole value is a URL with a script: the text after the scheme is not prose.
 pub(super) fn is_script_address(value: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', value.get(..SCHEME_BYTES_MAX * 2).unwrap_or(value))
     else {
@@ -75,7 +75,7 @@ pub(super) fn is_script_address(value: &[u8]) -> bool {
         && after.iter().any(|byte| matches!(byte, b'(' | b'=' | b'`'))
 }
 
-/// Whether a style runs script. Comments, backslashes and blanks within it are ignored.
+/// Whether a style runs a script. Comments, backslashes and blanks within it are ignored.
 pub(super) fn style_runs_script(style: &[u8]) -> bool {
     let mut window = Window::default();
     let mut rest = style;
@@ -95,7 +95,7 @@ pub(super) fn style_runs_script(style: &[u8]) -> bool {
     false
 }
 
-/// The beginning of an address, without control characters and with decoded entities.
+/// The beginning of a URL, without control characters and with entities decoded.
 struct Start {
     bytes: [u8; SCHEME_BYTES_MAX],
     length: usize,
@@ -107,7 +107,7 @@ impl Start {
         let mut rest = value;
         while let Some((byte, after)) = decode(rest) {
             rest = after;
-            // Browsers ignore tabs and line ends anywhere, and further characters before the scheme; some treat a
+            // Browsers ignore tabs and line ends anywhere, and further characters before the scheme. Some browsers treat a
             // backquote as a quote.
             let is_left_out = byte <= b' '
                 || (start.length == 0 && (byte >= 0x7f || matches!(byte, b'`' | b'"' | b'\'')));
@@ -131,7 +131,7 @@ impl Start {
 /// Maximum length of an entity: `&#x0000006a;`.
 const ENTITY_BYTES_MAX: usize = 16;
 
-/// The first character, with entities decoded, and the rest of the text. A character outside ASCII is returned as 0xff.
+/// The first character, with an entity decoded, and the rest of the text. The byte 0xff stands for a non-ASCII character.
 fn decode(text: &[u8]) -> Option<(u8, &[u8])> {
     let (&first, rest) = text.split_first()?;
     if first != b'&' {
@@ -165,10 +165,10 @@ fn decode(text: &[u8]) -> Option<(u8, &[u8])> {
     Some((byte, rest.strip_prefix(b";").unwrap_or(rest)))
 }
 
-/// The last bytes of a style.
+/// The last bytes of a style, for comparison with patterns.
 #[derive(Default)]
 struct Window {
-    /// The last byte is the last one of the array.
+    /// The last byte of the style is the last byte of the array.
     bytes: [u8; 16],
 }
 

@@ -1,6 +1,6 @@
-//! Fingerprint of an injection: one character for each token.
+//! The fingerprint of an injection: one character for each token.
 
-/// Maximum number of characters; later tokens are omitted.
+/// Maximum number of characters. Later tokens are omitted.
 pub const FINGERPRINT_CHARS_MAX: usize = 16;
 
 /// The tokens up to the verdict, one ASCII character for each.
@@ -23,7 +23,7 @@ impl Fingerprint {
             .unwrap_or("")
     }
 
-    /// Adds a character. A run of the same parenthesis is added once.
+    /// Adds a character. A repeated parenthesis is added once.
     pub(super) fn push(&mut self, letter: u8) {
         let last = self.length.checked_sub(1).and_then(|last| self.chars.get(last)).copied();
         if matches!(letter, b'(' | b')') && last == Some(letter) {

@@ -7,22 +7,23 @@ use super::words;
 /// The dialect, for syntax on which databases disagree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dialect {
-    /// Backslashes escape, `#` begins a comment, `--` does so only before a blank, and `/*! */` is not a comment.
+    /// A backslash is an escape, `#` begins a comment, `--` begins a comment only before a blank, and `/*! */` is not a
+    /// comment.
     MySql,
     /// The standard, as implemented by PostgreSQL, SQL Server, Oracle and SQLite.
     Ansi,
 }
 
-/// The position in a value, and state of the skipped comments.
+/// The position in a value, and the state of skipped comments.
 pub(super) struct Lexer<'a> {
     input: &'a [u8],
     at: usize,
     dialect: Dialect,
-    /// Whether the position is within `/*!`, whose end is skipped too.
+    /// Whether the position is within `/*!`. The end of this comment is then skipped too.
     conditional: bool,
     /// Whether a comment was skipped.
     pub(super) commented: bool,
-    /// Number of bytes examined, for the test of linear time.
+    /// The number of bytes inspected, for the test of linear time.
     #[cfg(test)]
     pub(super) steps: usize,
 }
@@ -48,7 +49,7 @@ impl<'a> Lexer<'a> {
         self.input.get(token.start..token.end).unwrap_or_default()
     }
 
-    /// The next token; after the end, always [`Class::End`].
+    /// The next token. After the end, always [`Class::End`].
     pub(super) fn next(&mut self) -> Token {
         let before = self.at;
         let comment = self.skip();
@@ -76,8 +77,8 @@ impl<'a> Lexer<'a> {
         self.input.get(at..).unwrap_or_default()
     }
 
-    /// Skips blanks and comments. Returns the start of a comment that ends the input: one up to the end of its line, or
-    /// one without an end.
+    /// Skips blanks and comments. Returns the start of a comment that ends the input: a line comment, or a comment without
+    /// an end.
     fn skip(&mut self) -> Option<usize> {
         let mut comment = None;
         loop {
@@ -116,7 +117,7 @@ impl<'a> Lexer<'a> {
         start
     }
 
-    /// Skips `/* */`, or the beginning of `/*!` if that is not a comment. False: the comment has no end.
+    /// Skips `/* */`, or the beginning of `/*!` if that is not a comment. Returns false if the comment has no end.
     fn skip_block(&mut self) -> bool {
         let start = self.at;
         if self.dialect == Dialect::MySql && self.byte(start + 2) == b'!' {
@@ -160,7 +161,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The place after the next `quote`, or the end.
+    /// The position after the next `quote`, or the end.
     fn after(&self, quote: u8, at: usize) -> usize {
         memchr::memchr(quote, self.rest(at)).map_or(self.input.len(), |length| at + length + 1)
     }
@@ -172,7 +173,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `$1`, an amount of money, `$$text$$`, or a name.
+    /// The class, end and unclosed quote of `$1`, an amount of money, `$$text$$`, or a name.
     fn dollar(&self, at: usize) -> (Class, usize, u8) {
         match self.byte(at + 1) {
             b'0'..=b'9' => (Class::Number, literals::number_end(self.input, at + 1), 0),
@@ -195,7 +196,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A word, or a text with a prefix such as `N'...'`.
+    /// The class, end and unclosed quote of a word, or of a text with a prefix such as `N'...'`.
     fn word(&self, at: usize) -> (Class, usize, u8) {
         let end = literals::name_end(self.input, at);
         let word = self.input.get(at..end).unwrap_or_default();

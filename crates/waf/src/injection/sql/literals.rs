@@ -1,11 +1,11 @@
 //! Ends of blanks, numbers, names and texts.
 
-/// Length of the blank at `at`, or 0. Each control character is a blank to some database, and so is U+00A0.
+/// The length of the blank at `at`, or 0. Each control character is a blank for some database, and U+00A0 too.
 pub(super) fn blank_length(input: &[u8], at: usize) -> usize {
     let before = |at: usize| at.checked_sub(1).and_then(|before| input.get(before)).copied();
     match input.get(at) {
         Some(0..=0x20 | 0x7f) => 1,
-        // In Latin-1, this byte is a blank; in UTF-8, it continues a letter, except in U+00A0 itself.
+        // In Latin-1, this byte is a blank. In UTF-8, it is part of a letter, except in U+00A0 itself.
         Some(0xa0) if before(at).is_none_or(|byte| byte < 0x80) => 1,
         Some(0xc2) if input.get(at + 1) == Some(&0xa0) => 2,
         _ => 0,
@@ -52,7 +52,7 @@ pub(super) fn number_end(input: &[u8], at: usize) -> usize {
         return if end > at + 2 { end } else { at + 1 };
     }
     let mut end = digits(at, u8::is_ascii_digit);
-    // `1.union` is a number and a keyword, and so is `20.to_i`: before a letter, the dot is a separate token.
+    // `1.union` and `20.to_i` are a number and a word: before a letter, the dot is a separate token.
     if input.get(end) == Some(&b'.') && !input.get(end + 1).is_some_and(|byte| is_word_start(*byte))
     {
         end = digits(end + 1, u8::is_ascii_digit);
@@ -67,7 +67,7 @@ pub(super) fn number_end(input: &[u8], at: usize) -> usize {
     end
 }
 
-/// The place after the quote that ends a text, if there is one. A doubled quote is a literal quote.
+/// The position after the quote that ends a text, if there is one. A doubled quote is a literal quote.
 pub(super) fn text_end(input: &[u8], mut at: usize, quote: u8, backslashes: bool) -> Option<usize> {
     loop {
         let rest = input.get(at..)?;
@@ -97,7 +97,7 @@ pub(super) fn nested_comment_end(input: &[u8]) -> Option<usize> {
         let start = at + find_pair(input.get(at..)?, *b"/*")? + 2;
         let rest = input.get(start..)?;
         let length = find_pair(rest, *b"*/")?;
-        // The slash of `*/` may also be that of `/*`, so the star counts as content.
+        // The slash of `*/` may also be the slash of `/*`, so the star counts as content.
         if find_pair(rest.get(..length + 1)?, *b"/*").is_some() {
             return Some(start + length + 2);
         }
@@ -105,7 +105,7 @@ pub(super) fn nested_comment_end(input: &[u8]) -> Option<usize> {
     }
 }
 
-/// The place of the first occurrence of two adjacent bytes.
+/// The position of the first occurrence of two adjacent bytes.
 pub(super) fn find_pair(input: &[u8], pair: [u8; 2]) -> Option<usize> {
     memchr::memchr_iter(pair[0], input).find(|place| input.get(place + 1) == Some(&pair[1]))
 }

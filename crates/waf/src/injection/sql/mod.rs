@@ -1,13 +1,13 @@
 //! SQL injection.
 //!
-//! A value is parsed in the contexts where an application may have inserted it into a query: without quotes, within
-//! single quotes, or within double quotes; and in both dialects where databases differ in comments and strings. `judge`
-//! follows the tokens with a grammar of two states: it expects an operand, or an operator. Ordinary text ends the
-//! reading at once, because two adjacent words are not SQL. The rest is judged by its effect: `judge` knows conditions,
-//! calls, comments and clauses, `selection` the operands of SELECT, and `statements` the other statements.
+//! A value is parsed in each context where an application may have inserted it into a query: without quotes, within single
+//! quotes, or within double quotes. It is parsed in both dialects if databases disagree on its comments and strings. `judge`
+//! parses the tokens by a grammar with two states: it expects an operand, or an operator. Ordinary text ends the parsing at
+//! once, because two adjacent words are not SQL. Valid SQL is judged by its effect: `judge` handles conditions, calls,
+//! comments and clauses, `selection` the operands of SELECT, and `statements` the other statements.
 //!
-//! libinjection introduced the method of reading tokens in several contexts. This detector replaces its table of
-//! fingerprints by a grammar, which follows a value to its end rather than for five tokens.
+//! The method of parsing tokens in several contexts comes from libinjection. Instead of its table of fingerprints, this
+//! detector uses a grammar, which parses the whole value rather than five tokens.
 
 mod fingerprint;
 mod judge;
@@ -29,8 +29,8 @@ use judge::Judge;
 use lexer::Dialect;
 use tokens::Tokens;
 
-/// Whether the input is SQL that would change a query into which it is inserted, without quotes, or within single or
-/// double quotes. If so, returns the fingerprint of its tokens.
+/// Whether the input is SQL that changes a query into which it is inserted without quotes, or within single or double
+/// quotes. If so, returns the fingerprint of its tokens.
 pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
     let look = Look::at(input);
     if look.is_one_word {
@@ -59,29 +59,30 @@ pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
     if look.dialects_differ { after_nested_comment(input) } else { None }
 }
 
-/// Whether the byte is significant in SQL: every injection has at least one significant byte.
+/// Whether the byte is significant in SQL. Every injection has at least one significant byte.
 pub fn may_be_sql(byte: u8) -> bool {
     MEANINGS[usize::from(byte)] != PLAIN || byte == b'-'
 }
 
-/// Ordinary queries have no nested comments, and databases parse them differently: some execute text that others treat
-/// as a comment.
+/// The fingerprint of an injection after a nested comment. Ordinary queries have no nested comments. Databases disagree on
+/// them: some execute text that others treat as a comment.
 fn after_nested_comment(input: &[u8]) -> Option<Fingerprint> {
     let end = literals::nested_comment_end(input)?;
     let mut tokens = Tokens::new(input, end, Dialect::MySql);
     Judge::is_begun_query(&mut tokens).then_some(tokens.fingerprint)
 }
 
-/// Results of one pass over the bytes.
+/// The result of one pass over the bytes.
 struct Look {
-    /// Only letters, digits and a few signs without effect: a single token like this changes no query.
+    /// Whether the value has only letters, digits and a few signs without effect. Such a value is one token, which changes
+    /// no query.
     is_one_word: bool,
     single_quote: bool,
     double_quote: bool,
     dialects_differ: bool,
 }
 
-/// Meanings of a byte, as bits.
+/// The meaning of a byte, as bits.
 const PLAIN: u8 = 0;
 const BREAKS: u8 = 1;
 const SINGLE: u8 = 2;

@@ -1,4 +1,4 @@
-//! Operands of SELECT: how likely the following words are a selection rather than prose ("select a size from the
+//! Operands of SELECT: the probability that the following words are a selection and not prose ("select a size from the
 //! list").
 
 use super::token::Class;
@@ -17,15 +17,15 @@ pub(super) enum Weight {
     Sure,
 }
 
-/// Parts of a selection read so far.
+/// The parts of a selection so far.
 #[derive(Default)]
 struct Parts {
     from: bool,
-    /// Whether `*`, a number or a text was selected.
+    /// Whether `*`, a number or a text is selected.
     value: bool,
-    /// Whether an operand is complete: an operator or the end must follow.
+    /// Whether an operand is complete, so that an operator or the end must follow.
     complete: bool,
-    /// Whether an alias was read: no further word may follow.
+    /// Whether an alias was parsed, so that no further word may follow.
     alias: bool,
     /// Whether a name has an underscore or a dot, or a word is a function for facts about the session.
     unusual_name: bool,
@@ -43,7 +43,7 @@ impl Parts {
         }
     }
 
-    /// Reads a name: a column, a table, or the alias of the preceding operand. Two consecutive aliases are prose.
+    /// Parses a name: a column, a table, or the alias of the preceding operand. Two consecutive aliases are prose.
     fn name(&mut self, name: &[u8], class: Class, after_dot: bool) -> Option<Weight> {
         if class == Class::Catalog && self.from && !self.complete {
             return Some(Weight::Sure);
@@ -70,7 +70,7 @@ impl Parts {
     }
 }
 
-/// Reads the tokens after SELECT, until the result is certain or the input ends.
+/// Parses the tokens after SELECT, until the result is certain or the input ends.
 pub(super) fn read(tokens: &mut Tokens<'_>) -> Weight {
     let mut parts = Parts::default();
     let mut previous = Class::Select;
@@ -95,14 +95,14 @@ pub(super) fn read(tokens: &mut Tokens<'_>) -> Weight {
     }
 }
 
-/// Whether a known function is called. Prose has parentheses after words too, but with a blank between.
+/// Whether a known function is called. In prose, a blank precedes the parenthesis.
 fn is_call(function: Class, tokens: &Tokens<'_>) -> bool {
     let next = tokens.peek();
     let is_sure = matches!(function, Class::Weapon | Class::Function);
     next.class == Class::Open && (is_sure || (function == Class::Formula && !next.gap))
 }
 
-/// Reads a token where an operand is expected, except names without a call.
+/// Parses a token in place of an operand, except names without a call.
 fn operand(class: Class, previous: Class, parts: &mut Parts) -> Option<Weight> {
     match class {
         Class::All | Class::Sign | Class::Not => None,
@@ -118,7 +118,7 @@ fn operand(class: Class, previous: Class, parts: &mut Parts) -> Option<Weight> {
     }
 }
 
-/// Reads a token where an operator is expected, or the next part of the query.
+/// Parses a token in place of an operator, or the next part of the query.
 fn after_operand(
     class: Class,
     previous: Class,
@@ -153,7 +153,7 @@ fn after_operand(
     None
 }
 
-/// UNION after a selection: certain if another selection follows.
+/// The weight of UNION after a selection: certain if another selection follows.
 fn union_weight(tokens: &mut Tokens<'_>) -> Weight {
     while tokens.take(Class::All) || tokens.take(Class::Open) {}
     if matches!(tokens.peek().class, Class::Select | Class::Values) {
@@ -163,7 +163,7 @@ fn union_weight(tokens: &mut Tokens<'_>) -> Weight {
     }
 }
 
-/// WHERE, LIMIT or ORDER after FROM: certain if an operand follows and then no word.
+/// The weight of WHERE, LIMIT or ORDER after FROM: certain if an operand follows, and then no word.
 fn clause_weight(tokens: &mut Tokens<'_>) -> Weight {
     tokens.take(Class::By);
     while tokens.take(Class::Open) || tokens.take(Class::Not) {}

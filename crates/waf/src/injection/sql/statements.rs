@@ -1,10 +1,10 @@
-//! Statements other than SELECT: the words required after the first one.
+//! Statements other than SELECT: the required words after the first word.
 
 use super::selection::Weight;
 use super::token::{Class, Verb};
 use super::tokens::Tokens;
 
-/// Number of tokens after the first word that a pattern may examine.
+/// Maximum number of tokens after the first word that a pattern inspects.
 const AHEAD: usize = 5;
 
 /// A pattern's condition on one token.
@@ -82,7 +82,7 @@ const PATTERNS: &[(Verb, &[Is], Weight)] = &[
     (Verb::Block, &[Is::Class(Class::Text), Over], Likely),
 ];
 
-/// Reads the tokens after the first word of a statement.
+/// Parses the tokens after the first word of a statement.
 pub(super) fn read(verb: Verb, tokens: &mut Tokens<'_>) -> Weight {
     let mut following: [Option<(Class, &[u8])>; AHEAD] = [None; AHEAD];
     let mut places = following.iter_mut();
@@ -106,7 +106,7 @@ pub(super) fn read(verb: Verb, tokens: &mut Tokens<'_>) -> Weight {
         .map_or(Weight::None, |(_, _, weight)| *weight)
 }
 
-/// Words to skip after the first one: IF EXISTS, IGNORE, OR REPLACE.
+/// Words to skip after the first word: IF EXISTS, IGNORE, OR REPLACE.
 fn is_filler(class: Class, word: &[u8]) -> bool {
     const FILLERS: &[&[u8]] = &[
         b"if",

@@ -1,8 +1,8 @@
-//! Strength of a comparison after AND or OR, and the required strength.
+//! The strength of a comparison after AND or OR, and the required strength.
 
 use super::token::Class;
 
-/// How a value left its place in the query.
+/// How a value broke out of its place in the query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
     /// It began with a name or a text, like most values.
@@ -33,7 +33,7 @@ pub(super) enum Strength {
     Names,
     /// A comparison of a name with a value.
     NameWithValue,
-    /// An injection if a comment hides the rest, or a list continues.
+    /// An injection only if a comment hides the rest, or a list continues.
     IfCommented,
     /// A comparison of two values, or of a name with itself: the result is constant.
     Tautology,
@@ -58,7 +58,7 @@ pub(super) fn of_comparison(left: Operand<'_>, right: Operand<'_>) -> Strength {
     }
 }
 
-/// Whether a finding is an injection, given the value's origin and the next token.
+/// Whether a finding is an injection, for the value's origin and the next token.
 pub(super) fn suffices(found: Strength, origin: Option<Origin>, next: Class) -> bool {
     let commented = matches!(next, Class::Comment);
     let needed = match origin {

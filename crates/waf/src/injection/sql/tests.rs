@@ -1,4 +1,4 @@
-//! Injections, by their kind, and similar harmless values.
+//! Injections by kind, and similar harmless values.
 
 use super::*;
 
@@ -228,7 +228,7 @@ fn words_are_found_whatever_their_case() {
     assert_eq!(words::classify(b""), token::Class::Name);
 }
 
-/// Total number of bytes examined by all readings of a value.
+/// The total number of bytes inspected in all contexts of a value.
 fn steps(value: &[u8]) -> usize {
     let mut steps = 0;
     for dialect in [Dialect::MySql, Dialect::Ansi] {
@@ -242,7 +242,7 @@ fn steps(value: &[u8]) -> usize {
     steps
 }
 
-/// Inputs that are repeated to test the time.
+/// Inputs that are repeated to measure the time.
 #[rustfmt::skip]
 const HOSTILE: &[&str] = &[
     "(", "((", ")", "'", "''", "\"", "' '", "/*", "/*/", "/**/", "/*!", "/*!0", "*/", "--\n", "#\n", "-", "+",
@@ -270,7 +270,7 @@ fn work_grows_with_the_length_alone() {
     }
 }
 
-/// Whether the unit is one of the few that are tested with a megabyte.
+/// Whether the input is one of the few that are repeated up to a megabyte.
 fn is_long(unit: &str) -> bool {
     ["((", "''", "/*/*", "1,"].contains(&unit)
 }

@@ -39,7 +39,7 @@ pub(super) enum Class {
     Star,
     /// `/`, `%`, `&`, DIV, ...
     Arithmetic,
-    /// `|`, `^`, `~`, and `||` where it joins texts: rare in prose.
+    /// `|`, `^`, `~`, and `||` if it joins texts: rare in prose.
     Bitwise,
     /// `:=`.
     Assign,
@@ -111,7 +111,7 @@ pub(super) enum Class {
     End,
 }
 
-/// The first words of statements, grouped by the required words after them.
+/// The first words of statements, grouped by the words required after them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verb {
     /// INSERT, REPLACE, MERGE.
@@ -158,12 +158,12 @@ pub(super) struct Token {
     pub(super) end: usize,
     /// Whether blanks or comments precede the token.
     pub(super) gap: bool,
-    /// The quote of an unclosed text; otherwise 0.
+    /// The quote of an unclosed text, otherwise 0.
     pub(super) open_quote: u8,
 }
 
 impl Class {
-    /// The character in a fingerprint.
+    /// The character for a fingerprint.
     pub(super) fn letter(self) -> u8 {
         match self {
             Class::Number | Class::Constant => b'1',

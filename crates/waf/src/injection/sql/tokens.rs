@@ -1,10 +1,10 @@
-//! The tokens of a value with one token of look-ahead, and the fingerprint of the tokens taken.
+//! The tokens of a value with one token of look-ahead, and the fingerprint of the consumed tokens.
 
 use super::fingerprint::Fingerprint;
 use super::lexer::{Dialect, Lexer};
 use super::token::{Class, Token};
 
-/// A cursor over tokens, forwards only.
+/// A forward cursor over tokens.
 pub(super) struct Tokens<'a> {
     lexer: Lexer<'a>,
     ahead: Token,
@@ -19,7 +19,7 @@ impl<'a> Tokens<'a> {
         Self { lexer, ahead, last: ahead, fingerprint: Fingerprint::default() }
     }
 
-    /// Takes a token.
+    /// Consumes a token.
     pub(super) fn next(&mut self) -> Token {
         let token = self.ahead;
         if token.class != Class::End {
@@ -30,22 +30,22 @@ impl<'a> Tokens<'a> {
         token
     }
 
-    /// Prepends a token to the fingerprint: the text that a value begins with.
+    /// Prepends a token to the fingerprint: the text at the beginning of a value.
     pub(super) fn begin_with(&mut self, class: Class) {
         self.fingerprint.push(class.letter());
     }
 
-    /// The last token taken, except the end.
+    /// The last consumed token, except the end.
     pub(super) fn last(&self) -> Token {
         self.last
     }
 
-    /// The token after the last one taken.
+    /// The next token, not consumed.
     pub(super) fn peek(&self) -> Token {
         self.ahead
     }
 
-    /// Takes the next token if it is of this class.
+    /// Consumes the next token if it has this class.
     pub(super) fn take(&mut self, class: Class) -> bool {
         let is = self.ahead.class == class;
         if is {
@@ -59,12 +59,12 @@ impl<'a> Tokens<'a> {
         self.lexer.bytes(token)
     }
 
-    /// Whether a comment was skipped up to the look-ahead token.
+    /// Whether a comment was skipped before the look-ahead token or earlier.
     pub(super) fn commented(&self) -> bool {
         self.lexer.commented
     }
 
-    /// Number of bytes examined.
+    /// The number of bytes inspected.
     #[cfg(test)]
     pub(super) fn steps(&self) -> usize {
         self.lexer.steps

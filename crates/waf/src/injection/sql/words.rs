@@ -211,10 +211,10 @@ const MORE_FUNCTIONS: &[&str] = &[
     "utl_raw.cast_to_varchar2",
 ];
 
-/// Prefixes of functions and procedures that only an attack would name in a parameter.
+/// Prefixes of functions and procedures that only an attack names in a parameter.
 const WEAPON_PREFIXES: &[&[u8]] = &[b"xp_", b"dbms_", b"utl_", b"sp_oa", b"sp_execut", b"sp_make"];
 
-/// Prefixes of names of catalogues.
+/// Prefixes of the names in catalogues.
 const CATALOG_PREFIXES: &[&[u8]] = &[
     b"information_schema.",
     b"sysibm.",
@@ -226,7 +226,7 @@ const CATALOG_PREFIXES: &[&[u8]] = &[
     b"msdb.",
 ];
 
-/// Hash table of the words in [`GROUPS`]: the group's number plus one, and the place in the group.
+/// The hash table of the words in [`GROUPS`]: the number of the group plus one, and the place in the group.
 static INDEX: [(u8, u8); SLOTS] = index();
 
 /// The class of a word. Other names are [`Class::Name`].
@@ -287,7 +287,7 @@ const fn hash(word: &[u8]) -> u32 {
     hash ^ (hash >> 15)
 }
 
-/// Builds the table at compile time; compilation fails if a word is too long or there are too many words.
+/// Builds the table at compile time. Compilation fails if a word is too long or there are too many words.
 const fn index() -> [(u8, u8); SLOTS] {
     let mut slots = [(0, 0); SLOTS];
     let mut used = 0;

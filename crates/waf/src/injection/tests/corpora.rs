@@ -1,10 +1,10 @@
-//! Recall and false positives on mgm's collection of payloads.
+//! Recall and false positives with mgm's collection of payloads.
 
 use std::path::PathBuf;
 
 use super::*;
 
-/// The lines of a corpus file, or `None` if the file does not exist.
+/// The lines of a corpus file; `None`: the file does not exist.
 fn lines(kind: &str, file: &str) -> Option<Vec<Vec<u8>>> {
     let corpora = std::env::var_os("WEIR_CORPORA").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpora")),
@@ -19,7 +19,7 @@ fn lines(kind: &str, file: &str) -> Option<Vec<Vec<u8>>> {
     )
 }
 
-/// A line as seen by a server that decoded the query.
+/// A line as a server sees it after decoding the query.
 fn decoded(line: &[u8]) -> Vec<u8> {
     let mut value = Vec::new();
     let mut rest = line;
@@ -34,7 +34,7 @@ fn decoded(line: &[u8]) -> Vec<u8> {
     value
 }
 
-/// Number of lines with a finding, and number of all lines.
+/// The number of lines with a finding, and the number of all lines.
 fn count(lines: &[Vec<u8>], detect: impl Fn(&[u8]) -> bool) -> (usize, usize) {
     (lines.iter().filter(|line| detect(&decoded(line))).count(), lines.len())
 }

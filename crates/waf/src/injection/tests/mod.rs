@@ -1,4 +1,4 @@
-//! Both detectors on ordinary values, on the corpora if available, and on input designed to take much time.
+//! Both detectors with ordinary values, with the corpora if they are available, and with input designed to be slow.
 
 mod corpora;
 mod ordinary;

@@ -1,4 +1,4 @@
-//! Ordinary values of people and programs; none of them is an attack.
+//! Ordinary values from people and programs. None of them is an attack.
 
 pub(super) const ORDINARY: &[&str] = &[
     // Names.

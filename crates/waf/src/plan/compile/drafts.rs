@@ -1,4 +1,4 @@
-//! Rules that later directives may still change.
+//! Rules that later directives may change.
 
 use regex::bytes::Regex;
 
@@ -6,12 +6,12 @@ use super::Compiler;
 use crate::seclang::{Action, Disruption, Phase, Piece, Place, Rule, Target};
 use crate::transformation::Transformation;
 
-/// Status of a denying rule without a status.
+/// The status of a denying rule that sets no status.
 const STATUS_DEFAULT: u16 = 403;
 /// Maximum number of rules.
 const RULES_MAX: usize = 20_000;
 
-/// Defaults of a phase, set by `SecDefaultAction`.
+/// The defaults of a phase, set by `SecDefaultAction`.
 #[derive(Debug, Clone)]
 pub(super) struct Defaults {
     pub disruption: Disruption,
@@ -35,7 +35,7 @@ impl Default for Defaults {
     }
 }
 
-/// A rule that later directives may still change.
+/// A rule that later directives may change.
 pub(super) struct Draft {
     pub place: Place,
     pub id: u64,
@@ -93,9 +93,9 @@ impl Compiler<'_> {
         }
     }
 
-    /// Adds targets or exclusions to the selected rules so far.
+    /// Adds targets or exclusions to the selected rules among those so far.
     pub(super) fn update_targets(&mut self, targets: &[Target], is_it: impl Fn(&Draft) -> bool) {
-        // A rule without targets is an unconditional action.
+        // A rule without targets is an unconditional action. A target would make it conditional.
         let has_targets = |draft: &Draft| !draft.rule.targets.is_empty();
         for draft in self.drafts.iter_mut().filter(|draft| has_targets(draft) && is_it(draft)) {
             draft.rule.targets.extend_from_slice(targets);
@@ -108,7 +108,7 @@ impl Compiler<'_> {
             let help = "put the directive after the rule that it changes";
             return self.problem(place, format!("there is no rule {id}"), help);
         };
-        // An action that may occur only once replaces the earlier one.
+        // An action that may occur only once replaces the previous one.
         for action in actions {
             let kind = std::mem::discriminant(action);
             let is_many = matches!(

@@ -1,4 +1,4 @@
-//! Compiles operators, and derives their needs.
+//! Compilation of operators, and the derivation of their needs.
 
 use super::Compiler;
 use super::drafts::Draft;
@@ -7,11 +7,11 @@ use crate::plan::literals::{self, Needs};
 use crate::plan::operators::{self, Comparison, Relation, TextComparison};
 use crate::seclang::{Operator, OperatorKind, Pattern, Template};
 
-/// Maximum size of a file of words or networks.
+/// Maximum size of a file of words or networks, in bytes.
 const FILE_BYTES_MAX: usize = 16 << 20;
 
 impl Compiler<'_> {
-    /// Compiles an operator, and derives its needs, which every matching text meets.
+    /// Compiles an operator, and derives its needs: properties of every text that it matches.
     pub(super) fn operator(
         &mut self,
         operator: &Operator,
@@ -68,7 +68,7 @@ impl Compiler<'_> {
         Comparison::Text(how, self.template(text, draft))
     }
 
-    /// Lines of files next to the rule's file, without comments.
+    /// The lines of files beside the rule's file, without comments.
     fn words_of(&mut self, names: &[Box<str>], draft: &Draft) -> Result<Vec<Box<[u8]>>, String> {
         let mut words = Vec::new();
         for name in names {
@@ -102,7 +102,7 @@ fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<NeedsByKind>), String> 
     Ok((Comparison::Pm(operators::words(words)?), Some(needs)))
 }
 
-/// The needs of a pattern for texts of each kind.
+/// The needs of a pattern, for texts of each kind.
 pub(in crate::plan) fn needs_of(pattern: &Pattern) -> NeedsByKind {
     let anything = || facts::kinds().map(|_| Some(Needs::default())).collect();
     let Pattern::Linear(regex) = pattern else { return anything() };
@@ -112,7 +112,8 @@ pub(in crate::plan) fn needs_of(pattern: &Pattern) -> NeedsByKind {
         .dot_matches_new_line(true)
         .build()
         .parse(regex.as_str());
-    // The pattern was compiled with the same settings. A pattern that is not analysed is always tried.
+    // The pattern is parsed with the same settings as it was compiled. An operator whose pattern is not analysed is always
+    // evaluated.
     match hir {
         Ok(hir) => facts::kinds().map(|absent| literals::needs(&hir, &absent)).collect(),
         Err(_) => anything(),

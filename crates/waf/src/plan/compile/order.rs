@@ -1,4 +1,4 @@
-//! Places of rules, and of the rules that evaluation continues with.
+//! The places of rules, and the places where evaluation continues after a match.
 
 use std::collections::HashMap;
 
@@ -6,9 +6,9 @@ use super::Compiler;
 use super::drafts::{Draft, phase_of};
 use crate::seclang::{Action, Phase};
 
-/// Places of rules, once all rules are known.
+/// The places of rules, after all directives were read.
 pub(super) struct Order {
-    /// The place of each rule read; for a removed rule, the place of the next one.
+    /// The place of each rule in the files; for a removed rule, the place of the next rule.
     pub places: Vec<usize>,
     pub by_id: HashMap<u64, usize>,
     pub phases: Vec<Phase>,
@@ -19,7 +19,7 @@ fn place_of(index: usize) -> u32 {
 }
 
 impl Compiler<'_> {
-    /// The place where evaluation continues after a match, if that is not the next rule. Only later rules are skipped.
+    /// The place where evaluation continues after a match; `None`: the next rule. Only later rules are skipped.
     pub(super) fn skip(
         &self,
         draft: &Draft,

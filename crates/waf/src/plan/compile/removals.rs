@@ -1,10 +1,10 @@
-//! Resolves the rules that controls remove, once for all requests.
+//! Resolves, once for all requests, the rules that `ctl` actions remove.
 
 use crate::plan::index::Bits;
 use crate::plan::rule::{CompiledRule, Effect};
 use crate::seclang::Control;
 
-/// Stores in each control the rules that it selects.
+/// Stores in each `ctl` action the rules that it selects.
 pub(super) fn resolve(rules: &mut [CompiledRule]) {
     let found: Vec<Bits> = controls(rules).map(|control| spoken_of(control, rules)).collect();
     let effects = rules.iter_mut().flat_map(|rule| &mut rule.links).flat_map(|it| &mut it.effects);

@@ -1,4 +1,4 @@
-//! Compiles a rule with its chain.
+//! Compilation of a rule and its chain.
 
 use super::Compiler;
 use super::drafts::{Draft, phase_of, severity_of, tag};
@@ -37,7 +37,7 @@ impl Compiler<'_> {
             skip: None,
             absent: None,
         };
-        // Messages of the last rule of a chain are used if the first rule has none.
+        // If the first rule of a chain has no message, the message of the last rule is used.
         let mut links = Vec::new();
         let mut at = Some(rule);
         while let Some(rule) = at {
@@ -46,7 +46,7 @@ impl Compiler<'_> {
             links.push(self.link(draft, rule, shared)?);
             at = rule.chained.as_deref();
         }
-        // `block` means the disruptive action of the phase's defaults.
+        // `block` means the disruptive action in the defaults of the phase.
         if compiled.disruption == Disruption::Block {
             compiled.disruption = match &defaults.disruption {
                 Disruption::Block => Disruption::Pass,
@@ -88,7 +88,7 @@ impl Compiler<'_> {
     }
 
     fn link(&mut self, draft: &Draft, rule: &Rule, shared: &mut Shared) -> Result<Link, String> {
-        // Chained rules use the defaults of the phase too.
+        // Chained rules also use the defaults of the phase.
         let mut pipeline = draft.defaults.transformations.clone();
         let mut effects = Vec::new();
         let (mut captures, mut is_multi_match) = (draft.defaults.captures, false);
@@ -108,13 +108,13 @@ impl Compiler<'_> {
             }
         }
         let (kind, needs) = self.operator(&rule.operator, draft)?;
-        // A negated operator matches texts without the needed parts, so the index cannot choose it.
+        // A negated operator matches texts that lack the needed parts, so the index cannot be used.
         let is_chosen = !rule.operator.is_negated;
         let is_late = phase_of(&draft.rule) > Phase::RequestBody;
         let number =
             needs.filter(|_| is_chosen).map(|needs| shared.operator(needs, is_late)).transpose()?;
         let targets: Box<[Target]> = rule.targets.clone().into();
-        // `ctl` may change values that this link has not examined yet.
+        // `ctl` may change values that this link has not yet inspected.
         let is_steady = !effects.iter().any(|effect| matches!(effect, Effect::Control(..)));
         let group = is_steady
             .then(|| shared.group(&targets, pipeline, is_multi_match, number.is_some()))
@@ -151,7 +151,7 @@ impl Compiler<'_> {
             }
             Action::ExpireVariable { .. } => Effect::Expire,
             Action::InitCollection(collection, _) => Effect::Open(*collection),
-            // The rules that it selects are resolved after all rules are compiled.
+            // The selected rules are resolved after all rules are compiled.
             Action::Control(control) => Effect::Control(control.clone(), Bits::default()),
             Action::Sanitise(target) => Effect::Mask(target.clone()),
             _ => return None,
@@ -166,7 +166,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The unsupported feature that a rule needs, and why it is unsupported.
+/// The unsupported feature that a rule needs, and the reason why it is unsupported.
 fn what_is_absent(rule: &Rule) -> Option<(String, &'static str)> {
     if let OperatorKind::Elsewhere(name) = &rule.operator.kind {
         let why = "weir queries no external data for a request";

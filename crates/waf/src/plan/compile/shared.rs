@@ -1,4 +1,4 @@
-//! Data shared by rules.
+//! Data shared by rules, during compilation.
 
 use crate::plan::facts::{NeedsByKind, OperatorNeeds};
 use crate::plan::rule::{Group, GroupTarget, Pipeline, PipelineId};
@@ -12,7 +12,7 @@ pub(super) struct Shared {
     pub needs: Vec<OperatorNeeds>,
     pub groups: Vec<Group>,
     pub targets: Vec<GroupTarget>,
-    /// Number of different target lists of groups.
+    /// The number of different target lists of groups.
     pub sets_count: u16,
 }
 
@@ -48,7 +48,7 @@ impl Shared {
         u16::try_from(place).ok()
     }
 
-    /// The number of a target list. There are at most as many as groups.
+    /// The number of a target list. There are at most as many lists as groups.
     fn set(&mut self, targets: &[u16]) -> u16 {
         match self.groups.iter().find(|group| *group.targets == *targets) {
             Some(known) => known.set,
@@ -59,7 +59,7 @@ impl Shared {
         }
     }
 
-    /// The group of links with these values, if all are values of the message.
+    /// The group of links with these values; `None`: not all values come from the message.
     pub(super) fn group(
         &mut self,
         targets: &[Target],

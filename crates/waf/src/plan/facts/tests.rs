@@ -1,4 +1,4 @@
-//! The index never loses a candidate: every pattern that matches a text is among the operators that may match it.
+//! The index never misses a candidate: every pattern that matches a text is among the operators that may match it.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 use weir_testing::Random;
@@ -7,7 +7,7 @@ use super::*;
 use crate::plan::compile::needs_of;
 use crate::seclang::Pattern;
 
-/// Patterns whose needs are easily misread.
+/// Patterns whose needs are easily derived wrongly.
 const PATTERNS: [&str; 58] = [
     "abc",
     "(?i)select",
@@ -72,9 +72,9 @@ const PATTERNS: [&str; 58] = [
 /// Further bytes for texts, in addition to those that patterns match.
 const NOISE: &[u8] = b"aAbBxX0 '\"`\\/;|&$<>(){}[].-_\n\t\0\x80\xc3\xbc\xff";
 const TEXTS_EACH: usize = 200;
-/// Nesting limit, far above any pattern's depth.
+/// Maximum nesting depth, above the depth of every pattern.
 const DEPTH_MAX: usize = 100;
-/// Maximum number of repetitions above the minimum.
+/// Maximum number of repetitions above the required number.
 const MORE_MAX: usize = 3;
 
 fn parsed(pattern: &Pattern) -> Hir {
@@ -83,7 +83,7 @@ fn parsed(pattern: &Pattern) -> Hir {
     parser.build().parse(pattern.as_str()).expect("a pattern")
 }
 
-/// Writes a text that the pattern matches, unless its anchors prevent it.
+/// Writes a text that the pattern matches, unless its anchors prevent the match.
 fn write(pattern: &Hir, random: &mut Random, depth: usize, text: &mut Vec<u8>) {
     assert!(depth < DEPTH_MAX);
     match pattern.kind() {
@@ -122,7 +122,7 @@ fn noise(random: &mut Random, text: &mut Vec<u8>) {
     text.extend((0..count).map(|_| NOISE[random.below(NOISE.len())]));
 }
 
-/// A text: a match of one pattern between matches of others and noise.
+/// A text: a match of one pattern, between matches of other patterns and noise.
 fn text(parts: &[Hir], own: usize, random: &mut Random) -> Vec<u8> {
     let mut text = Vec::new();
     noise(random, &mut text);
@@ -185,7 +185,7 @@ fn no_candidate_is_lost() {
             }
         }
     }
-    // The test is meaningful: most texts match, and the index excludes most operators.
+    // Ensures that the test is meaningful: most texts match, and the index excludes most operators.
     let texts = patterns.len() * TEXTS_EACH;
     assert!(matches * 2 > texts, "{matches} of {texts} texts match");
     assert!(spared * 3 > texts * patterns.len(), "{spared} are spared");
@@ -224,7 +224,7 @@ fn only_wanted_operators_are_candidates() {
 
 #[test]
 fn texts_of_each_kind_have_candidates_of_their_own() {
-    // In texts without quotes, nothing may separate the letters.
+    // In texts without quotes, no byte may separate the letters.
     let needs = OperatorNeeds {
         by_kind: needs_of(&Pattern::new("b[\"']*a[\"']*s[\"']*h").expect("a pattern")),
         is_late: false,

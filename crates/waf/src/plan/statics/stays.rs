@@ -1,4 +1,4 @@
-//! Records the variables that the remaining rules read or change, and the phases that they end.
+//! Records the variables that remaining rules read or change, and the phases that they end.
 
 use super::{PHASES, Walk};
 use crate::plan::operators::Comparison;
@@ -20,7 +20,7 @@ impl Walk<'_> {
             }
         }
         self.conditional.extend(rule.skip);
-        // Phases are numbered from 1, so as an index the number refers to the next phase.
+        // Phases are numbered from 1, so the number of a phase is the index of the next phase.
         let goes_on_in = match &rule.disruption {
             Disruption::Pass | Disruption::Block => return,
             Disruption::Allow(Allow::Phase) => rule.phase as usize,
@@ -98,7 +98,7 @@ impl Walk<'_> {
             VariableName::Known(symbol) => self.grown.set(symbol.0 as usize),
             VariableName::Made(template) => {
                 self.reads_template(template);
-                // Any name with this prefix.
+                // The rule may read or change any name with this prefix.
                 let prefix: &[u8] = match template.0.first() {
                     Some(CompiledPiece::Text(text)) => text,
                     _ => b"",

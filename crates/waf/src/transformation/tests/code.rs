@@ -20,7 +20,7 @@ fn html_entity_decode() {
             (b"&#x3c;&#X3E", b"<>"),
             (b"&#60script", b"<script"),
             (b"&#x3cscript", b"<script"),
-            // A number includes all following digits.
+            // A number includes all digits that follow.
             (b"&#x3ca", b"\xcf\x8a"),
             (b"&#00000000000000000000000036;{", b"${"),
             (b"&#x0000000000000000000000024;", b"$"),

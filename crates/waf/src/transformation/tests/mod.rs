@@ -1,4 +1,4 @@
-//! Tables for each transformation, and properties over random inputs.
+//! Tables for each transformation, and properties of random inputs.
 
 mod best_fit;
 mod code;
@@ -24,7 +24,7 @@ fn transformed(transformation: Transformation, input: &[u8]) -> (bool, Vec<u8>) 
     (changed, output)
 }
 
-/// Compares the output for each input; an unchanged input must be reported as unchanged.
+/// Compares the output for each input. An unchanged input must be reported as unchanged.
 fn check<I: AsRef<[u8]>, O: AsRef<[u8]>>(
     transformation: Transformation,
     cases: impl IntoIterator<Item = (I, O)>,

@@ -1,4 +1,4 @@
-//! Properties of all inputs, tested with inputs from a seed.
+//! Properties of all transformations, tested with random inputs from a seed.
 
 use weir_testing::Random;
 
@@ -8,7 +8,7 @@ use super::transformed;
 
 const SEEDS: u64 = 4_000;
 
-/// Character sequences that transformations decode or remove, complete and truncated.
+/// Sequences that transformations decode or remove, complete and truncated.
 const PIECES: [&[u8]; 60] = [
     b"%",
     b"%u",
@@ -72,7 +72,7 @@ const PIECES: [&[u8]; 60] = [
     b"(,",
 ];
 
-/// Bytes and pieces of escapes in any order, often longer than a block of the fast scan.
+/// Bytes and pieces of escapes in any order, often longer than a block of a fast scan.
 fn hostile(random: &mut Random) -> Vec<u8> {
     let mut input = Vec::new();
     for _ in 0..random.below(40) {
@@ -86,7 +86,7 @@ fn hostile(random: &mut Random) -> Vec<u8> {
     input
 }
 
-/// Text that transformations change in few places: the fast scan must not overlook them.
+/// Text that transformations change in few positions, which a fast scan must not miss.
 fn nearly_plain(random: &mut Random) -> Vec<u8> {
     let mut input: Vec<u8> = (0..random.below(70)).map(|_| b'a' + random.below(26) as u8).collect();
     for _ in 0..random.below(3) {
@@ -97,7 +97,7 @@ fn nearly_plain(random: &mut Random) -> Vec<u8> {
     input
 }
 
-/// Transformations that report a change even if the result happens to be equal.
+/// Whether a transformation reports a change even if the result equals the input.
 fn always_writes(transformation: Transformation) -> bool {
     matches!(
         transformation,
@@ -178,7 +178,7 @@ fn the_inputs_change_at_times() {
     }
 }
 
-/// With quadratic time, this test would take minutes.
+/// A quadratic transformation would take minutes in this test.
 #[test]
 fn long_runs_take_linear_time() {
     const LEN: usize = 1 << 16;

@@ -3,7 +3,7 @@
 use super::super::Transformation;
 use super::super::best_fit::best_fit;
 
-/// The simple version of the transformation, if there is one.
+/// The result of the simple version; `None`: there is no simple version of the transformation.
 pub(super) fn reference(transformation: Transformation, input: &[u8]) -> Option<Vec<u8>> {
     let plain: fn(&[u8]) -> Vec<u8> = match transformation {
         Transformation::UrlDecodeUni => url_decode_uni,
@@ -24,7 +24,7 @@ pub(super) fn reference(transformation: Transformation, input: &[u8]) -> Option<
     Some(plain(input))
 }
 
-/// The value of a text that consists only of digits, at least one.
+/// The value of a text of digits; `None`: it is empty or contains another byte.
 fn number(text: &[u8], radix: u32) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     if text.is_empty() || !text.chars().all(|character| character.is_digit(radix)) {
@@ -177,7 +177,7 @@ fn css_decode(input: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Removes whitespace, or replaces each run by one space.
+/// Removes whitespace, or replaces each run of it by one space.
 fn spaces(input: &[u8], one_stays: bool) -> Vec<u8> {
     let mut output = Vec::new();
     let mut before = false;

@@ -1,4 +1,4 @@
-//! Fast scans: a hit counts at any place.
+//! Fast scans find a hit at any position.
 
 use super::super::scan::{any, any_pair, position};
 

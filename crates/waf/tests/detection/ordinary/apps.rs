@@ -1,4 +1,4 @@
-//! Requests of web applications: shops, blogs, forges, log-ins.
+//! Requests to web applications: shops, blogs, software forges, log-ins.
 
 use weir_testing::Random;
 
@@ -23,7 +23,7 @@ fn date(random: &mut Random) -> String {
     format!("20{:02}-{:02}-{:02}", 18 + random.below(9), 1 + random.below(12), 1 + random.below(28))
 }
 
-/// Passwords contain all kinds of characters, as policies demand.
+/// A password. It contains all kinds of characters, as policies require.
 fn password(random: &mut Random) -> String {
     const WORDS: [&str; 12] = [
         "Sommer2024!",

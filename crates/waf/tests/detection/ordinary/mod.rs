@@ -1,7 +1,7 @@
-//! Ordinary requests of real applications, without attacks. Texts are used in turn; everything else is drawn from a
-//! fixed seed.
+//! Ordinary requests of real applications, without attacks. Texts are used in turn. All other data is random, from a fixed
+//! seed.
 //!
-//! HTML of rich-text editors is excluded: paranoia level 1 of CRS denies it as script, and sites that need it exclude
+//! HTML of rich-text editors is not included: paranoia level 1 of CRS denies it as script, and sites that need it exclude
 //! the field.
 
 mod apps;
@@ -16,7 +16,7 @@ const SEED: u64 = 14;
 
 type Make = fn(&mut Random, usize) -> Sent;
 
-/// Kinds of requests, and their numbers.
+/// The kinds of requests, with the number of each.
 const KINDS: [(&str, usize, Make); 13] = [
     ("searches", 400, apps::search),
     ("log-ins", 150, apps::log_in),
@@ -33,7 +33,7 @@ const KINDS: [(&str, usize, Make); 13] = [
     ("searches once more", 100, apps::search),
 ];
 
-/// All requests, with their kinds.
+/// All requests, each with its kind.
 pub fn requests() -> Vec<(&'static str, Sent)> {
     let mut random = Random::new(SEED);
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Requests of programs: APIs, uploads, beacons, third-party logins and assets.
+//! Requests of programs: APIs, uploads, beacons, third-party log-ins and assets.
 
 use weir_testing::Random;
 

@@ -1,8 +1,8 @@
-//! The format of recorded requests; README.md describes it.
+//! The format of recorded requests. README.md describes it.
 
 use crate::send::Parts;
 
-/// A request as an application received it.
+/// A request as the application received it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Recorded {
     method: Vec<u8>,
@@ -12,7 +12,7 @@ pub struct Recorded {
     body: Vec<u8>,
 }
 
-/// Maximum number of bytes shown of a target or body.
+/// Maximum number of bytes of a target or body that are shown.
 const SHOWN_MAX: usize = 100;
 
 impl Recorded {

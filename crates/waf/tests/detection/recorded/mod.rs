@@ -1,5 +1,5 @@
-//! Requests that were recorded with real applications, without attacks, and the false positives of rule sets. README.md
-//! describes the recording.
+//! Recorded requests of real applications, without attacks, and the false positives of rule sets. README.md describes the
+//! recording.
 //!
 //! `WEIR_EXAMPLES=1` prints each false positive.
 
@@ -20,10 +20,10 @@ use crate::send::{Judged, judge, view};
 /// Minimum number of requests for meaningful figures.
 const REQUESTS_MIN: usize = 2_000;
 
-/// Applications whose users send code to be executed: a database administrator sends SQL.
+/// Applications whose users send code for execution: a database administrator sends SQL.
 const CONSOLES: [&str; 1] = ["phpmyadmin"];
 
-/// Requests by name of the application.
+/// The requests of each application, by its name.
 type Requests = BTreeMap<String, Vec<Recorded>>;
 
 fn folder() -> PathBuf {
@@ -58,9 +58,9 @@ fn with_code() -> Requests {
 #[derive(Debug, Default)]
 struct Denied {
     share: Share,
-    /// The reasons, and the number of requests for each.
+    /// The causes, and the number of requests for each.
     by: BTreeMap<String, usize>,
-    /// Causes and beginnings of denied requests.
+    /// For each denied request, the causes and the beginning of the request.
     examples: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ fn causes(judged: &Judged) -> BTreeSet<String> {
     }
 }
 
-/// Prints the false positives of all applications; returns the rate without consoles.
+/// Prints the false positives of all applications. Returns the rate without consoles.
 fn report(name: &str, measured: &BTreeMap<String, Denied>) -> Share {
     let mut all = Share::default();
     let mut by: BTreeMap<&str, usize> = BTreeMap::new();
@@ -144,7 +144,7 @@ fn recorded_requests_pass_the_built_in_rules() {
 
 #[test]
 fn recorded_requests_pass_the_checks() {
-    // The rules score, but do not deny.
+    // Rules add to the score, but do not deny requests.
     let lenient = view(&crate::builtin(), &[("inbound_anomaly_score_threshold", "1000000")]);
     let mut checks = Checks::default();
     // The methods that `checks: { methods: … }` recommends for calendars and shared folders.
@@ -157,8 +157,8 @@ fn recorded_requests_pass_the_checks() {
     }
 }
 
-/// The settings that crs-setup.conf requires: methods and media types of the applications. (CRS permits four methods,
-/// and not the types of Git, CalDAV and files.)
+/// The settings that crs-setup.conf requires: the methods and media types of the applications. By default, CRS permits four
+/// methods, and does not permit the types of Git, CalDAV and files.
 const CRS_SETTINGS: [(&str, &str); 2] = [
     (
         "allowed_methods",
@@ -184,7 +184,7 @@ fn crs_denies_some_recorded_requests() {
     }
 }
 
-/// CRS 4, with the exclusions for an application, if there are any.
+/// CRS 4 with the exclusions for an application, if there are any.
 fn crs_with_exceptions(application: &str) -> Option<Arc<RuleSet>> {
     let mut paths = crate::data::paths()?;
     let exceptions = folder().join("exceptions").join(format!("{application}.conf"));
@@ -194,8 +194,8 @@ fn crs_with_exceptions(application: &str) -> Option<Arc<RuleSet>> {
     Some(crate::data::compiled(paths))
 }
 
-/// `weir waf tune` made exclusions from half of each application's requests (three of six); the other half shows their
-/// effect.
+/// `weir waf tune` derived the exclusions from half of each application's requests (three of six). The other half shows
+/// their effect.
 #[test]
 fn tuned_crs_denies_fewer_recorded_requests() {
     let mut measured = [BTreeMap::new(), BTreeMap::new()];

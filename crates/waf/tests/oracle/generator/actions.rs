@@ -31,7 +31,7 @@ const TRANSFORMATIONS: [&str; 24] = [
     "none",
 ];
 
-/// Transformations, often the same as in other rules.
+/// Random transformations, often the same as in other rules.
 pub fn transformations(random: &mut Random) -> Vec<String> {
     let names: Vec<&str> = match random.below(8) {
         0 | 1 => vec!["none"],

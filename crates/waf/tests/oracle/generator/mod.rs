@@ -1,4 +1,4 @@
-//! Random rules, and requests built from the texts that the rules search for, so that many rules match.
+//! Random rules, and requests with texts that the rules search for, so that many rules match.
 
 mod actions;
 mod operators;
@@ -25,7 +25,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The case of this seed.
+    /// The case for this seed.
     pub fn of(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let random = &mut random;
@@ -35,13 +35,13 @@ impl Case {
         Self { settings, directives, sent }
     }
 
-    /// The rule file.
+    /// The text of the rule file.
     pub fn rules(&self) -> String {
         self.directives.iter().map(|directive| format!("{directive}\n")).collect()
     }
 }
 
-/// Settings of a virtual server: its paranoia level, and other variables of `TX`.
+/// Settings of a virtual server: its paranoia level, and further variables of `TX`.
 fn settings(random: &mut Random) -> Vec<(String, String)> {
     let mut settings = Vec::new();
     for name in ["pl", "score", "flag", "word", "limit", "other", "made_bar"] {

@@ -4,7 +4,7 @@ use weir_testing::Random;
 
 use super::{one, patterns, rules, words};
 
-/// An operator with its argument.
+/// An operator and its argument.
 pub fn operator(random: &mut Random) -> String {
     let negation = if random.percent(15) { "!" } else { "" };
     let text = match random.below(24) {
@@ -44,7 +44,7 @@ pub fn operator(random: &mut Random) -> String {
     format!("{negation}{text}")
 }
 
-/// The operator of a gate, on numbers that occur in rules and settings.
+/// The operator of a gate. It compares with numbers that occur in rules and settings.
 pub fn of_gate(random: &mut Random) -> String {
     let negation = if random.percent(10) { "!" } else { "" };
     let how = one(random, &["eq", "ge", "gt", "le", "lt", "eq"]);

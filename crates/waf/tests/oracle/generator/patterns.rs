@@ -74,7 +74,7 @@ fn piece(random: &mut Random, depth: usize, out: &mut String) {
             out.push(')');
             repetition(random, out, 35);
         }
-        // More texts than the engine searches for, and longer ones.
+        // More or longer texts than the literals that the engine searches for.
         8 => out.push_str(one(
             random,
             &["\\b", "f", "b", "a", "\\.", "/", "<", "[a-f]{2}[nors]", "[a-o]{3}", words::LONG],

@@ -6,7 +6,7 @@ use super::{one, words};
 
 type Pairs = Vec<(String, String)>;
 
-/// A request in parts that can be left out, and its response.
+/// A request in parts that can be removed, and its response.
 #[derive(Debug, Clone, Default)]
 pub struct Sent {
     pub method: String,
@@ -147,7 +147,7 @@ fn pairs(random: &mut Random, max: usize) -> Pairs {
         .collect()
 }
 
-/// The encoding of forms. Escapes in the values are kept.
+/// The parts in the encoding of forms. Escapes in values are not encoded again.
 fn escaped_pairs(pairs: &Pairs) -> String {
     let escape = |text: &str| {
         let escaped = |char: char| match char {

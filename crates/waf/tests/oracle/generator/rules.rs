@@ -6,7 +6,7 @@ use weir_testing::Random;
 
 use super::{actions, one, operators, targets};
 
-/// The file of words for rules.
+/// The name of the file with words for rules.
 pub const WORD_FILE: &str = "words.data";
 pub const WORD_FILE_TEXT: &str = "# words\nfoobar\nselect\n\nunion\nab\n";
 /// The first rule id.
@@ -16,11 +16,11 @@ const FIRST_ID: u64 = 100;
 #[derive(Debug, Clone)]
 pub enum Directive {
     Line(String),
-    /// A rule with its chained rules.
+    /// A rule and its chained rules.
     Rule(Vec<Link>),
 }
 
-/// A rule of a chain; without targets, a `SecAction`.
+/// A rule, alone or in a chain; without targets, a `SecAction`.
 #[derive(Debug, Clone)]
 pub struct Link {
     pub targets: Vec<String>,
@@ -81,9 +81,9 @@ struct Writer {
     directives: Vec<Directive>,
     id: u64,
     label: usize,
-    /// Labels that rules skip to and that are not placed yet.
+    /// Labels of markers that are not written yet.
     open: Vec<String>,
-    /// Targets and transformations of earlier rules.
+    /// The targets and transformations of previous rules.
     looks: Vec<(Vec<String>, Vec<String>)>,
 }
 
@@ -120,7 +120,7 @@ impl Writer {
         vec![format!("id:{}", self.id), format!("phase:{phase}")]
     }
 
-    /// `SecAction`, as in setups.
+    /// Adds a `SecAction`, as in setup files.
     fn action(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         list.extend(["pass", "nolog"].map(str::to_owned));
@@ -130,7 +130,7 @@ impl Writer {
         self.single(Vec::new(), "", list);
     }
 
-    /// A default that is set if the variable is missing.
+    /// Adds a default that is set if the variable is missing.
     fn default_of_variable(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         let name = one(random, &["pl", "score", "limit", "word", "flag"]);
@@ -140,7 +140,7 @@ impl Writer {
         self.single(vec![format!("&TX:{name}")], "@eq 0", list);
     }
 
-    /// A gate that skips rules above the paranoia level.
+    /// Adds a gate that skips rules above the paranoia level.
     fn gate(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         list.extend(["pass", "nolog"].map(str::to_owned));
@@ -168,7 +168,7 @@ impl Writer {
         self.directives.push(Directive::Rule(links));
     }
 
-    /// A rule that records final values, also of denied requests.
+    /// Adds a rule that records final values, including those of denied requests.
     fn last_word(&mut self) {
         self.id += 1;
         let told = "msg:'%{tx.pl} %{tx.score} %{tx.flag} %{tx.limit} %{tx.word} %{tx.a}'";
@@ -176,7 +176,7 @@ impl Writer {
         self.single(Vec::new(), "", list.into());
     }
 
-    /// A rule on unnamed members of `TX`. They have no order, so the rule has nothing that depends on their order.
+    /// Adds a rule on unnamed members of `TX`. These have no order, so no part of the rule depends on their order.
     fn unordered(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         list.extend(["pass", "t:none", "msg:'plain'"].map(str::to_owned));
@@ -226,21 +226,21 @@ impl Writer {
         self.directives.push(Directive::Rule(links));
     }
 
-    /// Targets and transformations, often those of an earlier rule.
+    /// Targets and transformations, often those of a previous rule.
     fn look(&mut self, random: &mut Random, is_chained: bool) -> (Vec<String>, Vec<String>) {
         if !self.looks.is_empty() && random.percent(30) {
             return self.looks[random.below(self.looks.len())].clone();
         }
         let targets = targets::targets(random, is_chained);
         let transformations = actions::transformations(random);
-        // Outside of chains, variables about earlier matches would be empty.
+        // In a rule outside of chains, variables about previous matches are empty.
         if !is_chained {
             self.looks.push((targets.clone(), transformations.clone()));
         }
         (targets, transformations)
     }
 
-    /// A condition with its actions.
+    /// A condition and its actions.
     fn link(&mut self, random: &mut Random, is_chained: bool) -> Link {
         let (targets, mut list) = self.look(random, is_chained);
         if random.percent(30) {
@@ -253,7 +253,7 @@ impl Writer {
             list.push(actions::set_variable(random));
         }
         if random.percent(15) {
-            // Some earlier rules, and more of the later ones.
+            // Some previous rules, and more of the later rules.
             let near = self.id.saturating_sub(2)..self.id + 6;
             list.push(actions::control(random, near));
         }
@@ -265,7 +265,7 @@ impl Writer {
         self.directives.push(Directive::Rule(vec![link]));
     }
 
-    /// A change of earlier rules.
+    /// Adds a change of previous rules.
     fn update(&mut self, random: &mut Random) {
         let id = FIRST_ID + random.below(15) as u64;
         let target = if random.percent(70) {

@@ -65,7 +65,7 @@ pub fn targets(random: &mut Random, is_chained: bool) -> Vec<String> {
                 &["MATCHED_VARS", "MATCHED_VAR", "MATCHED_VARS_NAMES", "MATCHED_VAR_NAME"],
             )
             .to_owned(),
-            // The same target twice.
+            // A repeated target.
             18 if before.is_some() => before.expect("one before"),
             _ => "ARGS".to_owned(),
         });
@@ -78,12 +78,12 @@ pub fn targets(random: &mut Random, is_chained: bool) -> Vec<String> {
     found
 }
 
-/// An excluded target: a member, several members, or all.
+/// An excluded target: one member, several members, or all members.
 pub fn excluded(random: &mut Random) -> String {
     format!("!{}", collection(random))
 }
 
-/// A collection for `ctl` to remove from rules.
+/// A collection that `ctl` removes from rules.
 pub fn collection(random: &mut Random) -> String {
     let name = if random.percent(40) { "ARGS" } else { one(random, &MANY) };
     match random.below(10) {

@@ -24,7 +24,7 @@ const WHOLE: [&str; 12] = [
     "10.1.2.3",
 ];
 
-/// Longer than the literals that the engine searches for.
+/// A word longer than the literals that the engine searches for.
 pub const LONG: &str = "foo-abcdefghijklmnopqrstuvwxyz-0123456789-bar";
 
 /// A name of an argument, header or variable.
@@ -37,7 +37,7 @@ pub fn word(random: &mut Random) -> &'static str {
     one(random, &WORDS)
 }
 
-/// A value: some words, or a fragment of an attack.
+/// A value: several words, or a fragment of an attack.
 pub fn value(random: &mut Random) -> String {
     if random.percent(3) {
         return LONG.to_owned();

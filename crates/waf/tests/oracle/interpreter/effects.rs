@@ -1,4 +1,4 @@
-//! The effects of a rule, once for each matching value.
+//! The effects of a rule, which are applied once for each matching value.
 
 use weir_waf::body::Processor;
 use weir_waf::seclang::{Action, Control, Rule, SetVariable, Toggle, Variable, VariableChange};
@@ -20,7 +20,7 @@ impl Machine<'_> {
 
     fn set_variable(&mut self, whole: &Whole, link: &Rule, set: &SetVariable) {
         let name = self.expand(whole, &set.name).to_ascii_lowercase();
-        // Settings of the virtual server have precedence over `SecAction`'s assignments, not over its additions.
+        // Settings of the virtual server override assignments by `SecAction`, but not its additions.
         let is_set = matches!(set.change, VariableChange::Set(_)) && link.targets.is_empty();
         if is_set && set.collection == Variable::Tx && self.fixed.contains(&name) {
             return;
@@ -48,7 +48,7 @@ impl Machine<'_> {
         };
     }
 
-    /// The number in a written variable; 0 without one.
+    /// The number in a written variable; 0: the variable has no value.
     pub fn number(&self, collection: Variable, name: &[u8]) -> i64 {
         let kept = self.written.get(&collection).and_then(|kept| kept.get(name));
         kept.map_or(0, |value| number(value))

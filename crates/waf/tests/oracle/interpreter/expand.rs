@@ -1,4 +1,4 @@
-//! Expands texts with the values of variables.
+//! The expansion of variables in texts.
 
 use weir_waf::seclang::{Piece, RuleProperty, Selector, Target, TargetKind, Template};
 
@@ -10,7 +10,7 @@ impl Machine<'_> {
         self.expand_within(whole, template, 0)
     }
 
-    /// Texts of a rule may refer to each other.
+    /// Expands a text. `depth` is limited, because texts of a rule may refer to each other.
     fn expand_within(&mut self, whole: &Whole, template: &Template, depth: usize) -> Vec<u8> {
         let mut out = Vec::new();
         for piece in &template.0 {

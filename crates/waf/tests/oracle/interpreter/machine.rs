@@ -1,4 +1,4 @@
-//! Evaluates all rules for one request.
+//! The evaluation of all rules for one request.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,10 +8,10 @@ use weir_waf::seclang::{Action, Allow, Control, Disruption, Phase, Rule, Toggle,
 use super::message::Message;
 use super::program::{Item, Program, Whole};
 
-/// Maximum number of bytes per value in a message.
+/// Maximum number of bytes of a value in a report.
 const TOLD_BYTES_MAX: usize = 512;
 const TOLD_VALUES_MAX: usize = 32;
-/// Severity of a request without findings.
+/// The severity of a request without findings.
 const NO_SEVERITY: u8 = 255;
 
 /// An inspected value.
@@ -51,7 +51,7 @@ pub struct Machine<'a> {
     pub(super) program: &'a Program,
     pub(super) message: Message,
     pub(super) written: HashMap<V, BTreeMap<Vec<u8>, Vec<u8>>>,
-    /// Names that `SecAction` must not set.
+    /// Names of variables that `SecAction` must not set.
     pub(super) fixed: BTreeSet<Vec<u8>>,
     /// The values that the current rule has matched.
     pub(super) matched: Vec<Found>,
@@ -61,7 +61,7 @@ pub struct Machine<'a> {
     pub(super) reads_body: bool,
     pub(super) reads_response: bool,
     pub(super) engine: Toggle,
-    /// A pattern that was built for this request is invalid.
+    /// Whether a pattern that was built for this request is invalid, or took too many steps.
     pub(super) is_unreadable: bool,
     pub is_audited: bool,
     /// Whether a rule has ended evaluation.
@@ -127,7 +127,7 @@ impl<'a> Machine<'a> {
     /// Evaluates the rules of a phase.
     pub fn phase(&mut self, phase: Phase) -> Verdict {
         let program = self.program;
-        // The request could not be judged in an earlier phase.
+        // The inspection ended in an earlier phase.
         if self.is_unreadable {
             return Verdict::Exceeded(Limit::Pattern);
         }
@@ -182,7 +182,7 @@ impl<'a> Machine<'a> {
         is_allowed || self.engine == Toggle::Off
     }
 
-    /// Whether a rule and all its chained rules match.
+    /// Whether a rule and all of its chained rules match.
     fn holds(&mut self, whole: &Whole) -> bool {
         self.matched.clear();
         whole.links.iter().all(|link| self.link_holds(whole, link))
@@ -254,7 +254,7 @@ impl<'a> Machine<'a> {
         let (rule, status) = (whole.id, whole.status());
         let verdict = match whole.disruption() {
             Disruption::Pass | Disruption::Block => return Disrupted::No,
-            // The current phase ends in any case.
+            // Every `allow` ends the current phase.
             Disruption::Allow(allow) => {
                 if allow != Allow::Phase {
                     self.allowed = Some(allow);
@@ -271,7 +271,7 @@ impl<'a> Machine<'a> {
             }
         };
         match self.engine {
-            // The whole response has been sent.
+            // The response has been sent completely.
             _ if whole.phase == Phase::Logging => return Disrupted::No,
             Toggle::Off => return Disrupted::No,
             Toggle::On if self.mode == Mode::Block => return Disrupted::With(verdict),
@@ -288,7 +288,7 @@ enum Disrupted {
     With(Verdict),
 }
 
-/// The index after a marker or a rule further down; after all rules if it does not exist.
+/// The index after a later marker or rule with this label; after all rules if there is none.
 fn behind(program: &Program, label: &str, from: usize) -> usize {
     let is_it = |item: &Item| match item {
         Item::Marker(name) => **name == *label,
@@ -298,7 +298,8 @@ fn behind(program: &Program, label: &str, from: usize) -> usize {
     found.map_or(program.items.len(), |index| from + index + 1)
 }
 
-/// A value after all transformations; with `multiMatch`, unchanged and after each transformation that changes it.
+/// A value after all transformations. With `multiMatch`, also the original value, and the result of each transformation that
+/// changes it.
 fn forms(whole: &Whole, link: &Rule, value: Vec<u8>) -> Vec<Vec<u8>> {
     let mut steps = Vec::new();
     for action in whole.defaults.iter().chain(&link.actions) {

@@ -1,4 +1,4 @@
-//! The values in a request and its response, by variable.
+//! The values of a request and its response, by variable.
 
 use weir_waf::body::{Body, Limits, Processor, Query, Settings, Sink, cookies};
 use weir_waf::inspection::{Request, Response};
@@ -147,7 +147,7 @@ impl Message {
         let mut body = Body::new(self.processor, &self.content_type.clone(), &settings);
         body.feed(bytes, self);
         body.finish(self);
-        // The text of the whole document, if it has more than one piece.
+        // The text of the whole document, if it has several pieces.
         let members = self.of(V::Xml);
         let joined = std::mem::take(&mut self.content);
         let joined = joined.trim_ascii();
@@ -249,7 +249,7 @@ impl Sink for Message {
     }
 }
 
-/// Percent-decodes once.
+/// Decodes percent-encoding once.
 fn unescaped(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;

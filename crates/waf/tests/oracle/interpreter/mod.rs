@@ -1,7 +1,8 @@
-//! SecLang according to the reference manual: rule by rule, value by value, directly on the directives.
+//! An interpreter of SecLang according to the reference manual: it evaluates the directives rule by rule and value by value.
 //!
-//! **Invariant:** this shares only these parts with the engine: the parser, transformations, detectors of injections,
-//! parsers of bodies, and the matching of one pattern with one text. It has no shortcuts, so it is slow and simple.
+//! **Invariant:** the interpreter shares only these parts with the engine: the parser of directives, transformations,
+//! injection detectors, body parsers, and the matching of one pattern with one text. It has no optimizations, so it is slow
+//! and simple.
 
 mod effects;
 mod expand;
@@ -15,7 +16,7 @@ mod targets;
 pub use machine::{Held, Machine};
 pub use program::{Program, Words};
 
-/// The number at the beginning of a text, as with C's `atoi`.
+/// The number at the beginning of a text, as in C's `atoi`.
 fn number(text: &[u8]) -> i64 {
     let text = String::from_utf8_lossy(text).into_owned();
     let text = text.trim_start_matches(['\t', '\n', '\x0c', '\r', ' ']);

@@ -1,4 +1,4 @@
-//! Names of `TX` variables in rules.
+//! The names of `TX` variables in rules.
 
 use weir_waf::seclang::{
     Action, Disruption, OperatorKind, Piece, Rule, Selector, Target, Template, Variable,

@@ -1,4 +1,4 @@
-//! Operators as the reference manual describes them.
+//! Operators according to the reference manual.
 
 use std::net::IpAddr;
 
@@ -12,23 +12,23 @@ use super::program::{Whole, Words};
 /// Maximum number of captured groups.
 const GROUPS_MAX: usize = 10;
 
-/// The texts that a capture keeps.
+/// The captured texts.
 pub type Captured = Vec<Vec<u8>>;
 
 impl Machine<'_> {
-    /// The match of an operator with a value, ignoring its negation.
+    /// Compares a value, ignoring negation. Returns the captured texts if the operator matches.
     pub fn compare(
         &mut self,
         whole: &Whole,
         operator: &Operator,
         value: &[u8],
     ) -> Option<Captured> {
-        // The manual defines captures only for patterns; other operators capture the whole value.
+        // The manual defines captures only for patterns. Other operators capture the whole value.
         let is = |holds: bool| holds.then(|| vec![value.to_vec()]);
         match &operator.kind {
             O::Rx(pattern) => self.rx(pattern, value),
             O::RxTemplate(template) => {
-                // As in ModSecurity 3, values of variables are parts of the pattern.
+                // As in ModSecurity 3, the values of variables are part of the pattern.
                 let pattern = self.expand(whole, template);
                 match Pattern::new(&String::from_utf8_lossy(&pattern)) {
                     Ok(pattern) => self.rx(&pattern, value),
@@ -74,7 +74,7 @@ impl Machine<'_> {
 
     fn rx(&mut self, pattern: &Pattern, value: &[u8]) -> Option<Captured> {
         let Some(groups) = pattern.groups(value, GROUPS_MAX) else {
-            // The match takes too many steps.
+            // The match needs too many steps.
             self.is_unreadable = true;
             return None;
         };
@@ -87,7 +87,7 @@ impl Machine<'_> {
     }
 }
 
-/// The word that ends first, as a byte-wise automaton finds it; of several words that end there, the longest.
+/// The word that ends first, as in an automaton that reads byte by byte. If several words end there, the longest.
 fn pm(words: &Words, value: &[u8]) -> Option<Captured> {
     let found = |end| Some((end, words.at_end_of(&value[..end])?.len()));
     let (end, length) = (1..=value.len()).find_map(found)?;

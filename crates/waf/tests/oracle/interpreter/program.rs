@@ -1,4 +1,4 @@
-//! Directives in order, after the changes that later ones make to earlier ones.
+//! The directives in order, after all changes by later directives.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,13 +7,13 @@ use weir_waf::seclang::{
     Target, TargetKind, Template, Variable,
 };
 
-/// An item of the program, which is executed from top to bottom.
+/// An item of the program. Items are executed in order.
 pub enum Item {
     Rule(Box<Whole>),
     Marker(Box<str>),
 }
 
-/// A rule with its chain.
+/// A rule and its chain.
 #[derive(Clone)]
 pub struct Whole {
     pub id: u64,
@@ -21,11 +21,11 @@ pub struct Whole {
     /// The rule and its chained rules.
     pub links: Vec<Rule>,
     pub defaults: Vec<Action>,
-    /// The path of its file, for files beside it.
+    /// The path of the rule's file. Files of words are beside it.
     pub file: String,
 }
 
-/// Words in lower case, by their last byte.
+/// Words in lower case, grouped by their last byte.
 #[derive(Default)]
 pub struct Words(HashMap<u8, Vec<Box<[u8]>>>);
 
@@ -60,11 +60,11 @@ impl Words {
 pub struct Program {
     pub items: Vec<Item>,
     pub separator: u8,
-    /// Words from files, by path.
+    /// The words from files, by path.
     pub files: HashMap<String, Words>,
-    /// Names in `TX` that occur in rules.
+    /// The names of `TX` variables that occur in rules.
     pub names: Vec<String>,
-    /// Rules that read members of `TX` without a name. The language defines no order for these members.
+    /// Rules that read members of `TX` without naming them. The language defines no order for these members.
     pub unordered: BTreeSet<u64>,
 }
 
@@ -142,7 +142,7 @@ impl Program {
             if let Item::Rule(rule) = item
                 && is_it(rule)
             {
-                // An action has no targets, and must not get any.
+                // An action has no targets, and cannot be given any.
                 if !rule.links[0].targets.is_empty() {
                     rule.links[0].targets.extend_from_slice(targets);
                 }
@@ -195,7 +195,7 @@ impl Whole {
         })
     }
 
-    /// Its own message as in the file.
+    /// The message of the first rule, as in the file.
     pub fn plain_message(&self) -> Option<String> {
         let mut plain = String::new();
         for piece in &self.links[0].actions.iter().find_map(message_of)?.0 {
@@ -213,7 +213,7 @@ impl Whole {
         self.links.iter().flat_map(|link| &link.actions).filter_map(of).next_back()
     }
 
-    /// Whether the rule is logged in the error log, and in the audit log.
+    /// Whether matches are written to the error log, and to the audit log.
     pub fn logging(&self) -> (bool, bool) {
         let (mut is_logged, mut is_audited) = (true, true);
         for action in self.actions() {

@@ -6,7 +6,7 @@ use super::machine::{Found, Machine};
 use super::program::Whole;
 
 impl Machine<'_> {
-    /// The current values of one target of a rule, without excluded ones.
+    /// The current values of a target of a rule, without excluded values.
     pub fn values(&mut self, whole: &Whole, link: &Rule, target: &Target) -> Vec<Found> {
         let mut found = self.of(target);
         found.retain(|it| !self.is_left_out(whole, link, it));
@@ -33,7 +33,7 @@ impl Machine<'_> {
             Selector::Name(name) => name.as_bytes().eq_ignore_ascii_case(&found.name),
             Selector::Pattern(pattern) => pattern.is_match(&found.name),
         });
-        // Variables written by rules are reported with the target's spelling of the name.
+        // Reports use the spelling of the target for names of variables that rules write.
         if let (true, Selector::Name(name)) = (is_written(variable), &target.selector) {
             found.iter_mut().for_each(|found| found.name = name.as_bytes().to_vec());
         }
@@ -74,7 +74,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether the rule itself or an earlier `ctl` excludes a value.
+    /// Whether the rule itself or a previous `ctl` excludes a value.
     fn is_left_out(&self, whole: &Whole, link: &Rule, found: &Found) -> bool {
         let has = |target: &Target| {
             target.variable == found.variable
@@ -98,7 +98,7 @@ impl Machine<'_> {
             })
     }
 
-    /// Whether an earlier `ctl` has removed a rule.
+    /// Whether a previous `ctl` has removed a rule.
     pub fn is_removed(&self, whole: &Whole) -> bool {
         self.controls.iter().any(|control| match control {
             Control::RemoveById(ids) => ids.has(whole.id),

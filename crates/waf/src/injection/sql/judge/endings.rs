@@ -1,4 +1,5 @@
-//! Tokens that end the query into which a value was inserted: a second query, another statement, a comment, the text
+//! Tokens that end the query into which a value was inserted: a second query, another statement, a comment, or the text
+//! after the value.
 //! that follows.
 
 use super::super::selection::{self, Weight};
@@ -8,7 +9,7 @@ use super::super::token::{Class, Token};
 use super::{Judge, Step};
 
 impl Judge<'_> {
-    /// UNION: an injection if a second query follows.
+    /// Parses UNION: an injection if a second query follows.
     pub(super) fn union(&mut self) -> Step {
         while self.tokens.take(Class::All) || self.tokens.take(Class::Open) {}
         let is_row = self.tokens.take(Class::Values);
@@ -29,7 +30,7 @@ impl Judge<'_> {
         Step::found_if(selection::read(&mut self.tokens) >= wanted)
     }
 
-    /// A semicolon: another statement may follow.
+    /// Parses a semicolon: another statement may follow.
     pub(super) fn stacked(&mut self) -> Step {
         let wanted = match self.origin {
             Some(Origin::Quote | Origin::Number) => Weight::Likely,
@@ -45,7 +46,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A statement without a preceding semicolon, as SQL Server permits.
+    /// Parses a statement without a preceding semicolon, as SQL Server permits.
     pub(super) fn adjacent_statement(&mut self, first: Class) -> Step {
         if self.origin == Some(Origin::Name) && self.previous != Class::Close {
             return Step::Pass;
@@ -58,7 +59,7 @@ impl Judge<'_> {
         Step::found_if(weight >= wanted)
     }
 
-    /// Whether a comment hides the rest of a query in a way that serves an attack.
+    /// Whether a comment hides the rest of a query and so completes an attack.
     pub(super) fn is_cut_off(&self, comment: Token) -> bool {
         let bytes = self.tokens.bytes(&comment);
         let is_hash = bytes.first() == Some(&b'#');
@@ -79,7 +80,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the value ends in a text that the query's own quote closes, after an operator: `' or '1`, `'='`.
+    /// Whether the value ends in a text after an operator, and the query's own quote closes this text: `' or '1`, `'='`.
     pub(super) fn ends_in_text(&self) -> bool {
         if !self.is_closing || self.operators == 0 || self.previous != Class::Text {
             return false;
@@ -92,7 +93,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the previous operand is more than a name.
+    /// Whether the previous operand is not just a name.
     pub(super) fn is_last_value(&self) -> bool {
         matches!(self.left, Some(Operand::Value | Operand::Computed))
     }

@@ -1,8 +1,8 @@
 //! The grammar of a value within a query.
 //!
-//! The reader has two states: it expects an operand, or an operator. It has read valid SQL so far; the first invalid
-//! token ends the reading without a verdict. A verdict that depends on an operand waits for the next token: in "1 or 2
-//! = 2nd best", this token is a word, so the text is not SQL.
+//! The parser has two states: it expects an operand, or an operator. All input so far is valid SQL. The first invalid token
+//! ends the parsing without a verdict. A verdict that depends on an operand is postponed to the next token: in "1 or 2 = 2nd
+//! best", this token is a word, so the text is not SQL.
 
 mod endings;
 mod operands;
@@ -15,13 +15,13 @@ use super::strength::{Operand, Origin, Strength};
 use super::token::{Class, Token};
 use super::tokens::Tokens;
 
-/// The state of the reader after a token.
+/// The state of the parser after a token.
 pub(super) enum Step {
     /// An operand is expected.
     Operand,
     /// An operator is expected.
     Operator,
-    /// No injection: the rest is not SQL, or there is no rest.
+    /// No injection: the rest is not SQL, or the input ends.
     Pass,
     /// An injection.
     Found,
@@ -33,42 +33,43 @@ impl Step {
     }
 }
 
-/// The reader.
+/// The parser of a value within a query.
 pub(super) struct Judge<'a> {
     tokens: Tokens<'a>,
-    /// How the value left the place where it was inserted.
+    /// How the value broke out of its place in the query.
     origin: Option<Origin>,
     /// The quote around the value's place, or 0.
     quote: u8,
-    /// Whether the quote is at the start of the value or after the end of a word, so that it ends a text. Otherwise it
-    /// may begin one, as in prose.
+    /// Whether the quote ends a text: it is at the start of the value, or after the end of a word. Otherwise it may begin a
+    /// text, as in prose.
     is_closing: bool,
     /// The class of the previous token.
     previous: Class,
-    /// Number of operators since the value left its place.
+    /// Number of operators since the value broke out of its place.
     operators: u32,
-    /// After AND, OR, WHERE or WHEN: the next operands decide which rows match.
+    /// Whether AND, OR, WHERE or WHEN precedes, so that the next operands decide which rows match.
     condition: bool,
-    /// The condition follows `if (`, which is code in most languages: only comparisons with a constant result count.
+    /// Whether the condition follows `if (`, which is code in most languages. Only comparisons with a constant result count
+    /// then.
     is_code: bool,
     /// Number of operands other than names.
     values: u32,
     /// The left side of a comparison.
     left: Option<Operand<'a>>,
-    /// Whether a comparison waits for its right side.
+    /// Whether a comparison still needs its right side.
     compares: bool,
-    /// Whether BETWEEN waits for its AND.
+    /// Whether a BETWEEN still needs its AND.
     between: bool,
-    /// Whether ORDER BY or GROUP BY was read.
+    /// Whether ORDER BY or GROUP BY was parsed.
     sorts: bool,
-    /// Whether LIMIT was read.
+    /// Whether LIMIT was parsed.
     limits: bool,
-    /// Whether an operator was read that does not occur in prose.
+    /// Whether an operator that does not occur in prose was parsed.
     bitwise: bool,
-    /// Whether the last operator makes a condition of two empty texts; false for operators that occur between quotes in
-    /// other languages too.
+    /// Whether the last operator forms a condition with two empty texts. False for operators that also occur between quotes
+    /// in other languages.
     is_effective: bool,
-    /// The finding that the next operand completes: an attacking call, or a compared one.
+    /// The finding that the next operand completes: an attacking call, or the comparison of a call.
     armed: Option<Strength>,
     /// The finding, if the next token is valid.
     held: Option<Strength>,
@@ -78,21 +79,21 @@ pub(super) struct Judge<'a> {
 /// Open parentheses.
 #[derive(Default)]
 struct Nesting {
-    /// Their number.
+    /// The number of open parentheses.
     depth: u32,
     /// The depth of a function call that may contain another call.
     call_depth: Option<u32>,
-    /// The parentheses that belong to calls: a bit for each of the innermost ones.
+    /// The innermost parentheses, one bit each: whether they belong to a call.
     calls: u64,
 }
 
 impl<'a> Judge<'a> {
-    /// Reads a value that was inserted into a query without quotes.
+    /// A parser of a value that was inserted into a query without quotes.
     pub(super) fn unquoted(tokens: Tokens<'a>) -> Self {
         Self::new(tokens, None)
     }
 
-    /// Reads the rest of a value after the quote that ends its text. `before`: the byte before this quote.
+    /// A parser of the rest of a value after the quote that ends its text. `before`: the byte before this quote.
     pub(super) fn quoted(mut tokens: Tokens<'a>, quote: u8, before: Option<u8>) -> Self {
         tokens.begin_with(Class::Text);
         let is_closing =
@@ -124,8 +125,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Reads the text after a nested comment. Databases disagree whether it is part of the query, so it is read as if
-    /// it stood alone, and the beginning of a second query is sufficient.
+    /// Whether the text after a nested comment begins a second query. Databases disagree whether this text is part of the
+    /// query, so it is parsed alone, and the beginning of a second query is sufficient.
     pub(super) fn is_begun_query(tokens: &mut Tokens<'_>) -> bool {
         if matches!(
             tokens.peek().class,
@@ -137,12 +138,12 @@ impl<'a> Judge<'a> {
             && matches!(tokens.peek().class, Class::All | Class::Select | Class::Open)
     }
 
-    /// The verdict: the fingerprint of an injection.
+    /// The fingerprint if the value is an injection.
     pub(super) fn fingerprint(mut self) -> Option<Fingerprint> {
         self.is_injection().then_some(self.tokens.fingerprint)
     }
 
-    /// Number of bytes examined up to the verdict.
+    /// The number of bytes inspected up to the verdict.
     #[cfg(test)]
     pub(super) fn steps(mut self) -> usize {
         self.is_injection();
@@ -164,7 +165,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The first state of a value without quotes.
+    /// The first state for a value without quotes.
     fn begin(&mut self) -> Step {
         let first = self.tokens.peek();
         match first.class {

@@ -1,4 +1,4 @@
-//! Tokens where an operand is expected: values, calls, subqueries.
+//! Tokens in place of an operand: values, calls, subqueries.
 
 use super::super::selection::{self, Weight};
 use super::super::strength::{self, Operand, Origin, Strength};
@@ -6,7 +6,7 @@ use super::super::token::{Class, Token};
 use super::{Judge, Step};
 
 impl<'a> Judge<'a> {
-    /// Reads a token where an operand is expected.
+    /// Parses a token in place of an operand.
     pub(super) fn operand(&mut self, token: Token) -> Step {
         let next = self.tokens.peek();
         let calls = next.class == Class::Open;
@@ -63,7 +63,7 @@ impl<'a> Judge<'a> {
         matches!(self.origin, None | Some(Origin::Name))
     }
 
-    /// Completes an operand: ends a comparison, or an attacking call.
+    /// Completes an operand, and with it a comparison or an attacking call.
     pub(super) fn complete(&mut self, operand: Operand<'a>) -> Step {
         let origin = *self.origin.get_or_insert(match operand {
             Operand::Value | Operand::Computed
@@ -89,13 +89,13 @@ impl<'a> Judge<'a> {
         Step::Operator
     }
 
-    /// Opens a parenthesis, of a call if the previous token is a name.
+    /// Opens a parenthesis. It belongs to a call if the previous token is the name of a function.
     pub(super) fn open(&mut self) {
         self.nesting.depth = self.nesting.depth.saturating_add(1);
         self.nesting.calls = (self.nesting.calls << 1) | u64::from(self.previous.is_function());
     }
 
-    /// Closes a parenthesis. True: it ends a call.
+    /// Closes a parenthesis. Returns whether it belongs to a call.
     pub(super) fn close(&mut self) -> bool {
         let is_call = self.nesting.calls & 1 == 1;
         self.nesting.calls >>= 1;
@@ -103,7 +103,7 @@ impl<'a> Judge<'a> {
         is_call
     }
 
-    /// Reads the call of a known function.
+    /// Parses the call of a known function.
     fn call(&mut self, function: Token) -> Step {
         let gap = self.tokens.peek().gap;
         let is_nested = self.nesting.call_depth.is_some_and(|depth| self.nesting.depth > depth);
@@ -132,7 +132,7 @@ impl<'a> Judge<'a> {
         Step::Operand
     }
 
-    /// Reads the call of a function that is not in the tables.
+    /// Parses the call of a function that is not in the tables.
     fn unknown_call(&mut self) -> Step {
         self.origin.get_or_insert(Origin::Name);
         if self.origin == Some(Origin::Quote)
@@ -144,7 +144,7 @@ impl<'a> Judge<'a> {
         Step::Operand
     }
 
-    /// Compares with a call: the finding is complete once the call has an operand.
+    /// Compares with a call. The finding is complete after the first operand of the call.
     fn compare_with_call(&mut self, operand: Operand<'a>) {
         let compares = std::mem::take(&mut self.compares) && self.condition && !self.is_code;
         if let (true, None, Some(left)) = (compares, self.armed, self.left) {
@@ -160,7 +160,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Reads a subquery.
+    /// Parses a subquery.
     fn selection(&mut self) -> Step {
         let wanted = match self.origin {
             None | Some(Origin::Name) => Weight::Sure,

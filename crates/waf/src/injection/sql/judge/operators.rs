@@ -1,14 +1,14 @@
-//! Tokens where an operator is expected: comparisons, AND and OR, clauses.
+//! Tokens in place of an operator: comparisons, AND and OR, clauses.
 
 use super::super::strength::{self, Operand, Origin};
 use super::super::token::{Class, Token};
 use super::{Judge, Step};
 
 impl Judge<'_> {
-    /// Reads a token where an operator is expected.
+    /// Parses a token in place of an operator.
     pub(super) fn operator(&mut self, token: Token) -> Step {
         if let Some(held) = self.held.take() {
-            // After the value has left its quotes, the text that an application appends may be invalid SQL too.
+            // If the value closed its quote, the application appends the rest of its query, which may be invalid SQL.
             let is_tail = token.class == Class::Other && self.origin == Some(Origin::Quote);
             if !token.class.may_follow_operand() && !is_tail {
                 return Step::Pass;
@@ -76,7 +76,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Reads a token that ends an expression.
+    /// Parses a token that ends an expression.
     fn clause(&mut self, token: Token) -> Step {
         match token.class {
             Class::Union => self.union(),
@@ -111,7 +111,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Reads an operator with an operand on each side.
+    /// Parses an operator with an operand on each side.
     fn binary(&mut self) -> Step {
         self.operators = self.operators.saturating_add(1);
         Step::Operand
@@ -146,7 +146,7 @@ impl Judge<'_> {
         self.binary()
     }
 
-    /// Reads AS, followed by a name or a type.
+    /// Parses AS, which a name or a type follows.
     fn alias(&mut self) -> Step {
         let name = self.tokens.next().class;
         if name.is_name() || name == Class::Text { Step::Operator } else { Step::Pass }
