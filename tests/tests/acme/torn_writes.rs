@@ -1,5 +1,6 @@
 //! Writes of ACME's files that end in the middle, because the process is killed: account, order, certificate.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,10 +37,17 @@ fn start(site: &Site) -> Proxy {
     Proxy::start(&site.setup("challenge: http-01", CERTIFICATE))
 }
 
-/// The files of an authority, without those of cut writes.
+/// The files of an authority.
 fn files(site: &Site) -> Vec<PathBuf> {
     let output = tools::run(Command::new("find").arg(site.state.path()).args(["-type", "f"]));
-    output.lines().filter(|line| !line.ends_with(".new")).map(PathBuf::from).collect()
+    output.lines().map(PathBuf::from).collect()
+}
+
+/// The kind of the file whose write was cut: the account, the state of an order, or a certificate.
+fn cut_file(site: &Site) -> &'static str {
+    let names: Vec<String> = files(site).iter().map(|file| file.display().to_string()).collect();
+    let name = names.iter().find(|name| name.ends_with(".new")).expect("a cut file");
+    ["account.json.", ".json.", ".pem."].into_iter().find(|kind| name.contains(kind)).expect(name)
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -76,12 +84,17 @@ fn a_kill_in_any_write_of_acme_loses_no_certificate() {
     copy(&kept, &before);
 
     // The first order: what was not kept is asked for again.
+    let mut kinds = BTreeSet::new();
     for bytes in &cuts {
         fs::remove_dir_all(&kept).expect("the files");
         order_and_end(&site, *bytes);
-        wait_until_ready(&mut start(&site));
+        kinds.insert(cut_file(&site));
+        let mut proxy = start(&site);
+        wait_until_ready(&mut proxy);
         assert!(site.get(&root), "cut at {bytes}");
     }
+
+    assert_eq!(kinds.len(), 3, "{kinds:?}");
 
     // A renewal: the certificate in use is served from the start on, whatever was cut.
     copy(&before, &kept);
