@@ -204,7 +204,7 @@ fn after_a_kill_another_one_listens_within_a_second() {
         command.args(words).args(["--admin", &line.proxy.admin_address()]);
         String::from_utf8(command.output().expect("weir runs").stdout).expect("text")
     };
-    weir(&["set", "/pools/members/members/127.0.0.1:1", "{ weight: 7 }"]);
+    weir(&["set", "/pools/members/members/127.0.0.1:1", r#"{"weight":7}"#]);
     let overlay = weir(&["diff"]);
     assert!(overlay.starts_with("version 1: 1 change") && overlay.contains('7'), "{overlay}");
     for killed in 1..=KILLS {
