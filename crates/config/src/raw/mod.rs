@@ -29,7 +29,8 @@ pub(crate) mod waf;
 use std::path::PathBuf;
 
 pub(crate) use balance::{Balance, BalanceOr};
-pub(crate) use log::{AccessLogFormat, Log};
+pub(crate) use log::Log;
+pub(crate) use log_format::AccessLogFormat;
 
 use crate::decode::{Named, NamedItem, OneOrMany, Section as _, Spanned};
 use crate::destination::ListenOn;

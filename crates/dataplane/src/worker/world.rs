@@ -22,7 +22,6 @@ use crate::records::recorder::Recorder;
 use crate::side_logs::SideLogs;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
-use crate::worker::recording;
 use crate::worker::setup::Setup;
 use crate::worker::state::client::Client;
 use crate::worker::state::frames::Frames;
@@ -138,8 +137,25 @@ impl World {
             spare: Spare::default(),
             tools,
         };
-        recording::log_as_configured(&mut world);
+        world.log_as_configured();
         (world, commands)
+    }
+
+    /// Applies the active table's settings for the access log and for records of requests.
+    pub fn log_as_configured(&mut self) {
+        self.log.set_format(self.table.access_format(), self.table.given_format());
+        self.recorder.set(self.table.recent_requests(), self.log.format());
+        self.note_rules();
+    }
+
+    /// Starts or stops recording all requests for a client that follows them.
+    pub fn follow(&mut self, is_followed: bool) {
+        self.recorder.follow(is_followed);
+        self.note_rules();
+    }
+
+    fn note_rules(&mut self) {
+        self.tools.notes_rules = self.log.notes_rules() || self.recorder.logged.is_recorded();
     }
 
     /// The stream of an exchange on its client connection.
