@@ -197,6 +197,8 @@ pub struct Draining {
     pub until_ms: u64,
     /// The time until which idle HTTP/1 clients may send one more request; `None`: they are closed at once.
     pub idle_until_ms: Option<u64>,
+    /// Until when clients to which nothing was sent yet may send their first request; `None`: the time is over.
+    pub first_until_ms: Option<u64>,
 }
 
 impl Draining {
@@ -205,8 +207,22 @@ impl Draining {
         this.is_some_and(|draining| draining.idle_until_ms.is_some())
     }
 
+    /// Whether the process is stopping while new clients may still send their first request.
+    pub fn spares_new(this: Option<Self>) -> bool {
+        this.is_some_and(|draining| draining.first_until_ms.is_some())
+    }
+
+    /// Ends the times that are over. Returns whether there were any.
+    pub fn end_times(&mut self, now_ms: u64) -> bool {
+        let times = [&mut self.idle_until_ms, &mut self.first_until_ms];
+        let over =
+            times.into_iter().filter_map(|time| time.take_if(|until_ms| *until_ms <= now_ms));
+        over.count() > 0
+    }
+
     /// The time of the next step.
     pub fn next_ms(self) -> u64 {
-        self.idle_until_ms.map_or(self.until_ms, |idle_ms| idle_ms.min(self.until_ms))
+        let times = self.idle_until_ms.into_iter().chain(self.first_until_ms);
+        times.fold(self.until_ms, u64::min)
     }
 }
