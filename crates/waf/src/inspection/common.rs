@@ -12,6 +12,7 @@ use super::handle::{Inspection, begin_with};
 use super::options::Options;
 use super::request::Request;
 use super::texts::Texts;
+use crate::hash::hash;
 use crate::plan::View;
 
 /// The fields whose values are cached.
@@ -91,7 +92,7 @@ impl Learned {
         if self.texts.has(text) || self.seen.len() >= COUNTED_MAX {
             return false;
         }
-        let seen = self.seen.entry(super::texts::hash(text)).or_default();
+        let seen = self.seen.entry(hash(text)).or_default();
         if *seen < SEEN_MIN {
             *seen += 1;
         }
@@ -159,7 +160,7 @@ impl CommonTexts {
         let has_room = is_small && texts <= ALL_TEXTS_MAX && bytes <= ALL_BYTES_MAX;
         let mut learned = self.learned();
         if !has_room {
-            learned.seen.insert(super::texts::hash(text), REFUSED);
+            learned.seen.insert(hash(text), REFUSED);
         } else if Arc::ptr_eq(&learned.texts, known) {
             // Otherwise another request has added a text meanwhile. This text is then added by a later request.
             learned.texts = Arc::new(more);
