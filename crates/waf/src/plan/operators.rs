@@ -159,7 +159,7 @@ fn has_part(text: &[u8], part: &[u8]) -> bool {
     };
     let has_pair = |block: &[u8; PAIRS_COUNT + 1]| {
         let is_pair = |(one, other)| u8::from(one == rare) & u8::from(other == second);
-        block.iter().zip(&block[1..]).map(is_pair).fold(0, |any, it| any | it) != 0
+        block[..PAIRS_COUNT].iter().zip(&block[1..]).map(is_pair).fold(0, |any, it| any | it) != 0
     };
     let Some(last) = text.len().checked_sub(PAIRS_COUNT + 1) else {
         return (0..text.len()).any(is_at);
