@@ -1,4 +1,4 @@
-# Installs what a fresh Debian machine lacks. Sourced by ./demo and ./test; changes nothing that is there.
+# Installs the programs that a fresh Debian system lacks. Sourced by ./demo and ./test. Installed programs are not changed.
 
 readonly RUST_MINOR_MIN=95
 
@@ -11,7 +11,7 @@ fail() {
     exit 1
 }
 
-# quietly COMMAND...: shows the command's output only if it fails.
+# quietly COMMAND...: runs a command, and shows its output only if it fails.
 quietly() {
     local log status=0
     log=$(mktemp)
@@ -24,8 +24,8 @@ quietly() {
     rm -f "$log"
 }
 
-# need_commands COMMAND:PACKAGE...: installs the packages of the commands that are absent; of what is no command, a module of
-# another program, stands an absolute path instead.
+# need_commands COMMAND:PACKAGE...: installs the packages of missing commands. For files that are not commands, such as modules,
+# COMMAND is an absolute path.
 need_commands() {
     local pair missing=()
     for pair in "$@"; do
@@ -38,7 +38,7 @@ need_commands() {
     install_packages "${missing[@]}"
 }
 
-# is_there WHAT: whether there is such a command, or such a file.
+# is_there NAME: whether a command with this name exists, or a file with this absolute path.
 is_there() {
     case $1 in
         /*) [ -e "$1" ] ;;
@@ -47,7 +47,7 @@ is_there() {
 }
 
 install_packages() {
-    # Debian starts a server when its package is installed; nginx and haproxy are wanted as programs only.
+    # Debian starts a server when its package is installed. This policy prevents that, because only the programs are needed.
     local policy=/usr/sbin/policy-rc.d made_policy=no
     if [ ! -e "$policy" ]; then
         printf '#!/bin/sh\nexit 101\n' >"$policy"
@@ -64,8 +64,8 @@ install_packages() {
     fi
 }
 
-# want_go_program PATH@VERSION: builds a program of Go if there is none of its name. Without it, its scenarios are skipped:
-# Debian's Go may be too old for it.
+# want_go_program PATH@VERSION: builds a Go program if it is missing. This may fail, because Debian's Go may be too old. Then the
+# scenarios that need the program are skipped.
 want_go_program() {
     local name=${1%%@*}
     name=${name##*/}
@@ -85,13 +85,13 @@ rust_is_new_enough() {
     [[ $version =~ ^cargo\ 1\.([0-9]+)\. ]] && [ "${BASH_REMATCH[1]}" -ge "$RUST_MINOR_MIN" ]
 }
 
-# need_rust COMPONENT...: an installed Rust is used; where there is none, or too old a one, rustup's.
+# need_rust COMPONENT...: installs Rust with rustup if it is missing or too old.
 need_rust() {
     local component components=()
     if [ -r "${CARGO_HOME:-$HOME/.cargo}/env" ]; then
         . "${CARGO_HOME:-$HOME/.cargo}/env"
     fi
-    # The installer leaves the toolchains of a rustup that is already there alone.
+    # The installer of rustup does not update the toolchains of an installed rustup.
     if ! rust_is_new_enough && command -v rustup >/dev/null; then
         step "installing the stable Rust with the rustup that is there"
         quietly rustup toolchain install stable --profile minimal

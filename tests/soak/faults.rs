@@ -1,4 +1,4 @@
-//! Faults of the members, and their times: the only valid explanations of an error.
+//! Faults of the members and their times. Only a fault explains an error.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +10,13 @@ use weir_tests::pattern::{self, Checker};
 use weir_tests::ports::Lease;
 use weir_tests::websocket;
 
-/// A kill explains failures up to this long after it: closed sockets are noticed at the next event.
+/// A kill explains failures up to this time after it, because closed sockets are detected with the next event.
 const AFTERMATH: Duration = Duration::from_millis(500);
 /// Size of the bodies of `/download`.
 pub const DOWNLOAD_BYTES: u64 = 4 * 1024 * 1024;
 const BLOCK_BYTES: usize = 64 * 1024;
 
-/// When members were killed, and whether the soak is over.
+/// The times at which members were killed, and whether the soak is over.
 #[derive(Debug, Default)]
 pub struct Faults {
     kills: Mutex<Vec<Instant>>,
@@ -24,18 +24,18 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Whether a member was killed while something that began at `start` was under way.
+    /// Whether a member was killed during the work that started at `start`.
     pub fn explain(&self, start: Instant) -> bool {
         let kills = self.kills.lock().unwrap_or_else(PoisonError::into_inner);
         kills.iter().rev().any(|&killed| killed + AFTERMATH >= start)
     }
 
-    /// Ends the load.
+    /// Stops the load.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
     }
 
-    /// Whether the load has to end.
+    /// Whether the load has to stop.
     pub fn stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
@@ -46,7 +46,7 @@ impl Faults {
 pub struct Members(Vec<(Lease, Option<Member>)>);
 
 impl Members {
-    /// Starts this many.
+    /// Starts this number of members.
     pub fn start(count: usize) -> Self {
         let members = (0..count).map(|_| {
             let lease = Lease::new();
@@ -56,21 +56,21 @@ impl Members {
         Self(members.collect())
     }
 
-    /// Their addresses, whether they are alive or not.
+    /// The addresses of all members, running or not.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.0.iter().map(|(lease, _)| lease.address()).collect()
     }
 
-    /// Kills one, with all its connections.
+    /// Kills a member with all its connections.
     pub fn kill(&mut self, turn: usize, faults: &Faults) {
         let index = turn % self.0.len();
         faults.kills.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
         self.0[index].1 = None;
-        // Also when its closing ends: closing many connections takes a moment.
+        // Closing many connections takes a moment, so the end of the kill is recorded, too.
         faults.kills.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
     }
 
-    /// Starts it again.
+    /// Restarts a member.
     pub fn restart(&mut self, turn: usize) {
         let index = turn % self.0.len();
         let (lease, member) = &mut self.0[index];
@@ -79,7 +79,7 @@ impl Members {
         }
     }
 
-    /// Leaves them running until the process ends.
+    /// Leaves the members running until the process ends.
     pub fn keep(self) {
         std::mem::forget(self);
     }

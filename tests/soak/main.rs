@@ -1,10 +1,8 @@
-//! Soak: mixed load with faults, for any time; every error must be explained by a fault.
+//! Soak test: a mixed load with faults, for any duration. A fault must explain every error.
 //!
-//! `soak [--seconds N]` (600 by default). It serves requests, uploads, downloads and WebSockets
-//! through the proxy while members are killed and restarted, clients are slow, uploads and
-//! downloads are aborted and the configuration is reloaded. It fails when an error is left that no
-//! fault explains, when memory grows after the first third, or when descriptors are left once the
-//! load has ended.
+//! `soak [--seconds N]` (600 by default) sends requests, uploads, downloads and WebSockets through the proxy. Meanwhile
+//! members are killed and restarted, clients are slow, transfers are aborted and the configuration is reloaded. The soak
+//! fails if no fault explains an error, if memory grows after the first third, or if descriptors remain open after the load.
 
 mod faults;
 mod work;
@@ -19,7 +17,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use crate::faults::{Faults, Members};
 use crate::work::{KINDS, Kind, Outcomes};
 
-/// Memory may still grow by this much after the first third: pools reach their high mark late.
+/// Allowed growth of memory after the first third: pools reach their maximum size late.
 const GROWTH_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Descriptors that may be open above the count before the load: idle member connections of two workers.
 const DESCRIPTORS_LEFT_MAX: usize = 40;
@@ -91,7 +89,7 @@ fn soak(length: Duration) -> Result<(), String> {
     judge(&mut proxy, &outcomes, descriptors_before, first_third, last)
 }
 
-/// Kills, restarts and reloads until the time is over; returns the peak memory of the first third and of the rest.
+/// Kills, restarts and reloads until the time is over. Returns the peak memory of the first third and of the rest.
 fn disturb(
     length: Duration,
     proxy: &mut Proxy,
@@ -125,7 +123,7 @@ fn disturb(
             report(proxy, outcomes);
         }
     }
-    // Members must be there to the end of the last requests.
+    // Members must run until the last requests have ended.
     members.keep();
     (first_third, last)
 }

@@ -1,4 +1,4 @@
-//! The work of a soak's clients.
+//! The client work of a soak.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -19,12 +19,12 @@ const BLOCK_BYTES: usize = 32 * 1024;
 /// Texts of unexplained errors kept per kind.
 const UNEXPLAINED_KEPT_MAX: usize = 10;
 
-/// One kind of work: how many threads do it, and one piece of it.
+/// One kind of work, with its number of threads and its function.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// Its name in the report.
+    /// The name in the report.
     pub name: &'static str,
-    /// Threads that repeat it.
+    /// The number of threads that repeat it.
     pub threads: usize,
     piece: fn(SocketAddr, &Faults) -> Result<(), Failure>,
 }
@@ -43,7 +43,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "WebSocket", threads: 2, piece: web_socket },
 ];
 
-/// The reason of a failed piece of work, and the time when that work had begun.
+/// The reason for a failed run of the work, and the start time of that run.
 #[derive(Debug)]
 pub struct Failure {
     what: String,
@@ -58,7 +58,7 @@ fn wrong(since: Instant, what: impl Into<String>) -> Failure {
     Failure { what: what.into(), since }
 }
 
-/// Counts per kind of work.
+/// The results of one kind of work.
 #[derive(Debug, Default)]
 pub struct Outcomes {
     good: AtomicUsize,
@@ -84,12 +84,12 @@ impl Outcomes {
         }
     }
 
-    /// Pieces that succeeded.
+    /// The number of successful runs.
     pub fn good(&self) -> usize {
         self.good.load(Ordering::Relaxed)
     }
 
-    /// Errors that no fault explains: the texts of the first ones.
+    /// The texts of the first errors that no fault explains.
     pub fn unexplained(&self) -> Vec<String> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -102,7 +102,7 @@ impl Outcomes {
     }
 }
 
-/// Does one kind of work again and again until the soak is over.
+/// Repeats one kind of work until the soak is over.
 pub fn repeat(kind: Kind, address: SocketAddr, faults: &Faults, outcomes: &Outcomes) {
     while !faults.stopped() {
         outcomes.count((kind.piece)(address, faults), faults);
@@ -149,7 +149,7 @@ fn upload(address: SocketAddr, framing: Framing) -> Result<(), Failure> {
     let (mut client, since) = connect(address)?;
     send_upload(&mut client, framing, UPLOAD_BYTES)
         .or_else(|error| match error.kind() {
-            // An early answer closes the connection; it is read below.
+            // An early response closes the connection. It is read below.
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Ok(()),
             _ => Err(error),
         })
@@ -201,7 +201,7 @@ fn aborted_upload(address: SocketAddr, _: &Faults) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads a download in pieces, pausing between them, up to `bytes`.
+/// Reads a download in pieces with pauses.
 fn read_download(address: SocketAddr, pause: Duration) -> Result<(), Failure> {
     let (mut client, since) = connect(address)?;
     let mut checker = Checker::default();

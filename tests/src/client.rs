@@ -13,17 +13,17 @@ use crate::wire::{Framing, Head, Reader};
 pub struct Response {
     /// Status code.
     pub status: u16,
-    /// Status line and fields.
+    /// Status line and headers.
     pub head: Head,
     /// The received part of the body.
     pub body: Vec<u8>,
     /// The trailer fields of a chunked body.
     pub trailers: Head,
-    /// Whether the message ended as its framing says; false for a truncated body.
+    /// Whether the body ended as its framing requires; false for a truncated body.
     pub complete: bool,
-    /// Whether the end of the connection ended the body.
+    /// Whether the close of the connection ended the body.
     pub until_close: bool,
-    /// Interim responses before it.
+    /// The interim responses before this one.
     pub interim: Vec<Head>,
 }
 
@@ -69,7 +69,7 @@ impl Client {
         Self::try_connect_from(address, source).expect("a connection")
     }
 
-    /// The same; for scenarios that expect a possible refusal.
+    /// Connects from this loopback address; for scenarios that expect a possible refusal.
     pub fn try_connect_from(address: SocketAddr, source: IpAddr) -> io::Result<Self> {
         use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };

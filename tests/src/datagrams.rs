@@ -11,7 +11,7 @@ use crate::STEP_TIMEOUT;
 
 /// Ports below those that the kernel assigns for port 0.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
-/// Interval at which a member checks whether it must end.
+/// Interval at which a member checks whether it has to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A UDP port that no other scenario uses during the lease. The lease holds the TCP port of the same number: a UDP
@@ -73,7 +73,7 @@ impl DatagramMember {
         Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), answers)
     }
 
-    /// The same at this address.
+    /// A member at this address that sends the answers from the closure.
     #[track_caller]
     pub fn at(
         address: SocketAddr,

@@ -25,7 +25,7 @@ const FRAME_BYTES_MAX: usize = 16_384;
 pub struct Message {
     /// Pseudo-header fields and fields, as text.
     pub head: Vec<(String, String)>,
-    /// The data that the scenario has not taken yet.
+    /// The received data that the scenario has not taken yet.
     pub body: Vec<u8>,
     /// Trailers.
     pub trailers: Vec<(String, String)>,
@@ -33,24 +33,24 @@ pub struct Message {
     pub interim: Vec<Vec<(String, String)>>,
     /// Whether the peer has ended the stream.
     pub ended: bool,
-    /// The error code with which the peer has reset it.
+    /// The error code of the peer's RST_STREAM.
     pub reset: Option<u32>,
-    /// Number of received bytes whose window was not returned.
+    /// Number of received bytes for which no window update was sent.
     pub withheld: u32,
 }
 
 impl Message {
-    /// Value of the first field of this name.
+    /// The value of the first header of this name.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.head.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
-    /// Status of a response; 0 if it has none.
+    /// The status of a response; 0 if it has none.
     pub fn status(&self) -> u16 {
         self.field(":status").and_then(|status| status.parse().ok()).unwrap_or(0)
     }
 
-    /// Path of a request.
+    /// The path of a request.
     pub fn path(&self) -> &str {
         self.field(":path").unwrap_or_default()
     }
@@ -77,7 +77,7 @@ pub struct Peer {
     decoder: Decoder,
     /// Received messages, by stream.
     pub streams: BTreeMap<u32, Message>,
-    /// Last stream and code of each GOAWAY.
+    /// The last stream and the error code of each GOAWAY.
     pub goaways: Vec<(u32, u32)>,
     /// The peer's settings.
     pub settings: BTreeMap<u16, u32>,
@@ -87,7 +87,7 @@ pub struct Peer {
     pub acknowledged: bool,
     /// Whether the peer has closed the connection, cleanly or not.
     pub closed: bool,
-    /// Whether the window of received data is not returned.
+    /// Whether window updates for received data are withheld.
     pub holds_windows: bool,
     /// Whether received data is only counted in `received`.
     pub drops_data: bool,
@@ -116,7 +116,7 @@ impl Peer {
         Self::try_connect(address, settings).unwrap_or_else(|error| panic!("{address}: {error}"))
     }
 
-    /// The same; for scenarios that expect a possible refusal.
+    /// Connects as a client with these settings; for scenarios that expect a possible refusal.
     pub fn try_connect(address: SocketAddr, settings: &[(u16, u32)]) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, crate::STEP_TIMEOUT)?;
         let mut peer = Self::over(stream, false)?;
@@ -175,7 +175,7 @@ impl Peer {
         self.next_stream - 2
     }
 
-    /// Sends a request's head, with these fields after the pseudo-header fields.
+    /// Sends a request's head, with these headers after the pseudo-header fields.
     #[track_caller]
     pub fn request(&mut self, method: &str, path: &str, fields: &[(&str, &str)], end: bool) -> u32 {
         let mut lines =
@@ -217,7 +217,7 @@ impl Peer {
         self.response(stream)
     }
 
-    /// Sends one DATA frame and ignores the windows.
+    /// Sends one DATA frame without regard to the windows.
     #[track_caller]
     pub fn data(&mut self, stream: u32, data: &[u8], end: bool) -> &mut Self {
         self.spend(stream, data.len());
@@ -248,7 +248,7 @@ impl Peer {
         usize::try_from(of_stream.min(self.window)).unwrap_or(0)
     }
 
-    /// Sends data as the windows allow, and reads meanwhile. An error if the stream or the connection ends.
+    /// Sends data as far as the windows allow, and reads meanwhile. An error if the stream or the connection ends.
     pub fn body(&mut self, stream: u32, mut data: &[u8], end: bool) -> io::Result<()> {
         loop {
             let length = self.allowance(stream).min(data.len()).min(FRAME_BYTES_MAX);
@@ -273,7 +273,7 @@ impl Peer {
         }
     }
 
-    /// The next received frame; `None` if the peer has closed. Answers nothing.
+    /// The next received frame, without answering it; `None` if the peer has closed.
     pub fn frame(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.buffered_frame() {
@@ -341,7 +341,7 @@ impl Peer {
         message.map_or((Vec::new(), false), |it| (std::mem::take(&mut it.body), it.ended))
     }
 
-    /// Returns all withheld windows, and withholds none from now on.
+    /// Returns all withheld windows. From then on, windows are returned at once.
     pub fn release_windows(&mut self) {
         self.holds_windows = false;
         let held: Vec<(u32, u32)> = self
@@ -454,7 +454,7 @@ impl Peer {
         }
     }
 
-    /// The message of a stream, once it is complete or reset, or the peer has closed.
+    /// Waits until a stream's message is complete or reset, or the peer has closed. Returns the message.
     pub fn response(&mut self, stream: u32) -> Message {
         loop {
             if let Some(message) = self.streams.get(&stream)
@@ -468,7 +468,7 @@ impl Peer {
         }
     }
 
-    /// The same, once the head has arrived.
+    /// Waits until the head of a stream's message has arrived. Returns the message.
     #[track_caller]
     pub fn response_head(&mut self, stream: u32) -> Message {
         self.pump_until("a head", |peer| {
@@ -501,7 +501,7 @@ impl Peer {
         self.arrived.pop_front()
     }
 
-    /// As a server, the stream of the next request that has already arrived.
+    /// As a server, the stream of the next request whose head has already arrived.
     pub fn try_next_request(&mut self) -> Option<u32> {
         self.arrived.pop_front()
     }
@@ -533,7 +533,8 @@ struct Seen {
 }
 
 impl Http2Member {
-    /// A member with these settings. The handler gets each connection after the preface, with its number.
+    /// A member with these settings. The handler is called for each connection after the preface, with the connection's
+    /// number.
     pub fn new(
         settings: &[(u16, u32)],
         handler: impl Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
@@ -541,7 +542,7 @@ impl Http2Member {
         Self::greeting(Frame::settings(settings).bytes(), handler)
     }
 
-    /// The same, but without SETTINGS: the handler sends them.
+    /// A member that does not send SETTINGS by itself: the handler sends them.
     pub fn without_settings(
         handler: impl Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {

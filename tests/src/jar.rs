@@ -38,7 +38,7 @@ impl Jar {
         }
     }
 
-    /// The value of a Cookie field with all cookies.
+    /// The value of a Cookie header with all cookies.
     pub fn field(&self) -> String {
         let cookies = self.cookies.iter().map(|(name, value)| format!("{name}={value}"));
         cookies.collect::<Vec<_>>().join("; ")

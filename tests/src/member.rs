@@ -15,7 +15,7 @@ const BODY_BYTES_KEPT_MAX: u64 = 16 * 1024 * 1024;
 /// A request as the member received it.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Request line and fields.
+    /// Request line and headers.
     pub head: Head,
     /// The decoded body, unless the handler reads it itself.
     pub body: Vec<u8>,
@@ -37,14 +37,14 @@ impl Request {
     }
 }
 
-/// The use of the connection after a request.
+/// Whether a connection stays open after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// Keeps it open for the next request.
+    /// Stays open for the next request.
     KeepAlive,
-    /// Closes it with FIN.
+    /// Closed with FIN.
     Close,
-    /// Closes it with RST.
+    /// Closed with RST.
     Reset,
 }
 

@@ -10,7 +10,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::tools;
 
-/// Three namespaces joined by veth pairs, removed when dropped.
+/// Three namespaces connected by veth pairs, removed on drop.
 ///
 /// ```text
 ///   client 10.77.1.2 ---- 10.77.1.1 adc 10.77.2.1 ---- 10.77.2.2 server
@@ -24,7 +24,7 @@ pub struct Namespaces {
 const ROLES: [&str; 3] = ["client", "adc", "server"];
 
 impl Namespaces {
-    /// Makes the namespaces. If that is impossible, prints the reason and returns `None`.
+    /// Creates the namespaces. If that is impossible, prints the reason and returns `None`.
     #[track_caller]
     pub fn make() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);

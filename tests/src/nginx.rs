@@ -34,7 +34,7 @@ impl Nginx {
         nginx
     }
 
-    /// Starts it again on the same address after [`Nginx::kill`].
+    /// Starts nginx again on the same address after [`Nginx::kill`].
     pub fn restart(&mut self) {
         // A killed nginx leaves its sockets; at the first start there are none.
         let _ = std::fs::remove_file(self.proxied_socket());
@@ -48,7 +48,7 @@ impl Nginx {
         self.process = Some(process);
     }
 
-    /// Kills it (SIGKILL).
+    /// Kills nginx (SIGKILL).
     pub fn kill(&mut self) {
         self.process = None;
     }

@@ -14,11 +14,11 @@ pub struct Span {
     pub trace_id: String,
     /// The span id.
     pub id: String,
-    /// The parent's span id; empty: none.
+    /// The span id of the parent; empty: none.
     pub parent: String,
-    /// `tracestate`.
+    /// The value of `tracestate`.
     pub state: String,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// `SpanKind`: 2 is a server, 3 a client.
     pub kind: u64,
@@ -28,16 +28,16 @@ pub struct Span {
     pub end: u64,
     /// Attributes; values as text.
     pub attributes: BTreeMap<String, String>,
-    /// Names of its events.
+    /// The names of the span's events.
     pub events: Vec<String>,
-    /// The status is an error.
+    /// Whether the status is an error.
     pub is_error: bool,
-    /// Flags.
+    /// The flags.
     pub flags: u64,
 }
 
 impl Span {
-    /// The value of an attribute; empty: it is absent.
+    /// The value of an attribute; empty if it is absent.
     pub fn get(&self, key: &str) -> &str {
         self.attributes.get(key).map_or("", String::as_str)
     }
@@ -64,7 +64,7 @@ impl Collector {
         Self::answering(|exchange, _| exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
     }
 
-    /// Starts a collector with this answer function; its number counts the earlier requests.
+    /// Starts a collector that answers with this function. Its number argument is the number of earlier requests.
     pub fn answering(
         answer: impl Fn(&mut Exchange<'_>, usize) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {

@@ -26,11 +26,11 @@ pub struct Dependency {
     pub name: String,
     /// The folder, relative to the repository's root, if it is a package of this repository.
     pub folder: Option<String>,
-    /// The builds that need it.
+    /// The builds that use it.
     pub scope: Scope,
 }
 
-/// The builds that need a dependency.
+/// The builds that use a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// Every build.

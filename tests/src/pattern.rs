@@ -46,7 +46,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// A checker that expects the pattern from `offset` on, and counts the bytes before as received.
+    /// A checker that expects the pattern from `offset` on, as if all bytes before had been received.
     #[must_use]
     pub fn beginning_at(offset: u64) -> Self {
         Self { offset, wrong_before: None }
@@ -71,7 +71,7 @@ impl Checker {
         assert_eq!(self.verdict(), format!("{size} good bytes"));
     }
 
-    /// `N good bytes`, or the position of the first wrong bytes.
+    /// `N good bytes`, or the range that contains the first wrong byte.
     pub fn verdict(&self) -> String {
         match self.wrong_before {
             None => format!("{} good bytes", self.offset),

@@ -1,4 +1,4 @@
-//! Processes of a scenario. They end when dropped, or when the test process ends.
+//! Processes of a scenario. They are killed on drop, and when the test process ends.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpStream};
@@ -75,7 +75,7 @@ impl Process {
         kill_process(pid, signal).expect("signalling a child");
     }
 
-    /// Stops the process (SIGSTOP) while `meanwhile` runs. Afterwards the process finds all events at once.
+    /// Stops the process (SIGSTOP) while `meanwhile` runs. After SIGCONT, the process gets all pending events at once.
     #[track_caller]
     pub fn while_stopped<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
         self.signal(Signal::STOP);

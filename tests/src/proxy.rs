@@ -140,8 +140,8 @@ impl Setup {
         self
     }
 
-    /// The command that starts the proxy with this configuration. A program in front of it replaces itself by the next
-    /// one.
+    /// The command that starts the proxy with this configuration. Each wrapper program executes the rest of the command in
+    /// its own process.
     fn command(&self, file: &str) -> Vec<String> {
         let mut words = self.started_by.clone();
         if let Some(limit) = self.descriptors {
@@ -160,7 +160,7 @@ impl Setup {
         words
     }
 
-    /// Sets an environment variable. Only for `weir`.
+    /// Sets an environment variable. Only for weir.
     #[must_use]
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push(format!("{name}={value}"));
@@ -174,7 +174,7 @@ impl Setup {
         self
     }
 
-    /// Starts the proxy through another program, such as `setpriv` with the privileges to remove. Only for `weir`.
+    /// Starts the proxy through another program, such as `setpriv` with the privileges to remove. Only for weir.
     #[must_use]
     pub fn started_by(mut self, program: &str, words: &[&str]) -> Self {
         let program = tools::find(program).unwrap_or_else(|| panic!("{program} is not there"));
@@ -183,14 +183,14 @@ impl Setup {
         self
     }
 
-    /// Limits the number of open descriptors. Only for `weir`; requires `prlimit`.
+    /// Limits the number of open descriptors. Only for weir; requires `prlimit`.
     #[must_use]
     pub fn descriptors(mut self, limit: usize) -> Self {
         self.descriptors = Some(limit);
         self
     }
 
-    /// The virtual server has no default pool, only pools that policies name.
+    /// Removes the default pool of the virtual server. Only pools in policies remain.
     #[must_use]
     pub fn without_pool(mut self) -> Self {
         self.without_pool = true;
@@ -535,9 +535,9 @@ impl Proxy {
             .sum()
     }
 
-    /// Opens `count` idle connections to each worker, ordered in turn: the first worker's first, the second worker's
-    /// first, the first worker's second and so on. The kernel decides which worker gets a connection, so more are
-    /// opened and the rest closed.
+    /// Opens `count` idle connections to each worker. They alternate: first connection of worker 0, first of worker 1,
+    /// second of worker 0 and so on. The kernel chooses the worker of a connection, so more are opened, and the surplus is
+    /// closed.
     pub fn clients_of_each_worker(&self, count: usize) -> Vec<Client> {
         let workers = self.metric("weir_workers", &[]) as usize;
         let accepted = |worker: usize| {

@@ -42,7 +42,7 @@ fn find(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Fails with all findings, if there are any.
+/// Panics with all findings if there are any.
 #[track_caller]
 pub fn expect_none(findings: &[String]) {
     assert!(findings.is_empty(), "{} findings\n{}", findings.len(), findings.join("\n"));

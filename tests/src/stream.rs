@@ -22,7 +22,7 @@ struct Seen {
 }
 
 impl StreamMember {
-    /// A member whose handler serves a connection from start to end.
+    /// A member whose handler serves each connection from start to end.
     pub fn new(handler: impl Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("the listener's address");
@@ -41,7 +41,7 @@ impl StreamMember {
                     let timeout = Some(crate::STEP_TIMEOUT);
                     let _ = stream.set_read_timeout(timeout);
                     let _ = stream.set_write_timeout(timeout);
-                    // The peer notices how the connection ends.
+                    // An error of the handler closes the connection, which the peer detects.
                     let _ = handler(stream);
                     shared.open.fetch_sub(1, Ordering::AcqRel);
                 });
@@ -50,7 +50,7 @@ impl StreamMember {
         Self { address, seen, acceptor: Some(acceptor) }
     }
 
-    /// A member that sends its name and then echoes the received bytes to the end.
+    /// A member that sends its name and then echoes the received bytes until the peer ends.
     pub fn echo(name: &'static str) -> Self {
         Self::new(move |mut stream| {
             stream.write_all(name.as_bytes())?;

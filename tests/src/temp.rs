@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A temporary folder, removed when dropped.
+/// A temporary folder, removed on drop.
 #[derive(Debug)]
 pub struct TempDir(PathBuf);
 

@@ -41,8 +41,7 @@ pub fn get(address: SocketAddr, path: &str, arguments: &[&str]) -> String {
     tools::run(command.args(arguments).arg(url))
 }
 
-/// Runs a client that sends its input and ends when the server does. Its standard input stays open until its output
-/// ends.
+/// Runs a client that sends its input and ends when the server closes. Its standard input stays open until its output ends.
 pub fn converse(command: &mut Command, input: &[u8]) -> Output {
     let mut child = command
         .stdin(Stdio::piped())
@@ -51,7 +50,7 @@ pub fn converse(command: &mut Command, input: &[u8]) -> Output {
         .spawn()
         .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let mut stdin = child.stdin.take().expect("piped");
-    // A server that has already closed reads nothing.
+    // An error means that the server has already closed.
     let _ = stdin.write_all(input);
     let mut stdout = Vec::new();
     child.stdout.take().expect("piped").read_to_end(&mut stdout).expect("a pipe");
@@ -61,7 +60,7 @@ pub fn converse(command: &mut Command, input: &[u8]) -> Output {
     output
 }
 
-/// Runs `openssl s_client` for `shop.example`. It sends `input` and ends when the server does.
+/// Runs `openssl s_client` for `shop.example`. It sends `input` and ends when the server closes.
 pub fn s_client(address: SocketAddr, arguments: &[&str], input: &[u8]) -> Output {
     let mut command = Command::new("openssl");
     command
@@ -71,7 +70,7 @@ pub fn s_client(address: SocketAddr, arguments: &[&str], input: &[u8]) -> Output
     converse(&mut command, input)
 }
 
-/// The same, as text: output, then errors.
+/// Runs [`s_client`]. Returns its output and its errors as one text.
 pub fn s_client_text(address: SocketAddr, arguments: &[&str], input: &[u8]) -> String {
     let output = s_client(address, arguments, input);
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()

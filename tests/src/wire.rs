@@ -8,12 +8,12 @@ const READ_BYTES: usize = 64 * 1024;
 /// Longest accepted line of a head or chunk header.
 const LINE_BYTES_MAX: usize = 256 * 1024;
 
-/// A message head: its first line and its fields.
+/// A message head: its first line and its headers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
     /// Request line or status line.
     pub start: String,
-    /// The fields in order of arrival, with names as received.
+    /// The headers in order of arrival, with names as received.
     pub fields: Vec<(String, String)>,
 }
 
@@ -29,7 +29,7 @@ impl Head {
         Self { start, fields }
     }
 
-    /// Values of all fields of this name.
+    /// Values of all headers of this name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.fields
             .iter()
@@ -37,7 +37,7 @@ impl Head {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Value of the first field of this name.
+    /// Value of the first header of this name.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields
             .iter()
@@ -45,14 +45,14 @@ impl Head {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether a comma-separated field has this token.
+    /// Whether a comma-separated header has this token.
     pub fn has_token(&self, name: &str, token: &str) -> bool {
         self.all(name)
             .flat_map(|value| value.split(','))
             .any(|part| part.trim().eq_ignore_ascii_case(token))
     }
 
-    /// The framing of the body according to the fields; `None` if no field determines it.
+    /// The framing of the body according to the headers; `None` if no header determines it.
     pub fn framing(&self) -> Option<Framing> {
         if self.has_token("transfer-encoding", "chunked") {
             return Some(Framing::Chunked);
@@ -62,7 +62,7 @@ impl Head {
     }
 }
 
-/// The end of a body.
+/// The framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// After this number of bytes.
@@ -109,7 +109,7 @@ impl Reader {
         result
     }
 
-    /// Everything up to and including `end`; `None` if the peer ended before it sent anything.
+    /// The bytes up to and including `end`; `None` if the peer closed before it sent any byte.
     fn until(&mut self, end: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let mut searched = 0;
         loop {
@@ -137,7 +137,7 @@ impl Reader {
         }
     }
 
-    /// The next head; `None` if the peer ended between two messages.
+    /// The next head; `None` if the peer closed between two messages.
     pub fn head(&mut self) -> io::Result<Option<Head>> {
         let Some(bytes) = self.until(b"\r\n\r\n")? else {
             return Ok(None);
@@ -225,7 +225,7 @@ impl Reader {
         Ok(count)
     }
 
-    /// Everything until the peer ends. An error counts as the end.
+    /// All bytes until the peer closes. An error counts as the end.
     pub fn rest(&mut self) -> Vec<u8> {
         while matches!(self.fill(), Ok(count) if count > 0) {}
         let rest = self.buffered().to_vec();

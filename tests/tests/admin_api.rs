@@ -10,7 +10,7 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::require;
 use weir_tests::temp::TempDir;
 
-/// weir with a second admin listener, over TLS.
+/// weir with two admin listeners. The second one is for other hosts, with TLS.
 struct Open {
     proxy: Proxy,
     member: Member,

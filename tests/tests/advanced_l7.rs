@@ -14,7 +14,7 @@ use weir_tests::{require, tools};
 
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Bytes that show their object and their offset.
+/// A body in which each line contains the object's name and the line's number.
 fn object(name: &str, length: usize) -> Vec<u8> {
     let line = |number: usize| format!("{name} {number:08}\n").into_bytes();
     (0..).flat_map(line).take(length).collect()
@@ -30,7 +30,7 @@ fn member(response: &Response) -> String {
     response.head.field("x-member").expect("nginx says its name").to_owned()
 }
 
-/// The example, with the addresses of this test instead of its own.
+/// The text of the example, with the addresses of this test.
 fn example(proxy: &Proxy, members: &[Nginx]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/advanced-l7.yaml");
     let text = std::fs::read_to_string(path).expect("the example");
@@ -68,8 +68,7 @@ fn the_advanced_configuration_of_2009() {
     for host in 1..25 {
         let address = [127, 0, 6, host].into();
         let mut own = BTreeSet::new();
-        // Each request uses its own connection, so that persistence, not the connection, keeps the
-        // client.
+        // Each request uses a new connection, so that only persistence can select the same member again.
         let ask = |path: &str, expected: &[u8]| {
             let mut client = Client::connect_from(proxy.address(), address);
             let response = client.get(path);
@@ -99,7 +98,7 @@ fn curl(arguments: &[&str]) -> String {
     tools::run(Command::new("curl").args(always).args(arguments))
 }
 
-/// A browser's cookie jar, while a member dies and returns.
+/// Persistence with curl's cookie jar, while a member dies and returns.
 #[test]
 fn curl_with_a_jar_stays_until_its_member_dies() {
     require!("nginx", "curl");
@@ -173,8 +172,7 @@ fn nginx_understands_the_proxy_protocol_that_it_gets() {
     }
 }
 
-/// How curl handles redirections and pages made by weir, and which rewritten request nginx
-/// receives.
+/// curl with redirects and responses of weir, and nginx with rewritten requests.
 #[test]
 fn curl_follows_redirections_and_gets_what_was_rewritten() {
     require!("nginx", "curl");

@@ -1,4 +1,4 @@
-//! Authentication as clients and members see it.
+//! Authentication, from the view of clients and members.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -52,7 +52,7 @@ fn a_virtual_server_lets_in_who_has_a_token() {
     for token in
         [issuer.rs256(&claims("ann", LONG_AFTER)), issuer.eddsa(&claims("ann", LONG_AFTER))]
     {
-        // Twice: the second time the token is known.
+        // The second time, the verified token is cached.
         for _ in 0..2 {
             let echoed = get(&proxy, "/", &bearer(&token));
             let text = echoed.assert_status(200).text();
@@ -121,7 +121,7 @@ policies:
     assert!(text.contains("X-User: ann@a.example\r\n") && text.contains("X-Sub: 7\r\n"), "{text}");
     assert!(text.contains("Cookie: a=b; c=d\r\n"), "{text}");
     assert_eq!(response.head.field("x-seen"), Some("ann@a.example"));
-    // Without authentication only conditions read the token, and it stays in the request.
+    // On this path, only conditions read the token, so the request keeps it.
     let text = get(&proxy, "/", &admin).assert_status(200).text();
     assert!(text.contains("X-User: \r\n") && text.contains("X-Sub: 7\r\n"), "{text}");
     assert!(text.contains("session="), "{text}");
@@ -131,7 +131,7 @@ policies:
 fn keys_are_fetched_and_stay_when_a_fetch_fails() {
     require!("openssl");
     let (first, second) = (Issuer::new("jwt-first"), Issuer::new("jwt-second"));
-    // The issuer's answer: a status and a body.
+    // The issuer's response: status and body.
     let answer = Arc::new(Mutex::new((500, String::new())));
     let served = Arc::clone(&answer);
     let server = Member::new(move |exchange| {
@@ -152,7 +152,7 @@ fn keys_are_fetched_and_stay_when_a_fetch_fails() {
     let mut proxy = Proxy::start(&setup);
     let claims = format!("{{{LONG_AFTER}}}");
     let tokens = [first.rs256(&claims), second.rs256(&claims)].map(|token| bearer(&token));
-    // The keys are not there yet: the token is not at fault.
+    // weir has no keys yet, so the response does not blame the token.
     get(&proxy, "/", &tokens[0]).assert_status(503);
     let becomes = |token: &str, status: u16| {
         eventually("the answer changes", STEP_TIMEOUT, || get(&proxy, "/", token).status == status);
@@ -161,7 +161,7 @@ fn keys_are_fetched_and_stay_when_a_fetch_fails() {
     set(200, first.key_set());
     becomes(&tokens[0], 200);
     get(&proxy, "/", &tokens[1]).assert_status(401);
-    // Later failures change nothing.
+    // Later failures have no effect.
     for (status, body) in [(500, second.key_set()), (200, "{}".into()), (302, String::new())] {
         set(status, body);
         let failures = || proxy.metric("weir_token_key_fetches_total", &["\"failure\""]);
@@ -170,7 +170,7 @@ fn keys_are_fetched_and_stay_when_a_fetch_fails() {
         get(&proxy, "/", &tokens[0]).assert_status(200);
         get(&proxy, "/", &tokens[1]).assert_status(401);
     }
-    // A reload keeps them as well.
+    // The keys survive a reload.
     proxy.reload_and_wait(&setup);
     get(&proxy, "/", &tokens[0]).assert_status(200);
     set(200, second.key_set());

@@ -1,4 +1,4 @@
-//! An external authorisation service, as clients, members and the service itself see it.
+//! An external authorisation service, from the view of clients, members and the service.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,8 +10,8 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// Allows requests with a cookie: its value is the user. A value that begins with `deny` is denied
-/// in the named way.
+/// The service: it allows requests with a cookie, whose value is the user. Values that begin with `deny` select a kind of
+/// denial.
 fn judge(exchange: &mut Exchange<'_>) -> std::io::Result<Then> {
     let cookie = exchange.request.head.field("cookie").unwrap_or_default().to_owned();
     let uri = exchange.request.head.field("x-forwarded-uri").unwrap_or_default().to_owned();
@@ -71,7 +71,7 @@ fn a_service_lets_in_and_says_who_it_is() {
     let text = response.assert_status(200).text();
     let lines: Vec<&str> =
         text.lines().filter(|line| line.to_ascii_lowercase().starts_with("x-")).collect();
-    // Fields that weir sends to the service go nowhere else.
+    // The headers that weir adds for the service are not sent to the member.
     let expected = [
         "X-User: ann",
         "X-Groups: a",
@@ -139,7 +139,7 @@ fn a_denial_is_the_answer_of_the_service() {
     let mut client = proxy.client();
     client.send("HEAD / HTTP/1.1\r\nHost: a\r\nCookie: deny-chunked\r\n\r\n");
     client.head_response().assert_status(403);
-    // The connection stays open after a denial.
+    // The connection remains open after a denial.
     client.send("GET / HTTP/1.1\r\nHost: a\r\nCookie: ann\r\n\r\n");
     client.response().assert_status(200);
     assert_eq!(member.requests().len(), 1, "nobody else has come to the member");
@@ -160,7 +160,7 @@ fn what_fails_is_refused_unless_it_is_to_be_let_in() {
             assert!(!text.contains("X-User") && !text.contains("root"), "{text}");
         }
         drop(service);
-        // Nothing listens there any more.
+        // The service no longer listens.
         get(&proxy, "/", &cookie("ann")).assert_status(status);
         assert_eq!(member.requests().len(), if status == 200 { 3 } else { 0 });
         assert_eq!(proxy.metric("weir_virtual_server_authorisations_total", &["\"failed\""]), 3.0);
@@ -180,7 +180,7 @@ fn a_service_that_is_silent_is_not_waited_for() {
     client.send("GET / HTTP/1.1\r\nHost: a\r\nCookie: ann\r\n\r\n");
     client.response().assert_status(503);
     gate.store(true, Ordering::Release);
-    // A late answer is dropped: it does not count for the next request on the same connection.
+    // The late response is dropped. It must not answer the next request on the same connection.
     for _ in 0..3 {
         let text = client.get("/").assert_status(200).text();
         assert!(text.starts_with("GET / HTTP/1.1"), "{text}");
@@ -407,7 +407,7 @@ policies:
     let proxy = Proxy::start(&setup);
     get(&proxy, "/", "").assert_status(200);
     assert_eq!(service.request_count(), 0);
-    // A response made by a rule waits as well.
+    // Responses of rules wait for the service, too.
     let denied = get(&proxy, "/admin/page", "Authorization: secret\r\n");
     assert_eq!(denied.assert_status(302).text(), "<p>in</p>");
     assert_eq!(denied.head.field("x-internal"), Some("secret"));
@@ -432,7 +432,7 @@ fn requests_that_wait_survive_a_reload() {
     let mut client = proxy.client();
     client.send("GET /before HTTP/1.1\r\nHost: a\r\n\r\n");
     service.wait_for_requests(1);
-    // The service has another number, and the member another neighbour.
+    // The reload changes the index of the service's pool, and adds another pool.
     let other = Member::named("other");
     let after = setup(&other, &service, ", timeout: 4s")
         .also_pool(&format!("a-first: {{ members: [ \"{}\" ] }}", other.address()))
@@ -504,7 +504,7 @@ fn a_service_is_tried_again_and_waited_for_in_line() {
 
 #[test]
 fn a_request_at_its_member_is_not_sent_again_when_the_time_of_its_service_is_over() {
-    // Longer than weir waits for the service, whose time is looked at all the same.
+    // Longer than the timeout of the service, which has already answered.
     const SLOW: std::time::Duration = std::time::Duration::from_millis(600);
     let seen = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let member = || {

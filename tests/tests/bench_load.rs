@@ -1,5 +1,5 @@
-//! The load generator and the origin: the reports of one match the counts of the other, and nothing
-//! is hidden.
+//! The load generator and the origin. The load generator's results must match the origin's counters, and must not hide
+//! delays.
 
 use std::process::Command;
 use std::thread;
@@ -14,7 +14,7 @@ use weir_tests::proxy::weir_binary;
 use weir_tests::temp::TempDir;
 use weir_tests::{require, tools};
 
-/// All requests that a load sent, whatever their outcome.
+/// The number of requests that a load sent, with any outcome.
 fn sent(result: &Value) -> u64 {
     ["requests", "errors", "warm_up_requests", "warm_up_errors"]
         .iter()
@@ -104,7 +104,7 @@ fn a_load_that_cannot_even_try_to_connect_ends() {
     let result = load(&[&url, "--duration", "300ms", "--source", "::1"]);
     assert_eq!(number(&result, "requests"), 0, "{result}");
     assert!(result["errors_by_kind"]["connect"].as_u64() >= Some(64), "{result}");
-    // Nothing ever connected to it.
+    // The origin has received no connection.
     assert_eq!(number(&origin.end(), "connections"), 0);
 }
 
@@ -125,7 +125,7 @@ fn waiting_for_the_last_responses_costs_nothing() {
 fn bodies_are_verified() {
     let origin = Origin::start(1, &[]);
     let url = origin.url(0, "/9");
-    // Nine bytes of the origin's text: "weirgatew".
+    // The first nine bytes of the origin's text: "weirgatew".
     let crc32 = format!("{:08x}", crc32(b"weirgatew"));
     let good = load(&[&url, "--requests", "10", "--expect-crc32", &crc32]);
     assert_eq!((number(&good, "requests"), number(&good, "errors")), (10, 0), "{good}");
@@ -135,7 +135,7 @@ fn bodies_are_verified() {
     assert_eq!(bad["errors_by_kind"]["checksum"], 10, "{bad}");
 }
 
-/// Reads a request on each connection, answers with `response` and closes; `None`: closes at once.
+/// A server that reads a request on each connection, sends `response` and closes; `None`: closes at once.
 fn scripted_server(response: Option<&'static [u8]>) -> std::net::SocketAddr {
     use std::io::{Read as _, Write as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
@@ -145,7 +145,7 @@ fn scripted_server(response: Option<&'static [u8]>) -> std::net::SocketAddr {
             thread::spawn(move || {
                 let mut stream = stream;
                 let Some(response) = response else { return };
-                // The client may be gone already.
+                // The client may have closed already.
                 let _ = stream.read(&mut [0; 4_096]).and_then(|_| stream.write_all(response));
             });
         }
@@ -159,27 +159,27 @@ fn a_server_that_only_closes_is_not_hammered() {
     let result = load(&[&url, "--connections", "8", "--rate", "100", "--duration", "1s"]);
     assert_eq!(number(&result, "requests"), 0, "{result}");
     assert!(number(&result, "errors") > 0, "{result}");
-    // Eight users with a rest of 100 ms between two attempts.
+    // Eight users, each with a pause of 100 ms between two attempts.
     assert!(number(&result, "connections_opened") <= 8 * 25, "{result}");
-    // Each attempt counts as a wanted request, so a number of requests ends the run as well.
+    // Each attempt counts, so `--requests` also ends a run of failures.
     let counted = load(&[&url, "--connections", "4", "--rate", "100", "--requests", "20"]);
     assert_eq!(number(&counted, "requests"), 0, "{counted}");
     assert!(number(&counted, "errors") >= 20, "{counted}");
 }
 
-/// 64 connections and 100 ms per answer are 640 per second. Requests under way when the measurement
-/// begins count if they end in it. Requests under way at its end do not count, but are waited for.
+/// 64 connections and 100 ms per response give 640 requests per second. Requests that are in flight when the measurement
+/// starts count if they end within it. Requests in flight at its end do not count, but the load waits for them.
 #[test]
 fn the_rate_is_of_what_ends_in_the_measurement() {
     let origin = Origin::start(1, &["--delay", "100ms"]);
     let url = origin.url(0, "/100");
     let result = load(&[&url, "--connections", "64", "--warm-up", "500ms", "--duration", "1s"]);
     let rate = result["requests_per_second"].as_f64().expect("a rate");
-    // A higher rate is impossible; a lower one comes from the delay that a busy machine adds.
+    // A higher rate is impossible. A busy machine adds delays, which lower the rate.
     assert!((570.0..=640.0).contains(&rate), "{result}");
     let window = &result["window"];
-    // Every user sends the next request when it is answered: as many begin as end, except at the
-    // first and last instant.
+    // Every user sends its next request when it receives a response, so the numbers of started and ended requests only
+    // differ at the limits of the measurement.
     let apart = number(window, "requests").abs_diff(number(&result, "requests"));
     assert!(apart <= 6, "{result}");
     assert_eq!(window["elapsed_s"], 1.0, "{result}");
@@ -190,7 +190,7 @@ fn the_rate_is_of_what_ends_in_the_measurement() {
 
 #[test]
 fn a_slow_answer_at_the_end_does_not_lower_the_rate() {
-    // The 500th and, if a busy machine sends that many, the 1,000th.
+    // The 500th request stalls, and the 1,000th if the machine is fast enough to send it.
     let origin = Origin::start(1, &["--fault", "stall=0.2%"]);
     let url = origin.url(0, "/1");
     let arguments =
@@ -211,8 +211,8 @@ fn responses_until_close_are_whole() {
     assert_eq!((number(&result, "requests"), number(&result, "errors")), (20, 0), "{result}");
 }
 
-/// A server may close a kept connection. For the client this loses a request: it is counted under
-/// its own name.
+/// A server may close a keep-alive connection. The client then loses a request, which is counted as an error of its own
+/// kind.
 #[test]
 fn a_kept_connection_that_closes_is_not_a_short_response() {
     use std::io::{Read as _, Write as _};
@@ -221,7 +221,7 @@ fn a_kept_connection_that_closes_is_not_a_short_response() {
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
-            // The second request is read but not answered.
+            // The server reads the second request and does not answer it.
             let _ = stream.read(&mut [0; 4_096]).and_then(|_| stream.write_all(answer));
             let _ = stream.read(&mut [0; 4_096]);
         }
@@ -233,7 +233,7 @@ fn a_kept_connection_that_closes_is_not_a_short_response() {
 
 #[test]
 fn of_the_addresses_of_a_name_one_that_answers_is_taken() {
-    // Nothing listens on ::1, which many systems try first.
+    // The server does not listen on ::1, which many systems try first.
     let url = scripted_server(Some(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"));
     let result = load(&[&format!("http://localhost:{}/", url.port()), "--requests", "3"]);
     assert_eq!((number(&result, "requests"), number(&result, "errors")), (3, 0), "{result}");
@@ -248,13 +248,13 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A server stalls for 200 ms while 1,000 requests per second are due for 4 s: 200 of 4,000 are due
-/// in the stall and wait between 200 ms and none. The slowest 40, one percent, waited 160 ms and
-/// more. Counted from the send, the stall shows only in the one request per connection that was
-/// under way: with 8 connections in less than a percent.
+/// A server stalls for 200 ms while 1,000 requests per second are due, for 4 s: 200 of the 4,000 requests are due during the
+/// stall and are delayed by 200 ms or less. So the slowest 40 (one percent) have a latency of 160 ms or more. Measured from
+/// the time of sending, the stall only affects the one request per connection that is in flight: with 8 connections, less
+/// than one percent.
 ///
-/// On a busy machine the stall may last longer than asked for, so it is measured; other delays of
-/// the machine are allowed for in one direction only.
+/// On a busy machine the stall may take longer, so the test measures it. Other delays of the machine can only increase the
+/// latency.
 #[test]
 fn a_stall_is_not_hidden() {
     let origin = Origin::start(1, &[]);
@@ -272,12 +272,12 @@ fn a_stall_is_not_hidden() {
         let result = load(&[&url, "--connections", "8", "--rate", "1000", "--duration", "4s"]);
         (result, stall.join().expect("the stall"))
     });
-    // On a busy machine the last request may be due just after the end.
+    // On a busy machine the last requests may be due shortly after the end.
     let (requests, unsent) = (number(&result, "requests"), number(&result, "unsent"));
     assert_eq!(requests + unsent, 4_000, "{result}");
     assert!(unsent <= 50, "{result}");
     let p99 = |name: &str| result[name]["p99"].as_u64().expect("a percentile");
-    // Delay added by answering the backlog and by a busy machine.
+    // Maximum delay that the backlog and a busy machine add.
     const LATE_US_MAX: u64 = 100_000;
     let expected_us = stall_us - 40_000;
     let possible_us = 155_000..=expected_us + LATE_US_MAX;
@@ -285,7 +285,7 @@ fn a_stall_is_not_hidden() {
     let possible_us = 199_000..=stall_us + LATE_US_MAX;
     let longest_us = number(&result["latency_us"], "max");
     assert!(possible_us.contains(&longest_us), "{stall_us}: {result}");
-    // Counting from the send hides this delay.
+    // Measured from the time of sending, the stall is hidden.
     assert!(p99("service_time_us") < 50_000, "{result}");
 }
 
@@ -293,7 +293,7 @@ fn a_stall_is_not_hidden() {
 fn an_open_loop_says_what_it_could_not_send() {
     let origin = Origin::start(1, &["--delay", "20ms"]);
     let url = origin.url(0, "/1");
-    // Two connections and 20 ms per answer: 100 per second are possible, 1,000 are asked for.
+    // Two connections with 20 ms per response allow 100 requests per second. The load wants 1,000.
     let result = load(&[&url, "--connections", "2", "--rate", "1000", "--duration", "1s"]);
     let (requests, unsent) = (number(&result, "requests"), number(&result, "unsent"));
     assert_eq!(requests + unsent, 1_000, "{result}");
@@ -314,12 +314,12 @@ fn many_connections_take_as_many_threads_as_they_need() {
     assert_eq!(number(&origin.counts(), "connections"), 17_001);
 }
 
-/// nginx that reports the TLS version it spoke.
+/// Starts an nginx that reports the TLS version of the connection.
 fn tls_server(directory: &TempDir, lease: &Lease) -> Process {
     nginx(directory, &format!("listen {} ssl", lease.address()), lease)
 }
 
-/// nginx with this `listen`, which reports the protocol it spoke.
+/// Starts an nginx with this `listen`, which reports the protocol of the connection.
 fn nginx(directory: &TempDir, listen: &str, lease: &Lease) -> Process {
     let at = |name: &str| directory.path().join(name).display().to_string();
     directory.write(
@@ -386,7 +386,7 @@ fn http2_is_spoken_over_tls_and_without() {
             all.extend_from_slice(arguments);
             let result = load(&all);
             assert_eq!(number(&result, "errors"), 0, "{all:?}: {result}");
-            // A busy machine may be behind an offered rate at the end.
+            // A busy machine may lag behind the rate at the end.
             let due = number(&result, "requests") + number(&result, "unsent");
             assert_eq!(due, requests, "{all:?}: {result}");
             assert!(number(&result, "requests") > requests / 2, "{all:?}: {result}");
@@ -399,7 +399,7 @@ fn http2_is_spoken_over_tls_and_without() {
         let short = ["--requests", "400", "--requests-per-connection", "20", "--streams", "9"];
         assert!(check("/http2", &said, &short, 400) >= 20);
     }
-    // A server without HTTP/2.
+    // This server does not support HTTP/2.
     let _server = tls_server(&directory, &lease);
     let refused = load(&[&format!("https://localhost:{port}/"), "--http2", "--requests", "2"]);
     assert_eq!(number(&refused, "requests"), 0, "{refused}");
@@ -448,8 +448,8 @@ fn tls_is_spoken_as_asked() {
             assert_eq!(number(&result, "errors"), 0, "{all:?}: {result}");
             let resumed = number(&result, "sessions_resumed");
             assert_eq!(resumed > 0, resume == "on", "{all:?}: {result}");
-            // Each of the 4 users makes one full handshake and resumes that session; or every
-            // handshake is full.
+            // Each of the 4 users performs one full handshake and resumes that session. Without resumption, all handshakes
+            // are full.
             let made = &result["handshakes"];
             assert_eq!(number(made, "resumed"), resumed, "{all:?}: {result}");
             assert_eq!(number(made, "full") == 4, resume == "on", "{all:?}: {result}");
@@ -511,7 +511,7 @@ fn a_peer_that_is_not_where_it_was_said_to_be_ends_a_run_before_it_begins() {
     let output = Command::new(weir_binary())
         .args(["bench", "run", "quick", "--nginx", "/nonexistent", "--output"])
         .arg(&folder)
-        // Does not ask for the lock of another run.
+        // Uses a lock of its own, not the lock of another run.
         .env("TMPDIR", directory.path())
         .output()
         .expect("running weir");

@@ -1,4 +1,4 @@
-//! Text that rules replace in the bodies of responses.
+//! Rules that replace text in the bodies of responses.
 
 use std::io::{self, Read as _};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn with_rule(setup: Setup, rule: &str) -> Setup {
     setup.http("http2: true").virtual_server("policies: [ p ]").top(&policies)
 }
 
-/// Sends a body as the target says: `/HOW/PIECE`, in pieces of that many bytes.
+/// Sends a body as the target `/HOW/PIECE` requests: with this framing, in pieces of this number of bytes.
 fn send(exchange: &mut Exchange, how: &str, piece: usize, body: &[u8]) -> io::Result<Then> {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nETag: \"a\"\r\n\
         Accept-Ranges: bytes\r\nContent-Digest: sha-256=:aaaa:\r\n";
@@ -63,7 +63,7 @@ fn member() -> Member {
     })
 }
 
-/// A proxy whose member speaks HTTP/1 or HTTP/2.
+/// A proxy whose member uses HTTP/1, or HTTP/2 through a second proxy.
 fn before(member: &Member, by_http2: bool, rule: &str) -> (Proxy, Option<Proxy>) {
     let inner =
         by_http2.then(|| Proxy::start(&Setup::new(&[member.address()]).http("http2: true")));
@@ -110,7 +110,7 @@ fn bodies_are_rewritten_wherever_they_are_cut_whichever_versions_are_spoken() {
         let metric = "weir_virtual_server_rewritten_bodies_total";
         assert_eq!(proxy.metric(metric, &["\"rewritten\""]), 24.0);
     }
-    // Members are asked only for codings that weir can decode.
+    // weir requests only codings that it can decode.
     for request in member.requests() {
         assert_eq!(request.head.field("accept-encoding"), Some("identity"));
     }
@@ -127,7 +127,7 @@ fn heads_alone_and_old_clients() {
     assert_eq!(response.head.field("content-length"), None);
     assert_eq!(response.head.field("etag"), Some("W/\"a\""));
     assert_eq!(response.head.field("accept-ranges"), None);
-    // The connection can be used again.
+    // The connection can be reused.
     assert_eq!(client.get("/length/10").text(), REWRITTEN);
     let mut client = proxy.client();
     client.send("GET /length/10 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -136,7 +136,7 @@ fn heads_alone_and_old_clients() {
     assert!(response.until_close && response.head.field("content-length").is_none());
 }
 
-/// A member that answers with the head given in the request, and the body behind it.
+/// A member that sends the head for the request's path, and a body.
 fn answering(heads: &'static [(&'static str, &'static str)]) -> Member {
     Member::new(move |exchange| {
         let target = exchange.request.target().to_owned();
@@ -195,7 +195,7 @@ fn what_cannot_be_rewritten_passes_as_it_is_and_is_counted() {
     let response = client.get("/length");
     assert!(response.text() == plain, "a body that is too long passes as it is");
     assert_eq!(response.head.field("etag"), Some("\"a\""));
-    // From 1 MiB on, or where the body would become longer.
+    // Bytes beyond 1 MiB are not replaced.
     let got = client.get("/chunked").text();
     assert!(got.starts_with(REWRITTEN) && got.ends_with(BODY));
     let (first, rest) = got.split_at(1000 * REWRITTEN.len());
@@ -254,7 +254,7 @@ fn patterns_and_rules_that_look_at_responses() {
     );
 }
 
-/// A partial response passes unchanged, so members are not asked for one.
+/// A partial response is not changed, so weir does not request one from members.
 #[test]
 fn clients_do_not_get_around_it_by_asking_for_a_part() {
     let member = member();
@@ -270,7 +270,7 @@ fn clients_do_not_get_around_it_by_asking_for_a_part() {
             assert_eq!(request.head.field(name), None, "{name}");
         }
     }
-    // Other members are.
+    // Requests to which the rule does not apply keep their headers.
     let other = STRINGS.replacen("{ then", "{ when: 'request.path == \"/\"', then", 1);
     let (proxy, _) = before(&member, false, &other);
     proxy.client().send(get("/length/1000", fields)).response().assert_status(200);
@@ -278,7 +278,7 @@ fn clients_do_not_get_around_it_by_asking_for_a_part() {
     assert_eq!(requests.last().expect("a request").head.field("range"), Some("bytes=0-"));
 }
 
-/// An event is sent on at once. If its end may begin a match, the bytes before that are sent on.
+/// An event is sent at once. If its end may be the start of a match, only the bytes before that are sent.
 #[test]
 fn events_are_not_held_back() {
     let told = Arc::new(AtomicUsize::new(0));
@@ -314,7 +314,7 @@ fn events_are_not_held_back() {
         for (index, part) in seen.iter().enumerate() {
             expected.push_str(part);
             let mut buffer = [0; 4096];
-            // The member continues when this has arrived: otherwise this would wait for ever.
+            // The member continues only when the client has received this, so a held event would stall the test.
             while !received.ends_with(expected.as_bytes()) {
                 let count = client.stream().read(&mut buffer).expect("a part");
                 assert!(count > 0, "the end before {part:?}");
@@ -343,7 +343,7 @@ fn pages_of_nginx() {
     let response = client.response();
     response.assert_status(304);
     assert_eq!(response.head.field("etag"), Some(&*tag));
-    // A partial response would pass unchanged.
+    // weir does not change partial responses, so it removes these headers.
     for fields in ["Range: bytes=0-\r\n", "If-Range: \"a\"\r\nrange: bytes=0-99\r\n"] {
         client.send(get("/page.html", fields));
         assert!(client.response().assert_status(200).text() == rewritten, "{fields}");
@@ -352,8 +352,7 @@ fn pages_of_nginx() {
     assert!(response.assert_status(200).text() == rewritten);
 }
 
-/// The end of one body is never joined with the beginning of the next, nor with another body under
-/// way.
+/// A match must not span the end of one body and the start of the next one, or the bytes of another body in flight.
 #[test]
 fn bodies_are_apart() {
     let member = Member::new(|exchange| {
@@ -364,7 +363,7 @@ fn bodies_are_apart() {
             1 => send(exchange, "chunked", 4, body.as_bytes()),
             2 => send(exchange, "close", 1000, body.as_bytes()),
             _ => {
-                // It fails while the beginning of a match is held back.
+                // The body is cut while weir holds the start of a possible match.
                 let head =
                     "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 1000\r\n\r\n";
                 exchange.send(format!("{head}{body}"))?;

@@ -1,4 +1,4 @@
-//! Commands that change the configuration of a running weir, roll back, and show changes.
+//! Commands that change the configuration of a running weir, undo changes, and show changes.
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 
-/// A weir with two members and a directory for its changes.
+/// A weir with two members and a state folder for its changes.
 struct Bed {
     setup: Setup,
     proxy: Proxy,
@@ -35,14 +35,14 @@ impl Bed {
         command
     }
 
-    /// Runs a command that must end with this exit status; returns its output.
+    /// Runs a command. Panics unless it ends with this exit status. Returns its output.
     #[track_caller]
     fn weir(&self, status: i32, arguments: &[&str]) -> Printed {
         let output = self.command(arguments).output().expect("the built command");
         Printed::of(output, status)
     }
 
-    /// As above, with a text on standard input.
+    /// Runs a command with a text on standard input.
     #[track_caller]
     fn weir_with(&self, status: i32, arguments: &[&str], input: &str) -> Printed {
         let mut child =
@@ -53,7 +53,7 @@ impl Bed {
         Printed::of(child.wait_with_output().expect("the command ends"), status)
     }
 
-    /// The path of a setting of the first member.
+    /// The path of a setting of the first member in the configuration.
     fn place(&self, key: &str) -> String {
         format!("/pools/members/members/{}/{key}", self.members[0].address())
     }
@@ -225,7 +225,7 @@ fn saved_changes_are_redundant_once_they_are_in_the_file() {
 #[test]
 fn a_version_that_waits_for_first_probes_is_shown_as_such() {
     let bed = Bed::new();
-    // A server that accepts connections and never answers.
+    // A server that accepts connections and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let pool = format!(
         "{{\"members\": [\"{}\"], \"monitors\": [{{\"type\": \"http\", \"timeout\": \"30s\", \"interval\": \"60s\"}}]}}",

@@ -1,4 +1,4 @@
-//! The client's address: given by proxies in front, and passed to members.
+//! The client's address: received from proxies in front of weir, and sent to members.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ fn echo(client_address: &str) -> (Member, Proxy) {
     (member, proxy)
 }
 
-/// The header lines that the member received for a request with these fields.
+/// The head that the member received for a request with these headers, line by line.
 fn lines(client: &mut Client, fields: &str) -> Vec<String> {
     client.send(format!("GET / HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n"));
     client.response().assert_status(200).text().lines().map(str::to_owned).collect()
@@ -79,7 +79,7 @@ fn the_proxy_protocol_is_taken_from_trusted_proxies() {
         echo("{ trust: [ 127.0.0.1/32 ], proxy_protocol: true, x_forwarded_for: replace }");
     let v2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc6\x33\x64\x07\x7f\0\0\x01\x30\x39\0\x50";
     for header in [&b"PROXY TCP4 198.51.100.7 127.0.0.1 12345 80\r\n"[..], v2] {
-        // In one piece, and byte by byte.
+        // In one piece and byte by byte.
         for step in [header.len(), 1] {
             let mut client = proxy.client();
             for piece in header.chunks(step) {
@@ -141,7 +141,7 @@ fn half_a_header_of_the_proxy_protocol_is_not_waited_for_for_ever() {
     for begun in [&b""[..], b"PROXY TCP4 198.51.100.7 ", b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0"] {
         let mut client = proxy.client();
         client.send(begun);
-        // The connection ends. Data received before does not matter after half a PROXY header.
+        // The connection ends. Bytes received before that do not matter.
         let _ = client.reader().rest();
     }
     assert_eq!(member.request_count(), 0);
@@ -156,14 +156,14 @@ fn what_is_appended_comes_behind_what_rules_and_trusted_proxies_say() {
                 X.Forwarded.For: 10.0.0.1\r\nX-Forwarded~For: 10.0.0.1\r\nX.Forwarded-Host: 10.0.0.1\r\n";
     let got = lines(&mut proxy.client(), came);
     let has = |line: &str| got.iter().any(|got| got == line);
-    // The client is 198.51.100.7; the peer of weir is its proxy.
+    // The client is 198.51.100.7. weir's peer is a proxy at 127.0.0.1.
     assert!(has("X-Forwarded-For: 198.51.100.7, 127.0.0.1"), "{got:?}");
     assert!(
         got.iter().any(|line| line.starts_with("Forwarded: for=198.51.100.7, for=\"127.0.0.1:"))
     );
     assert!(has("X-Forwarded-Proto: https") && has("X-Forwarded-Host: shop.example"), "{got:?}");
     assert!(!got.iter().any(|line| line.contains("10.0.0.1")), "a look-alike: {got:?}");
-    // An open quote would swallow what is appended.
+    // weir replaces a value with an open quote, because the quote would include the appended element.
     let got = lines(&mut proxy.client(), "Forwarded: for=1.1.1.1;x=\"\r\n");
     assert!(got.iter().any(|line| line.starts_with("Forwarded: for=\"127.0.0.1:")), "{got:?}");
     let member = Member::echo();
@@ -180,7 +180,7 @@ fn what_is_appended_comes_behind_what_rules_and_trusted_proxies_say() {
     assert_eq!(told("X-Set: 1\r\n").as_deref(), Some("192.0.2.9, 127.0.0.1"));
 }
 
-/// Lines of the access log, once there are this many.
+/// Waits until the access log has this number of lines. Returns the lines.
 fn logged(proxy: &mut Proxy, count: usize) -> Vec<serde_json::Value> {
     let mut lines = Vec::new();
     weir_tests::eventually("the access log has its lines", weir_tests::STEP_TIMEOUT, || {
@@ -277,7 +277,7 @@ fn lines_have_the_form_that_the_file_gives() {
     });
 }
 
-/// A field's value in a response, or in the request that the echoing member received.
+/// The value of a header in a response, or in a request that the member echoes.
 fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = text.lines().skip(1).filter_map(|line| line.split_once(": "));
     fields.find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -306,7 +306,7 @@ fn a_request_has_one_id_for_its_member_its_client_and_the_log() {
     };
     let is_made = |id: &str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
 
-    // From an untrusted peer: its value is replaced.
+    // From an untrusted peer, the id is replaced.
     let mut proxy = start("request_id: {}");
     let (first, to_member) = ask(&proxy, "/", "X-Request-Id: forged\r\n");
     let first = first.expect("the client is told");
@@ -320,7 +320,7 @@ fn a_request_has_one_id_for_its_member_its_client_and_the_log() {
         logged(&mut proxy, 3).into_iter().map(|line| line["request_id"].clone()).collect();
     assert!(ids.contains(&first.into()) && ids.contains(&second.into()), "{ids:?}");
 
-    // From trusted proxies it is accepted if it is safe in logs and pages.
+    // From a trusted proxy, the id is accepted if it is safe in logs and pages.
     let trusted = "client_address: { trust: [ 127.0.0.0/8 ] }\n    request_id: { header: X-Trace }";
     let mut proxy = start(trusted);
     let got = lines(&mut proxy.client(), "X-Trace: Root=1-67891233-abc\r\n");
@@ -335,7 +335,7 @@ fn a_request_has_one_id_for_its_member_its_client_and_the_log() {
         logged(&mut proxy, 5).into_iter().map(|line| line["request_id"].clone()).collect();
     assert!(ids.contains(&"Root=1-67891233-abc".into()), "{ids:?}");
 
-    // Clients do not receive it where the setting is off.
+    // Without `respond`, clients do not receive the id.
     let proxy = start("request_id: { respond: false }");
     let (to_client, to_member) = ask(&proxy, "/", "");
     assert_eq!(to_client, None);

@@ -17,7 +17,7 @@ use weir_tests::{STEP_TIMEOUT, eventually, require, tls, tools};
 
 const ALL: &str = "compression: {}";
 
-/// Compressible text that is not uniform.
+/// Compressible text that is not a repetition.
 fn text(bytes: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes + 64);
     let mut number = 1_u32;
@@ -29,7 +29,7 @@ fn text(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// A member that answers as the target says: `/text/length/SIZE`, `/text/chunked/SIZE`, `/text/close/SIZE`.
+/// A member that responds as the target requests: `/text/length/SIZE`, `/text/chunked/SIZE`, `/text/close/SIZE`.
 fn member() -> Member {
     Member::new(|exchange| {
         let target = exchange.request.target().to_owned();
@@ -60,7 +60,7 @@ fn member() -> Member {
                 Ok(Then::Close)
             }
             _ => {
-                // Fewer bytes than it has announced.
+                // Fewer bytes than the announced length.
                 exchange.send(format!("{head}Content-Length: {size}\r\n\r\n"))?;
                 exchange.send(&body[..body.len() / 2])?;
                 Ok(Then::Close)
@@ -95,7 +95,7 @@ fn what_curl_decodes_is_what_the_member_sent() {
                 tools::run(Command::new("curl").args(arguments).args(["-o", &out, &url]));
                 let decoded = std::fs::read(&got).unwrap_or_default();
                 assert!(decoded == text(size), "{coding} {how} {size}");
-                // A response known to be short stays unchanged.
+                // A response that is known to be short is not compressed.
                 if how != "length" || size >= 1_024 {
                     compressed += 1.0;
                 }
@@ -104,7 +104,7 @@ fn what_curl_decodes_is_what_the_member_sent() {
         }
     }
     let count = proxy.metric("weir_virtual_server_responses_compressed_total", &["\"main\""]);
-    // A busy machine skips compression for some responses.
+    // weir skips compression for some responses on a busy machine.
     let skipped = proxy.metric("weir_compression_reduced_total", &["how=\"skipped\""]);
     assert_eq!(count + skipped, compressed);
     let bytes = |side| proxy.metric("weir_virtual_server_compression_bytes_total", &[side]);
@@ -122,22 +122,21 @@ fn heads_say_what_was_done() {
     assert_eq!(field("content-encoding").as_deref(), Some("gzip"));
     assert_eq!(field("vary").as_deref(), Some("Accept-Encoding"));
     assert_eq!(field("etag").as_deref(), Some("W/\"a\""));
-    // This response is received as a whole before it is sent on.
+    // weir collects this short response before it sends it.
     let length = response.body.len().to_string();
     assert_eq!((field("content-length"), field("transfer-encoding")), (Some(length), None));
     assert!(response.body.len() < 2_500 && response.body.starts_with(&[0x1f, 0x8b]));
-    // A client that does not accept the coding gets the response unchanged, and `Vary` tells caches
-    // about it.
+    // A client that does not accept the coding gets the original response. `Vary` is for caches.
     client.send(request("/text/length/5000", ""));
     let plain = client.response();
     assert_eq!(plain.head.field("content-encoding"), None);
     assert_eq!(plain.head.field("vary"), Some("Accept-Encoding"));
     assert_eq!((plain.head.field("etag"), plain.body.len()), (Some("\"a\""), 5_000));
-    // Types that are compressed already are not.
+    // Types of compressed data are not compressed again.
     client.send(request("/image/length/5000", "Accept-Encoding: gzip\r\n"));
     let image = client.response();
     assert_eq!((image.head.field("content-encoding"), image.head.field("vary")), (None, None));
-    // A response to HEAD has the head of the response to GET.
+    // The response to HEAD has the same head as the response to GET.
     client.send("HEAD /text/length/5000 HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
     let head = client.head_response();
     assert_eq!(head.head.field("content-encoding"), Some("gzip"));
@@ -160,7 +159,7 @@ fn settings_say_what_and_how() {
     assert_eq!(coding_of("/text/length/20000"), "none");
 }
 
-/// Each event arrives when the member has sent it, without waiting until the encoder is full.
+/// Each event arrives when the member has sent it, although the encoder's buffer is not full.
 #[test]
 fn events_are_not_held_back() {
     require!("curl");
@@ -188,7 +187,7 @@ fn events_are_not_held_back() {
         }
         let head = String::from_utf8_lossy(&received).to_ascii_lowercase();
         assert!(head.contains(&format!("content-encoding: {coding}\r\n")), "{head}");
-        // The first arrives at once, and others before the last.
+        // The first event arrives at once, and others before the last.
         assert!(
             at.first().is_some_and(|first| *first < Duration::from_millis(250)),
             "{coding} {at:?}"
@@ -208,8 +207,7 @@ fn a_response_that_is_cut_off_looks_cut_off() {
     assert!(!response.complete, "there is no last chunk");
 }
 
-/// When the member fails, nothing of a collected response has gone out: the client gets an error
-/// response.
+/// If the member fails while weir collects the response, the client has received nothing and gets an error response.
 #[test]
 fn a_response_that_is_cut_off_while_it_is_collected_is_none() {
     let member = Member::new(|exchange| {
@@ -217,7 +215,7 @@ fn a_response_that_is_cut_off_while_it_is_collected_is_none() {
         exchange.send(format!("{head}\r\n"))?;
         exchange.send(text(50_000))?;
         if exchange.request.target() == "/stalls" {
-            // The client's connection ends, or weir's timeout.
+            // Until the client disconnects or weir's timeout ends the request.
             while exchange.receive(&mut [0; 1])? > 0 {}
         }
         Ok(Then::Close)
@@ -233,7 +231,7 @@ fn a_response_that_is_cut_off_while_it_is_collected_is_none() {
     eventually("memory is counted", STEP_TIMEOUT, || held() > 100_000.0);
     client.response().assert_status(504);
     eventually("it is let go", STEP_TIMEOUT, || held() == 0.0);
-    // When a client disconnects, it is released as well.
+    // The buffer is also released when a client disconnects.
     client.send(request("/stalls", gzip));
     eventually("memory is counted", STEP_TIMEOUT, || held() > 100_000.0);
     client.reset();
@@ -242,7 +240,7 @@ fn a_response_that_is_cut_off_while_it_is_collected_is_none() {
     assert!(failures >= 2.0, "{failures}");
 }
 
-/// Bodies in many pieces with another response behind them, and the effect of rules for responses.
+/// Bodies in many pieces, with another response after them, and rules for responses.
 #[test]
 fn collected_responses_are_whole() {
     let member = Member::new(|exchange| {
@@ -285,7 +283,7 @@ fn collected_responses_are_whole() {
     assert_eq!(proxy.metric("weir_compression_memory_bytes", &[]), 0.0);
 }
 
-/// The response to a request for this target with these fields as curl sees it: status, head.
+/// The head of the response that curl gets for this URL with these headers.
 fn curl_head(url: &str, fields: &[&str], got: &std::path::Path) -> Head {
     let head = got.with_extension("head");
     let mut curl = Command::new("curl");
@@ -298,8 +296,7 @@ fn curl_head(url: &str, fields: &[&str], got: &std::path::Path) -> Head {
     Head::parse(&std::fs::read_to_string(head).expect("a head"))
 }
 
-/// A client revalidates at nginx both a response that weir compressed and one that it left
-/// unchanged.
+/// Revalidation at nginx of a response that weir compressed and of one that it did not change.
 #[test]
 fn what_has_not_changed_is_not_sent_again() {
     require!("curl", "nginx");
@@ -329,7 +326,7 @@ fn what_has_not_changed_is_not_sent_again() {
         (&[gzip, &format!("If-Match: {strong}")], 200, &weak),
         (&[gzip, "Range: bytes=100-199"], 206, strong),
         (&[gzip, "Range: bytes=100-199", &format!("If-Range: {strong}")], 206, strong),
-        // A range of the uncompressed response would not fit the compressed one.
+        // A range of the original body must not be combined with a compressed one.
         (&[gzip, "Range: bytes=100-199", &format!("If-Range: {weak}")], 200, &weak),
     ] {
         let head = curl_head(&url, fields, &got);
@@ -347,7 +344,8 @@ fn what_has_not_changed_is_not_sent_again() {
     assert!(head.start.starts_with("HTTP/1.1 412"), "{head:?}");
 }
 
-/// Apache reads If-Match only up to a weak tag of its current version.
+/// Apache accepts `If-Match` only with the strong entity tag, which weir restores from the weak tag of its compressed
+/// response.
 #[test]
 fn apache_lets_a_client_change_what_it_has_read_compressed() {
     require!("curl", "apache2");
@@ -357,7 +355,7 @@ fn apache_lets_a_client_change_what_it_has_read_compressed() {
     }
     let (lease, folder) = (Lease::new(), TempDir::new("apache"));
     let page = folder.write("page.html", text(20_000));
-    // The tag of a file that changes at this moment would be weak.
+    // Apache uses a weak entity tag for a file that was changed recently.
     let page = std::fs::File::options().write(true).open(page).expect("the page");
     page.set_modified(SystemTime::now() - Duration::from_secs(3_600)).expect("a time");
     folder.write("mime.types", "text/html html\n");
@@ -395,7 +393,7 @@ fn apache_lets_a_client_change_what_it_has_read_compressed() {
     }
 }
 
-/// A member that does not know the weakened tag sends everything again; the client does not get it.
+/// A member that does not recognise the weak entity tag sends the whole response. The client gets 304.
 #[test]
 fn what_the_client_has_is_dropped() {
     let member = Member::new(|exchange| {
@@ -439,10 +437,10 @@ fn what_the_client_has_is_dropped() {
         assert_eq!(ask(method, target, "\"b\", W/\"a\""), 304, "{method} {target}");
         assert_eq!(ask(method, target, "W/\"b\""), 200, "{method} {target}");
     }
-    // Not for a client that asks for something else.
+    // Other methods do not get 304.
     assert_eq!(ask("POST", "/l/20000", "W/\"a\""), 200);
     assert_eq!(member.connection_count(), 1, "what was dropped was read");
-    // Weir does not wait for the rest of a long response.
+    // weir does not read a long response to its end.
     assert_eq!(ask("GET", "/l/5000000", "W/\"a\""), 304);
     assert_eq!(ask("GET", "/l/20000", "W/\"a\""), 304);
     assert_eq!(member.connection_count(), 2);
@@ -453,11 +451,11 @@ fn what_the_client_has_is_dropped() {
     assert_eq!(count, 7.0);
 }
 
-/// While a long response is compressed with much effort, another client of the same worker is answered between slices.
+/// While weir compresses a long response at a high level, the same worker responds to another client between slices.
 #[test]
 fn others_are_served_between_slices() {
     const BYTES: usize = 2 * 1024 * 1024;
-    /// Bytes compressed at once at this level.
+    /// Bytes that are compressed at once at this level.
     const SLICE_BYTES: usize = 16 * 1024;
     let member = Member::new(|exchange| {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
@@ -488,7 +486,7 @@ fn others_are_served_between_slices() {
     assert!(answers > BYTES / SLICE_BYTES / 2, "{answers}");
 }
 
-/// Rules exclude responses from compression, by the request or by the response, collected or not.
+/// Rules can exclude responses from compression, by conditions on the request or the response, collected or not.
 #[test]
 fn policies_leave_responses_as_they_are() {
     let member = Member::new(|exchange| {
@@ -532,7 +530,7 @@ fn policies_leave_responses_as_they_are() {
     }
 }
 
-/// From a member over TLS whole records arrive; they are not read in slices like plain bytes.
+/// A TLS connection delivers whole records, which are larger than the slices that are read from plain connections.
 #[test]
 fn responses_of_secure_members_are_compressed() {
     let member = member();
@@ -552,7 +550,7 @@ fn responses_of_secure_members_are_compressed() {
                 let about = format!("{coding} {target}: {:?}", response.head);
                 let (body, is_whole) = match response.head.field("content-encoding") {
                     Some(found) => decode(found, &response.body),
-                    // A busy machine skips compression for some responses.
+                    // weir skips compression for some responses on a busy machine.
                     None => (response.body, true),
                 };
                 assert!(response.complete && is_whole && body == text(size), "{about}");

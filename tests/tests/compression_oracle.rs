@@ -1,6 +1,5 @@
-//! Any body, framed and cut in any way, and compressed by the running program, decodes to the
-//! original: by Rust's decoders, by Python's and by curl. `WEIR_TEST_ORACLE_CASES` sets the number
-//! of bodies.
+//! Bodies of any kind, with any framing and cut at any position. After compression by weir, the decoders of Rust, Python and
+//! curl must restore the original. `WEIR_TEST_ORACLE_CASES` sets the number of bodies.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -17,23 +16,22 @@ use weir_tests::temp::TempDir;
 use weir_tests::tools;
 
 const CASES_DEFAULT: u64 = 270;
-/// Cases that are fetched, checked and dropped together.
+/// Maximum number of cases in memory at a time.
 const BATCH: usize = 250;
-/// Client connections at a time.
+/// Number of concurrent client connections.
 const CLIENTS: usize = 2;
 const CODINGS: [&str; 3] = ["gzip", "zstd", "br"];
 const LEVELS: u64 = 9;
-/// A body known to be shorter is not compressed.
+/// Minimum size of a compressed body, if the size is known.
 const MIN_SIZE_BYTES: usize = 1024;
 const BODY_BYTES_MAX: usize = 300_000;
-/// Lengths at which a decision changes: worth compressing, copied, given to an encoder at once,
-/// read at once, encoded as a whole.
+/// Sizes at which weir changes its method: worth compressing, copied, encoded at once, read at once, encoded as a whole.
 const EDGES: [usize; 8] = [1, 1024, 4096, 16 << 10, 24 << 10, 48 << 10, 64 << 10, 128 << 10];
-/// Maximum number of pieces of a response, and the longest pause between two.
+/// Maximum number of pieces of a response, and the maximum pause between two pieces.
 const SENDS_MAX: usize = 24;
 const PAUSE_MS_MAX: usize = 3;
 
-/// How a member frames a body.
+/// The framing of the member's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Length,
@@ -41,7 +39,7 @@ enum Framing {
     UntilClose,
 }
 
-/// A response of the member, and the codings its client accepts; its number determines all of it.
+/// A response of the member, and the coding that its client accepts. The number of the case determines all headers.
 struct Case {
     number: u64,
     coding: &'static str,
@@ -80,7 +78,7 @@ impl Case {
         format!("case {number}: {coding} {level}, {:?}, {} bytes", self.framing, self.body.len())
     }
 
-    /// The response as it goes out.
+    /// The response in bytes.
     fn message(&mut self) -> Vec<u8> {
         let kind = if self.is_event_stream { "text/event-stream" } else { "text/html" };
         let mut out = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n").into_bytes();
@@ -121,7 +119,7 @@ impl Case {
         });
     }
 
-    /// Sends the response in pieces cut at arbitrary places.
+    /// Sends the response in pieces that are cut at random positions.
     fn send(&mut self, exchange: &mut Exchange) -> std::io::Result<Then> {
         let message = self.message();
         let sends = 1 + self.random.below(SENDS_MAX);
@@ -162,26 +160,26 @@ fn events(random: &mut Random) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A response, and its case.
+/// A received response with its case.
 struct Answered {
     case: Case,
     coding: Option<String>,
     body: Vec<u8>,
 }
 
-/// Counts of checked responses, by decoder.
+/// The number of checked responses by decoder.
 #[derive(Debug, Default)]
 struct Tally {
     fetched: usize,
     compressed: usize,
-    /// Not compressed for lack of time.
+    /// Not compressed because of load.
     left: usize,
     by_python: usize,
     by_curl: usize,
 }
 
-/// Requests each of the cases, over several connections at a time. It idles half of the time,
-/// because levels would fall otherwise.
+/// Requests each case over concurrent connections. The pauses keep the load low, because weir lowers the compression level
+/// under load.
 fn fetch(proxy: &Proxy, numbers: &[u64]) -> Vec<Answered> {
     thread::scope(|scope| {
         let share = numbers.len().div_ceil(CLIENTS).max(1);
@@ -221,7 +219,7 @@ fn answered(case: Case, response: Response) -> Answered {
     Answered { case, coding, body: response.body }
 }
 
-/// Decodes with the crates of this workspace.
+/// Checks the responses with the decoders of this workspace.
 fn check_here(answered: &[Answered], tally: &mut Tally) {
     for Answered { case, coding, body } in answered {
         tally.fetched += 1;
@@ -236,8 +234,8 @@ fn check_here(answered: &[Answered], tally: &mut Tally) {
     }
 }
 
-/// Reads the output of [`check_with_python`]: lengths, body and encoded body of each case. gzip's
-/// decoder gets it in pieces of several sizes.
+/// The program of [`check_with_python`]. Its input has lengths, body and encoded body of each case. The gzip decoder
+/// receives pieces of several sizes.
 const PYTHON: &str = r#"
 import gzip, struct, sys, zlib
 brotli = zstandard = None
@@ -275,8 +273,7 @@ while head := data.read(20):
 print(count)
 "#;
 
-/// The number of compressed responses that this Python decoded correctly: all of its codings, or it
-/// fails.
+/// Checks the responses with Python, in the codings that this Python supports. Returns their number.
 fn check_with_python(python: &Path, answered: &[Answered]) -> usize {
     let mut input = Vec::new();
     for Answered { case, coding, body } in answered {
@@ -302,7 +299,7 @@ fn check_with_python(python: &Path, answered: &[Answered]) -> usize {
     String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
 }
 
-/// The Python with the most codings, of the one in the path and the system's.
+/// The Python interpreter with the most codings: the one in PATH or the system's.
 fn python() -> Option<PathBuf> {
     let missing = |python: &PathBuf| {
         let is_missing = |module: &&str| {
@@ -322,7 +319,7 @@ fn python() -> Option<PathBuf> {
     Some(python)
 }
 
-/// The codings that this curl decodes.
+/// The content codings that this curl supports.
 fn codings_of_curl() -> Vec<&'static str> {
     let version = tools::run(Command::new("curl").arg("--version"));
     let features = version.lines().find(|line| line.starts_with("Features:")).unwrap_or_default();
@@ -331,8 +328,7 @@ fn codings_of_curl() -> Vec<&'static str> {
     words.into_iter().filter(|(_, word)| knows(word)).map(|(coding, _)| coding).collect()
 }
 
-/// curl fetches and decodes the same cases. Returns how many it decoded correctly: all of its
-/// codings, or it fails.
+/// Fetches and checks the cases with curl, in the codings that this curl supports. Returns their number.
 fn check_with_curl(proxy: &Proxy, codings: &[&str], answered: &[Answered]) -> usize {
     let folder = TempDir::new("oracle");
     let mut checked = 0;
@@ -355,7 +351,7 @@ fn check_with_curl(proxy: &Proxy, codings: &[&str], answered: &[Answered]) -> us
         tools::run(curl.args(["-H", &accept, "--config"]).arg(list));
         for case in cases {
             let file = folder.path().join(case.number.to_string());
-            // curl makes no file of an empty body.
+            // curl creates no file for an empty body.
             let found = std::fs::read(file).unwrap_or_default();
             assert!(found == case.body, "curl, {}", case.about());
             checked += 1;
@@ -379,7 +375,7 @@ fn what_is_decoded_is_what_the_member_sent() {
     };
     let python = tools::present("python3").then(python).flatten();
     let codings = if tools::present("curl") { codings_of_curl() } else { Vec::new() };
-    // curl uses its own proxy, because it requests as fast as it can.
+    // curl has a proxy of its own, because its load lowers the compression level.
     let (proxy, proxy_of_curl) = (Proxy::start(&setup(1)), Proxy::start(&setup(1)));
     let mut tally = Tally::default();
     for level in 1..=LEVELS {

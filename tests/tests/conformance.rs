@@ -1,5 +1,4 @@
-//! External test suites through the proxy. Environment variables name them; none of their code is
-//! here.
+//! External test suites through the proxy. They are not part of this repository; environment variables contain their paths.
 //!
 //! `WEIR_H1SPEC`: a checkout of uNetworking/h1spec; `deno` in PATH or named by `WEIR_DENO`.
 //! `WEIR_AUTOBAHN`: the `wstest` program of PyPI's `autobahntestsuite`, which needs a Python 2
@@ -45,9 +44,9 @@ fn h1spec() {
     assert!(matches!(numbers[..], [passed, all] if passed == all), "{text}");
 }
 
-/// Cases of performance (9) and of compression (12, 13), which the reference server does not offer.
+/// Excluded cases: performance (9), and compression (12, 13), which the reference server does not support.
 const AUTOBAHN_EXCLUDED: &str = r#"["9.*", "12.*", "13.*"]"#;
-/// Fewer cases than this mean that the suite did not run.
+/// With fewer cases than this, the suite did not run.
 const AUTOBAHN_CASES_MIN: usize = 240;
 
 #[test]
@@ -86,7 +85,7 @@ fn autobahn() {
     assert!(behaviours.keys().all(|name| good.contains(&name.as_str())), "{behaviours:?}");
 }
 
-/// Runs in front of the reference server, which refuses a Host with another port than its own.
+/// A relay to the reference server. It replaces the Host header, because the server requires its own port there.
 fn under_own_name(server: SocketAddr) -> Member {
     Member::streaming(move |exchange| {
         let mut to_server = TcpStream::connect(server)?;
@@ -100,7 +99,7 @@ fn under_own_name(server: SocketAddr) -> Member {
         let (mut from_server, mut to_client) =
             (to_server.try_clone()?, exchange.stream().try_clone()?);
         let back = std::thread::spawn(move || {
-            // Either end may reset; the suite checks only the received bytes.
+            // Either end may reset the connection. The suite checks only the received bytes.
             let _ = io::copy(&mut from_server, &mut to_client);
             let _ = to_client.shutdown(Shutdown::Write);
         });
@@ -116,7 +115,7 @@ fn under_own_name(server: SocketAddr) -> Member {
     })
 }
 
-/// The count of each verdict in the suite's report.
+/// The number of cases by their verdict in the suite's report.
 fn behaviours(report: &Path) -> BTreeMap<String, usize> {
     let text = std::fs::read_to_string(report).expect("Autobahn's report");
     let mut counts = BTreeMap::new();
@@ -127,19 +126,19 @@ fn behaviours(report: &Path) -> BTreeMap<String, usize> {
     counts
 }
 
-/// All cases of h2spec pass over TLS.
+/// The summary with TLS: all cases pass.
 const H2SPEC_OVER_TLS: &str = "146 tests, 146 passed, 0 skipped, 0 failed";
-/// Without TLS the port speaks HTTP/1 as well: bytes other than the preface get an HTTP/1 response
-/// and a close, which the case "Sends invalid connection preface" takes for a frame.
+/// The summary without TLS. That port also supports HTTP/1, so bytes other than the preface get an HTTP/1 response and a
+/// close. The case "Sends invalid connection preface" interprets the response as a frame.
 const H2SPEC_WITHOUT_TLS: &str = "146 tests, 145 passed, 0 skipped, 1 failed";
 
-/// A server that answers only after the whole request, as some cases require.
+/// A member that responds after the whole request, as some cases require.
 fn patient_member() -> Member {
     Member::new(|exchange| match exchange.request.method() {
         "HEAD" => {
             exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").map(|()| Then::KeepAlive)
         }
-        // Longer than the smallest windows that the suite tries.
+        // Longer than the smallest window in the suite.
         _ => exchange.answer("hello"),
     })
 }
@@ -153,7 +152,7 @@ fn h2spec() {
     let run = |setup: Setup, arguments: &[&str], expected: &str| {
         let proxy = Proxy::start(&setup.top("data_plane: { workers: 1 }"));
         let port = proxy.address().port().to_string();
-        // The program fails when a case fails: its output says more.
+        // The program also fails when one case fails. Its output has the details.
         let output = Command::new(&h2spec)
             .args(["-h", "127.0.0.1", "-p", &port, "-S", "-o", "5"])
             .args(arguments)
@@ -172,7 +171,7 @@ fn h2spec() {
     assert!(text.contains("× 2: Sends invalid connection preface"), "{text}");
 }
 
-/// Cases of grpc-go's interop client that need neither a cloud account nor a special server.
+/// The cases of grpc-go's interop client that require neither a cloud account nor a special server.
 const GRPC_CASES: [&str; 14] = [
     "empty_unary",
     "large_unary",

@@ -1,5 +1,4 @@
-//! `connection_policies`: weir accepts or refuses a connection before a handshake, and before a
-//! request.
+//! `connection_policies`: weir accepts or refuses a connection before the TLS handshake and before any request.
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -10,7 +9,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::stream::{StreamMember, client_hello};
 use weir_tests::{STEP_TIMEOUT, eventually, require, tls};
 
-/// A virtual server with these rules for connections, all followed.
+/// A virtual server with these rules in `connection_policies`, with the strategy `all_match`.
 fn ruled(members: &[SocketAddr], rules: &str) -> Setup {
     Setup::new(members)
         .virtual_server("connection_policies: [ gate ]")
@@ -18,7 +17,7 @@ fn ruled(members: &[SocketAddr], rules: &str) -> Setup {
         .access_log()
 }
 
-/// A condition that holds for this address.
+/// A condition that is true for this address.
 fn is_from(host: u8) -> String {
     format!("cidr(\"127.0.9.{host}/32\").containsIP(client.ip)")
 }
@@ -27,8 +26,8 @@ fn connect(proxy: &Proxy, host: u8) -> io::Result<Client> {
     Client::try_connect_from(proxy.address(), [127, 0, 9, host].into())
 }
 
-/// The response to a client that sent these bytes; `None`: a reset. A reset may arrive before the
-/// client knows that it is connected.
+/// The response to a client that sent these bytes; `None`: a reset. A reset may arrive before the client's connect call has
+/// returned.
 #[track_caller]
 fn told(client: io::Result<Client>, sent: &[u8]) -> Option<Vec<u8>> {
     let mut rest = Vec::new();
@@ -112,7 +111,7 @@ fn clients_are_let_in_by_name_before_the_handshake() {
     let mut proxy = Proxy::start(&setup);
     assert_eq!(tls::get(proxy.address(), "/", &[]), "in");
     let full = proxy.metric(HANDSHAKES, &["full"]);
-    // No bytes of the handshake come back, and no alert.
+    // The client receives neither handshake bytes nor an alert.
     for name in [Some("other.example"), None] {
         let got = told(connect(&proxy, 3), &client_hello(name, 0));
         assert_eq!(got.as_deref(), Some(&b""[..]), "{name:?}");
@@ -136,8 +135,8 @@ fn connections_are_counted_before_the_handshake() {
         .virtual_server("type: tcp")
         .virtual_server(&tls::shop(""));
     let mut proxy = Proxy::start(&setup);
-    // An accepted connection waits for its client's first message, and keeps its place. Workers
-    // accept connections in any order: the third one is not known in advance.
+    // An accepted connection counts against the limit while it waits for its client's first message. Workers accept
+    // connections in any order, so it is unknown which one is the third.
     let mut held: Vec<Client> = Vec::new();
     let limited = "weir_virtual_server_connections_limited_total";
     eventually("a third is one too many", STEP_TIMEOUT, || {
@@ -153,13 +152,13 @@ fn connections_are_counted_before_the_handshake() {
     assert!(held.len() > 2, "two are let in: {}", held.len());
     assert!(proxy.metric(limited, &["\"main\""]) >= 1.0);
     logged(&mut proxy, &["127.0.9.5:", "gate/1", "\"termination\":\"rate_limit\""]);
-    // The rule does not apply to other clients.
+    // The rule does not match other clients.
     let mut other = connect(&proxy, 6).expect("a connection");
     other.send("x");
     let mut alert = Vec::new();
     other.stream().read_to_end(&mut alert).expect("an end");
     assert_eq!(alert.first(), Some(&21), "it came to its handshake");
-    // Places are free again when their connections have ended.
+    // The limit has room again when the connections have ended.
     drop(held);
     eventually("a place is free", STEP_TIMEOUT, || {
         let answer = told(connect(&proxy, 5), b"x");

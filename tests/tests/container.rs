@@ -1,4 +1,4 @@
-//! The container image recipe, as far as it can be tested without a container runtime.
+//! The recipe of the container image, as far as it can be tested without a container runtime.
 
 use std::process::Command;
 
@@ -8,11 +8,11 @@ use weir_tests::{repository, require, tools};
 const RECIPE: &str = "packaging/container/Containerfile";
 const CONFIGURATION: &str = "packaging/container/weir.yaml";
 
-/// The libraries in the image.
+/// The shared libraries in the image.
 const LIBRARIES: [&str; 5] =
     ["libc.so.6", "libgcc_s.so.1", "libm.so.6", "linux-vdso.so.1", "ld-linux-x86-64.so.2"];
 
-/// The instructions, with names and arguments; comments are removed and continued lines joined.
+/// The instructions of the recipe, as name and argument, without comments and with continued lines joined.
 fn instructions() -> Vec<(String, String)> {
     let text = repository::read(RECIPE).replace("\\\n", " ");
     let lines =
@@ -27,7 +27,7 @@ fn all(name: &str) -> Vec<String> {
     instructions().into_iter().filter(|(of, _)| of == name).map(|(_, rest)| rest).collect()
 }
 
-/// Parses a list of words in brackets.
+/// Parses a list of quoted words in brackets.
 fn words(list: &str) -> Vec<String> {
     serde_json::from_str(list).unwrap_or_else(|error| panic!("{list}: {error}"))
 }
@@ -63,7 +63,7 @@ fn it_does_not_run_as_root_nor_need_to() {
         let port: u16 = port.split('/').next().unwrap().parse().expect("a port");
         assert!(port >= 1_024 && text.contains(&format!("0.0.0.0:{port}")), "{port}");
     }
-    // The folders that weir writes to belong to that user.
+    // That user owns the folders that weir writes to.
     let folders = all("COPY").into_iter().find(|line| line.contains("/folders/")).unwrap();
     assert!(folders.contains(&format!("--chown={user}")), "{folders}");
 }
@@ -78,7 +78,7 @@ fn its_configuration_is_sound_and_its_health_check_is_a_command() {
     let command = words(health.split_once("CMD ").expect("a command").1);
     let mut check = Command::new(weir_binary());
     check.args(&command[1..]).env("WEIR_ADMIN", "unix:/nowhere/at/all.sock");
-    // Exit status 3 (unreachable), not 2 (wrong usage).
+    // Exit status 3 (unreachable), not 2 (invalid usage).
     assert_eq!(check.status().unwrap().code(), Some(3));
     assert!(repository::read(CONFIGURATION).contains("unix:/run/weir/admin.sock"));
 }

@@ -1,4 +1,4 @@
-//! Monitors that log in to real databases, where these are installed.
+//! Monitors that log in to real databases, if these are installed.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,14 +15,12 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{tls, tools};
 
-/// Longer than a database needs to start, and than any monitor here needs to change a member's
-/// state.
+/// Longer than the start of a database, and longer than any monitor here needs to change a member's state.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The user that databases run as: they refuse to run as root.
+/// The user id of the databases, which refuse to run as root.
 const NOBODY: u32 = 65_534;
 
-/// A program of a database; `None`, with the reason printed, if it is not installed or may not be
-/// started.
+/// The path of a database program. `None`: it is not installed or cannot run here; the reason is printed.
 fn program(name: &str, folders: &str) -> Option<PathBuf> {
     if !rustix::process::geteuid().is_root() {
         skip_without_data("databases are started as another user, which needs root");
@@ -37,7 +35,7 @@ fn program(name: &str, folders: &str) -> Option<PathBuf> {
     found
 }
 
-/// A folder of the databases' user.
+/// A folder that the databases' user owns.
 fn folder(purpose: &str) -> TempDir {
     let folder = TempDir::new(purpose);
     give(folder.path());
@@ -55,7 +53,7 @@ fn as_nobody(program: &Path) -> Command {
     command
 }
 
-/// A file that only the databases' user can read, as databases require for their keys.
+/// A file that only the databases' user can read. Databases require that for their keys.
 fn private(folder: &TempDir, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.write(name, contents);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("permissions");
@@ -63,13 +61,13 @@ fn private(folder: &TempDir, name: &str, contents: impl AsRef<[u8]>) -> PathBuf 
     path
 }
 
-/// Certificate and key of `shop.example` for a database.
+/// The certificate and key of `shop.example` in files for a database.
 fn certificate(folder: &TempDir) -> [PathBuf; 2] {
     ["shop-rsa.crt", "shop-rsa.key"]
         .map(|name| private(folder, name, fs::read(tls::file(name)).expect("a file of examples")))
 }
 
-/// Starts a database as its user.
+/// Starts a database as the databases' user.
 fn start(folder: &TempDir, program: &Path, arguments: &[String], address: SocketAddr) -> Process {
     let setpriv = tools::find("setpriv").expect("setpriv");
     let program = program.to_string_lossy();
@@ -80,8 +78,7 @@ fn start(folder: &TempDir, program: &Path, arguments: &[String], address: Socket
     process
 }
 
-/// The member is up with each of these monitors, and down with each of the others, for the given
-/// reason.
+/// Checks that the member is up with each monitor in `up`, and down for the given reason with each one in `down`.
 fn check(port: u16, up: &[&str], down: &[(&str, &str)]) {
     let member = Member::named("one");
     let monitors = |monitors: &str| {
@@ -128,7 +125,7 @@ fn monitors_log_in_to_postgresql() {
     let users = private(&folder, "users.sql", POSTGRESQL_USERS);
     let single =
         format!("exec {} --single -j -D {data} postgres < {}", server.display(), users.display());
-    // In this mode an empty line ends a statement.
+    // In single-user mode, an empty line ends a statement.
     private(&folder, "users.sql", POSTGRESQL_USERS.replace('\n', "\n\n"));
     tools::run(as_nobody(Path::new("/bin/sh")).args(["-ec", &single]));
     let [certificate, key] = certificate(&folder);

@@ -1,4 +1,4 @@
-//! `state: disabled`: the virtual server is validated and shown, but does not listen.
+//! `state: disabled`: weir validates and lists the virtual server, but does not listen.
 
 use std::process::Command;
 
@@ -43,7 +43,7 @@ fn what_is_disabled_does_not_listen_and_is_shown() {
     assert_eq!(client.get("/").text(), "here");
     assert_eq!(status()["disabled_virtual_servers"], serde_json::json!([]));
 
-    // Its open connection ends in order, and no new one is accepted.
+    // Its open connection ends in order, and new ones are refused.
     proxy.reload_and_wait(&with("disabled"));
     eventually("nobody listens", STEP_TIMEOUT, || Client::try_connect(extra.address()).is_err());
     eventually("the connection is closed", STEP_TIMEOUT, || client.reader().rest().is_empty());

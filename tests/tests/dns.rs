@@ -1,4 +1,4 @@
-//! DNS servers behind weir, queried by a load generator, during reloads.
+//! DNS servers behind weir, with a load generator as client, during reloads.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ const NAMES: usize = 100;
 const QUERIES_PER_SECOND: usize = 2_000;
 const SECONDS: usize = 4;
 
-/// An `unbound` that knows some names itself and queries no other server.
+/// An `unbound` with local names only. It queries no other server.
 struct Unbound {
     port: UdpLease,
     _process: Process,
@@ -50,7 +50,7 @@ impl Unbound {
     }
 }
 
-/// Whether a question gets an answer.
+/// Whether a server answers a query.
 fn answers(server: SocketAddr) -> bool {
     let client = DatagramClient::of(server);
     client.send(
@@ -75,7 +75,7 @@ fn setup(port: &UdpLease, members: &[SocketAddr]) -> Setup {
         ))
 }
 
-/// The value on the line of `dnsperf`'s output that begins with this text.
+/// The number after this text in a line of `dnsperf`'s output.
 #[track_caller]
 fn told(output: &str, what: &str) -> u64 {
     let line = output.lines().find_map(|line| line.trim().strip_prefix(what));
@@ -105,14 +105,14 @@ fn no_query_is_lost_in_reloads() {
     let mut command = dnsperf(&file, port.address());
     let running = command.stdout(Stdio::piped()).spawn().expect("dnsperf");
     for round in 0..SECONDS {
-        // A member goes down and comes back.
+        // A member is removed and added again.
         let count = if round % 2 == 0 { 2 } else { 3 };
         proxy.reload_and_wait(&setup(&port, &addresses[..count]));
     }
     let output = running.wait_with_output().expect("dnsperf ends");
     let output = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(told(&output, "Queries sent:") > (QUERIES_PER_SECOND * SECONDS / 2) as u64, "{output}");
-    // Weir is not responsible for datagrams dropped by the kernel.
+    // Datagrams that the kernel dropped are not weir's loss.
     let dropped = proxy.metric("weir_datagrams_lost_total", &[]) as u64;
     assert!(told(&output, "Queries lost:") <= dropped, "{dropped} dropped by the kernel: {output}");
     assert!(output.contains("NOERROR") && !output.contains("SERVFAIL"), "{output}");

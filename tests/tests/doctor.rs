@@ -1,4 +1,4 @@
-//! `weir doctor` finds problems that the tests create.
+//! `weir doctor` finds the problems that the tests create.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -11,10 +11,10 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 use weir_tests::tools;
 
-/// An address where no weir listens.
+/// An admin address without a running weir.
 const NOWHERE: &str = "unix:/nowhere/at/all/admin.sock";
 
-/// A configuration with one virtual server, one member, and further lines.
+/// A configuration with one virtual server, one member, and further lines of the pool.
 fn configuration(listen: &str, member: SocketAddr, pool: &str) -> String {
     format!(
         "virtual_servers:\n  shop: {{ listen: \"{listen}\", pool: web }}\npools:\n  web: {{ members: [ \"{member}\" ]{pool} }}\n"
@@ -80,7 +80,7 @@ fn a_limit_of_the_process() {
     let folder = TempDir::new("doctor");
     let member = Member::echo();
     let file = folder.write("weir.yaml", configuration("127.0.0.1:0", member.address(), ""));
-    // Binding port 0 always succeeds: it means any free port.
+    // Port 0 means any free port, so the check of ports finds no conflict.
     let line = format!(
         "ulimit -n 512; exec {} doctor --json --no-members {}",
         weir_binary().display(),
@@ -123,7 +123,7 @@ fn a_running_weir_and_its_file() {
     proxy.write(&setup.pool("connect_timeout: 4s"));
     let found = report(&ask());
     expect(&found, "running weir", "warning", "changed since the running weir has read it");
-    // A file with errors is reported, and the running weir is still checked.
+    // `doctor` reports a file with errors, and still checks the running weir.
     std::fs::write(&file, "pools: [").unwrap();
     let found = report(&ask());
     assert!(
@@ -143,7 +143,7 @@ fn changes_of_the_running_weir_are_checked() {
         command.args(arguments).env("WEIR_ADMIN", proxy.admin_address());
         command.output().expect("the built command")
     };
-    // Nothing listens on this port. The file does not have this member.
+    // This member's port is closed. Only the running configuration contains the member, not the file.
     let set = weir(&["set", "/pools/members/members/127.0.0.1:1", "{}"]);
     assert!(set.status.success(), "{set:?}");
     let found = report(&weir(&["doctor", "--json"]));

@@ -1,5 +1,5 @@
-//! How connections end when one side breaks off or finishes early: a partial message never looks
-//! complete, and messages completed before still arrive.
+//! Connections that one side breaks off or ends early: a partial message never looks complete, and complete messages before
+//! it still arrive.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -11,13 +11,13 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::stream::{StreamMember, reset};
 use weir_tests::{STEP_TIMEOUT, eventually, tls};
 
-/// Which side sees a reset first is a matter of microseconds.
+/// Number of rounds, because it depends on microseconds which side detects a reset first.
 const ROUNDS: usize = 40;
 const UPLOAD_BYTES: usize = 300_000;
-/// More than a client's kernel buffers without reads, but less than the buffers of both kernels.
+/// More than the kernel buffers for a client that does not read, but less than the buffers of both kernels together.
 const WHOLE_BYTES: usize = 500_000;
 
-/// Sends something, waits for the first byte of the upload, and breaks off.
+/// Sends bytes, waits for the first byte of the upload, and resets the connection.
 fn breaks_off(mut stream: TcpStream, hello_bytes: usize, says: &[u8]) -> io::Result<()> {
     stream.read_exact(&mut vec![0; hello_bytes])?;
     stream.write_all(says)?;
@@ -26,7 +26,7 @@ fn breaks_off(mut stream: TcpStream, hello_bytes: usize, says: &[u8]) -> io::Res
     Ok(())
 }
 
-/// A member, and the same member behind a proxy that speaks TLS for it.
+/// Two setups: with the member itself, and with the member behind a proxy with TLS.
 fn plain_and_secure(member: &StreamMember) -> [(Setup, Option<Proxy>); 2] {
     let plain = Setup::new(&[member.address()]);
     let relay = plain.clone().virtual_server("type: tcp").virtual_server(&tls::shop(""));
@@ -37,10 +37,10 @@ fn plain_and_secure(member: &StreamMember) -> [(Setup, Option<Proxy>); 2] {
     [(plain, None), (secure, Some(relay))]
 }
 
-/// Sends as many bytes as the kernel accepts at once.
+/// Sends as many bytes as the socket accepts without waiting.
 fn upload(client: &mut Client) {
     client.stream().set_nonblocking(true).expect("a socket");
-    // A client that is reset meanwhile still reads the rest.
+    // A reset during the write is no error here: the client still reads its response.
     let _ = client.stream().write(&vec![b'x'; UPLOAD_BYTES]);
     client.stream().set_nonblocking(false).expect("a socket");
 }
@@ -82,12 +82,12 @@ fn a_relayed_member_that_breaks_off_while_it_is_written_to_is_a_reset() {
     }
 }
 
-/// The bytes after `GET /whole` on the same connection, and how they are cut.
+/// A request after `GET /whole` on the same connection, whose response is cut.
 struct Cut {
     name: &'static str,
     version: &'static str,
     path: &'static str,
-    /// Bytes that the member sends before it breaks off; none: the request does not reach it.
+    /// The bytes that the member sends before it breaks off. Empty: the member does not receive the request.
     says: &'static str,
     termination: &'static str,
 }
@@ -147,10 +147,10 @@ fn what_is_cut_takes_no_whole_response_before_it() {
             let fields = "Host: test\r\nConnection: keep-alive";
             client.send(format!("GET {path} {version}\r\n{fields}\r\n\r\n"));
         }
-        // With unread bytes, any close becomes a reset.
+        // A close with unread bytes becomes a reset.
         upload(&mut client);
         if !says.is_empty() {
-            // Behind the whole response with its head, of about 80 bytes.
+            // More than the whole response with its head of about 80 bytes.
             let is_passed_on = (WHOLE_BYTES + 100) as f64;
             eventually("what the member says is passed on", STEP_TIMEOUT, || {
                 proxy.metric("weir_virtual_server_sent_bytes_total", &[]) > is_passed_on
@@ -198,12 +198,12 @@ fn what_a_relayed_member_said_before_it_broke_off_gets_through() {
     assert_eq!((end, got.len()), (Err(io::ErrorKind::ConnectionReset), WHOLE_BYTES));
 }
 
-/// Uploads that are answered before they are read: with 413 by weir, with 403 by the member.
+/// Uploads that are rejected early: by the member with 403, and by weir with 413.
 fn early_answers() -> [(u16, Member, Setup); 2] {
     let refuses = |exchange: &mut Exchange| {
         exchange
             .send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno")?;
-        // With so much unread, this is a reset.
+        // A close with this much unread input becomes a reset.
         Ok(Then::Close)
     };
     let [member, unasked] = [Member::streaming(refuses), Member::streaming(refuses)];
@@ -227,7 +227,7 @@ fn who_reads_only_behind_a_long_upload_gets_its_early_answer() {
             }
             let response = client.response();
             assert_eq!((response.status, response.complete), (status, true), "{megabytes} MB");
-            // Kernels buffer some megabytes for a member that reads nothing, so a short upload may be complete.
+            // The kernels buffer some megabytes for a member that does not read, so a shorter upload may be complete.
             if megabytes == 30 {
                 assert!(response.head.has_token("connection", "close"), "{:?}", response.head);
                 client.assert_closed();

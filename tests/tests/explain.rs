@@ -1,4 +1,4 @@
-//! `weir explain` of a running weir: its prediction must equal the access log of the real request.
+//! `weir explain` with a running weir: its prediction must match the access log of the real request.
 
 use std::process::{Command, Output, Stdio};
 
@@ -7,7 +7,7 @@ use weir_testing::Random;
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 
-/// Number of requests that are explained and then sent.
+/// Number of requests that are first explained and then sent.
 const REQUESTS: usize = 40;
 
 const TOP: &str = "persistence:
@@ -62,7 +62,7 @@ fn texts(of: &Value) -> Vec<String> {
     texts.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The rules that the explanation calls followed, in the form of the access log.
+/// The rules with the verdict `followed` in an explanation, in the format of the access log.
 fn followed(explained: &Value) -> Vec<String> {
     let list = |of: &Value, key: &str| of[key].as_array().cloned().unwrap_or_default();
     let mut names = Vec::new();
@@ -75,7 +75,7 @@ fn followed(explained: &Value) -> Vec<String> {
     names
 }
 
-/// Asserts that the log line agrees with the explanation.
+/// Panics unless the log line matches the explanation.
 #[track_caller]
 fn compare(explained: &Value, line: &Value) {
     let story = || format!("{explained:#}\n{line:#}");

@@ -1,4 +1,4 @@
-//! Files named by a configuration that are not what they seem.
+//! Files in a configuration that are not regular files, or have no end.
 
 use std::net::UdpSocket;
 use std::process::Command;
@@ -9,11 +9,11 @@ use weir_tests::process::Process;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 
-/// Longer than any of this takes, and shorter than weir would wait for a file.
+/// Timeout of these tests: longer than the steps take, and shorter than the time that weir would wait for a file.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Every key that names a file to read, each on its own line. A file that is read only after
-/// another one is paired with a valid one.
+/// Every key for the path of a file that weir reads, each on its own line. If weir reads a file only after another one, the
+/// other one is valid.
 const CONFIGURATION: &str = "\
 virtual_servers:
   bad: { listen: 127.0.0.1:1, pool: p, policies: [ q ], persistence: s, tls: {
@@ -73,7 +73,7 @@ fn files_without_an_end_hold_up_neither_check_nor_run() {
     }
 }
 
-/// Lines of both logs reach a syslog server; a server that is not there is no reason to end.
+/// A syslog server receives the lines of both logs. weir continues when the server is unreachable.
 #[test]
 fn a_syslog_server_gets_the_lines() {
     let server = UdpSocket::bind("127.0.0.1:0").expect("binding");
@@ -115,16 +115,16 @@ fn a_directory_is_no_log_file() {
         assert!(output.contains("/logs is a directory, not a file\n"), "{output}");
         assert!(output.contains("help: name a file in it"), "{output}");
     }
-    // A file that is created later is fine.
+    // A file that does not exist yet is accepted.
     let file = directory.write("weir.yaml", text.replace("DIRECTORY", "logs/access.log"));
     let status = Command::new(weir_binary()).arg("check").arg(file).status();
     assert!(status.expect("weir check").success());
 }
 
-/// The output of a command that has to fail.
+/// Runs a command that must fail. Returns its output.
 fn run_to_its_end(directory: &TempDir, arguments: &[&str]) -> String {
     let log = directory.path().join("output.log");
-    // The output of the previous command.
+    // The output of an earlier command may remain.
     let _ = std::fs::remove_file(&log);
     let mut process = Process::start(weir_binary(), arguments, &log);
     let status = process.wait(PATIENCE);

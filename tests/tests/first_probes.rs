@@ -1,5 +1,4 @@
-//! A start and a reload wait for the first probes of new members: no client gets 503 because weir
-//! does not know them yet.
+//! A start and a reload wait for the first probes of new members, so that no client gets 503 because the states are unknown.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -15,23 +14,23 @@ use weir_tests::process::Process;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 
-/// How long a slow member takes to answer a probe.
+/// Time after which a slow member answers a probe.
 const SLOWLY: Duration = Duration::from_secs(1);
 
-/// How soon a command to weir takes effect.
+/// Time within which a command to weir takes effect.
 const SOON: Duration = Duration::from_secs(5);
 
-/// One probe, and no other within the scenario.
+/// A monitor that sends only one probe within the test.
 const PROBE: &str = "type: http, path: /healthz, interval: 60s, timeout: 60s";
 
-/// A member that answers probes after `pause`, or never, and everything else at once with its name.
+/// A member that answers probes after `pause` (`None`: never) and responds to other requests at once with its name.
 fn member(name: &'static str, pause: Option<Duration>) -> Member {
     Member::new(move |exchange| {
         if exchange.request.target().starts_with("/healthz") {
             match pause {
                 Some(pause) => std::thread::sleep(pause),
                 None => {
-                    // Until the probe gives up, or weir ends.
+                    // Until the probe times out or weir ends.
                     exchange.receive(&mut [0; 1])?;
                     return Ok(Then::Close);
                 }
@@ -41,19 +40,19 @@ fn member(name: &'static str, pause: Option<Duration>) -> Member {
     })
 }
 
-/// A pool of these members, each probed once.
+/// A pool of these members. Each is probed once.
 fn probed(members: &[SocketAddr]) -> Setup {
     Setup::new(members).pool(&format!("monitors: [ {{ {PROBE} }} ]"))
 }
 
-/// Reloads under load; returns the outcome of the load.
+/// Reloads under load. Returns the results of the load.
 fn under_load(proxy: &Proxy, reload: impl FnOnce()) -> Tally {
     let kept =
         Plan { connections: 4, pause: Duration::from_millis(2), requests_per_connection: None };
     let fresh = Plan { connections: 2, requests_per_connection: Some(3), ..kept };
     let loads = [kept, fresh].map(|plan| Load::start(proxy.address(), "/", plan));
     reload();
-    // The last requests meet the configuration in force.
+    // The last requests use the new configuration.
     std::thread::sleep(Duration::from_millis(200));
     let mut all = Tally::default();
     for tally in loads.map(Load::stop) {
@@ -96,7 +95,7 @@ fn the_first_request_after_a_start_is_served() {
     assert!(status.contains("\"problems\": []"), "{status}");
 }
 
-/// `weir run weir.yaml &`, and a request at once in the next line.
+/// The commands of the README: `weir run weir.yaml &`, directly followed by a request.
 #[test]
 fn the_first_curl_of_the_readme_works() {
     weir_tests::require!("curl");
@@ -165,7 +164,7 @@ fn a_reload_that_changes_monitors_makes_no_503() {
         let other = Setup::new(&[only.address()]).pool(&format!("monitors: [ {{ {other} }} ]"));
         let tally = under_load(&proxy, || {
             proxy.reload_and_wait(&other);
-            // From no members to some, and back.
+            // From a pool without members to one with members, and back.
             proxy.reload_and_wait(&Setup::new(&[only.address()]));
             proxy.reload_and_wait(&probed(&[only.address()]));
         });
@@ -173,7 +172,7 @@ fn a_reload_that_changes_monitors_makes_no_503() {
     }
 }
 
-/// The only member left was down by its old monitor; the new monitor probes it before it is used.
+/// The reload leaves one member, which is down by its old monitor. The new monitor probes it before the reload takes effect.
 #[test]
 fn a_member_that_only_its_new_monitor_calls_up_makes_no_503() {
     let (good, odd) = (
@@ -222,14 +221,14 @@ fn members_that_never_answer_get_nothing_where_that_is_wanted() {
     assert_eq!(proxy.metric("weir_config_waiting", &[]), 0.0);
 }
 
-/// The result of the first probes of a member that is not ready yet.
+/// The result of the first probes of a member that is still starting.
 #[derive(Debug, Clone, Copy)]
 enum Beginning {
-    /// Nobody listens.
+    /// The connection is refused.
     Refused,
-    /// They get no answer, and time out.
+    /// The probe gets no answer and times out.
     TimedOut,
-    /// They get an answer that their monitor does not expect.
+    /// The answer has a status that the monitor does not expect.
     Status,
 }
 
@@ -237,15 +236,15 @@ impl Beginning {
     const ALL: [Self; 3] = [Self::Refused, Self::TimedOut, Self::Status];
 }
 
-/// Probes are rare, so that only repeated probes happen within the scenario.
+/// A monitor with a long interval, so that only repeated first probes occur within the test.
 const SELDOM: &str = "type: http, path: /healthz, interval: 60s, timeout: 300ms";
 
-/// A pool with this member, whose probes time out quickly.
+/// A pool with this member and probes with a short timeout.
 fn impatient(member: SocketAddr) -> Setup {
     Setup::new(&[member]).pool(&format!("monitors: [ {{ {SELDOM} }} ]"))
 }
 
-/// A member that is not ready during its first two probes; its address is reserved before.
+/// A member that is not ready for its first two probes. Its address is reserved in advance.
 struct Starting {
     lease: Lease,
     beginning: Beginning,
@@ -260,14 +259,12 @@ impl Starting {
         self.lease.address()
     }
 
-    /// The member starts. A member that refuses at first starts after a probe must have been
-    /// refused.
+    /// Starts the member. With [`Beginning::Refused`], it listens only after the first probe.
     fn start(&self) -> Member {
         let beginning = self.beginning;
         let probes = AtomicUsize::new(0);
         if let Beginning::Refused = beginning {
-            // A refused connection cannot be observed; the scenario waits long enough for the first
-            // probe.
+            // The test cannot observe a refused probe, so it waits until the first one has certainly been sent.
             std::thread::sleep(Duration::from_millis(600));
         }
         Member::on(self.address(), true, move |exchange| {
@@ -288,7 +285,7 @@ impl Starting {
     }
 }
 
-/// A failed first probe is not final: the member may still be starting.
+/// A failed first probe is not final, because the member may still be starting.
 #[test]
 fn a_reload_to_members_that_still_start_makes_no_503() {
     for beginning in Beginning::ALL {
@@ -309,7 +306,7 @@ fn a_reload_to_members_that_still_start_makes_no_503() {
     }
 }
 
-/// The same where the new pool is added beside one in force.
+/// A reload that adds a pool for a starting member, beside a pool that is in use.
 #[test]
 fn a_pool_that_still_starts_makes_no_503() {
     let (old, new) = (member("old", Some(Duration::ZERO)), Starting::new(Beginning::TimedOut));
@@ -339,7 +336,7 @@ fn a_start_waits_for_members_that_still_start() {
     }
 }
 
-/// A member that does not start does not delay the members in service.
+/// A member that is down does not delay a pool that has a member that is up.
 #[test]
 fn a_member_that_is_down_holds_up_no_pool_that_has_another() {
     let (old, good) = (member("old", Some(Duration::ZERO)), member("good", Some(Duration::ZERO)));
@@ -351,7 +348,7 @@ fn a_member_that_is_down_holds_up_no_pool_that_has_another() {
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "good");
 }
 
-/// A pool with all members down delays a reload for the whole time, and weir logs it then.
+/// A pool whose members are all down delays a reload for the whole waiting time. Then weir logs the pool.
 #[test]
 fn members_that_are_down_get_nothing_after_the_time() {
     let (old, nobody) = (member("old", Some(Duration::ZERO)), Lease::new());
@@ -373,7 +370,7 @@ fn members_that_are_down_get_nothing_after_the_time() {
     assert!(reloaded.ends_with("; without a usable member: pool members"), "{reloaded}");
 }
 
-/// A probe that times out does not show how its member handles requests.
+/// A timeout of a probe proves nothing about other requests, so weir sends requests to the member.
 #[test]
 fn members_whose_probes_time_out_are_tried_after_the_time() {
     let silent = member("silent", None);
@@ -384,7 +381,7 @@ fn members_whose_probes_time_out_are_tried_after_the_time() {
     }
 }
 
-/// Nor do `fall` timeouts.
+/// `fall` timeouts in a row prove nothing either.
 #[test]
 fn members_that_probes_without_an_answer_took_down_are_tried_after_the_time() {
     let silent = member("silent", None);
@@ -423,11 +420,11 @@ fn what_waits_is_shown_and_gives_way_to_a_newer_file() {
             "info configuration waits for the first probes of pool members (1 of 1 member), ",
         )
     });
-    // An invalid file is refused, and the waiting configuration continues.
+    // A file with errors is rejected, and the pending configuration remains.
     proxy.reload_text("virtual_servers: [");
     weir_tests::eventually("it is refused", SOON, || proxy.reloads("failure") == 1.0);
     assert_eq!(proxy.metric("weir_config_waiting", &[]), 1.0);
-    // A valid file takes effect instead.
+    // A valid file replaces the pending configuration.
     let tally = under_load(&proxy, || proxy.reload_and_wait(&probed(&[new.address()])));
     assert_none_failed(&tally);
     assert_eq!(proxy.reloads("success"), before + 1.0);
@@ -436,7 +433,7 @@ fn what_waits_is_shown_and_gives_way_to_a_newer_file() {
     assert_eq!(silent.open_connections(), 0, "it is probed no longer");
 }
 
-/// Time already waited is not taken from the time of a member that a newer file adds.
+/// The time for the first probes starts again with a newer file.
 #[test]
 fn a_newer_file_has_its_own_time() {
     let (old, silent) = (member("old", Some(Duration::ZERO)), member("silent", None));
@@ -458,7 +455,7 @@ fn a_newer_file_takes_over_the_listeners_that_wait() {
     let (silent, good) = (member("silent", None), member("good", Some(Duration::ZERO)));
     let patient = "first_probes: { wait: 10m }";
     let proxy = Proxy::start(&probed(&[silent.address()]).top(patient));
-    // It was told to wait, and waits through the reload.
+    // The connection waits during the start and through the reload.
     let mut waiting = proxy.client();
     waiting.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     let health = health_of(&proxy);

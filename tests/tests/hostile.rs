@@ -1,4 +1,4 @@
-//! The effect of hostile clients, failing members and bad timing is limited.
+//! Hostile clients, failing members and races have only a limited effect.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -30,7 +30,7 @@ fn refused_clients_that_stay_take_no_place_of_others() {
     for client in &mut admitted {
         client.get("/").assert_status(200);
     }
-    // These connections were refused, and the clients close them slowly.
+    // These connections are rejected, and their clients do not close them.
     let refused: Vec<Client> = (0..20).map(|_| proxy.client()).collect();
     pause(300);
     drop(admitted);
@@ -96,13 +96,13 @@ fn a_half_close_before_101_reaches_the_member() {
     assert!(saw_end.load(Ordering::Acquire), "the member saw no end");
 }
 
-/// Each member of a pool may fail while weir connects.
+/// Any member of a pool may fail while weir connects.
 #[test]
 fn more_failures_than_retries_do_not_panic_the_worker() {
     let folder = std::env::temp_dir().join(format!("weir-hostile-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = |name: &str| folder.join(name).display().to_string();
-    // It answers one request of each connection and closes at the next without a response.
+    // The member responds to the first request of each connection, and closes at the second one without a response.
     let listener = UnixListener::bind(path("stale")).expect("a unix socket");
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -142,14 +142,14 @@ fn more_failures_than_retries_do_not_panic_the_worker() {
     assert_eq!(panics, 0.0);
 }
 
-/// Number of response bytes that proxy and kernel buffer for a client that reads nothing.
+/// The number of response bytes that weir and the kernel buffer for a client that does not read.
 fn unread_bytes(proxy: &Proxy, member: &Member) -> u64 {
     let label = format!("\"{}\"", member.address());
     let received = || proxy.metric("weir_member_received_bytes_total", &[&label]) as u64;
     let before = received();
     let mut client = proxy.client();
     client.send("GET /67108864 HTTP/1.1\r\nHost: test\r\n\r\n");
-    // The transfer stalls; on a busy machine after a while.
+    // Until the transfer stalls, which takes longer on a busy machine.
     let (mut taken, deadline) = (0, Instant::now() + STEP_TIMEOUT);
     loop {
         pause(400);
@@ -212,7 +212,7 @@ fn a_partial_head_that_came_during_a_slow_download_is_completed() {
 fn a_client_that_does_not_take_interim_responses_is_blamed_itself() {
     for (head, rest) in [
         ("GET / HTTP/1.1\r\nHost: test\r\n\r\n", ""),
-        // The end of the request arrives when the responses are already waiting.
+        // The rest of the request arrives when the responses are already queued.
         ("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nha", "lf"),
     ] {
         client_takes_no_interim_responses(head, rest);
@@ -222,7 +222,7 @@ fn a_client_that_does_not_take_interim_responses_is_blamed_itself() {
 fn client_takes_no_interim_responses(head: &str, rest: &str) {
     let member = Member::streaming(|exchange| {
         let hint = format!("HTTP/1.1 103 Early Hints\r\nLink: {}\r\n\r\n", "x".repeat(4_000));
-        // Ends when the proxy gives up.
+        // Until the connection breaks.
         loop {
             exchange.send(&hint)?;
         }
@@ -231,7 +231,7 @@ fn client_takes_no_interim_responses(head: &str, rest: &str) {
     let mut proxy = Proxy::start(&setup.pool("response_timeout: 1s"));
     let mut client = proxy.client();
     client.send(head);
-    // Until all buffers on the way are full.
+    // Until all buffers are full.
     std::thread::sleep(Duration::from_millis(500));
     client.send(rest);
     weir_tests::eventually("the request is logged", Duration::from_secs(15), || {

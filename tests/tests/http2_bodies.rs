@@ -1,5 +1,5 @@
-//! Bodies over HTTP/2: responses before the end of an upload, members whose windows stay closed,
-//! data in many small frames.
+//! Bodies over HTTP/2: responses before the end of an upload, members that send no window updates, data in many small
+//! frames.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ fn h2c(members: &[SocketAddr]) -> Setup {
     Setup::new(members).http("http2: true")
 }
 
-/// A proxy of one worker whose members speak HTTP/2, as may its clients.
+/// A proxy with one worker. The member uses HTTP/2, and clients may use it.
 fn before(member: &Http2Member) -> Setup {
     h2c(&[member.address()])
         .http("request_trailers: forward")
@@ -39,19 +39,19 @@ fn metric(proxy: &Proxy, name: &str) -> f64 {
 
 // Responses before the end of an upload
 
-/// Responds as soon as the head has arrived, and reads the rest to its end.
+/// A member that responds when the head has arrived, and then reads the rest.
 fn hasty() -> Member {
     Member::streaming(|exchange| {
         exchange.send(
             "HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhasty!",
         )?;
-        // The connection may end in the middle.
+        // weir may close the connection before the end.
         let _ = exchange.read_body(|_| {});
         Ok(Then::Close)
     })
 }
 
-/// Where an upload is refused: by a rule, because of its size, by its member.
+/// The cause of a rejected upload: a rule, the limit on bodies, or the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Rule,
@@ -82,7 +82,7 @@ impl Refusal {
         }
     }
 
-    /// Sends part of an upload, and reads the response.
+    /// Sends a part of an upload, and reads the response.
     fn begin(self, peer: &mut Peer) -> u32 {
         let stream = peer.request("POST", self.path(), &[("content-length", "100000")], false);
         peer.body(stream, &[b'x'; 10], false).expect("sent");
@@ -105,7 +105,7 @@ fn an_upload_that_is_answered_early_is_read_on_before_its_stream_is_reset() {
         }
         peer.pump_until("the reset", |peer| peer.streams[&stream].reset.is_some());
         assert_eq!(peer.streams[&stream].reset, Some(code::NO_ERROR), "{refusal:?}");
-        // Data under way by then is no error either.
+        // Data that the client sent before the reset arrived is not an error.
         peer.data(stream, b"more", true).settle();
         assert_eq!((&peer.goaways[..], peer.closed), (&[][..], false));
         assert_eq!(metric(&proxy, "requests_malformed_total"), 0.0);
@@ -120,8 +120,8 @@ fn an_upload_that_ends_short_when_it_is_answered_is_no_error() {
         let mut proxy = Proxy::start(&refusal.before(&member).access_log());
         let mut peer = connect(&proxy);
         for trailers in [false, true] {
-            // The place is free at once: otherwise requests above the limit would be refused at the
-            // end.
+            // weir frees each stream at once. Otherwise it would reject the requests above the maximum of concurrent
+            // streams.
             for _ in 0..60 {
                 let stream = refusal.begin(&mut peer);
                 match trailers {
@@ -154,7 +154,7 @@ fn a_window_is_given_back_for_what_is_dropped() {
     assert_eq!(metric(&proxy, "received_bytes_total") as usize / SIZE, 1);
 }
 
-/// A client that can stop uploading when it has the head of the response.
+/// The client stops its upload when it has received the head of the response.
 #[test]
 fn a_response_under_way_goes_on_when_its_request_ends_short() {
     let is_cut = Arc::new(AtomicBool::new(false));
@@ -163,7 +163,7 @@ fn a_response_under_way_goes_on_when_its_request_ends_short() {
         exchange.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 10\r\n\r\nhello")?;
         eventually("it is cut", STEP_TIMEOUT, || gate.load(Ordering::Acquire));
         exchange.send("there")?;
-        // Continuing after an incomplete request is a failure.
+        // The member does not keep the connection open if the request is incomplete.
         exchange.read_body(|_| {}).map(|_| Then::KeepAlive)
     });
     let ended = Arc::new(AtomicUsize::new(0));
@@ -183,7 +183,7 @@ fn a_response_under_way_goes_on_when_its_request_ends_short() {
     });
     for setup in [h2c(&[old.address()]), before(&new)] {
         is_cut.store(false, Ordering::Release);
-        // Nothing waits any more.
+        // The timeout does not apply to the ended request.
         let mut proxy = Proxy::start(&setup.http("body_timeout: 500ms").access_log());
         let mut peer = connect(&proxy);
         let stream = peer.request("POST", "/", &[("content-length", "100000")], false);
@@ -232,7 +232,8 @@ fn an_upload_that_is_refused_early_is_no_error_to_curl() {
     }
 }
 
-/// RFC 9113 section 8.1; Node's servers do it without END_STREAM.
+/// A member may reset with NO_ERROR after its complete response (RFC 9113 section 8.1). Node's servers do that without
+/// END_STREAM.
 #[test]
 fn a_member_that_wants_no_more_of_a_request_has_answered_it_whole() {
     let answer: [(&[u8], &[u8]); 2] = [(b":status", b"403"), (b"content-length", b"5")];
@@ -278,7 +279,7 @@ fn a_member_that_wants_no_more_of_a_request_has_answered_it_whole() {
                 if is_upload { "Content-Length: 100000\r\n\r\nsome of it" } else { "\r\n" };
             client.send(format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{length}"));
             let response = client.response();
-            // An HTTP/1 response with a length is complete when that many bytes have arrived.
+            // An HTTP/1 response with Content-Length is complete after that number of bytes.
             let is_complete = is_whole || path == "/failed";
             assert_eq!(response.complete, is_complete, "{name}: {response:?}");
             assert!(!is_whole || response.text() == "hello", "{name}: {response:?}");
@@ -286,14 +287,13 @@ fn a_member_that_wants_no_more_of_a_request_has_answered_it_whole() {
     }
 }
 
-// Windows that stay closed
+// Members that send no window updates
 
-/// Bytes that a connection may send before its member opens the window.
+/// The number of bytes that a connection may carry without a window update.
 const WINDOW: u64 = 65_535;
 
-/// A member that never opens the window of its first connection. A request there is answered with
-/// 403 when the whole window was received, others at once; on further connections each request is
-/// answered when it has arrived.
+/// A member that sends no window updates on its first connection. It responds there with 403 when it has received the whole
+/// window, and at once to requests without a body. On other connections it responds to each complete request.
 fn miser() -> (Http2Member, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
@@ -326,7 +326,7 @@ fn an_upload_does_not_wait_for_a_window_that_a_former_one_has_shut() {
         let proxy = Proxy::start(&before(&member).http("body_timeout: 3s"));
         let mut peer = connect(&proxy);
         assert_eq!(peer.post("/first", &body).status(), 403);
-        // Requests without a body need no window.
+        // Requests without a body do not need a window.
         let mut client = proxy.client();
         assert_eq!(client.get("/bare").assert_status(200).text(), "nothing");
         let stream = peer.request(method, "/second", &[], false);
@@ -349,7 +349,7 @@ fn a_connection_that_rests_with_its_window_shut_is_closed() {
     assert_eq!(proxy.metric("weir_member_connections_open", &[]), 0.0);
 }
 
-/// Clients that upload while another has used up the window of the connection to their member.
+/// Uploads that wait because another one has consumed the window of the connection to the member.
 struct Crowd {
     proxy: Proxy,
     first: Peer,
@@ -359,8 +359,8 @@ struct Crowd {
     clients: Vec<Client>,
 }
 
-/// The client that used up the window, and four that wait: with a length, without one, with
-/// trailers; in both versions.
+/// The upload that has consumed the window, and four waiting ones, over both versions: with Content-Length, without it, with
+/// trailers.
 fn crowd(member: &Http2Member) -> Crowd {
     let proxy = Proxy::start(&before(member).http("body_timeout: 5s"));
     let mut first = connect(&proxy);
@@ -378,7 +378,7 @@ fn crowd(member: &Http2Member) -> Crowd {
     let mut clients = [proxy.client(), proxy.client()];
     clients[0].send("POST /short HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\nshort");
     clients[1].send("PUT /long HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
-    // More than the sockets hold.
+    // More bytes than the sockets hold.
     let mut stream = clients[1].stream().try_clone().expect("the same once more");
     std::thread::spawn(move || {
         let chunk = [&b"10000\r\n"[..], &[b'z'; 65_536], b"\r\n"].concat();
@@ -405,7 +405,7 @@ impl Crowd {
     }
 }
 
-/// Answers with the size of the body and a trailer's value.
+/// Responds with the size of the body and the value of a trailer.
 fn tell_size(peer: &mut Peer, stream: u32) -> std::io::Result<()> {
     let request = peer.response(stream);
     let sum = request.trailers.iter().find(|(name, _)| name == "x-sum");
@@ -423,7 +423,7 @@ fn uploads_that_wait_for_a_window_go_on_when_it_opens() {
         while !gate.load(Ordering::Acquire) {
             peer.pump_for(Duration::from_millis(5));
         }
-        // A second connection may exist meanwhile, without a stream.
+        // weir may have opened a second connection without streams in the meantime.
         seen.fetch_max(peer.streams.len(), Ordering::AcqRel);
         peer.release_windows();
         while let Some(stream) = peer.next_request() {
@@ -463,12 +463,12 @@ fn uploads_that_wait_for_a_window_that_stays_shut_move_to_another_connection() {
     assert_eq!((failures, crowd.proxy.metric("weir_pool_retries_total", &[])), (0.0, 0.0));
 }
 
-/// A connection whose user has left: the others continue at once.
+/// When the upload that has consumed the window ends, weir sends the others at once.
 #[test]
 fn uploads_that_wait_for_one_that_is_gone_move_to_another_connection() {
     let (member, _) = miser();
     let mut crowd = crowd(&member);
-    // The member answers early, after it received all that the window allows.
+    // The member responds early, after it has received the whole window.
     assert_eq!(crowd.first.response(crowd.first_stream).status(), 403);
     for stream in crowd.streams {
         crowd.peer.response(stream).assert_status(200);
@@ -480,7 +480,7 @@ fn uploads_that_wait_for_one_that_is_gone_move_to_another_connection() {
 
 // Data in many small frames
 
-/// This many frames of one byte, and one that ends the stream.
+/// This number of DATA frames of one byte, and a frame that ends the stream.
 fn bytes_of(stream: u32, count: usize) -> Vec<u8> {
     let mut out = Frame::new(kind::DATA, 0, stream, *b"x").bytes().repeat(count);
     Frame::new(kind::DATA, flag::END_STREAM, stream, []).write(&mut out);
@@ -536,7 +536,7 @@ fn small_frames_of_a_response_go_on_as_one() {
     assert!(peer.data_order.len() < COUNT / 10, "{} frames", peer.data_order.len());
 }
 
-/// A body cut into frames of any size: the frames, and the body.
+/// A body in frames of random sizes. Returns the frames and the body.
 fn some_frames(random: &mut Random, stream: u32) -> (Vec<Vec<u8>>, Vec<u8>) {
     let (mut frames, mut body) = (Vec::new(), Vec::new());
     for _ in 0..random.below(30) {
@@ -609,12 +609,12 @@ fn bodies_arrive_whole_however_they_are_cut_and_mixed() {
     }
 }
 
-/// A request that has waited gets its member's full timeout from then on, and no less than another.
+/// The member's timeout starts again when a waiting request continues.
 #[test]
 fn an_upload_that_has_waited_for_a_window_is_not_cut_for_that() {
     let member = Http2Member::new(&[], move |peer, _| {
         peer.holds_windows = true;
-        // Long enough for the second to wait, and not for it to move.
+        // Long enough that the second request waits, and too short for a move to another connection.
         peer.pump_for(Duration::from_millis(600));
         peer.holds_windows = false;
         peer.release_windows();
@@ -648,8 +648,7 @@ fn an_upload_that_has_waited_for_a_window_is_not_cut_for_that() {
     assert_eq!(proxy.metric("weir_member_failures_total", &[]), 0.0);
 }
 
-/// Data sent in small frames and a long one, for a request refused meanwhile, is returned to the
-/// window.
+/// Data for a request that weir has rejected, in small frames and a long one, is returned to the window of the connection.
 #[test]
 fn uploads_that_are_refused_cost_no_window() {
     let member = hasty();
@@ -669,11 +668,11 @@ fn uploads_that_are_refused_cost_no_window() {
         peer.send(&Frame::reset(stream, code::CANCEL)).settle();
         left.push(peer.allowance_of_connection());
     }
-    // Window updates are large.
+    // The window is large, because weir sends large window updates.
     assert!(left.iter().all(|bytes| *bytes > 400_000), "{left:?}");
 }
 
-/// A client that reads nothing of a complete response may not upload for ever.
+/// A client that does not read a complete response cannot continue its upload without end.
 #[test]
 fn an_upload_beside_a_response_that_is_not_taken_has_an_end() {
     let member = hasty();

@@ -1,7 +1,7 @@
-//! Attacks on HTTP/2: a client that causes endless work is cut off and counted, others are served
-//! meanwhile, and memory does not grow.
+//! Attacks on HTTP/2: weir closes the attacker's connections and counts the attack, continues to serve others, and keeps its
+//! memory bounded.
 //!
-//! Each prints its actions and how long others waited for their responses; no time is asserted.
+//! Each test prints the attacker's actions and the latency of the others. There is no assertion about times.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,30 +15,30 @@ use weir_tests::http2::{Frame, Peer, code, flag, kind, setting};
 use weir_tests::nginx::Nginx;
 use weir_tests::proxy::{Proxy, Setup};
 
-/// How long others send requests before the attack, and how long the attack lasts.
+/// Duration of the load before the attack, and duration of the attack.
 const BEFORE: Duration = Duration::from_millis(400);
 const ATTACK: Duration = Duration::from_millis(1_500);
-/// Maximum number of connections that one attack opens, one after the other.
+/// Maximum number of consecutive connections of an attack.
 const CONNECTIONS_MAX: usize = 50;
 const LOWEST_PRIORITY: i32 = 19;
-/// Maximum growth of weir's memory in an attack.
+/// Maximum growth of weir's memory during an attack.
 const GROWTH_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// One attack at a time: they are measured.
+/// Serialises the attacks, because they are measured.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// How weir reports an attack.
+/// The metric in which weir counts an attack.
 #[derive(Clone, Copy)]
 enum Counted {
-    /// As a flood of this kind.
+    /// A flood of this kind.
     Flood(&'static str),
-    /// As an error of the protocol.
+    /// A protocol error.
     Error,
-    /// As a timeout: of a head or a body.
+    /// A timeout of this phase.
     Timeout(&'static str),
 }
 
-/// The attacker's observations.
+/// The observations of the attacker.
 #[derive(Debug, Default)]
 struct Seen {
     frames: usize,
@@ -47,15 +47,15 @@ struct Seen {
     codes: Vec<u32>,
 }
 
-/// Sends one batch after the other on one connection after the other; on a busy machine until it is
-/// cut off, if that is expected.
+/// Sends batches over one connection after another. If weir must close a connection, the attack continues until that has
+/// happened, because it takes longer on a busy machine.
 fn attack(
     address: SocketAddr,
     is_to_be_cut: bool,
     settings: &[(u16, u32)],
     batch: &dyn Fn(&mut Peer, &mut Vec<u8>) -> usize,
 ) -> Seen {
-    // An attacker has a machine of its own: it takes no core from the clients under test.
+    // A real attacker does not share the CPU with the other clients.
     rustix::process::setpriority_process(None, LOWEST_PRIORITY).expect("a lower priority");
     let begun = Instant::now();
     let goes_on = |cut: usize| {
@@ -87,7 +87,7 @@ fn attack(
     seen
 }
 
-/// Sends requests in both versions in turn until told to stop: microseconds of each request, or its
+/// Sends requests in both versions in turn until `stop` is set. Returns the time of each request in microseconds, or an
 /// error.
 fn ask(address: SocketAddr, stop: &AtomicBool) -> Result<Vec<u64>, String> {
     let (mut peer, mut client) = (Peer::connect(address), Client::connect(address));
@@ -129,7 +129,7 @@ fn count(proxy: &Proxy, counted: Counted) -> f64 {
     }
 }
 
-/// Runs an attack against a weir of its own while others send requests.
+/// Runs an attack against a separate weir while other clients send requests.
 fn check(
     name: &str,
     counted: Counted,
@@ -221,9 +221,8 @@ fn rapid_reset() {
     });
 }
 
-/// The same for attackers that split it over two reads: the read before opened half of the streams.
-/// No window is open for their responses, so that the responses are waiting when the streams are
-/// reset, however slow the attacker is.
+/// Rapid reset with requests and resets in separate reads. The streams have no send window, so their responses are pending
+/// when the resets arrive, even if the attacker is slow.
 #[test]
 fn rapid_reset_in_another_breath() {
     let windows = [(setting::INITIAL_WINDOW_SIZE, 0)];
@@ -247,7 +246,7 @@ fn made_you_reset_in_another_breath() {
     });
 }
 
-/// CVE-2025-8671: makes a server reset streams itself.
+/// CVE-2025-8671: invalid frames make the server reset streams itself.
 fn made_you_reset(name: &str, counted: Counted, frame: impl Fn(u32) -> Frame + Sync) {
     check(name, counted, &[], &|peer, out| {
         for _ in 0..50 {
@@ -355,7 +354,7 @@ fn a_table_entry_named_again_and_again() {
     });
 }
 
-/// Many frames of one kind, after a request that opens stream 1.
+/// Sends many frames of one kind after a request that opens stream 1.
 fn frames(name: &str, counted: Counted, frame: impl Fn() -> Frame + Sync) {
     check(name, counted, &[], &|peer, out| {
         if peer.new_stream() == 1 {
@@ -388,8 +387,7 @@ fn data_that_brings_a_byte_at_a_time() {
     frames("tiny data", Counted::Flood("frames"), || Frame::new(kind::DATA, 0, 1, *b"x"));
 }
 
-/// Uploads that are answered before they have begun, and continue; each takes one of its client's
-/// places.
+/// Uploads whose response arrives first, and which continue. Each counts as an active stream of its client.
 #[test]
 fn uploads_that_are_not_wanted() {
     check("unwanted uploads", Counted::Flood("streams"), &[], &|peer, out| {
@@ -442,7 +440,7 @@ fn windows_of_one_byte() {
             (0..99).for_each(|_| head(peer.new_stream(), b"GET", b"/1000000", true, out));
             return 100;
         }
-        // One byte more for some of them, now and then.
+        // The window of one stream grows by one byte at a time.
         let stream = ((first - 200) % 200) | 1;
         Frame::window_update(stream, 1).write(out);
         thread::sleep(Duration::from_millis(10));
@@ -468,7 +466,7 @@ fn frames_that_come_byte_by_byte() {
     check("slow frames", Counted::Timeout("head"), &[], &|peer, out| {
         let at = (peer.new_stream() / 2) as usize;
         if at == 0 {
-            // Weir sends nothing of its own between the bytes.
+            // Acknowledges weir's SETTINGS first, because no frame may be sent between the bytes.
             peer.pump_until("settings", |peer| !peer.settings.is_empty());
         }
         let mut whole = Vec::new();

@@ -1,4 +1,4 @@
-//! HTTP/2 to members: another weir, nginx where it supports this, and scripted members.
+//! HTTP/2 members: another weir, nginx if it supports this, and scripted members.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -17,17 +17,17 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, require, tls, tools};
 
-/// A proxy whose members speak HTTP/2, as may its clients.
+/// A proxy whose members use HTTP/2. Clients may use it, too.
 fn before(members: &[SocketAddr]) -> Setup {
     Setup::new(members).http("http2: true").pool("http2: true")
 }
 
-/// One worker: all requests share its connections.
+/// Sets one worker, so that all requests share its connections.
 fn one_worker(setup: Setup) -> Setup {
     setup.top("data_plane: { workers: 1 }")
 }
 
-/// A weir in front of a member, which accepts HTTP/2.
+/// A weir with HTTP/2 in front of a member.
 fn inner(member: &Member) -> Proxy {
     Proxy::start(&Setup::new(&[member.address()]).http("http2: true"))
 }
@@ -73,7 +73,7 @@ fn messages_pass_whole_and_share_a_connection() {
         assert_eq!((put.assert_status(200).text(), put.interim.len()), ("hello".to_owned(), 1));
         assert_eq!(put.trailers, [("x-back".to_owned(), "42".to_owned())]);
 
-        // HTTP/1 clients share it as well.
+        // HTTP/1 clients share the connection, too.
         client.get("/c").assert_status(200);
         let posted = client.post("/d", b"there");
         assert!(posted.assert_status(200).text().ends_with("\r\n\r\nthere"));
@@ -140,7 +140,7 @@ fn large_bodies_pass_both_ways_on_many_streams() {
 
 #[test]
 fn a_request_has_no_more_time_for_what_others_upload() {
-    // It reads slowly, and answers nothing.
+    // The member reads slowly and does not respond.
     let large = [(setting::INITIAL_WINDOW_SIZE, 0x7fff_ffff)];
     let member = Http2Member::new(&large, |peer, _| {
         peer.send(&Frame::window_update(0, 0x7f00_0000));
@@ -225,7 +225,7 @@ fn streams_of_a_member_are_no_more_than_it_allows() {
     let member = Http2Member::new(
         &[(setting::MAX_CONCURRENT_STREAMS, STREAMS_MAX as u32)],
         move |peer, _| loop {
-            // It answers when nothing has arrived for a while.
+            // The member responds when nothing has arrived for some time.
             peer.pump_for(Duration::from_millis(30));
             if peer.closed {
                 return Ok(());
@@ -240,7 +240,7 @@ fn streams_of_a_member_are_no_more_than_it_allows() {
     );
     let proxy = Proxy::start(&one_worker(before(&[member.address()])));
     let mut peer = Peer::connect(proxy.address());
-    // By then the settings are known.
+    // After this response, weir knows the member's settings.
     peer.get("/first").assert_status(200);
     let streams: Vec<u32> = (0..40).map(|_| peer.request("POST", "/", &[], true)).collect();
     for stream in streams {
@@ -253,8 +253,8 @@ fn streams_of_a_member_are_no_more_than_it_allows() {
 
 #[test]
 fn streams_beyond_what_a_member_turns_out_to_allow_are_served() {
-    // Before its SETTINGS have arrived, its stream limit is unknown; streams above it are refused
-    // and retried.
+    // weir does not know the maximum of concurrent streams before the member's SETTINGS arrive. It retries the streams that
+    // the member refuses.
     const STREAMS_MAX: usize = 5;
     let member =
         Http2Member::new(&[(setting::MAX_CONCURRENT_STREAMS, STREAMS_MAX as u32)], |peer, _| {
@@ -281,12 +281,11 @@ fn streams_beyond_what_a_member_turns_out_to_allow_are_served() {
         peer.response(stream).assert_status(200);
     }
     let opened = member.connection_count();
-    // On a busy machine a connection refuses more, because its member handles few streams in the
-    // time.
+    // A busy member serves fewer streams in the time and refuses more.
     assert!(opened <= 15, "{opened} connections");
 }
 
-/// A member without a listener is tried first: all requests go to the other one.
+/// The first member does not listen, so all requests go to the second one.
 #[test]
 fn trailers_go_along_to_another_member() {
     let nobody = Lease::new();
@@ -331,7 +330,7 @@ fn a_refused_stream_is_tried_once_more() {
     let proxy = Proxy::start(&one_worker(before(&[member.address()])));
     let mut peer = Peer::connect(proxy.address());
     peer.get("/first").assert_status(200);
-    // The member did not process it: even POST may be repeated.
+    // The member has refused the stream unprocessed, so weir may retry even POST.
     peer.post("/refused", b"body").assert_status(200);
     assert_eq!(refusals.load(Ordering::Acquire), 2);
 }
@@ -348,7 +347,7 @@ fn what_a_goaway_leaves_unread_goes_on_elsewhere_on_one_connection() {
         }
         let first = peer.next_request().unwrap_or(1);
         peer.answer_with(first, b"first")?;
-        // The next two are read, and no more of them.
+        // The member processes the next two requests, and no others.
         let read: Vec<u32> = (0..2).filter_map(|_| peer.next_request()).collect();
         let last = read.last().copied().unwrap_or(first);
         while peer.streams.len() < STREAMS + 1 && peer.pump() {}
@@ -382,7 +381,7 @@ fn a_connection_that_breaks_takes_only_what_cannot_be_repeated() {
         let first = peer.next_request().unwrap_or(1);
         peer.answer_with(first, b"first")?;
         while peer.streams.len() < 5 && peer.pump() {}
-        // The response to one has begun.
+        // The response to one of the requests has started.
         let begun = peer.streams.iter().find(|(_, it)| it.path() == "/begun");
         let begun = begun.map_or(1, |(stream, _)| *stream);
         peer.headers(begun, &[(":status", "200")], false).data(begun, b"part", false);
@@ -413,7 +412,7 @@ fn connections_are_reused_counted_and_closed_when_idle() {
     for number in 0..10 {
         assert!(peer.get("/").assert_status(200).text().starts_with("0 "), "{number}");
     }
-    // It has had its ten requests.
+    // The first connection has reached its maximum of ten requests.
     assert!(peer.get("/").assert_status(200).text().starts_with("1 "));
     let idle = || proxy.metric("weir_member_connections_idle", &[]);
     eventually("one rests", STEP_TIMEOUT, || idle() == 1.0);
@@ -457,7 +456,7 @@ fn a_dead_member_is_passed_over() {
 #[test]
 fn a_connect_that_fails_counts_once_however_many_wait_for_it() {
     const WAITING: usize = 20;
-    // It accepts connections and sends nothing in their handshakes.
+    // This member accepts connections but does not take part in the TLS handshake.
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a listener");
     let address = listener.local_addr().expect("its address");
     let setup = one_worker(before(&[address]))
@@ -523,7 +522,7 @@ fn malformed_responses_are_refused_and_the_connection_goes_on() {
     assert_eq!(member.connection_count(), 1);
 }
 
-/// More errors than a client may make: each is one failure, and the other stream is not affected.
+/// More errors than a client may cause. Each counts as one failure, and the other stream is not affected.
 #[test]
 fn many_malformed_responses_end_nothing_else() {
     const BAD: usize = 80;
@@ -574,7 +573,7 @@ fn a_slow_client_holds_only_its_own_stream_back() {
             } else {
                 peer.answer_with(stream, b"small")?;
             }
-            // As much of each as the windows allow.
+            // As many bytes of each response as the windows allow.
             for stream in &large {
                 while peer.allowance(*stream) > 0 {
                     let part = peer.allowance(*stream).min(16_000);
@@ -590,7 +589,7 @@ fn a_slow_client_holds_only_its_own_stream_back() {
     slow.get("/");
     let before = proxy.process().resident_bytes();
     let streams: Vec<u32> = (0..12).map(|_| slow.request("GET", "/large", &[], true)).collect();
-    // Each has sent what its window allows.
+    // Each stream has received its whole window.
     slow.pump_until("what its windows let out", |peer| {
         streams
             .iter()
@@ -762,8 +761,7 @@ fn what_a_rule_sets_is_not_judged_again() {
         }
         Ok(())
     });
-    // A client would be refused with it; fields set by weir's rules go to members of either
-    // version.
+    // weir would reject this header from a client. A header that a rule sets is sent to members of both versions.
     let rule = "rules: [ { when: 'request.path == \"/odd\"', then: [ { set_header: { Expect: something } } ] } ]";
     let setup = one_worker(before(&[member.address()]))
         .virtual_server("policies: [ odd ]")

@@ -1,5 +1,4 @@
-//! Requests share a connection to an HTTP/2 member: the actions of one request, or its end, take
-//! nothing from others.
+//! Requests share a connection to an HTTP/2 member. The actions or the end of one request must not affect the others.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -22,7 +21,7 @@ fn before(members: &[SocketAddr]) -> Setup {
 fn an_upload_in_tiny_frames_takes_no_other_request_with_it() {
     let is_open = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&is_open);
-    // It opens its windows for each frame, with a delay after many of them.
+    // The member sends a window update for each frame, with delays.
     let member = Http2Member::new(&[], move |peer, _| {
         let mut held = None;
         while let Some(stream) = peer.next_request() {
@@ -61,11 +60,11 @@ fn an_upload_in_tiny_frames_takes_no_other_request_with_it() {
 
 /// Receive buffer of a member that reads little at a time.
 const NARROW_BYTES: usize = 8 * 1024;
-/// The buffers are considered full when nothing more was accepted for this long.
+/// The buffers count as full when nothing was accepted for this time.
 const STANDSTILL: Duration = Duration::from_millis(200);
 
-/// A member that accepts a tunnel, ends its own half, and reads on when told to. Reports the
-/// received bytes, and whether the other half had ended.
+/// A member that accepts a tunnel and ends its own half. It reads the rest only after a signal. Reports the number of
+/// received bytes, and whether the other half has ended.
 fn slow_to_read() -> (SocketAddr, Sender<()>, Receiver<(usize, bool)>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     set_socket_recv_buffer_size(&listener, NARROW_BYTES).expect("SO_RCVBUF");
@@ -75,7 +74,7 @@ fn slow_to_read() -> (SocketAddr, Sender<()>, Receiver<(usize, bool)>) {
     thread::spawn(move || -> io::Result<()> {
         let (mut stream, _) = listener.accept()?;
         stream.set_read_timeout(Some(STEP_TIMEOUT))?;
-        // The preface and SETTINGS; other frames are ignored.
+        // The preface and SETTINGS. Other frames are ignored.
         stream.read_exact(&mut [0; PREFACE.len()])?;
         let mut hello = Frame::settings(&[
             (setting::ENABLE_CONNECT_PROTOCOL, 1),
@@ -94,7 +93,7 @@ fn slow_to_read() -> (SocketAddr, Sender<()>, Receiver<(usize, bool)>) {
         Frame::new(kind::DATA, flag::END_STREAM, 1, *b"down").write(&mut answer);
         stream.write_all(&answer)?;
         let _ = told.recv_timeout(STEP_TIMEOUT);
-        // It opens its windows as it reads.
+        // The member sends window updates as it reads.
         while let Ok(count @ 1..) = stream.read(&mut buffer) {
             came.extend_from_slice(&buffer[..count]);
             if data_of(&came).has_ended {
@@ -109,8 +108,8 @@ fn slow_to_read() -> (SocketAddr, Sender<()>, Receiver<(usize, bool)>) {
     (address, go, got)
 }
 
-/// Sends as much data as weir and the system buffer for a member that does not read, and then ends the stream. Returns
-/// the amount.
+/// Sends as much data as weir and the kernel buffer for a member that does not read, and ends the stream. Returns the number
+/// of bytes.
 fn fill(peer: &mut Peer, stream: u32) -> usize {
     let mut sent = 0;
     loop {
@@ -146,7 +145,7 @@ fn a_member_that_is_removed_gets_the_end_of_a_tunnel() {
     assert_eq!(peer.response_head(stream).status(), 200);
     proxy.reload_and_wait(&before(&[other.address()]));
     let sent = fill(&mut peer, stream);
-    // Both halves have ended for weir; the member has yet to receive most of one.
+    // Both halves have ended for weir, but the member has not read most of one half.
     eventually("the tunnel is over", STEP_TIMEOUT, || {
         proxy.metric("weir_virtual_server_requests_active", &[]) == 0.0
     });
@@ -165,9 +164,9 @@ fn a_member_that_is_removed_gets_the_end_of_a_tunnel() {
 #[derive(Debug, Default)]
 struct Came {
     heads: usize,
-    /// Bytes of data.
+    /// The number of data bytes.
     data: usize,
-    /// A DATA frame has ended its stream.
+    /// Whether a DATA frame has ended its stream.
     has_ended: bool,
 }
 

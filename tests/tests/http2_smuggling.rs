@@ -1,5 +1,5 @@
-//! Messages that HTTP/2 can express and HTTP/1.1 cannot, or only differently: refused, or forwarded
-//! as exactly one request.
+//! Messages that HTTP/2 can express and HTTP/1.1 cannot, or only differently: weir refuses them, or forwards them as exactly
+//! one request.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use weir_tests::{require, tools};
 
 type Lines = &'static [(&'static str, &'static str)];
 
-/// Frames sent on a stream, and the expected outcome.
+/// The frames on a stream, and the expected outcome.
 struct Case {
     name: &'static str,
     start: Start,
@@ -24,33 +24,33 @@ struct Case {
     must: Must,
 }
 
-/// How the head begins.
+/// The first lines of a head.
 #[derive(Clone, Copy)]
 enum Start {
-    /// With method, scheme, path and authority.
+    /// Method, scheme, path and authority.
     Usual([&'static str; 4]),
-    /// With these lines.
+    /// Any lines.
     Lines(Lines),
 }
 
 /// The frames after the head.
 enum Rest {
-    /// None: the head ends the stream.
+    /// No frames: the head ends the stream.
     End,
-    /// These frames of data, of which the last ends the stream.
+    /// These data frames. The last one ends the stream.
     Data(&'static [&'static str]),
     /// Data, and trailers that end the stream.
     Trailers(&'static str, Lines),
-    /// Data, and a further head that does not end the stream.
+    /// Data, and a second head that does not end the stream.
     Unended(&'static str, Lines),
 }
 
 enum Must {
-    /// The stream is reset with PROTOCOL_ERROR or answered with 4xx or 501; the member sees nothing.
+    /// weir resets the stream with PROTOCOL_ERROR, or responds with 4xx or 501. The member receives nothing.
     Refuse,
-    /// The same when the member has the head already: it sees an incomplete request.
+    /// As `Refuse`, but weir has already forwarded the head: the member receives an incomplete request.
     Cut,
-    /// The member sees one request: its lines joined by `|`, names in lower case, and its body.
+    /// The member receives one request: its lines joined by `|`, with names in lower case, and its body.
     Pass(&'static str, &'static str),
 }
 
@@ -96,12 +96,12 @@ const fn extended_connect(name: &'static str, fields: Lines, must: Must) -> Case
     Case { name, start: Start::Usual(["CONNECT", "http", "/", "test"]), fields, then: End, must }
 }
 
-/// A request hidden in any part that can hold it.
+/// A request that is hidden in any part that can contain it.
 const HIDDEN: &str = "GET /smuggled HTTP/1.1\r\nHost: test\r\n\r\n";
 const PLAIN: &str = "GET / HTTP/1.1|host: test";
 
 const CASES: &[Case] = &[
-    // Names
+    // Field names
     get("CR and LF in a name", &[("x: 1\r\ny", "2")], Refuse),
     get("LF in a name", &[("x\ny", "2")], Refuse),
     get("NUL in a name", &[("x\0", "2")], Refuse),
@@ -117,7 +117,7 @@ const CASES: &[Case] = &[
     get("name beyond ASCII", &[("xé", "2")], Refuse),
     get("name with a separator", &[("x(y)", "2")], Refuse),
     get("DEL in a name", &[("x\x7f", "2")], Refuse),
-    // Values
+    // Field values
     get("CR and LF in a value", &[("x", "1\r\ny: 2")], Refuse),
     get("LF in a value", &[("x", "1\ny: 2")], Refuse),
     get("CR in a value", &[("x", "1\ry: 2")], Refuse),
@@ -137,7 +137,7 @@ const CASES: &[Case] = &[
     ),
     get("tab within a value", &[("x", "1\t2")], Pass("GET / HTTP/1.1|host: test|x: 1\t2", "")),
     get("empty value", &[("x", "")], Pass("GET / HTTP/1.1|host: test|x: ", "")),
-    // Fields that concern a connection
+    // Connection-specific headers
     post("transfer-encoding", &[("transfer-encoding", "chunked")], Data(&["0\r\n\r\n"]), Refuse),
     post(
         "transfer-encoding beside content-length",
@@ -456,12 +456,12 @@ const CASES: &[Case] = &[
         &[("cookie", ""), ("cookie", "a=1"), ("cookie", "")],
         Pass("GET / HTTP/1.1|host: test|cookie: a=1", ""),
     ),
-    // Fields that are special only in HTTP/1
+    // Fields with a special meaning only in HTTP/1
     get("http2-settings", &[("http2-settings", "AAMAAABk")], Pass(PLAIN, "")),
     get("a request line for a name", &[("get /smuggled http/1.1", "x")], Refuse),
 ];
 
-/// The outcome of a case.
+/// The observed outcome of a case.
 #[derive(Debug)]
 enum Outcome {
     Reset(u32),
@@ -480,7 +480,7 @@ impl Outcome {
     }
 }
 
-/// Sends a case on a connection and waits for its outcome.
+/// Sends the frames of a case and waits for the outcome.
 fn play(peer: &mut Peer, case: &Case) -> Outcome {
     let bytes = |lines: Lines| -> Vec<(&'static [u8], &'static [u8])> {
         lines.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect()
@@ -519,7 +519,7 @@ fn play(peer: &mut Peer, case: &Case) -> Outcome {
         return Outcome::Nothing;
     }
     let response: Message = peer.response(stream);
-    // A reset stream may have been answered before, as by a stray response.
+    // A reset stream may have a response before the reset.
     match (response.status(), response.reset, peer.goaways.last()) {
         (0, Some(code), _) => Outcome::Reset(code),
         (0, None, Some((_, code))) => Outcome::Goaway(*code),
@@ -528,8 +528,7 @@ fn play(peer: &mut Peer, case: &Case) -> Outcome {
     }
 }
 
-/// Whether the member saw the expected request: texts of its requests, heads only if it reports no
-/// more.
+/// Whether the member received the expected requests. `seen` contains its requests, without bodies unless `tells_all`.
 fn is_right(must: &Must, outcome: &Outcome, seen: &[String], tells_all: bool) -> bool {
     let text = |lines: &str, body: &str| match tells_all {
         true => format!("{lines}#{body}"),
@@ -540,7 +539,7 @@ fn is_right(must: &Must, outcome: &Outcome, seen: &[String], tells_all: bool) ->
         Cut if tells_all => outcome.is_refusal() && seen.is_empty(),
         Cut => outcome.is_refusal() && matches!(seen, [] | [_]),
         Pass(lines, body) => {
-            // A member may refuse it itself.
+            // The member itself may reject the request.
             let is_answered =
                 matches!(outcome, Outcome::Answered(status) if *status == 200 || !tells_all);
             is_answered && seen == [text(lines, body)]
@@ -548,8 +547,8 @@ fn is_right(must: &Must, outcome: &Outcome, seen: &[String], tells_all: bool) ->
     }
 }
 
-/// Plays each case on a connection that continues, with another request behind it. `seen` returns
-/// the requests that the member received since the last call, one text for each.
+/// Runs each case on one connection, followed by another request. `seen` returns the requests that the member has received
+/// since the last call, one text each.
 fn check_all(address: SocketAddr, seen: impl Fn() -> Vec<String>, tells_all: bool) {
     let names: BTreeSet<_> = CASES.iter().map(|case| case.name).collect();
     assert_eq!(names.len(), CASES.len(), "each has a name of its own");
@@ -563,7 +562,7 @@ fn check_all(address: SocketAddr, seen: impl Fn() -> Vec<String>, tells_all: boo
         peer.get("/canary").assert_status(200);
         let is_canary = |text: &String| text.starts_with("GET /canary ");
         let mut all = Vec::new();
-        // Another connection to the member may still be active.
+        // The case may have used another connection to the member.
         weir_tests::eventually(case.name, weir_tests::STEP_TIMEOUT, || {
             all.extend(seen());
             all.iter().any(is_canary)
@@ -578,7 +577,7 @@ fn check_all(address: SocketAddr, seen: impl Fn() -> Vec<String>, tells_all: boo
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
 }
 
-/// Requests that a member has received since the last call.
+/// The requests that a member has received since the last call.
 fn recorded(member: &Member, done: &Cell<usize>) -> Vec<String> {
     let requests = member.requests().split_off(done.get());
     done.set(done.get() + requests.len());
@@ -653,7 +652,7 @@ fn nginx_sees_nothing_or_exactly_one_request() {
     let access = directory.path().join("access.log");
     let seen = || {
         let log = std::fs::read_to_string(&access).unwrap_or_default();
-        // A line may be incomplete.
+        // The last line may be incomplete.
         let whole = log.rfind('\n').map_or("", |end| &log[..end]);
         let lines: Vec<String> = whole.lines().skip(done.get()).map(str::to_owned).collect();
         done.set(done.get() + lines.len());

@@ -1,4 +1,4 @@
-//! Virtual servers that listen only on some network interfaces.
+//! Virtual servers with `interfaces`, which listen only on some network interfaces.
 
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
@@ -12,14 +12,13 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, require};
 
-/// An address reachable from both networks.
+/// An address that both networks can reach.
 const SHARED: &str = "10.77.9.9";
 
-/// How long a missing answer is waited for.
+/// Time after which a missing reply is certain.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// weir in the namespace `adc`, between the interfaces `clients` and `servers`, with members on its
-/// own host.
+/// weir in the namespace `adc` with the interfaces `clients` and `servers`. The members are on the same host.
 struct Bed {
     namespaces: Namespaces,
     process: Process,
@@ -35,7 +34,7 @@ impl Bed {
                 let socket = UdpSocket::bind(("127.0.0.1", port)).expect("a member's port");
                 std::thread::spawn(move || {
                     while let Ok((_, from)) = socket.recv_from(&mut [0; 64]) {
-                        // The other end may be gone.
+                        // The client may have closed.
                         let _ = socket.send_to(name.as_bytes(), from);
                     }
                 });
@@ -54,7 +53,7 @@ impl Bed {
         Some(Self { namespaces, process, directory })
     }
 
-    /// Loads another configuration, and waits for this log line.
+    /// Loads another configuration and waits for this log line.
     fn reload(&self, virtual_servers: &str, told: &str) {
         self.directory.write("weir.yaml", configuration(virtual_servers));
         let count = |text: &str| text.matches(told).count();
@@ -63,7 +62,7 @@ impl Bed {
         eventually(told, STEP_TIMEOUT, || count(&self.process.output()) > before);
     }
 
-    /// The answer to a host of that namespace; `None`: it cannot connect.
+    /// The response for a client in that namespace; `None`: no connection.
     fn get(&self, role: &str, address: &str) -> Option<String> {
         let address: SocketAddr = address.parse().expect("an address");
         self.namespaces.within(role, || {
@@ -72,7 +71,7 @@ impl Bed {
         })
     }
 
-    /// The same for a datagram.
+    /// The reply to a datagram from a client in that namespace; `None`: no reply.
     fn ask(&self, role: &str, address: &str) -> Option<String> {
         self.namespaces.within(role, || {
             let socket = UdpSocket::bind("0.0.0.0:0").expect("a port of UDP");
@@ -106,7 +105,7 @@ fn configuration(virtual_servers: &str) -> String {
     )
 }
 
-/// A virtual server that responds with its policy's name.
+/// A virtual server that responds with the text of its policy.
 fn http(name: &str, listen: &str, interfaces: &str, policy: &str) -> String {
     format!("  {name}: {{ listen: \"{listen}\"{interfaces}, policies: [ {policy} ] }}\n")
 }
@@ -122,7 +121,7 @@ fn the_same_address_is_served_by_another_virtual_server_on_each_interface() {
     let found = |role: &str| bed.get(role, &listen);
     assert_eq!(found("server").as_deref(), Some("inner"));
     assert_eq!(found("client").as_deref(), Some("outer"));
-    // Packets of this host to itself arrive through neither interface.
+    // Packets of this host to itself use neither interface.
     assert_eq!(found("adc"), None);
 
     bed.reload(&both("clients", "servers"), "was reloaded");
@@ -156,7 +155,7 @@ fn every_address_of_an_interface_is_served_and_no_other() {
     assert_eq!(bed.get("server", &format!("{SHARED}:8080")), None);
     bed.reload(&(all(", interfaces: [ clients, servers ]") + udp), "was reloaded");
     assert_eq!(bed.get("server", &format!("{SHARED}:8080")).as_deref(), Some("inner"));
-    // A removed virtual server takes no datagrams of another with it.
+    // The removal of one virtual server does not affect datagrams of another.
     bed.reload(&(all("") + udp.lines().next().expect("a line") + "\n"), "was reloaded");
     assert_eq!(bed.ask("client", &format!("{SHARED}:5353")).as_deref(), Some("one"));
     assert_eq!(bed.ask("server", &format!("{SHARED}:5353")), None);

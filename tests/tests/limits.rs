@@ -1,4 +1,4 @@
-//! Limits: requests above them are refused with the right status, closed, and counted.
+//! Limits: weir rejects requests above them with the correct status, closes the connection, and counts them.
 
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::require;
 use weir_tests::temp::TempDir;
 
-/// The descriptor limit of a proxy that runs out of descriptors.
+/// The descriptor limit of a weir that runs out of descriptors.
 const DESCRIPTORS: usize = 64;
 
 #[test]
@@ -23,7 +23,7 @@ fn a_slow_loris_is_dropped_and_counted() {
     let drips = "GET / HTTP/1.1\r\nHost: test\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     for byte in drips.bytes().take(30) {
         for client in &mut clients {
-            // Fails once the proxy has dropped the connection, as it should.
+            // An error means that weir has closed the connection, as it must.
             let _ = client.try_send([byte]);
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -93,7 +93,7 @@ fn a_body_beyond_body_size_max_gets_413() {
     client.send([b'x'; 1024]);
     client.send("\r\n1\r\nx\r\n0\r\n\r\n");
     client.response().assert_status(413);
-    // The member saw the start of that body, but no end.
+    // The member has received the start of that body, but not its end.
     assert_eq!(member.request_count(), 1);
 }
 
@@ -111,20 +111,20 @@ fn heads_beyond_their_limits_are_refused() {
     ];
     for (status, request) in table {
         let mut client = proxy.client();
-        // The proxy may close before all of it is sent.
+        // weir may close before the client has sent everything.
         let _ = client.try_send(&request);
         client.response().assert_status(status);
     }
     assert!(!member.saw_anything());
 }
 
-/// A client that was served. The harness has connected once to see whether the proxy listens; until that connection has
-/// ended, clients are refused.
+/// A client that weir serves. The harness has connected once to check the listener. weir rejects clients until that
+/// connection has ended.
 fn admitted(proxy: &Proxy) -> Client {
     let mut admitted = None;
     weir_tests::eventually("room for a client", Duration::from_secs(5), || {
         let mut client = proxy.client();
-        // The answer may come before the request.
+        // The response may arrive before the request is sent.
         let _ = client.try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
         let response = client.try_response(false);
         let served = response.is_ok_and(|response| response.status == 200);
@@ -143,7 +143,7 @@ fn connections_beyond_the_limit_get_503() {
     let proxy = Proxy::start(&setup);
     let held = [(); 3].map(|()| admitted(&proxy));
     let mut refused = proxy.client();
-    // The answer may come before the request.
+    // The response may arrive before the request is sent.
     let _ = refused.try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     refused.response().assert_status(503);
     drop(held);
@@ -158,7 +158,7 @@ fn a_refused_client_that_stays_does_not_count_against_the_limit() {
     let first = admitted(&proxy);
     let mut refused = proxy.client();
     refused.response().assert_status(503);
-    // The refused client has its response and does not close, so the proxy waits for its close.
+    // The rejected client has received its response but does not close, so weir waits for its close.
     assert_eq!(proxy.metric("weir_virtual_server_connections_open", &["\"main\""]), 1.0);
     drop(first);
     proxy.wait_for_open_connections("main", 0.0);
@@ -211,7 +211,7 @@ fn idle_connections_of_all_workers_leave_room_under_connections_max() {
     let idle = || proxy.metric("weir_member_connections_idle", &[]);
     let plan = Plan { connections: 32, pause: Duration::ZERO, requests_per_connection: None };
     let load = Load::start(proxy.address(), "/", plan);
-    // Both workers have used all four places by then, one after the other.
+    // By then, both workers have used all four connections at different times.
     weir_tests::eventually("many requests", Duration::from_secs(10), || {
         member.request_count() > 400
     });
@@ -231,7 +231,7 @@ fn clients_that_take_all_descriptors_leave_some_to_members_and_listeners() {
     let setup =
         Setup::new(&[member.address()]).top("data_plane: { workers: 1 }").descriptors(DESCRIPTORS);
     let mut proxy = Proxy::start(&setup);
-    // More connections than descriptors: the rest wait in the listener's queue.
+    // More connections than descriptors. The rest remain in the listener's queue.
     let mut clients: Vec<Client> = (0..DESCRIPTORS + 16).map(|_| proxy.client()).collect();
     weir_tests::eventually("accepting rests", Duration::from_secs(5), || {
         proxy.metric("weir_socket_failures_total", &[]) > 0.0
@@ -253,7 +253,7 @@ fn clients_that_go_away_within_a_head_are_counted_and_logged() {
     for (number, resets) in [(1.0, false), (2.0, true)] {
         let mut client = proxy.client();
         client.send("GET / HT");
-        // The bytes arrive before the end, or the end would meet an idle connection.
+        // The bytes must arrive before the close, which would otherwise end an idle connection.
         weir_tests::eventually("the bytes are read", Duration::from_secs(5), || {
             proxy.metric("weir_virtual_server_received_bytes_total", &[]) >= 8.0 * number
         });
@@ -277,7 +277,7 @@ fn clients_that_go_away_within_a_head_are_counted_and_logged() {
 fn a_hung_member_on_a_unix_socket_gives_504_in_time() {
     let directory = TempDir::new("hung");
     let path = directory.path().join("member");
-    // The kernel completes connections, and weir never reads from them.
+    // The kernel establishes connections, but the listener never accepts them.
     let _listener = UnixListener::bind(&path).expect("a listener");
     let member = format!("\"unix:{}\"", path.display());
     let setup = Setup::new(&[]).member(&member).pool("response_timeout: 1s").pool("retries: 0");

@@ -1,5 +1,4 @@
-//! URLs in fields use the client's name for a virtual server, or a member's own name:
-//! `rewrite_location`.
+//! `rewrite_location`: URLs in headers contain the virtual server's name for clients, and the member's own name for members.
 
 use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;
@@ -7,8 +6,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{apache, http2, require, tls, tools};
 
-/// Its responses have the `Location` from the request's `X-Say`, and the Destination that it
-/// received.
+/// A member that responds with a Location from the request's `X-Say`, and with the Destination that it received.
 fn member() -> Member {
     Member::streaming(|exchange| {
         let say = exchange.request.head.field("x-say").unwrap_or("/").to_owned();
@@ -20,7 +18,7 @@ fn member() -> Member {
     })
 }
 
-/// The client's version of a member's Location, requested with `Host: shop.example:8080`.
+/// The Location that the client receives for a member's Location. The request has `Host: shop.example:8080`.
 fn location(proxy: &Proxy, say: &str) -> String {
     let mut client = proxy.client();
     client.send(format!("GET / HTTP/1.1\r\nHost: shop.example:8080\r\nX-Say: {say}\r\n\r\n"));
@@ -28,7 +26,7 @@ fn location(proxy: &Proxy, say: &str) -> String {
     response.assert_status(201).head.field("location").expect("a Location").to_owned()
 }
 
-/// The member's version of a Destination.
+/// The Destination that the member receives for a client's Destination.
 fn destination(proxy: &Proxy, method: &str, to: &str) -> String {
     let mut client = proxy.client();
     client.send(format!(
@@ -74,7 +72,7 @@ fn locations_that_name_the_member_name_the_virtual_server() {
     assert_eq!(location(&off, "http://inner.example/b"), "http://inner.example/b");
 }
 
-/// Rules run first, with the request or with the response; the setting applies to their result.
+/// Rules for the request or the response run first, and `rewrite_location` changes their result.
 #[test]
 fn locations_of_rules_are_looked_at_as_well() {
     let (member, other) = (member(), member());
@@ -123,7 +121,7 @@ fn destinations_that_name_the_virtual_server_name_the_member() {
     assert_eq!(destination(&off, "COPY", asked), asked);
 }
 
-/// Asks `https://shop.example` and returns the response's head.
+/// The head of the response to a request for `https://shop.example`.
 fn curl(proxy: &Proxy, arguments: &[&str], path: &str) -> String {
     let mut command = tls::curl(proxy.address(), "shop.example");
     command.args(["--dump-header", "-", "--output", "/dev/null"]).args(arguments);
@@ -136,7 +134,7 @@ fn schemes_follow_the_side_that_has_tls() {
     let member = member();
     let say = |it: &str| format!("X-Say: {it}");
     let (plain, secure) = (say("http://shop.example/b"), say("https://shop.example/b"));
-    // A client with TLS, and a member without.
+    // A client with TLS and a member without.
     let setup = Setup::new(&[member.address()]).virtual_server(&tls::shop(""));
     let outer = Proxy::start(&setup.http("rewrite_location: true"));
     let head = curl(&outer, &["--header", &plain], "/");
@@ -144,7 +142,7 @@ fn schemes_follow_the_side_that_has_tls() {
     let copy = ["--request", "COPY", "--header", "Destination: https://shop.example/b"];
     let head = curl(&outer, &copy, "/");
     assert!(head.contains("\nx-told: http://shop.example/b\r\n"), "{head}");
-    // The reverse: the member has TLS.
+    // A client without TLS and a member with TLS.
     let behind = Setup::new(&[member.address()]).virtual_server(&tls::shop(""));
     let behind = Proxy::start(&behind);
     let trust =
@@ -160,8 +158,7 @@ fn schemes_follow_the_side_that_has_tls() {
     assert_eq!(response.head.field("x-told"), Some("https://shop.example/c"));
 }
 
-/// Apache httpd compares scheme, host and port of a Destination with its own, and refuses another
-/// (502).
+/// Apache httpd requires its own scheme, host and port in a Destination, and responds with 502 otherwise.
 #[test]
 fn webdav_copies_and_moves_behind_tls() {
     require!("apache2", "curl");

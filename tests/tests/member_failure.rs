@@ -1,4 +1,4 @@
-//! Members that fail: before, within and after a response, and under load.
+//! Members that fail before, during and after a response, and under load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ fn a_member_that_refuses_connections_is_passed_over() {
     for _ in 0..10 {
         let mut client = proxy.client();
         assert_eq!(client.get("/").assert_status(200).text(), "alive");
-        // Nothing was sent to the failed member: even a POST may go to the next member.
+        // weir has sent nothing to the failed member, so it may send even a POST to the next member.
         assert_eq!(client.post("/", b"body").assert_status(200).text(), "alive");
     }
 }
@@ -78,7 +78,7 @@ fn a_member_that_dies_within_a_response_gives_truncation() {
     for (name, response, then) in table {
         let member = Member::new(move |exchange| {
             exchange.send(response)?;
-            // Head and first bytes are on their way to the client before the connection ends.
+            // The client receives the head and the first bytes before the connection ends.
             std::thread::sleep(Duration::from_millis(100));
             Ok(then)
         });
@@ -116,7 +116,7 @@ fn idempotent_requests_are_tried_again_and_others_are_not() {
 
 #[test]
 fn idle_connections_that_a_member_closes_cost_no_request() {
-    // The member closes each connection just when the next request is likely to arrive.
+    // The member closes each connection at the time at which the next request is likely to arrive.
     let served = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&served);
     let member = Member::new(move |exchange| {
@@ -133,11 +133,11 @@ fn idle_connections_that_a_member_closes_cost_no_request() {
         assert_eq!(response.status, 200, "GET {number}");
         std::thread::sleep(Duration::from_micros(150 * (number % 30)));
     }
-    // A POST is sent at most once, even if that means 502.
+    // weir sends a POST at most once, even if the result is 502.
     served.store(0, Ordering::Release);
     let mut good = 0;
     for number in 0..300 {
-        // The connection may be closed after a 502, because the body may be unread.
+        // weir may close the client's connection after 502, because the body may be unread.
         good += usize::from(proxy.client().post("/", b"once").status == 200);
         std::thread::sleep(Duration::from_micros(150 * (number % 30)));
     }
@@ -168,7 +168,7 @@ fn a_member_killed_under_load_costs_at_most_what_was_on_it() {
     members[1].kill();
     let killed = Instant::now();
     proxy.wait_for_member_state(addresses[1], "down", Duration::from_secs(10));
-    // Two failed probes, each at most an interval (with jitter) and a timeout after the one before.
+    // Two failed probes. Each is at most one interval (with jitter) and one timeout after the previous one.
     assert!(killed.elapsed() < Duration::from_millis(1_500), "out after {:?}", killed.elapsed());
     members[1].restart();
     let restarted = Instant::now();
@@ -207,14 +207,14 @@ fn passive_marking_takes_a_failing_member_out_and_tries_it_again() {
     });
 }
 
-/// Number of attempts at something that happens in most attempts, but not in each.
+/// Number of attempts at an event that occurs in most attempts, but not in all.
 const TRIES: usize = 40;
 
 #[test]
 fn a_reset_that_a_send_meets_first_is_no_end() {
     let member = Member::streaming(|exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npart")?;
-        // The upload begins: weir is about to send more of it than arrived in one read.
+        // weir is about to send more of the upload than it received in one read.
         exchange.receive(&mut [0; 1])?;
         Ok(Then::Reset)
     });
@@ -232,17 +232,16 @@ fn a_reset_that_a_send_meets_first_is_no_end() {
     }
 }
 
-/// More bytes of a response than a client's socket holds.
+/// More bytes of a response than the client's socket buffers.
 const LARGE_BYTES: usize = 3_000_000;
 
-/// A client that sends two requests at once, and reads when the second has ended.
+/// Sends two requests at once, and reads the responses when the second request has ended.
 fn ask_for_two(proxy: &Proxy, first: usize, second: &str) -> (Client, bool) {
     let mut client = proxy.client();
     client.send(format!(
         "GET /{first} HTTP/1.1\r\nHost: test\r\n\r\nGET {second} HTTP/1.0\r\nHost: test\r\n\r\n"
     ));
-    // A small response has reached the client by then; part of a large one is still in weir's
-    // system.
+    // A small response has reached the client by then. A part of a large one is still in the buffer of weir's socket.
     let mut checker = Checker::default();
     let head = client.reader().head().expect("a head").expect("a head");
     let framing = head.framing().expect("a length");
@@ -255,7 +254,7 @@ fn ask_for_two(proxy: &Proxy, first: usize, second: &str) -> (Client, bool) {
     (client, is_whole)
 }
 
-/// A member whose responses have the size given by their path, or are broken off.
+/// A member whose responses have the size in the path, or are cut.
 fn sized_or_broken() -> Member {
     Member::new(|exchange| match exchange.request.target()[1..].parse() {
         Ok(size) => {

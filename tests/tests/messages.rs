@@ -1,5 +1,4 @@
-//! Messages relayed as RFC 9110 and RFC 9112 require: framing, interim responses, trailers,
-//! persistence.
+//! Messages forwarded according to RFC 9110 and RFC 9112: framing, interim responses, trailers, persistent connections.
 
 use std::io::Write;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::wire::Head;
 
-/// A member with its proxy.
+/// A member and a proxy in front of it.
 fn behind(member: Member) -> (Member, Proxy) {
     let proxy = Proxy::start(&Setup::new(&[member.address()]));
     (member, proxy)
@@ -18,7 +17,7 @@ fn behind(member: Member) -> (Member, Proxy) {
 #[test]
 fn pipelined_requests_are_answered_in_order() {
     let (member, proxy) = behind(Member::new(|exchange| {
-        // The first answers take longest: the proxy, not luck, must keep the order.
+        // The first responses take longest, so their order does not follow from their timing.
         let number: u64 = exchange.request.target().trim_start_matches("/n").parse().unwrap_or(0);
         std::thread::sleep(Duration::from_millis(5 * (3 - number.min(3))));
         let target = exchange.request.target().to_owned();
@@ -103,7 +102,7 @@ fn expect_100_continue_gets_its_go_ahead_before_the_body() {
     client
         .send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
     let interim = client.reader().head().expect("reading").expect("an interim response");
-    // It may be the member's or the proxy's own.
+    // 100 may be from the member or from weir.
     assert!(interim.start.starts_with("HTTP/1.1 100"), "{interim:?}");
     client.send("body");
     assert_eq!(client.response().assert_status(200).text(), "body");
@@ -215,8 +214,7 @@ fn trailers_pass_in_both_directions() {
     assert_eq!(request.body, b"body");
 }
 
-/// CVE-2016-5385: members that see fields as CGI variables would send their own requests through
-/// it.
+/// CVE-2016-5385 (httpoxy): as a CGI variable, the header Proxy would set the proxy for the member's own requests.
 #[test]
 fn no_member_learns_of_a_proxy_from_a_client() {
     let (member, proxy) = behind(Member::echo());
@@ -232,7 +230,7 @@ fn no_member_learns_of_a_proxy_from_a_client() {
     assert_eq!(request.head.field("proxy-authorization"), Some("z"));
 }
 
-/// Old clients send CR LF after a body, which its length does not count (RFC 9112 section 2.2).
+/// Old clients send CR LF after a body, which is not part of the Content-Length (RFC 9112 section 2.2).
 #[test]
 fn empty_lines_before_a_request_are_skipped() {
     let (member, proxy) = behind(Member::echo());
@@ -282,7 +280,7 @@ fn connection_close_is_honoured_on_the_client_side() {
     let response = client.response();
     assert!(response.assert_status(200).head.has_token("connection", "close"), "{response:?}");
     client.assert_closed();
-    // It concerns this hop only.
+    // `Connection: close` is for this hop only.
     assert!(!member.requests()[0].head.has_token("connection", "close"));
 }
 
@@ -320,7 +318,7 @@ fn hop_by_hop_fields_end_here() {
         assert_eq!(request.field(name), None, "{request:?}");
     }
     assert_eq!(request.field("x-end"), Some("2"));
-    // Nominated or not, the single Host goes to the member.
+    // Host is forwarded even if `Connection` lists it.
     assert_eq!(request.all("host").collect::<Vec<_>>(), ["test"]);
     for name in ["x-hop", "keep-alive"] {
         assert_eq!(response.head.field(name), None, "{response:?}");
@@ -355,7 +353,7 @@ fn a_response_without_date_gets_the_time_of_its_receipt() {
         client.response().assert_status(400).head.field("date").map(str::to_owned)
     };
     let mut client = proxy.client();
-    // Unless the second changes in between, at all three times.
+    // All three times are in the same second in at least one of ten attempts.
     let in_one_second = (0..10).any(|_| {
         let before = own_date();
         let response = client.get("/");
@@ -396,7 +394,7 @@ fn forwards_are_counted_and_end_here() {
         assert_eq!(response.head.field(name), None, "{response:?}");
     }
     ask("TRACE", "0").assert_status(501);
-    // The connection is not at fault: it continues until it receives a meaningless request.
+    // The connection continues until it receives an invalid request.
     ask("GET", "0").assert_status(200);
     ask("OPTIONS", "-1").assert_status(400);
     assert_eq!(member.request_count(), before + 1);
@@ -474,7 +472,7 @@ fn the_member_may_answer_before_the_body_has_come() {
     }));
     let mut client = proxy.client();
     client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 100000000\r\n\r\nstart");
-    // The rest is never sent: the response must not wait for it.
+    // The client does not send the rest, so the response must not wait for it.
     assert_eq!(client.response().assert_status(403).text(), "nope");
 }
 

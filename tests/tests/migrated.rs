@@ -1,5 +1,5 @@
-//! Configurations migrated from other products (`examples/migrated`), unchanged, with members of
-//! these tests.
+//! Configurations migrated from other products (`examples/migrated`), unchanged except for the addresses of members and
+//! listeners.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 
-/// Addresses that the examples listen on; the first is the proxy's own.
+/// The ports in the examples. The first one is that of the harness's virtual server.
 const LISTEN: [u16; 7] = [8080, 8081, 8082, 8083, 8636, 8084, 8085];
 
 /// A running example.
@@ -27,7 +27,7 @@ fn examples() -> PathBuf {
 }
 
 impl Migrated {
-    /// The example of this name, with these members from port 9001 on.
+    /// Starts the example of this name, with these members from port 9001 on.
     fn start(name: &str, members: &[Member]) -> Self {
         let proxy = Proxy::start(&Setup::new(&[members[0].address()]));
         let leases: Vec<Lease> = LISTEN[1..].iter().map(|_| Lease::new()).collect();
@@ -45,7 +45,7 @@ impl Migrated {
         let ports = LISTEN.iter().copied().zip(listen.iter().copied());
         let members = (9_001..).zip(members.iter().map(Member::address));
         let places: Vec<(u16, SocketAddr)> = ports.chain(members).collect();
-        // First to placeholders: an address of the test may equal one of the example.
+        // Placeholders first, because an address of this test may equal one of the example.
         for (port, _) in &places {
             text = text.replace(&format!("127.0.0.1:{port}"), &format!("<{port}>"));
         }
@@ -65,7 +65,7 @@ impl Migrated {
         });
     }
 
-    /// A GET on a connection of its own.
+    /// The response to a GET request on a new connection.
     fn get(&self, host: &str, path: &str, fields: &str) -> Response {
         ask(self.listen[0], host, path, fields)
     }
@@ -122,7 +122,7 @@ fn ltm_policies_and_irules() {
 
 #[test]
 fn persistence_of_each_kind() {
-    // One of them names a session when asked to.
+    // The member returns a session id for one path.
     let two = Member::new(|exchange| {
         let session = match exchange.request.target() {
             "/log-in" => "X-Session: 77\r\n",
@@ -182,7 +182,7 @@ fn a_maintenance_page() {
     assert_eq!((page.status, &*page.text()), (503, "We are back at six."));
 }
 
-/// TLS ends at weir; its content is relayed in any protocol.
+/// weir terminates TLS and relays the content of any protocol.
 #[test]
 fn ldaps() {
     weir_tests::require!("curl");

@@ -1,4 +1,4 @@
-//! Copies of requests for another pool, as clients, members and that pool see them.
+//! Copies of requests for another pool, from the view of clients, members and that pool.
 
 use std::sync::atomic::Ordering;
 
@@ -49,7 +49,7 @@ fn another_pool_gets_what_the_member_gets() {
         client.response().assert_status(200);
     }
     client.get("/other").assert_status(200);
-    // A copy has none of its own.
+    // weir removes a client's own `X-Mirrored` from the copy.
     client.send("GET /copied HTTP/1.1\r\nHost: a\r\nX-Mirrored: 1\r\n\r\n");
     client.response().assert_status(200);
     wait_for(&proxy, "answered", 4.0);
@@ -101,7 +101,7 @@ fn only_so_many_are_under_way() {
     assert_eq!(copied(&proxy, "dropped"), 300.0 - 256.0);
     gate.store(true, Ordering::Release);
     wait_for(&proxy, "answered", 256.0);
-    // There is room again.
+    // The queue has room again.
     client.get("/copied").assert_status(200);
     wait_for(&proxy, "answered", 257.0);
 }
@@ -149,7 +149,7 @@ fn a_share_is_copied() {
     }
     let count = || f64::from(copies.request_count() as u32);
     eventually("all copies are answered", STEP_TIMEOUT, || copied(&proxy, "answered") == count());
-    // Ten standard deviations, so that chance alone never fails it.
+    // Within ten standard deviations.
     assert!((74.0..326.0).contains(&count()), "{}", count());
 }
 

@@ -20,7 +20,7 @@ fn names(text: &str) -> BTreeSet<&str> {
     words.filter(|word| word.starts_with("weir_")).collect()
 }
 
-/// All queries of the dashboard, with its variables replaced by values.
+/// All queries of the dashboard, with values in place of its variables.
 fn queries(dashboard: &Value) -> Vec<String> {
     let panels = dashboard["panels"].as_array().expect("panels");
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().expect("targets"));

@@ -23,7 +23,7 @@ fn wait(proxy: &Proxy, member: SocketAddr, state: &str) {
     proxy.wait_for_member_state(member, state, CHANGE_TIMEOUT);
 }
 
-/// A member that answers `/healthz` with a status that the test sets, and all else with its name.
+/// A member that responds to `/healthz` with the status that the test sets, and to other requests with its name.
 fn with_health(name: &'static str) -> (Member, Arc<AtomicU16>) {
     let status = Arc::new(AtomicU16::new(200));
     let shown = Arc::clone(&status);
@@ -58,7 +58,7 @@ fn a_script_decides() {
     wait(&proxy, member.address(), "up");
 }
 
-/// As under the systemd unit: without capabilities, and without a way to gain any.
+/// A script without capabilities that cannot gain any, as under the systemd unit.
 #[test]
 fn a_script_works_without_privileges() {
     require!("setpriv");
@@ -79,14 +79,14 @@ fn a_script_works_without_privileges() {
     proxy.client().get("/").assert_status(200);
 }
 
-/// The output of `weir` in the namespace `adc` about its members once `is_it` holds for it.
+/// Waits until `is_it` is true for the admin API's description of the pool in the namespace `adc`.
 fn watch(namespaces: &Namespaces, what: &str, is_it: impl Fn(&str) -> bool) {
     eventually(what, CHANGE_TIMEOUT, || {
         is_it(&namespaces.output("adc", "curl -s 127.0.0.1:9090/v1/pools/p || true"))
     });
 }
 
-/// A host that goes away is down; a kernel that forbids echoes takes no member down.
+/// A member is down when its host does not answer echo requests. If the kernel forbids echo requests, the states remain.
 #[test]
 fn echoes_decide() {
     require!("curl");
@@ -107,7 +107,7 @@ fn echoes_decide() {
     let words = ["netns", "exec", &namespaces.name("adc"), &weir, "run", &file];
     let process = Process::start(&ip, &words, &folder.path().join("output.log"));
     let up = |count| move |said: &str| said.matches("\"state\": \"up\"").count() == count;
-    // The state of a member, and of its monitor.
+    // Each of the two members has one state, and one for its monitor.
     watch(&namespaces, "both answer", up(4));
     namespaces.shell("server", "ip link set dev link down");
     watch(&namespaces, "one has gone", up(2));
@@ -119,7 +119,7 @@ fn echoes_decide() {
     watch(&namespaces, "both are kept", up(4));
 }
 
-/// A server beside the member that answers `PING` with `+PONG` while it is healthy.
+/// A server on another port of the member's host that answers `PING` with `+PONG` while it is healthy.
 fn redis(is_well: &Arc<AtomicBool>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
@@ -131,7 +131,7 @@ fn redis(is_well: &Arc<AtomicBool>) -> SocketAddr {
             if stream.read_exact(&mut asked).is_ok() && &asked == b"PING\r\n" {
                 let is_well = is_well.load(Ordering::Relaxed);
                 let answer = if is_well { "+PONG\r\n" } else { "-LOADING\r\n" };
-                // A probe that was closed does not matter to the test.
+                // An error means that weir has closed the probe.
                 let _ = stream.write_all(answer.as_bytes());
             }
         }
@@ -154,8 +154,7 @@ fn a_plain_conversation_on_another_port_decides() {
     wait(&proxy, member.address(), "up");
 }
 
-/// A service over UDP that replies with `answer` applied to a datagram; the reply depends on its
-/// health.
+/// A UDP service whose reply is `answer` of the datagram and of the service's health.
 fn datagrams(is_well: &Arc<AtomicBool>, answer: fn(&[u8], bool) -> Option<Vec<u8>>) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("an address");
@@ -171,7 +170,7 @@ fn datagrams(is_well: &Arc<AtomicBool>, answer: fn(&[u8], bool) -> Option<Vec<u8
     address
 }
 
-/// Up while the service is healthy, down while it is not.
+/// Checks that the member is up while the service is healthy, and down otherwise.
 fn follows(is_well: &AtomicBool, monitor: &str) {
     let member = Member::named("one");
     let proxy = Proxy::start(
@@ -197,7 +196,7 @@ fn an_answered_datagram_decides() {
     follows(&is_well, &format!("type: udp, port: {port}, {send}, receive: pong, answer: optional"));
 }
 
-/// Silence passes where the monitor allows it; a closed port fails in any case.
+/// A missing reply passes with `answer: optional`. A closed port always fails.
 #[test]
 fn silence_passes_where_no_answer_is_needed() {
     let is_well = Arc::new(AtomicBool::new(true));
@@ -219,13 +218,13 @@ fn silence_passes_where_no_answer_is_needed() {
 #[test]
 fn an_answer_of_dns_decides() {
     let is_well = Arc::new(AtomicBool::new(true));
-    // The question comes back as a response; an unhealthy service cannot answer it.
+    // The reply contains the query's question. An unhealthy service returns SERVFAIL.
     let port = datagrams(&is_well, |asked, is_well| {
         let mut answer = asked.to_vec();
         answer[2] |= 0x80;
         answer[3] = if is_well { 0x80 } else { 0x82 };
         if is_well {
-            // One answer: the name of the question, an A record, 60 s, 192.0.2.10.
+            // One answer record: the name of the question, type A, TTL 60 s, 192.0.2.10.
             answer[7] = 1;
             answer.extend(b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x0a");
         }
@@ -311,13 +310,13 @@ fn some_of_several_monitors_are_enough() {
     wait(&proxy, member.address(), "down");
 }
 
-/// A member that accepts nothing without a PROXY header.
+/// A member that responds only to connections with a PROXY header.
 fn proxied_member() -> (SocketAddr, Arc<Mutex<Vec<Vec<u8>>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let address = listener.local_addr().expect("its address");
     let headers = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&headers);
-    // It ends with the test's process.
+    // The thread ends with the test's process.
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let seen = Arc::clone(&seen);

@@ -12,8 +12,8 @@ use weir_tests::{STEP_TIMEOUT, eventually, require, tls, tools};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
 
-/// An authority, a certificate that names its responder and requires stapling, one for the
-/// responder, and an unrelated one. The database of the authority marks the certificate as good.
+/// A shell script that creates an authority, a certificate with the responder's address and must-staple, a certificate of
+/// the responder, and an unrelated one. It also creates databases in which the certificate is good or revoked.
 const MAKE: &str = r#"
 set -e
 key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
@@ -31,7 +31,8 @@ printf 'V\t491231235959Z\t\t1001\tunknown\t/CN=shop.example\n' >good
 printf 'R\t491231235959Z\t251231235959Z\t1001\tunknown\t/CN=shop.example\n' >revoked
 "#;
 
-/// The files, and the port that the certificate names; openssl listens on it at every address.
+/// Creates the files, and leases the port in the certificate. openssl listens on all addresses, so the port must be free on
+/// all.
 fn authority() -> (TempDir, Lease) {
     let (folder, port) = (TempDir::new("ocsp"), Lease::on_every_address());
     let mut command = Command::new("sh");
@@ -40,7 +41,7 @@ fn authority() -> (TempDir, Lease) {
     (folder, port)
 }
 
-/// The responder of the authority, which signs with this certificate.
+/// Starts the authority's responder with this signing certificate and this database.
 fn responder(folder: &Path, port: &Lease, signer: &str, database: &str) -> Process {
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let number = port.address().port().to_string();
@@ -52,7 +53,7 @@ fn responder(folder: &Path, port: &Lease, signer: &str, database: &str) -> Proce
     let log = folder.join("responder.log");
     let _ = std::fs::remove_file(&log);
     let process = Process::start(&openssl, &arguments, &log);
-    // A client that connects and sends nothing makes it spin.
+    // The log shows when it listens. A test connection without a request would put openssl into a busy loop.
     eventually("the responder listens", STEP_TIMEOUT, || process.output().contains("waiting for"));
     process
 }
@@ -83,7 +84,7 @@ fn a_response_is_fetched_and_outlasts_a_reload() {
     require!("openssl");
     let member = Member::named("here");
     let (folder, port) = authority();
-    // The issuer itself, and a responder that it has appointed.
+    // Responses signed by the issuer, and by a responder that it has delegated.
     std::fs::copy(folder.path().join("ca.crt"), folder.path().join("ca.pem")).expect("copied");
     for signer in ["ca", "responder"] {
         let running = responder(folder.path(), &port, signer, "good");
@@ -93,7 +94,7 @@ fn a_response_is_fetched_and_outlasts_a_reload() {
         for version in ["-tls1_2", "-tls1_3"] {
             assert!(is_stapled(&proxy, version), "{signer} {version}");
         }
-        // No responder is reachable any more.
+        // After the reload, no responder is reachable.
         proxy.reload_and_wait(&setup(folder.path(), &member).http("idle_timeout: 50s"));
         assert!(is_stapled(&proxy, "-tls1_3"), "after a reload");
         assert_eq!((fetches(&proxy, "success"), fetches(&proxy, "failure")), (1.0, 0.0));
@@ -110,7 +111,7 @@ fn what_cannot_be_had_or_is_not_good_is_not_sent_along() {
     let (folder, port) = authority();
     let expected = [
         (None, "no connection to 127.0.0.1"),
-        // Its issuer has not appointed it.
+        // The issuer has not delegated this signer.
         (Some(("plain", "good")), "it is not signed by the certificate's issuer"),
         (Some(("responder", "revoked")), "the certificate is revoked"),
         (Some(("responder", "none")), "the authority does not know the certificate"),
@@ -150,7 +151,7 @@ fn a_certificate_that_demands_a_response_and_gets_none_is_warned_of() {
     let told = check("");
     assert!(told.contains("must-staple"), "{told}");
     assert!(!check(", ocsp: fetch").contains("must-staple"));
-    // The certificate expires in 20 days, which is reported in any case.
+    // The warning about the expiry in 20 days always appears.
     let told = check(", ocsp: ca.crt");
     assert!(told.contains("it is no OCSP response"), "{told}");
 }

@@ -1,5 +1,4 @@
-//! Weir's own responses: changes by the virtual server's rules and pages, and responses before any
-//! rule.
+//! Responses of weir itself: changes by rules and error pages, and responses before any rule runs.
 
 use weir_tests::client::{Client, Response};
 use weir_tests::http2::{Frame, Peer};
@@ -8,8 +7,8 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{require, tls};
 
-/// Edits for every response: of a rule that always holds, after rules that end requests; of a rule
-/// with a condition; and of a rule for responses.
+/// Changes of responses by three rules: one without condition, which follows rules that end requests; one with a condition
+/// on the request; and one with a condition on the response.
 const POLICIES: &str = r#"policies:
   answers:
     rules:
@@ -33,7 +32,7 @@ fn ask(client: &mut Client, head: &str) -> Response {
     client.response()
 }
 
-/// The three edits as they appear in a response.
+/// The three changes in a response.
 fn edits(response: &Response) -> [&str; 3] {
     ["x-always", "x-path", "x-status"].map(|name| response.head.field(name).unwrap_or_default())
 }
@@ -55,8 +54,7 @@ fn rules_edit_every_response() {
         (get("/told"), 403, "/told"),
         (get("/bare"), 503, "/bare"),
         (upload, 413, "/up"),
-        // A malformed request has no path: rules that always hold are followed, and those for
-        // responses.
+        // A malformed request has no path. Rules without condition apply, and rules for responses.
         ("GET /x HTTP/1.1\r\n\r\n".to_owned(), 400, ""),
         (get(&"/x".repeat(1_000)), 414, ""),
         ("GET /x HT".to_owned(), 408, ""),
@@ -76,7 +74,7 @@ fn rules_edit_what_limits_refuse() {
     let member = Member::named("here");
     let setup = ruled(&member).virtual_server("limits: { requests_per_second: 1, connections: 1 }");
     let proxy = Proxy::start(&setup);
-    // The harness's probe of the listener has ended.
+    // The harness's test connection has ended.
     proxy.wait_for_open_connections("main", 0.0);
     let mut client = proxy.client();
     let mut statuses = Vec::new();
@@ -104,7 +102,7 @@ fn rules_edit_every_response_on_streams() {
     assert_eq!((response.status(), response.field("x-always")), (431, Some("1")));
 }
 
-/// Strict-Transport-Security is on every response that goes over TLS, and on none in plain.
+/// Strict-Transport-Security is in every response over TLS, and in none without TLS.
 #[test]
 fn hsts_is_on_every_response() {
     require!("curl", "openssl");
@@ -146,8 +144,8 @@ fn a_rule_without_a_body_gets_the_page_for_its_status() {
     assert_eq!((response.status, response.text()), (403, "told".to_owned()));
 }
 
-/// A connection after the handshake of one name gets nothing of another name: no rule, no redirect,
-/// no page.
+/// After a handshake for one name, requests on the connection for another name get neither rules nor error pages of that
+/// name.
 #[test]
 fn a_misdirected_request_meets_no_rule() {
     require!("curl", "openssl");
@@ -186,8 +184,8 @@ fn a_misdirected_request_meets_no_rule() {
     assert_eq!(member.request_count(), 0);
 }
 
-/// HEADERS and a further frame of the same stream in one write, for a request that a rule closes or
-/// resets: the client is gone when weir handles the second frame.
+/// HEADERS and another frame of the stream in one write. A rule closes or resets the connection, so the second frame is for
+/// a connection that has ended.
 #[test]
 fn frames_behind_a_request_that_ends_its_connection_do_no_harm() {
     let member = Member::named("here");

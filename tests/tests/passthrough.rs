@@ -1,4 +1,4 @@
-//! TLS passed through unread: its first message selects the member.
+//! TLS forwarded without decryption. The ClientHello selects the member.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::stream::{StreamMember, client_hello, divided, echo};
 use weir_tests::{STEP_TIMEOUT, eventually, require, tls, tools};
 
-/// Echoes, with its name after the first piece.
+/// A member that echoes, with its name before the first byte.
 fn passive(name: &'static str) -> StreamMember {
     StreamMember::new(move |mut stream| {
         let mut first = [0; 1];
@@ -22,7 +22,7 @@ fn passive(name: &'static str) -> StreamMember {
     })
 }
 
-/// `shop.example` and its subdomains go to one pool, `mail.example` to another.
+/// A setup with one pool for `shop.example` and its subdomains, and another for `mail.example`.
 fn by_name(rest: SocketAddr, shop: &str, mail: &str) -> Setup {
     Setup::new(&[rest])
         .virtual_server("type: tcp")
@@ -50,7 +50,7 @@ impl Bed {
         Self { proxy: Proxy::start(&setup), rest, shop, mail }
     }
 
-    /// Sends pieces; the reply must be the name of a member and all pieces, unchanged.
+    /// Sends pieces. Panics unless the reply is the member's name and all pieces.
     #[track_caller]
     fn check(&self, pieces: &[&[u8]], member: &str) {
         let mut client = self.proxy.client();
@@ -98,7 +98,7 @@ fn names_lead_to_pools_and_nothing_is_changed() {
         }
     }
     let hello = client_hello(Some("mail.example"), 20_000 - 9_000);
-    // In one segment for each byte, and over several records.
+    // In segments of one byte, and divided into several records.
     let bytes: Vec<&[u8]> = hello[..300].chunks(1).chain([&hello[300..]]).collect();
     bed.check(&bytes, "mail");
     let records = divided(&hello, 400);
@@ -137,7 +137,7 @@ fn strict_servers_refuse_with_an_alert() {
         let mut client = bed.proxy.client();
         client.send(bytes);
         let mut got = Vec::new();
-        // Without an alert it is a reset.
+        // Without an alert, weir resets the connection.
         let end = client.stream().read_to_end(&mut got);
         assert_eq!((&*got, end.is_ok()), (expected, !expected.is_empty()), "{bytes:?}");
     };
@@ -179,7 +179,7 @@ fn who_is_slow_with_the_hello_is_closed() {
     assert!(silent.reader().rest().is_empty());
     assert_eq!(bed.connections(), before);
     assert_eq!(bed.ended("hello_timeout"), 2.0);
-    // A client that leaves does not count as a timeout.
+    // A client that disconnects does not count as a timeout.
     let mut client = bed.proxy.client();
     client.send(&hello[..20]).finish();
     assert!(client.reader().rest().is_empty());
@@ -222,7 +222,7 @@ fn real_clients_reach_real_members() {
         ("a.shop.example", "shop a.shop.example\n"),
         ("mail.example", "mail mail.example\n"),
     ] {
-        // The certificate is the member's own; it is for the shop alone.
+        // The certificate is the member's own. It is valid only for the shop's names.
         let insecure = if name.contains("shop") { "-sS" } else { "-k" };
         let mut curl = tls::curl(proxy.address(), name);
         let url = format!("https://{name}/");
@@ -231,7 +231,7 @@ fn real_clients_reach_real_members() {
     let text = tls::s_client_text(proxy.address(), &[], b"GET / HTTP/1.0\r\n\r\n");
     assert!(text.contains("shop shop.example"), "{text}");
     assert!(text.contains("Verify return code: 0 (ok)"), "{text}");
-    // Other names go to a member without TLS.
+    // Other names select a member without TLS.
     proxy.client().get("/name").assert_status(200);
     proxy.reload_and_wait(&setup.clone().without_pool());
     let text = tls::s_client_text(proxy.address(), &["-servername", "none.example"], b"");
@@ -243,7 +243,7 @@ fn real_clients_reach_real_members() {
     });
 }
 
-/// With `tls` the name selects a pool as well, and the bytes are plain.
+/// With `tls`, the name also selects the pool, and weir decrypts.
 #[test]
 fn names_lead_to_pools_where_tls_ends_here() {
     require!("openssl");
@@ -251,7 +251,7 @@ fn names_lead_to_pools_where_tls_ends_here() {
     let setup = by_name(rest.address(), &shop.address().to_string(), &mail.address().to_string());
     let proxy = Proxy::start(&setup.virtual_server(&tls::shop("")));
     names_lead_to_pools(&proxy);
-    // A name may have TLS settings of its own, and a client may be kept at a member.
+    // With TLS settings of one name, and with limits.
     let settings = "by_name: [ { names: [ shop.example ], profile: own } ]";
     let own =
         format!("profiles: {{ tls: {{ own: {{ certificates: [ {} ] }} }} }}", tls::pair("shop-ec"));

@@ -1,4 +1,4 @@
-//! Users with a password, as they, other users and members see it.
+//! Authentication by password, from the view of users and members.
 
 use weir_tests::client::{Client, Response};
 use weir_tests::jwt::Issuer;
@@ -7,12 +7,12 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, require};
 
-/// The hash of `abc`, of jBCrypt's tests.
+/// The bcrypt hash of `abc`, from jBCrypt's tests.
 const ABC: &str = "$2a$06$If6bvum7DFjUnE9p2uDeDu0YHzrHM6tf.iqN8.yx.jNN1ILEf7h0i";
-/// The hash of `password`, of the reference implementation's tests.
+/// The Argon2 hash of `password`, from the tests of the reference implementation.
 const PASSWORD: &str =
     "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
-/// A slow hash of an unknown password.
+/// An expensive hash without a known password.
 const DEAR: &str = "$2a$12$If6bvum7DFjUnE9p2uDeDu0YHzrHM6tf.iqN8.yx.jNN1ILEf7h0i";
 
 const ANN: &str = "Authorization: Basic YW5uOmFiYw==\r\n";
@@ -60,7 +60,7 @@ fn users_of_a_file_are_let_in() {
         assert_eq!(challenge, Some("Basic realm=\"Staff only\", charset=\"UTF-8\""), "{fields}");
     }
     assert!(member.requests().is_empty());
-    // Each password is checked once and remembered; on one connection, and on others.
+    // Each password is checked once and then cached, for the same connection and for others.
     let mut client = proxy.client();
     for fields in [ANN, BOB, ANN, BOB] {
         let text = send(&mut client, "/", fields).assert_status(200).text();
@@ -69,7 +69,7 @@ fn users_of_a_file_are_let_in() {
     }
     send(&mut client, "/", ANN_WRONG).assert_status(401);
     send(&mut client, "/", ANN).assert_status(200);
-    // A body is forwarded only after the password was checked.
+    // weir forwards the body only after the check of the password.
     client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n{ANN}\r\nhello"));
     assert!(client.response().assert_status(200).text().ends_with("hello"));
     client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n{ANN_WRONG}\r\nhello"));
@@ -87,8 +87,7 @@ fn users_of_a_file_are_let_in() {
     });
     assert_eq!(proxy.metric("weir_virtual_server_requests_unauthenticated_total", &[]), 6.0);
 
-    // Another password in the file: the remembered one is not valid any more. Members get no
-    // password now.
+    // The reload changes the password, so the cached one is invalid. Members no longer receive passwords.
     file(&folder, &format!("ann:{PASSWORD}\n"));
     proxy.reload_and_wait(&of(", forward_credentials: false"));
     get(&proxy, "/", ANN).assert_status(401);
@@ -124,7 +123,7 @@ fn nothing_that_rules_decide_is_for_a_stranger() {
         }
     }
     assert!(member.requests().is_empty());
-    // During the check, and after it.
+    // First during the check, then with the cached result.
     for _ in 0..2 {
         let own = get(&proxy, "/own", ANN);
         assert_eq!(own.assert_status(200).text(), "for ann");
@@ -166,13 +165,13 @@ policies:
             assert_eq!(refused.assert_status(401).head.field("x-secret"), None, "{path} {cookie}");
         }
     }
-    // Weir's own response is sent before the check ends: it contains nothing private to the user.
+    // weir sends this response of its own before the check ends, so it contains nothing about the user.
     let mut client = proxy.client();
     client.send(format!("OPTIONS /one HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n{ANN_WRONG}\r\n"));
     let own = client.response();
     assert_eq!(own.assert_status(204).head.field("x-secret"), None);
     assert!(member.requests().is_empty());
-    // With the right password, the token without a name does not change the user.
+    // The user is that of the correct password. The token without a name does not change it.
     let let_in = get(&proxy, "/", &format!("{ANN}{nameless}"));
     assert_eq!(let_in.assert_status(200).head.field("x-secret"), Some("of ann"));
     eventually("the log tells of the one that was let in", STEP_TIMEOUT, || {
@@ -189,7 +188,7 @@ fn too_many_checks_are_refused_and_known_users_are_not() {
     let member = Member::named("a");
     let proxy = Proxy::start(&setup(&member, &users, "", "").virtual_server("authenticate: staff"));
     get(&proxy, "/", BOB).assert_status(200);
-    // One client: at least one thread is busy with its checks, and only this many wait.
+    // With one client's requests, at least one thread is busy, and the number of queued checks is limited.
     let mut clients: Vec<Client> = (0..16).map(|_| proxy.client()).collect();
     for client in &mut clients {
         client.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{ANN}\r\n"));
@@ -197,7 +196,7 @@ fn too_many_checks_are_refused_and_known_users_are_not() {
     let refused = || proxy.metric("weir_virtual_server_password_checks_refused_total", &[]);
     eventually("some are refused", STEP_TIMEOUT, || refused() >= 8.0);
     get(&proxy, "/", BOB).assert_status(200);
-    // The others leave, and their checks are dropped.
+    // The other clients disconnect, and their checks are dropped.
     drop(clients);
     eventually("there is room again", STEP_TIMEOUT, || get(&proxy, "/", EVE).status == 401);
     assert_eq!(member.requests().len(), 2);

@@ -1,4 +1,4 @@
-//! Clients that stay at one member, and the events that move them.
+//! Persistence: clients that stay at their member, and the events that move them.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -11,11 +11,11 @@ use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 
-/// Length of a token, and of the pool's id at its beginning.
+/// Length of a token. The pool's id is its first part.
 const TOKEN_BYTES: usize = 30;
 const POOL_ID_BYTES: usize = 8;
 
-/// Sends requests for images to a pool of their own.
+/// A policy that sends requests for images to another pool.
 const SWITCHING: &str = "policies:\n  switch: { rules: [ { when: 'request.path.endsWith(\".png\")', then: [ { pool: images } ] } ] }";
 
 const NAMES: [&str; 4] = ["one", "two", "three", "four"];
@@ -31,7 +31,7 @@ fn setup(members: &[Member], persistence: &str) -> Setup {
         .top(&format!("persistence:\n  test: {persistence}"))
 }
 
-/// A GET on a connection of its own.
+/// The response to a GET request on a new connection.
 fn get(proxy: &Proxy, fields: &str) -> Response {
     get_path(proxy, "/", fields)
 }
@@ -44,7 +44,7 @@ fn get_path(proxy: &Proxy, path: &str, fields: &str) -> Response {
     response
 }
 
-/// `NAME=value` of the cookie set by a response.
+/// The `NAME=value` of the cookie that a response sets.
 fn cookie(response: &Response) -> Option<String> {
     response
         .head
@@ -52,7 +52,7 @@ fn cookie(response: &Response) -> Option<String> {
         .map(|cookie| cookie.split(';').next().unwrap_or_default().to_owned())
 }
 
-/// A directory for a key, so that no test leaves one elsewhere.
+/// The `state_dir` for the key of cookies, so that no test writes elsewhere.
 fn state(directory: &TempDir) -> String {
     format!("state_dir: {}", directory.path().display())
 }
@@ -140,7 +140,7 @@ fn forged_and_foreign_cookies_are_replaced() {
     }
 }
 
-/// Beside the pool of [`setup`] one for images.
+/// A setup with the pool of [`setup`] and a pool for images.
 fn two_pools(members: &[Member], images: &[Member], persistence: &str) -> Setup {
     let images: Vec<String> =
         images.iter().map(|member| format!("\"{}\"", member.address())).collect();
@@ -174,7 +174,7 @@ fn a_client_stays_with_its_member_in_each_of_two_pools() {
     assert!(seen.len() > 4, "a member of one pool says nothing of the other: {seen:?}");
 }
 
-/// Crossing responses then do not remove each other's cookie.
+/// With separate cookies, responses that cross do not overwrite each other's cookie.
 #[test]
 fn a_pool_can_have_a_cookie_of_its_own() {
     let directory = TempDir::new("persistence");
@@ -232,8 +232,7 @@ fn a_pool_that_stands_in_leaves_its_clients_the_members_that_they_had() {
     assert_eq!(ask(), before);
 }
 
-/// Tokens once had no pool's id; where policies selected pools, the id was part of the cookie's
-/// name.
+/// Cookies of earlier versions: tokens without the pool's id, and cookies with the pool's id in their name.
 #[test]
 fn former_cookies_keep_their_clients_and_are_renewed() {
     let directory = TempDir::new("persistence");
@@ -260,7 +259,7 @@ fn former_cookies_keep_their_clients_and_are_renewed() {
                 assert_eq!(cookie(&jar.get(proxy.address(), "/")), None);
             }
         }
-        // The other pool is asked first: the member of the page is still known.
+        // A request for the other pool comes first. Afterwards weir still knows the member of the page.
         let mut jar = by_token;
         let image = jar.get(proxy.address(), "/a.png").text();
         assert_eq!(jar.get(proxy.address(), "/").text(), page);
@@ -329,8 +328,7 @@ fn members_get_no_cookie_of_ours_whatever_its_name_and_pool() {
     check_all(&all);
 }
 
-/// A persistence defined in a virtual server is separate from a top-level persistence with the
-/// virtual server's name.
+/// A persistence that is defined in a virtual server is not the top-level persistence with the same name.
 #[test]
 fn settings_in_place_are_no_others() {
     let directory = TempDir::new("persistence");
@@ -504,7 +502,7 @@ fn a_member_of_weight_0_keeps_its_clients_and_gets_no_new_ones() {
     assert!(texts.iter().any(|text| text == "one"), "{texts:?}");
 }
 
-/// With the setting, a client stays at the same member when it uses another virtual server.
+/// With `across_virtual_servers`, a client stays at its member when it uses another virtual server.
 #[test]
 fn a_source_address_is_remembered_across_virtual_servers_if_that_is_wanted() {
     let members = members();

@@ -1,4 +1,4 @@
-//! Persistence tables: values sent by members or clients, and client addresses.
+//! Persistence tables: values from members or clients, and client addresses.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,10 +14,10 @@ use weir_tests::stream::StreamMember;
 
 const NAMES: [&str; 4] = ["one", "two", "three", "four"];
 
-/// Learns the session that the application sets.
+/// A persistence that learns the session cookie of the application.
 const BY_COOKIE: &str = "{ type: learned, of: \"${request.cookies['SESSION']}\", learn: \"${response.cookies['SESSION']}\" }";
 
-/// An application that accepts only the sessions that it created itself.
+/// An application that accepts only its own sessions.
 fn shop(name: &'static str) -> Member {
     let made = AtomicUsize::new(0);
     Member::new(move |exchange| {
@@ -36,7 +36,7 @@ fn shop(name: &'static str) -> Member {
     })
 }
 
-/// An application whose members share their sessions: each sends its name and this field.
+/// An application whose members share their sessions. Each sends its name and this header.
 fn sharing(name: &'static str, field: &'static str) -> Member {
     Member::new(move |exchange| {
         let length = name.len();
@@ -58,7 +58,7 @@ fn kept(setup: Setup, persistence: &str) -> Setup {
         .top(&format!("persistence:\n  test: {persistence}"))
 }
 
-/// A GET on a connection of its own.
+/// The response to a GET request on a new connection.
 fn get(proxy: &Proxy, path: &str, fields: &str) -> Response {
     let mut client = proxy.client();
     client.send(format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n"));
@@ -84,14 +84,14 @@ fn a_session_that_a_member_has_set_is_followed() {
     assert_eq!(reached.len(), 4, "twelve sessions reach all members: {reached:?}");
     assert_eq!(proxy.metric("weir_virtual_server_persistence_kept_total", &[]), 48.0);
     assert_eq!(proxy.metric("weir_virtual_server_persistence_moved_total", &[]), 0.0);
-    // Without persistence, nine of twelve would be at another member with the next request.
+    // Without persistence, three of four requests reach another member.
     let proxy = Proxy::start(&Setup::new(&members.each_ref().map(Member::address)));
     let mut jar = Jar::default();
     let answers: Vec<String> = (0..4).map(|_| jar.get(proxy.address(), "/").text()).collect();
     assert!(answers[1..].iter().any(|answer| answer.starts_with("new ")), "{answers:?}");
 }
 
-/// Uses of BIG-IP's universal persistence and HAProxy's `stick store-response` besides cookies.
+/// Persistence as with BIG-IP's universal persistence and HAProxy's `stick store-response`, with values other than cookies.
 #[test]
 fn what_is_learned_and_what_finds_it_may_stand_anywhere() {
     for (of, learn, field, path, fields) in [
@@ -165,7 +165,7 @@ fn without_a_response_to_learn_from_the_first_request_decides() {
     assert_eq!(without.len(), 1, "{without:?}");
 }
 
-/// The persistence fields of the access log, once it has this many lines of clients with this name.
+/// Waits until the access log has this number of lines with this client. Returns their persistence fields.
 fn logged(proxy: &mut Proxy, client: &str, count: usize) -> Vec<String> {
     let mut verdicts = Vec::new();
     weir_tests::eventually("the access log has its lines", weir_tests::STEP_TIMEOUT, || {
@@ -182,7 +182,7 @@ fn logged(proxy: &mut Proxy, client: &str, count: usize) -> Vec<String> {
 
 #[test]
 fn a_session_moves_when_its_member_goes_down_and_then_stays() {
-    // They share sessions, and do not report one that was created before.
+    // The members share their sessions, and set a cookie only for new sessions.
     let members = NAMES.map(|name| {
         Member::new(move |exchange| {
             let is_known = exchange.request.head.field("cookie").is_some();
@@ -214,7 +214,7 @@ fn a_session_moves_when_its_member_goes_down_and_then_stays() {
     for _ in 0..4 {
         assert_eq!(get(&proxy, "/", session).text(), moved, "what has moved stays");
     }
-    // Each worker writes its own lines, so their order is not that of the requests.
+    // Each worker writes its own lines, so the lines are not in the order of the requests.
     let mut verdicts = logged(&mut proxy, "127.0.0.1:", 7);
     verdicts.sort_unstable();
     let expected = ["kept", "kept", "kept", "kept", "kept", "moved", "new"];
@@ -236,7 +236,7 @@ fn a_reload_goes_on_with_what_was_learned() {
         [&joined].into_iter().chain(members.iter().rev()).map(Member::address).collect();
     let larger =
         BY_COOKIE.replace("type: learned,", "type: learned, entries_max: 1000, timeout: 1h,");
-    // The rule changes the numbers of expressions.
+    // The additional rule changes the indices of expressions.
     let rule = "policies:\n  first: { rules: [ { when: \"request.cookies['other'] == 'x'\", then: [ close ] } ] }";
     let next = kept(Setup::new(&turned), &larger).virtual_server("policies: [ first ]").top(rule);
     for next in [&setup(&members, BY_COOKIE), &next, &next] {
@@ -269,7 +269,7 @@ fn virtual_servers_share_what_was_learned_if_that_is_wanted() {
     assert!(found(false) < 8);
 }
 
-/// The values of `of` learned from connections and datagrams.
+/// The persistence value `of` for connections and datagrams.
 #[test]
 fn connections_and_datagrams_have_values_too() {
     let members = ["a", "b", "c"].map(StreamMember::echo);
@@ -314,7 +314,7 @@ fn connections_and_datagrams_have_values_too() {
 
 fn datagrams(listen: &str, members: &[DatagramMember], persistence: &str) -> Setup {
     let members: Vec<String> = members.iter().map(|member| member.address().to_string()).collect();
-    // The TCP virtual server shows when the process serves.
+    // The harness needs a TCP virtual server to detect that weir serves.
     Setup::new(&[])
         .member("127.0.0.1:9")
         .also_virtual_server(&format!(
@@ -323,21 +323,21 @@ fn datagrams(listen: &str, members: &[DatagramMember], persistence: &str) -> Set
         .also_pool(&format!("dgrams: {{ members: [ {} ] }}", members.join(", ")))
 }
 
-/// The member that has answered this.
+/// The name of the member that answers this text.
 fn first_word(server: SocketAddr, text: &str) -> String {
     let answer = DatagramClient::of(server).ask(text);
     answer.split([' ', ':']).next().unwrap_or_default().to_owned()
 }
 
-/// Addresses that all lead to one listener, and their groups.
+/// Addresses of one listener, each with the number of its network.
 fn asked(port: u16) -> Vec<(SocketAddr, u8)> {
     (1..=6)
         .flat_map(|net| [1, 2].map(|host| (SocketAddr::from(([127, 9, net, host], port)), net)))
         .collect()
 }
 
-/// Sends requests to each address several times: the addresses of one network get one member, and
-/// all members get some.
+/// Sends requests to each address several times. All addresses of a network must get the same member, and all members must
+/// get some network.
 fn by_net(port: u16, members: usize, ask: impl Fn(SocketAddr) -> String) {
     let mut homes: std::collections::BTreeMap<u8, String> = std::collections::BTreeMap::new();
     for _ in 0..2 {

@@ -9,7 +9,7 @@ use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 
-/// One virtual server that follows one policy with these rules, written as list items.
+/// A virtual server with one policy that has these rules, which are list items.
 fn with_rules(setup: Setup, strategy: &str, rules: &[&str]) -> Setup {
     let rules: String = rules.iter().map(|rule| format!("      - {rule}\n")).collect();
     setup.virtual_server("policies: [ test ]").top(&format!(
@@ -18,20 +18,20 @@ fn with_rules(setup: Setup, strategy: &str, rules: &[&str]) -> Setup {
     ))
 }
 
-/// An echoing member behind rules that are all followed.
+/// A member that echoes, and a proxy with these rules and the strategy `all_match`.
 fn echo(rules: &[&str]) -> (Member, Proxy) {
     let member = Member::echo();
     let proxy = Proxy::start(&with_rules(Setup::new(&[member.address()]), "all_match", rules));
     (member, proxy)
 }
 
-/// Sends a GET with further fields.
+/// The response to a GET request with further headers.
 fn get(client: &mut Client, target: &str, fields: &str) -> Response {
     client.send(format!("GET {target} HTTP/1.1\r\nHost: Shop.Example:8080\r\n{fields}\r\n"));
     client.response()
 }
 
-/// The request as the member received it, line by line.
+/// The lines of the request that the member received.
 fn lines(response: &Response) -> Vec<String> {
     response.assert_status(200).text().lines().map(str::to_owned).collect()
 }
@@ -108,7 +108,7 @@ fn paths_queries_and_hosts_are_rewritten_and_the_rest_stays() {
     check("/to?gone=1", "GET /x/GET/y%20z?from=/to HTTP/1.1", host);
     check("/q?a=1&secret=2&b=3", "GET /q?a=1&secret=gone&b=3 HTTP/1.1", host);
     check("/h", "GET /h HTTP/1.1", "Host: inner.example");
-    // A request for the server as a whole has no query (RFC 9112 section 3.2.4).
+    // `OPTIONS *` is for the server as a whole and has no query (RFC 9112 section 3.2.4).
     for (target, first) in [("*", "OPTIONS * HTTP/1.1"), ("/o", "OPTIONS /o?a=b HTTP/1.1")] {
         client.send(format!("OPTIONS {target} HTTP/1.1\r\nHost: shop.example\r\n\r\n"));
         assert_eq!(lines(&client.response())[0], first);
@@ -358,7 +358,7 @@ fn ten_thousand_rules_are_followed_in_order() {
     }
 }
 
-/// Lines of the access log, once there are this many.
+/// Waits until the access log has this number of lines. Returns the lines.
 fn logged(proxy: &mut Proxy, count: usize) -> Vec<serde_json::Value> {
     let mut lines = Vec::new();
     weir_tests::eventually("the access log has its lines", weir_tests::STEP_TIMEOUT, || {
@@ -511,7 +511,7 @@ fn chance_decides_about_each_request() {
         let number = got.iter().find_map(|got| got.strip_prefix("X-Number: ")).expect("a number");
         assert!((1_000..2_000).contains(&number.parse().expect("a number")), "{number}");
     }
-    // A quarter of them, within seven standard deviations.
+    // A quarter of the requests, within seven standard deviations.
     assert!((40..160).contains(&fourths) && (40..160).contains(&others), "{fourths} {others}");
     assert!((1..70).contains(&both), "{both}: each rule draws for itself");
 }
@@ -555,7 +555,7 @@ fn the_time_is_that_of_the_zone_in_the_file() {
     }
 }
 
-/// The current offset of a zone from UTC, as the system knows it.
+/// The current offset of a time zone from UTC in seconds, from the system.
 fn offset_of(zone: &str) -> i64 {
     let mut date = std::process::Command::new("date");
     let text = weir_tests::tools::run(date.env("TZ", zone).arg("+%z"));
@@ -563,7 +563,7 @@ fn offset_of(zone: &str) -> i64 {
     (number / 100 * 60 + number % 100) * 60
 }
 
-/// Days from 1970 to a date.
+/// The number of days from 1970 to a date.
 fn day_of(date: &str) -> u64 {
     let parts: Vec<u64> = date.split('-').map(|part| part.parse().expect("a number")).collect();
     let [year, month, day] = parts[..] else { panic!("{date}") };
@@ -633,7 +633,7 @@ fn rules_ask_how_pools_are() {
     assert_eq!(get(&mut client, "/", "").assert_status(200).text(), "spare");
     is_open.store(true, Ordering::Release);
     assert_eq!(waiting.response().assert_status(200).text(), "done");
-    // The client has its response before the worker counts the connection as free.
+    // The client may have its response before the worker counts the connection as idle.
     weir_tests::eventually("the pool has no connection", weir_tests::STEP_TIMEOUT, || {
         get(&mut client, "/state", "").assert_status(200).text() == "1 0 0"
     });

@@ -1,4 +1,4 @@
-//! How a pool distributes requests to its members: methods, priorities, queues, pages.
+//! The distribution of requests to the members of a pool: methods, priorities, queues, responses without a member.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 
-/// How often each name occurs in this many answers.
+/// The number of responses from each member.
 fn shares(proxy: &Proxy, path: &str, count: usize) -> BTreeMap<String, usize> {
     let mut shares = BTreeMap::new();
     for _ in 0..count {
@@ -133,7 +133,7 @@ fn clients_are_sent_elsewhere_while_nobody_is_up() {
     proxy.client().post("/", b"body").assert_status(302);
 }
 
-/// A client whose request is under way until its body ends.
+/// A client whose request is in flight until it sends the rest of the body.
 fn hold(proxy: &Proxy, more: &str) -> Client {
     let mut client = proxy.client();
     client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n{more}\r\n"));
@@ -171,7 +171,8 @@ fn a_full_pool_spills_over_but_keeps_the_clients_that_it_has() {
     assert_eq!(holding.response().assert_status(200).text(), "first");
     active(&proxy, 0.0);
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "first");
-    // Without a number, the members' own limits bound the pool; the same holds for kept clients.
+    // Without a number, the pool's limit is the sum of its members' limits. The limit also applies to clients with
+    // persistence.
     let proxy = Proxy::start(&setup.pool("spillover: { pool: spare }"));
     let mut holding: Vec<Client> = (0..3).map(|_| hold(&proxy, &cookie)).collect();
     active(&proxy, 3.0);
@@ -236,7 +237,7 @@ fn responses_tell_how_long_they_took_where_that_is_wanted() {
     assert!((25.0..5_000.0).contains(&member_ms), "{timing}");
 }
 
-/// Members that count their simultaneous requests; none exceeds its limit or refuses any.
+/// The members count their concurrent requests. No member may exceed its limit, and no request may be rejected.
 #[test]
 fn requests_wait_for_a_member_instead_of_being_turned_away() {
     let most = Arc::new(AtomicUsize::new(0));
@@ -260,7 +261,7 @@ fn requests_wait_for_a_member_instead_of_being_turned_away() {
         .map(|number| {
             thread::spawn(move || {
                 let mut client = Client::connect(address);
-                // With and without bodies.
+                // With and without a body.
                 let response =
                     if number % 2 == 0 { client.get("/") } else { client.post("/", b"body") };
                 response.assert_status(200);
@@ -271,7 +272,7 @@ fn requests_wait_for_a_member_instead_of_being_turned_away() {
         client.join().expect("an answer");
     }
     assert!(most.load(Ordering::SeqCst) <= 3, "{most:?} at once");
-    // Eight waves of 20 ms; the places are not idle.
+    // Eight rounds of 20 ms: queued requests use free connections without delay.
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert!(proxy.metric("weir_pool_queued_total", &[]) >= 21.0);
     assert!(proxy.has_used_all_workers());
@@ -342,7 +343,7 @@ fn a_member_gets_no_more_requests_per_second_than_it_may() {
     assert!(shares["one"] <= 25 && shares["two"] >= 35, "{shares:?}");
 }
 
-/// Shares of the answers over one connection, to be fast.
+/// The number of responses from each member, over one connection for speed.
 fn shares_at_once(proxy: &Proxy, count: usize) -> BTreeMap<String, usize> {
     let mut shares = BTreeMap::new();
     let mut client = proxy.client();
@@ -382,7 +383,7 @@ fn a_member_that_came_up_gets_its_share_little_by_little() {
     let early = shares_at_once(&proxy, 30);
     let is_early = came_up.elapsed() < Duration::from_secs(2);
     let share = early.get("one").copied().unwrap_or(0);
-    // A third of the time is a third of the weight: a quarter of the requests.
+    // After a third of the slow start, the member has a third of its weight, which is a quarter of the requests.
     assert!(!is_early || share <= 9, "{early:?} after {:?}", came_up.elapsed());
     weir_tests::eventually("the shares are equal", weir_tests::STEP_TIMEOUT, || {
         shares_at_once(&proxy, 40)["one"] == 20
@@ -392,7 +393,7 @@ fn a_member_that_came_up_gets_its_share_little_by_little() {
 #[test]
 fn retries_stay_within_their_budget() {
     let one = Member::named("one");
-    // Nothing listens there any more.
+    // A member that no longer listens.
     let dead = {
         let mut dead = Member::named("dead");
         let address = dead.address();
@@ -407,11 +408,11 @@ fn retries_stay_within_their_budget() {
     assert_eq!(failed(&Proxy::start(&setup())), 0);
     let tight = setup().pool("retry_budget: { share: 10%, per_second_min: 0 }");
     let failed = failed(&Proxy::start(&tight));
-    // Half of the requests try the dead member first, and every tenth request earns a retry.
+    // Half of the requests try the dead member first, and each tenth request allows one retry.
     assert!((14..=20).contains(&failed), "{failed} of 40");
 }
 
-/// The outlier leaves the pool, returns for one trial request, and stays when that succeeds.
+/// A member with errors is ejected, gets one trial request later, and is restored when that succeeds.
 #[test]
 fn a_member_that_fails_is_ejected_and_tried_with_one_request() {
     let is_well = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -435,13 +436,13 @@ fn a_member_that_fails_is_ejected_and_tried_with_one_request() {
         failed += usize::from(client.get("/").status == 500);
     }
     assert_eq!(failed, 3);
-    // Each trial is one request, and its failure ejects again.
+    // Each trial is a single request. Its failure ejects the member again.
     let begun = Instant::now();
     let mut failed = 0;
     while begun.elapsed() < Duration::from_secs(2) {
         failed += usize::from(client.get("/").status == 500);
     }
-    // After 0.3 s, then 0.6 s each time.
+    // The trials come after 0.3 s and then every 0.6 s.
     assert!((2..=5).contains(&failed), "{failed} in two seconds");
     assert_eq!(ejections() as usize, 1 + failed);
     is_well.store(true, Ordering::Relaxed);
@@ -459,7 +460,7 @@ fn members_that_refuse_do_not_attract_requests() {
     let proxy = Proxy::start(&setup);
     drop((first, second));
     let served = (0..60).filter(|_| proxy.client().get("/").status == 200).count();
-    // Each failure doubles the member's assumed response time: soon it exceeds the other's.
+    // Each failure doubles the member's estimated response time, which soon exceeds that of the other member.
     assert!(served >= 40, "{served} of 60");
 }
 
@@ -478,7 +479,8 @@ fn a_slow_upload_is_not_held_against_the_member() {
     thread::sleep(Duration::from_millis(600));
     slow.send("def");
     let uploaded_to = slow.response().assert_status(200).text();
-    // Both are equally slow, so it gets some of four requests at a time; with an assumed 600 ms, none.
+    // Both members are equally slow, so this one gets some of four concurrent requests. With an estimate of 600 ms it would
+    // get none.
     let address = proxy.address();
     let clients: Vec<_> = (0..4)
         .map(|_| {
@@ -515,7 +517,7 @@ fn a_retry_waits_for_a_place_too() {
     }
 }
 
-/// Each turn of the loop tries one waiting request, however many before it have no place.
+/// Each turn of the event loop tries one queued request, even if many requests before it wait for another member.
 #[test]
 fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
     let gates: [Arc<AtomicBool>; 4] = Default::default();
@@ -563,7 +565,7 @@ fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
             proxy.metric("weir_pool_queue_requests", &[]) == count
         });
     };
-    // The first goes to either member.
+    // The first request may go to either member.
     let mut mover = ask("/move");
     if !has_request_within(&narrow, Duration::from_millis(500)) {
         mover.response().assert_status(200);
@@ -578,7 +580,7 @@ fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
     let mut held: Vec<Client> = (0..70).map(|_| ask("/hold")).collect();
     wide.wait_for_requests(before + 140);
     gates[2].store(true, Ordering::SeqCst);
-    // One request takes the place that it left, and it stands behind the other 69.
+    // One held request uses the connection that `mover` left. `mover` is in the queue behind the other 69 requests.
     narrow.wait_for_requests(2);
     waiting(70.0);
     gates[1].store(true, Ordering::SeqCst);
@@ -622,7 +624,7 @@ fn the_length_of_a_queue_holds_over_all_workers_and_who_breaks_off_leaves_it() {
     let mut inside: Vec<Client> = (0..5).map(|_| ask()).collect();
     waiting(5.0);
     ask().response().assert_status(503);
-    // Two break off.
+    // Two clients disconnect.
     inside.drain(..2).for_each(Client::reset);
     waiting(3.0);
     inside.extend([ask(), ask()]);
@@ -635,14 +637,14 @@ fn the_length_of_a_queue_holds_over_all_workers_and_who_breaks_off_leaves_it() {
     assert_eq!(member.request_count(), 6, "who left asked for nothing");
 }
 
-/// Requests after which the client half-closes the connection.
+/// Requests after which the client half-closes its connection.
 const LAST_REQUESTS: [&str; 3] = [
     "GET /half HTTP/1.1\r\nHost: a\r\n\r\n",
     "POST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody",
     "POST /half HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
 ];
 
-/// Each of these clients gets an answer; they `half_close` when all places are taken.
+/// All these clients must get a response, although they half-close with `half_close` while the member is full.
 #[track_caller]
 fn check_half_closed(half_close: impl Fn(&Proxy, &mut Client, usize)) {
     let (member, is_open) = Member::gated("done");
@@ -660,7 +662,7 @@ fn check_half_closed(half_close: impl Fn(&Proxy, &mut Client, usize)) {
         client.send(request);
         half_close(&proxy, &mut client, number);
         waiting.push(client);
-        // The worker has processed the half-close: later places go to the requests.
+        // The worker has processed the half-close when it responds to this malformed request.
         proxy.client().send("no request\r\n\r\n").response().assert_status(400);
     }
     is_open.store(true, Ordering::Release);
@@ -701,7 +703,7 @@ fn a_pool_may_be_filled_later() {
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "one");
 }
 
-/// A proxy that distributes requests among the pools of these members, named like them.
+/// A setup that distributes requests among pools. Each pool has one of these members and its name.
 fn split(members: &[(&str, &Member)], weights: &str, more: &str) -> Setup {
     let mut setup = Setup::new(&[members[0].1.address()])
         .virtual_server("policies: [ canary ]")
@@ -722,7 +724,7 @@ fn a_rule_shares_requests_out_among_pools() {
     let proxy = Proxy::start(&split(&members, "blue: 3, green: 1", "server_timing: false"));
     let shared = shares(&proxy, "/", 400);
     assert_eq!(shared.values().sum::<usize>(), 400);
-    // Seven standard deviations.
+    // Within seven standard deviations.
     assert!((40..=160).contains(&shared["green"]), "{shared:?}");
     proxy.reload_and_wait(&split(&members, "blue: 1, green: 0", "server_timing: false"));
     assert_eq!(shares(&proxy, "/", 40), BTreeMap::from([("blue".to_owned(), 40)]));
@@ -742,7 +744,7 @@ fn a_client_stays_in_the_pool_that_it_was_given() {
         let set = response.head.field("set-cookie").and_then(|set| set.split(';').next());
         (response.assert_status(200).text(), set.map(|set| format!("Cookie: {set}\r\n")))
     };
-    // Until there is a client of each pool.
+    // Until there is a client for each pool.
     let mut cookies = BTreeMap::new();
     for _ in 0..200 {
         let (pool, cookie) = ask("");
@@ -760,7 +762,7 @@ fn a_client_stays_in_the_pool_that_it_was_given() {
     };
     assert_eq!(cookies.len(), 2);
     check_all();
-    // Other shares, or none: no client moves.
+    // Clients stay at their pool when the weights change or become zero.
     proxy.reload_and_wait(&start("blue: 99, green: 1"));
     check_all();
     proxy.reload_and_wait(&start("blue: 1, green: 0"));

@@ -1,5 +1,5 @@
-//! Pools that use HTTP/1 and HTTP/2, and requests that move between them: to a fallback, at once or
-//! from a queue, and over a reload that changes the version of their own pool.
+//! Pools with HTTP/1 and HTTP/2 members, and requests that move between them: to a fallback pool, at once or from a queue,
+//! and after a reload that changes the version of their pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use weir_tests::{STEP_TIMEOUT, eventually};
 
 const BODY: &[u8] = b"all of it";
 
-/// A client of one version, with one request.
+/// A client of either version with one request.
 enum Caller {
     Http1(Client),
     Http2(Box<Peer>, u32),
@@ -37,7 +37,7 @@ impl Caller {
         Self::Http1(client)
     }
 
-    /// The request as its member received it, from the answer of an echoing member.
+    /// Checks the request that the member received, from the response of the echoing member.
     fn assert_echo(&mut self, path: &str) {
         let text = match self {
             Self::Http1(client) => client.response().assert_status(200).text(),
@@ -50,7 +50,7 @@ impl Caller {
     }
 }
 
-/// A member that can be marked down and can be made to hold `/held`; it echoes all else.
+/// A member that can be marked as down, and can hold requests for `/held`. It echoes other requests.
 struct Switched {
     member: Member,
     is_up: Arc<AtomicBool>,
@@ -77,13 +77,13 @@ impl Switched {
         Self { member, is_up, is_held }
     }
 
-    /// Another weir in front of it, which accepts either version.
+    /// Another weir in front of the member, which accepts both versions.
     fn inner(&self) -> Proxy {
         Proxy::start(&Setup::new(&[self.member.address()]).http("http2: true"))
     }
 }
 
-/// One pool with another as its fallback; one of them uses HTTP/2.
+/// A pool with another one as its fallback. One of them uses HTTP/2.
 fn pools(first: &Proxy, first_is_http2: bool, behind: &Proxy) -> Setup {
     let health = "monitors: [ { type: http, path: /health, interval: 100ms, fall: 1 } ]";
     Setup::new(&[])
@@ -115,7 +115,7 @@ fn a_fallback_is_asked_in_its_own_version() {
         let (first, spare) = (Switched::new(), Switched::new());
         let (inner, behind) = (first.inner(), spare.inner());
         let proxy = Proxy::start(&pools(&inner, first_is_http2, &behind));
-        // It serves at once when its first probe succeeds.
+        // The member serves as soon as its first probe has succeeded.
         proxy.wait_for_member_state(inner.address(), "up", STEP_TIMEOUT);
         first.is_up.store(false, Ordering::Release);
         proxy.wait_for_member_state(inner.address(), "down", STEP_TIMEOUT);

@@ -1,4 +1,4 @@
-//! Limits on requests and connections, in total and per client.
+//! Limits on requests and connections, in total and by client.
 
 use std::net::TcpListener;
 use std::sync::atomic::Ordering;
@@ -8,8 +8,8 @@ use weir_tests::client::Client;
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 
-/// Sends requests as fast as they are answered, from these clients in turn, for this time: how many
-/// got 200 and how many 429.
+/// Sends requests from these clients in turn, each as soon as the previous one is answered, for this time. Returns the
+/// numbers of responses with 200 and with 429.
 fn ask(clients: &mut [Client], fields: &str, time: Duration) -> (u32, u32) {
     let (mut passed, mut refused) = (0, 0);
     let begun = Instant::now();
@@ -30,18 +30,18 @@ fn ask(clients: &mut [Client], fields: &str, time: Duration) -> (u32, u32) {
     (passed, refused)
 }
 
-/// The rate of a virtual server holds across its workers, to within 5% over a second and more.
+/// All workers together keep the rate of a virtual server to within 5% over a second or longer.
 #[test]
 fn a_rate_is_exact_over_two_workers() {
     let member = Member::named("one");
     let proxy = Proxy::start(
         &Setup::new(&[member.address()])
-            // The burst compensates for moments in which a busy machine sends no requests.
+            // The burst makes up for pauses of a busy machine.
             .virtual_server("limits: { requests_per_second: 200, burst: 40 }")
             .top("data_plane: { workers: 2 }"),
     );
     let mut clients = proxy.clients_of_each_worker(8);
-    // A busy machine may not send requests often enough to reach the limit.
+    // A busy machine may need several attempts to reach the limit.
     for _ in 0..5 {
         let before = member.request_count() as u32;
         let (passed, refused) = ask(&mut clients, "", Duration::from_secs(3));
@@ -82,7 +82,7 @@ fn each_client_has_its_own_limit() {
     }
 }
 
-/// Five requests at once, and then one every twelve seconds.
+/// Five requests at once, and then one in twelve seconds.
 #[test]
 fn a_limit_may_be_of_less_than_one_in_a_second() {
     let member = Member::named("one");
@@ -162,7 +162,8 @@ fn new_connections_are_limited_too() {
     );
     let answered = (0..20)
         .filter(|_| {
-            // A second in total: connections opened all at once would get only the one free place.
+            // The connections are spread over a second. If all were opened at once, only the one allowed by the burst would
+            // be accepted.
             std::thread::sleep(Duration::from_millis(50));
             let mut client = proxy.client();
             let sent = client.try_send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -216,7 +217,7 @@ fn requests_at_a_time_are_limited_per_key_and_over_a_reload() {
     ask("anna").response().assert_status(429);
     let mut ben = ask("ben");
     member.wait_for_requests(2);
-    // Requests under way still count under another maximum.
+    // After the reload with another maximum, requests in flight still count.
     proxy.reload_and_wait(&setup(2));
     let mut second = ask("anna");
     member.wait_for_requests(3);
@@ -298,7 +299,7 @@ fn what_rules_answer_waits_for_its_time_and_429_has_its_page() {
     for _ in 0..5 {
         assert_eq!(client.get("/").assert_status(200).text(), "own");
     }
-    // The first passes at once, the others a tenth of a second apart.
+    // The first request passes at once, and the others at intervals of 100 ms.
     assert!(begun.elapsed() >= Duration::from_millis(380), "{:?}", begun.elapsed());
     let refusing = Proxy::start(&limit("1"));
     let answers: Vec<_> = (0..5).map(|_| refusing.client().get("/")).collect();
@@ -306,12 +307,12 @@ fn what_rules_answer_waits_for_its_time_and_429_has_its_page() {
     assert_eq!((refused.text().as_str(), refused.head.field("retry-after")), ("slowly", Some("1")));
 }
 
-/// A delayed request reaches a member once, whatever happens to the first connection.
+/// A member receives a delayed request only once, even if the first connection to a member fails.
 #[test]
 fn a_request_that_waited_is_sent_once() {
     let leaving = TcpListener::bind(("127.0.0.1", 0)).expect("a listener");
     let dead = leaving.local_addr().expect("its address");
-    // It accepts connections and closes them before it receives a request.
+    // This member accepts connections and closes them before it receives a request.
     std::thread::spawn(move || leaving.incoming().for_each(drop));
     let member = Member::echo();
     let setup = Setup::new(&[dead, member.address()])
@@ -323,7 +324,7 @@ fn a_request_that_waited_is_sent_once() {
     let mut client = proxy.client();
     for number in 0..6 {
         client.send(format!("PUT /{number} HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n"));
-        // The body arrives when the request has waited and was sent to any member.
+        // The body arrives after the delay, when weir has already selected a member.
         std::thread::sleep(Duration::from_millis(400));
         client.send("0123456789");
         let response = client.response();

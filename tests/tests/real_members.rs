@@ -1,4 +1,4 @@
-//! Three real nginx servers behind the proxy, and real clients before it.
+//! Three real nginx servers as members, and real clients.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -82,7 +82,7 @@ fn h2load_sees_no_error() {
     assert!(text.contains("status codes: 20000 2xx, 0 3xx, 0 4xx, 0 5xx"), "{text}");
 }
 
-/// `WEIR_TEST_BODY_MIB` sets the size of the file.
+/// A large file. `WEIR_TEST_BODY_MIB` sets its size.
 fn large_file(directory: &TempDir) -> std::path::PathBuf {
     let mib =
         std::env::var("WEIR_TEST_BODY_MIB").map_or(FILE_MIB, |text| text.parse().expect("MiB"));

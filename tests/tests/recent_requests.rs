@@ -1,4 +1,4 @@
-//! Records of requests of a running weir: what `weir requests`, `weir explain ID` and `weir logs` say of requests that were made.
+//! Records of recent requests: the output of `weir requests`, `weir explain ID` and `weir logs` for real requests.
 
 use std::io::{BufRead as _, Read as _};
 use std::process::{Child, Command, Output, Stdio};
@@ -33,7 +33,7 @@ fn json(proxy: &Proxy, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// The record of the request with this path, which is there soon.
+/// Waits for the record of the request with this path.
 fn record(proxy: &Proxy, path: &str) -> Value {
     let mut found = Value::Null;
     eventually("the request is recorded", STEP_TIMEOUT, || {
@@ -49,7 +49,7 @@ fn explained(proxy: &Proxy, id: &Value) -> Value {
     json(proxy, &["explain", id.as_str().expect("an id"), "--json"])
 }
 
-/// `weir logs`, which has begun to follow.
+/// A started `weir logs`, which follows requests.
 fn follow(proxy: &Proxy, arguments: &[&str]) -> Child {
     let mut command = Command::new(weir_binary());
     command.arg("logs").args(arguments).env("WEIR_ADMIN", proxy.admin_address());
@@ -154,7 +154,7 @@ fn a_weir_that_records_nothing_says_so_and_can_be_followed() {
 
     let mut followers =
         ["2xx", "4xx"].map(|status| follow(&proxy, &["--json", "--status", status]));
-    // Followers get nothing that was before them: ask until both are there.
+    // A follower receives no earlier requests, so requests are sent until both followers have received one.
     let readers = followers.each_mut().map(|child| {
         let mut lines = std::io::BufReader::new(child.stdout.take().expect("its output"));
         std::thread::spawn(move || {
@@ -208,7 +208,7 @@ fn followers_end_with_weir() {
     assert!(text.contains("/x") && text.contains("weir drains"), "{text}");
 }
 
-/// A request that begins while nothing is recorded leaves its decisions in no other record.
+/// The decisions of a request that started without recording do not appear in another record.
 #[test]
 fn a_record_has_no_decisions_of_others() {
     let (slow, gate) = Member::gated("slow");
@@ -240,7 +240,7 @@ fn a_record_has_no_decisions_of_others() {
     assert_eq!(why["recorded"]["sought"].as_array().map(Vec::len), Some(1), "{why:#}");
 }
 
-/// Two requests at a time with the same id of a trusted proxy: each has its own findings.
+/// Two concurrent requests with the same id from a trusted proxy. Each record has its own findings.
 #[test]
 fn findings_belong_to_the_request_and_not_to_its_id() {
     let member = Member::named("one");
@@ -321,7 +321,7 @@ policies:
     assert_eq!((&old["method"], &old["version"]), (&"GET".into(), &"1.0".into()), "{old:#}");
     assert!(explained(&proxy, &old["id"])["again"].is_object(), "{old:#}");
 
-    // The credentials stand behind the part of the head that a record holds.
+    // The credentials are beyond the part of the head that a record stores.
     let long = "x".repeat(9_000);
     let secret = "Bearer abcdefghijkl";
     let head = format!(

@@ -1,4 +1,4 @@
-//! Reload under load: clients see no effect.
+//! Reloads under load have no effect on clients.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn a_hundred_reloads_under_load_lose_nothing() {
     let fresh = Plan { connections: 4, requests_per_connection: Some(3), ..kept };
     let loads = [kept, fresh].map(|plan| Load::start(proxy.address(), "/", plan));
     for number in 0..RELOADS {
-        // Every other configuration has another pool and another timeout.
+        // Every second configuration has one pool member less and another timeout.
         let setup = match number % 2 {
             0 => Setup::new(&addresses[..2]).http("idle_timeout: 50s"),
             _ => setup.clone(),
@@ -93,7 +93,7 @@ fn a_removed_member_finishes_what_it_has() {
         other.request_count() > 0 || proxy.client().get("/").text() == "other"
     });
     assert_eq!(client.response().assert_status(200).text(), "slow");
-    // The same connection continues, and each request uses the newest configuration.
+    // The connection continues. Each request uses the latest configuration.
     assert_eq!(client.get("/").assert_status(200).text(), "other");
     weir_tests::eventually("the removed member is let go", Duration::from_secs(5), || {
         slow.open_connections() == 0
@@ -120,8 +120,7 @@ fn virtual_servers_come_and_go() {
     weir_tests::eventually("the removed virtual server refuses", Duration::from_secs(5), || {
         Client::try_connect(extra.address()).is_err()
     });
-    // An established connection ends in order: at its next response, or when idle, but not within a
-    // message.
+    // An open connection is closed in order: after its next response or when it is idle, but not within a message.
     if client.try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n").is_ok()
         && let Ok(response) = client.try_response(false)
     {
@@ -151,7 +150,7 @@ fn a_signal_to_a_worker_reloads_and_reaches_no_client() {
     let member = Member::named("here");
     let setup = Setup::new(&[member.address()]).top("data_plane: { workers: 1 }");
     let mut proxy = Proxy::start(&setup);
-    // Enough connections for every descriptor number that the control plane uses as well.
+    // Enough connections that their descriptors include all numbers that the control plane uses.
     let mut clients: Vec<Client> = (0..40).map(|_| proxy.client()).collect();
     for client in &mut clients {
         client.get("/").assert_status(200);
@@ -162,7 +161,7 @@ fn a_signal_to_a_worker_reloads_and_reaches_no_client() {
         proxy.reloads("success") > before
     });
     for client in &mut clients {
-        // Any byte before the status line would corrupt it.
+        // A wrong descriptor would receive bytes before the status line.
         assert_eq!(client.get("/").assert_status(200).text(), "here");
     }
     proxy.reload_and_wait(&setup);
@@ -190,7 +189,7 @@ fn a_virtual_server_that_went_and_came_back_within_a_request_counts_its_connecti
         member.request_count() == 1
     });
     proxy.reload_and_wait(&without);
-    // While a worker still listens there, the address counts as taken.
+    // The address is in use as long as a worker listens on it.
     weir_tests::eventually("the address is free", Duration::from_secs(5), || {
         Client::try_connect(extra.address()).is_err()
     });
@@ -234,8 +233,8 @@ fn a_reload_that_cannot_listen_leaves_members_down_that_it_would_not_monitor() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
     let address = taken.local_addr().expect("its address");
     let unmonitored = Setup::new(&[member.address()]);
-    // One failure is enough, and the next probe is far in the future: only the reload could change
-    // the state.
+    // One failed probe takes the member down, and the next probe is far in the future. So only the reload can change the
+    // state.
     let monitored = unmonitored
         .clone()
         .pool("monitors: [ { type: http, path: /healthz, interval: 1m, timeout: 5s, fall: 1 } ]");
@@ -243,7 +242,7 @@ fn a_reload_that_cannot_listen_leaves_members_down_that_it_would_not_monitor() {
     proxy.wait_for_member_state(member.address(), "down", Duration::from_secs(10));
     proxy.reload_and_fail(&unmonitored.clone().also_listen(address));
     proxy.client().get("/").assert_status(503);
-    // The same file without that address takes the member into use.
+    // The same file without the occupied address is accepted, and the member is used.
     proxy.reload_and_wait(&unmonitored);
     proxy.client().get("/").assert_status(500);
 }
@@ -274,7 +273,7 @@ fn connections_stay_with_their_listener_when_its_virtual_server_is_renamed() {
     let mut tunnel = Client::connect(proxy.address());
     tunnel.send("GET / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nha");
     proxy.reload_and_wait(&setup.named("renamed"));
-    // Longer than the time given to connections that must close.
+    // Longer than the time within which connections of a removed virtual server are closed.
     std::thread::sleep(Duration::from_millis(1_500));
     let response = idle.get("/");
     assert_eq!(response.assert_status(200).text(), "here");
@@ -335,7 +334,7 @@ fn a_tunnel_whose_virtual_server_was_renamed_ends_with_the_new_one() {
     let proxy = Proxy::start(&setup);
     let mut socket = WebSocket::connect(proxy.address());
     proxy.reload_and_wait(&setup.named("renamed"));
-    // Longer than the time that connections of the old name would get.
+    // Longer than the time within which connections of a removed virtual server are closed.
     std::thread::sleep(Duration::from_millis(1_500));
     assert_eq!(socket.echo("still there").expect("the tunnel lives"), "still there");
     proxy.reload_text(&format!(

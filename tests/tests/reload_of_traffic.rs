@@ -1,4 +1,4 @@
-//! Requests under way during a reload that changes their rules, members and queues.
+//! Requests in flight during reloads that change their rules, members and queues.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ fn panics(proxy: &Proxy) -> f64 {
     proxy.metric("weir_worker_panics_total", &[])
 }
 
-/// Every configuration numbers its expressions anew.
+/// The indices of expressions differ between configurations.
 #[test]
 fn rules_of_the_request_judge_its_response_whatever_is_in_force_by_then() {
     let (member, is_open) = Member::gated("done");
@@ -61,8 +61,7 @@ fn rules_of_the_request_judge_its_response_whatever_is_in_force_by_then() {
     assert_eq!(panics(&proxy), 0.0);
 }
 
-/// Waiting requests go to the members of the moment when their turn comes, and every place is
-/// returned where it was taken.
+/// Queued requests go to the members that exist when they are sent. Each request is counted at the member that received it.
 #[test]
 fn members_come_go_and_change_places_while_requests_wait() {
     let (most, count) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -75,7 +74,7 @@ fn members_come_go_and_change_places_while_requests_wait() {
             let (held, count) = (Arc::clone(&held), Arc::clone(&count));
             Member::new(move |exchange| {
                 most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                // Some take longer than their member is absent.
+                // Some requests take longer than the time without their member.
                 let is_long = count.fetch_add(1, Ordering::SeqCst) % 8 == 0;
                 thread::sleep(Duration::from_millis(if is_long { 150 } else { 15 }));
                 while held.load(Ordering::Acquire) {
@@ -124,7 +123,7 @@ fn members_come_go_and_change_places_while_requests_wait() {
     }
     assert_eq!(panics(&proxy), 0.0);
     assert!(most.load(Ordering::SeqCst) <= 2, "{most:?} at once");
-    // The count of places is right: all four are free, and no more.
+    // The counters are correct: exactly four requests can be in flight.
     let occupied = |count: usize| {
         let mut inside: Vec<Client> = (0..count).map(|_| proxy.client()).collect();
         for client in &mut inside {
@@ -147,8 +146,8 @@ fn members_come_go_and_change_places_while_requests_wait() {
     }
 }
 
-/// A limit holds for a member, a pool and a virtual server that a reload removed and another
-/// restored, while earlier requests are still under way.
+/// The limits of a member, a pool and a virtual server that one reload removes and the next one restores count earlier
+/// requests that are still in flight.
 #[test]
 fn what_comes_back_knows_what_is_under_way() {
     let (busy, is_open) = Member::gated("busy");
@@ -182,7 +181,7 @@ fn what_comes_back_knows_what_is_under_way() {
     }
 }
 
-/// The limits of a restored virtual server count the earlier requests.
+/// The limits of a restored virtual server count earlier requests that are still in flight.
 #[test]
 fn a_virtual_server_that_comes_back_knows_what_is_under_way() {
     for limits in [
@@ -211,7 +210,7 @@ fn a_virtual_server_that_comes_back_knows_what_is_under_way() {
     }
 }
 
-/// A waiting request goes to a member added by a reload.
+/// A queued request goes to a member that a reload adds.
 #[test]
 fn a_new_member_serves_those_who_wait() {
     let (busy, is_open) = Member::gated("busy");
@@ -240,8 +239,8 @@ fn a_new_member_serves_those_who_wait() {
     first.response().assert_status(200);
 }
 
-/// A client that has sent half a head to a virtual server that a reload removes is served as
-/// before, by the pool that its rules named, not by the pool now in its place.
+/// A client has sent a part of a head to a virtual server that a reload removes. Its request goes to the pool that the old
+/// rules select, not to the pool that has the same index in the new configuration.
 #[test]
 fn half_a_head_for_a_virtual_server_that_is_gone() {
     let names = ["own", "chosen", "foreign"].map(Member::named);
@@ -276,7 +275,7 @@ fn half_a_head_for_a_virtual_server_that_is_gone() {
     drop((listen, stays));
     let mut client = Client::connect(listen_at);
     client.send("GET /x HTTP/1.1\r\nHo");
-    // It was accepted, and its bytes were read, once a later connection has its answer.
+    // When a later connection has its response, weir has accepted this connection and read its bytes.
     assert_eq!(Client::connect(listen_at).get("/x").text(), "chosen");
     reload(&one);
     client.send("st: a\r\n\r\n");
@@ -285,7 +284,7 @@ fn half_a_head_for_a_virtual_server_that_is_gone() {
     assert_eq!(panics(&proxy), 0.0);
 }
 
-/// A drained member, the only one of a pool, keeps its clients; the others go to the fallback pool.
+/// A drained member is the only one of its pool. Its clients stay, and others go to the fallback pool.
 #[test]
 fn a_drained_pool_keeps_its_clients_before_its_fallback() {
     let (web, sorry) = (Member::named("web"), Member::named("sorry"));
@@ -309,7 +308,7 @@ fn a_drained_pool_keeps_its_clients_before_its_fallback() {
     assert_eq!(ask(2), "sorry");
 }
 
-/// A full member that is drained: its clients go to the fallback pool instead of failing.
+/// A drained member is full. Its clients go to the fallback pool instead of failing.
 #[test]
 fn a_drained_pool_that_is_full_is_not_the_end() {
     let (web, is_open) = Member::gated("web");
@@ -338,7 +337,7 @@ fn a_drained_pool_that_is_full_is_not_the_end() {
     });
 }
 
-/// A request that must wait for another member than the failed one delays no other.
+/// A request waits in the queue for a retry at another member than the failed one. It does not delay other requests.
 #[test]
 fn a_retry_that_waits_holds_up_nobody() {
     let breaks = Arc::new(AtomicBool::new(true));
@@ -362,7 +361,7 @@ fn a_retry_that_waits_holds_up_nobody() {
         client.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
         client
     };
-    // One of the two first goes to the busy member, and stays there.
+    // One of the first two requests is at the busy member and remains there.
     let mut first: Vec<Client> = (0..2).map(|_| ask("")).collect();
     busy.wait_for_requests(1);
     let mut retried = ask("X-Break: 1\r\n");
@@ -379,8 +378,7 @@ fn a_retry_that_waits_holds_up_nobody() {
     }
 }
 
-/// Rules and pools are added, removed and restored; clients with a cookie stay at their members, in
-/// each pool that they used.
+/// Rules and pools are added, removed and restored. Clients with a cookie stay at their members in each pool.
 #[test]
 fn a_policy_with_a_second_pool_moves_nobody() {
     const CLIENTS: usize = 12;

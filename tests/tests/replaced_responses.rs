@@ -17,7 +17,7 @@ const RULES: &str = "policies:
       - { when: 'response.status == 410', then: [ { respond: { status: 403 } } ] }
       - { then: [ { replace_response_header: { X-Why: { regex: '^', to: 'because ' } } }, { rewrite_location: { regex: '^http:', to: 'https:' } }, { set_cookie: { name: seen, value: '1' } } ] }";
 
-/// A member that answers `/STATUS/BYTES` with that status and body size.
+/// A member that responds to `/STATUS/BYTES` with this status and body size.
 fn member() -> Member {
     Member::new(|exchange| {
         let target = exchange.request.target().to_owned();
@@ -99,7 +99,7 @@ fn a_rule_answers_in_the_place_of_a_member() {
         }
         let metric = |name: &str, labels: &[&str]| proxy.metric(name, labels);
         assert_eq!(metric("weir_virtual_server_responses_replaced_total", &[]), 10.0);
-        // Each rule is followed once.
+        // Each rule is counted once per request.
         assert_eq!(metric("weir_policy_rule_followed_total", &["\"sorry\""]), 6.0);
         assert_eq!(metric("weir_policy_rule_followed_total", &["\"lost\""]), 2.0);
         assert_eq!(metric("weir_member_responses_total", &["\"5xx\""]), 6.0);
@@ -129,7 +129,7 @@ fn a_connection_to_a_member_is_used_again_if_its_response_is_whole() {
     client.get("/200/3").assert_status(200);
     let connections = || member.requests().iter().map(|it| it.connection).collect::<Vec<_>>();
     assert_eq!(connections(), [0, 0, 0, 0, 0]);
-    // Its end is far away: the member is told to stop.
+    // The response is too long to read to its end, so weir closes the member's connection.
     client.get("/500/endless").assert_status(503);
     client.get("/200/3").assert_status(200);
     assert_eq!(connections(), [0, 0, 0, 0, 0, 0, 1]);
@@ -159,7 +159,7 @@ fn a_rule_answers_in_the_place_of_weir_and_while_an_upload_comes() {
     assert_eq!(response.head.field("connection"), Some("close"));
 }
 
-/// A response held for inspection is not sent in addition to the replacement.
+/// weir does not send the response that it holds for inspection in addition to the replacement.
 #[test]
 fn a_rule_answers_in_the_place_of_a_response_that_was_judged() {
     let member = member();

@@ -1,4 +1,4 @@
-//! Retry at another member by the status of a response (`retry_on`).
+//! Retries at another member because of the status of a response (`retry_on`).
 
 use std::net::SocketAddr;
 
@@ -7,8 +7,7 @@ use weir_tests::http2::Peer;
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 
-/// A member that answers with this status and its request's body, after interim responses if the
-/// request asks for them.
+/// A member that responds with this status and the body of the request. For `/hints`, an interim response comes first.
 fn answering(status: u16) -> Member {
     Member::new(move |exchange| {
         let body = exchange.request.body.clone();
@@ -30,7 +29,7 @@ fn start(members: &[SocketAddr], lines: &[&str]) -> Proxy {
     Proxy::start(&setup)
 }
 
-/// How often each status occurs in this many responses.
+/// The numbers of responses with status 200 and with other statuses.
 fn statuses(client: &mut Client, request: &str, count: usize) -> (usize, usize) {
     let mut good = 0;
     for _ in 0..count {
@@ -64,13 +63,13 @@ fn another_member_answers_in_the_place_of_one_that_fails_by_its_status() {
     let counted = |class: &str| proxy.metric("weir_member_responses_total", &[class]);
     assert_eq!(counted("\"5xx\"") + counted("\"4xx\""), failed as f64);
     assert_eq!(proxy.metric("weir_virtual_server_responses_total", &["\"2xx\""]), 36.0);
-    // Their connections can be reused.
+    // The connections with failed responses are reused.
     let connections = |member: &Member| member.requests().iter().map(|it| it.connection).max();
     assert_eq!((connections(&bad), connections(&busy)), (Some(0), Some(0)));
     weir_tests::eventually("the log tells it", weir_tests::STEP_TIMEOUT, || {
         proxy.process().output().contains("\"retries\":2")
     });
-    // Not for statuses that the pool does not list.
+    // No retry for a status that is not listed.
     let other = answering(500);
     let proxy = start(&[other.address(), good.address()], &["retry_on: [ 502, 503 ]"]);
     assert_eq!(statuses(&mut proxy.client(), &get("/"), 10), (5, 5));
@@ -94,7 +93,7 @@ fn members_and_clients_of_http2() {
     assert!(bad.request_count() >= 10);
 }
 
-/// If no other member can serve, the client gets the member's response.
+/// The client gets the member's response if there is no other member to retry at.
 #[test]
 fn the_response_goes_out_if_there_is_nobody_else() {
     let (one, other) = (answering(503), answering(503));
@@ -102,14 +101,14 @@ fn the_response_goes_out_if_there_is_nobody_else() {
     let response = proxy.client().get("/");
     assert_eq!(response.assert_status(503).text(), "body");
     assert_eq!((one.request_count(), other.request_count()), (1, 1));
-    // The budget of 10 counts actual retries, not the search for a third member.
+    // The budget of 10 retries counts only real retries, not the unsuccessful search for a third member.
     let budget = "retry_budget: { share: 1%, per_second_min: 1 }";
     let (one, other) = (answering(503), answering(503));
     let lines = ["retries: 5", "retry_on: [ 503 ]", budget];
     let proxy = start(&[one.address(), other.address()], &lines);
     assert_eq!(statuses(&mut proxy.client(), &get("/"), 10), (0, 10));
     assert_eq!((one.request_count(), other.request_count()), (10, 10));
-    // Nor if the budget is used up.
+    // No retry when the budget is used up.
     let good = answering(200);
     let budget = "retry_budget: { share: 1%, per_second_min: 0 }";
     let proxy = start(&[one.address(), good.address()], &["retry_on: [ 503 ]", budget]);
@@ -122,8 +121,8 @@ fn what_must_not_be_repeated_is_not() {
     let addresses = [bad.address(), good.address()];
     let proxy = start(&addresses, &["retry_on: [ 503 ]"]);
     let mut client = proxy.client();
-    // The request may have had an effect; more was sent than is kept; the client has received part
-    // of the response.
+    // No retry if the request may have had an effect, if its body is larger than the stored part, or if the client has
+    // received interim responses.
     assert_eq!(statuses(&mut client, &with_body("POST", "some"), 10), (5, 5));
     assert_eq!(statuses(&mut client, &with_body("PUT", &"x".repeat(100_000)), 10), (5, 5));
     assert_eq!(statuses(&mut client, &get("/hints"), 10), (5, 5));

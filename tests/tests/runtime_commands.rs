@@ -1,4 +1,4 @@
-//! Commands to a running weir: view members, take them out of service and put them back.
+//! Commands to a running weir that show members, take them out of service, and restore them.
 
 use std::net::SocketAddr;
 use std::process::{Command, Output, Stdio};
@@ -12,7 +12,7 @@ use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::websocket::{self, WebSocket};
 
-/// How soon a command to weir takes effect.
+/// Time within which a command takes effect.
 const SOON: Duration = Duration::from_secs(5);
 
 /// A member that holds requests for `/slow` until it is released.
@@ -45,7 +45,7 @@ impl Slow {
     }
 }
 
-/// `weir COMMAND… --admin` of this proxy.
+/// `weir COMMAND...` with the admin address of this proxy.
 fn command(proxy: &Proxy, arguments: &[&str]) -> Command {
     let mut command = Command::new(weir_binary());
     command.args(arguments).env("WEIR_ADMIN", proxy.admin_address()).stdin(Stdio::null());
@@ -56,7 +56,7 @@ fn weir(proxy: &Proxy, arguments: &[&str]) -> Output {
     command(proxy, arguments).output().expect("the built command")
 }
 
-/// `weir member members ADDRESS ACTION` for an existing member; its output.
+/// Runs `weir member members ADDRESS ACTION` for an existing member. Returns its output.
 #[track_caller]
 fn set(proxy: &Proxy, member: SocketAddr, action: &str) -> String {
     let output = weir(proxy, &["member", "members", &member.to_string(), action]);
@@ -68,8 +68,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8 output")
 }
 
-/// Sends a request that the slow member holds, and waits until it has arrived. The other member may
-/// get some, which it answers at once.
+/// Sends requests until the slow member holds one. The other member may also receive some, and responds to them at once.
 #[track_caller]
 fn occupy(proxy: &Proxy, slow: &Slow, other: &Member) -> Client {
     for _ in 0..100 {
@@ -87,8 +86,7 @@ fn occupy(proxy: &Proxy, slow: &Slow, other: &Member) -> Client {
     panic!("no request came to the slow member");
 }
 
-/// Sends requests over fresh connections, which the kernel spreads over the workers; returns the
-/// members that answered.
+/// The members that respond to requests on new connections. The kernel distributes the connections over the workers.
 fn answers(proxy: &Proxy, count: usize) -> Vec<String> {
     let mut answers: Vec<String> =
         (0..count).map(|_| proxy.client().get("/").assert_status(200).text()).collect();
@@ -174,7 +172,7 @@ fn a_tunnel_stays_on_a_drained_member() {
     let output = weir(&proxy, &["member", "members", &address, "drain", "--wait", "500ms"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert_eq!(socket.echo("still there").expect("the tunnel lives"), "still there");
-    // It was the only member.
+    // The only member of the pool is drained.
     let warning = "! no member of pool members takes new requests now: clients get 503\n";
     assert!(text(&output.stderr).starts_with(warning), "{output:?}");
     proxy.client().get("/").assert_status(503);
@@ -259,7 +257,7 @@ fn a_run_time_state_outlasts_reloads_and_not_the_member() {
     let more = Setup::new(&addresses).top("data_plane: { workers: 2 }").admin_socket();
     proxy.reload_and_wait(&more);
     assert_eq!(answers(&proxy, 40), ["second", "third"]);
-    // A member that was removed and restored is a new one.
+    // A member that was removed and added again is not drained.
     let without = Setup::new(&addresses[1..]).top("data_plane: { workers: 2 }").admin_socket();
     proxy.reload_and_wait(&without);
     proxy.reload_and_wait(&more);
@@ -283,7 +281,7 @@ fn what_does_not_exist_is_told_with_what_does() {
         (
             &["member", "members", &mistyped, "drain"],
             "pool `members` has no member `127.0.0.2:",
-            // Acting on the mistyped address would take out another server.
+            // The error contains the correct address, because a drain of the wrong address would affect another server.
             format!("its members: `{address}`"),
         ),
         (
@@ -353,7 +351,7 @@ fn a_weir_that_is_not_there() {
             assert_eq!(text(&output.stdout), "");
         }
     }
-    // Something else listens there.
+    // Another server listens on the admin address.
     let other = Member::script("220 mail.example ESMTP\r\n");
     let output = weir(&proxy, &["status", "--admin", &other.address().to_string()]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");

@@ -1,4 +1,4 @@
-//! Workers are denied access to files; other threads are not.
+//! The sandbox denies workers access to files. Other threads have access.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 
-/// Whether each thread of the process has `NoNewPrivs` set, by thread name.
+/// Whether `NoNewPrivs` is set for each thread of the process, by the thread's name.
 fn threads(pid: u32) -> BTreeMap<String, bool> {
     let folders = std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
     let status = folders.map(|it| std::fs::read_to_string(it.unwrap().path().join("status")));
@@ -38,7 +38,7 @@ fn workers_are_restricted_and_reloads_read_what_they_need() {
     let workers: Vec<_> = threads.iter().filter(|(name, _)| is_worker(name)).collect();
     assert!(!workers.is_empty() && workers.iter().all(|(_, is_restricted)| **is_restricted));
     assert!(!threads["weir"], "{threads:?}");
-    // A reload opens a log in another folder.
+    // A reload opens a log file in another folder.
     let folder = weir_tests::temp::TempDir::new("sandbox");
     let log = folder.path().join("access.log");
     proxy.reload_and_wait(&setup.access_log().log_to(&log.display().to_string()));
@@ -48,7 +48,7 @@ fn workers_are_restricted_and_reloads_read_what_they_need() {
     });
 }
 
-/// Whether a thread is a worker: `weir-0`, `weir-1`.
+/// Whether this is the name of a worker's thread: `weir-0`, `weir-1`.
 fn is_worker(name: &str) -> bool {
     name.strip_prefix("weir-").is_some_and(|number| number.bytes().all(|it| it.is_ascii_digit()))
 }
@@ -63,7 +63,7 @@ fn it_can_be_switched_off() {
     proxy.client().get("/").assert_status(200);
     let threads = threads(proxy.process().pid());
     assert!(threads.values().all(|is_restricted| !is_restricted), "{threads:?}");
-    // The setting is fixed at start.
+    // The setting cannot be changed by a reload.
     proxy.reload_and_wait(&Setup::new(&[member.address()]));
     assert_eq!(sandbox(&proxy)["setting"], "off");
     assert!(proxy.process().output().contains("data_plane.sandbox needs a restart"));

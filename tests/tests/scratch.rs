@@ -1,6 +1,5 @@
-//! Bytes that a worker has written for one connection go to no other: an HTTP/1 client of an HTTP/2
-//! member gets exactly its response, whatever other connections of the same worker do between two
-//! parts of it.
+//! Bytes that a worker has written for one connection must not reach another one. An HTTP/1 client of an HTTP/2 member
+//! receives exactly its response, whatever other connections of the worker do between two parts of the response.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +13,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::websocket::{self, WebSocket};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// An HTTP/2 member that sends the second part of each response when told to.
+/// An HTTP/2 member that sends the second part of each response after a signal.
 fn in_parts() -> (Http2Member, Sender<()>) {
     let (go, told) = channel();
     let told: Mutex<Receiver<()>> = Mutex::new(told);
@@ -32,7 +31,7 @@ fn in_parts() -> (Http2Member, Sender<()>) {
     (member, go)
 }
 
-/// A worker with a virtual server in front of that member, and one in front of `other`.
+/// A weir with one worker. One virtual server is in front of the HTTP/2 member, and one in front of another member.
 struct Bed {
     proxy: Proxy,
     other: Lease,
@@ -63,8 +62,7 @@ impl Bed {
         Client::connect(self.other.address())
     }
 
-    /// A client has the first part of its response; then `meanwhile` runs, then the second part
-    /// arrives.
+    /// Checks a response. `meanwhile` runs after the client has received the first part and before the second part arrives.
     #[track_caller]
     fn check(&self, what: &str, meanwhile: impl FnOnce()) {
         let mut client = self.proxy.client();
@@ -80,7 +78,7 @@ impl Bed {
         }
         meanwhile();
         self.go.send(()).expect("a member that waits");
-        // The client may have received anything: it ends its half and reads to the end.
+        // The client half-closes and reads all bytes, because it might have received more than its response.
         client.finish();
         let rest = client.reader().rest();
         let text = String::from_utf8_lossy(&rest);
@@ -107,7 +105,7 @@ fn requests_of_others_stay_with_their_members() {
     let bed = Bed::before(member);
     let mut other = bed.other();
     bed.check("another uploads to another virtual server", || {
-        // Longer than a body that is copied behind its head.
+        // Longer than a body that weir copies together with its head.
         let body = "x".repeat(9_000);
         other.send(format!(
             "POST /pay HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer secret\r\nCookie: secret\r\n\

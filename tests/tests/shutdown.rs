@@ -1,4 +1,5 @@
-//! SIGTERM drains; a second one, or the deadline, stops. Connections that wait at a listener when it closes are served.
+//! SIGTERM drains. A second SIGTERM or the deadline ends the process. Connections in the queue of a listener are served
+//! before it is closed.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::stream::StreamMember;
 
-/// A member that takes this long to answer.
+/// A member that responds after this time.
 fn slow_member(seconds: u64) -> Member {
     Member::new(move |exchange| {
         std::thread::sleep(Duration::from_secs(seconds));
@@ -19,7 +20,7 @@ fn slow_member(seconds: u64) -> Member {
     })
 }
 
-/// A proxy with one request under way.
+/// A proxy with one request in flight.
 fn with_a_request(member: &Member, setup: &Setup) -> (Proxy, Client) {
     let proxy = Proxy::start(setup);
     let mut client = proxy.client();
@@ -87,11 +88,10 @@ fn a_reload_while_draining_is_refused_in_words() {
     proxy.process().wait(Duration::from_secs(3));
 }
 
-/// More than a worker accepts in several turns.
+/// More connections than a worker accepts in several turns.
 const QUEUED: usize = 300;
 
-/// Stops the process, lets this many clients connect and send requests, and continues it after
-/// `then`.
+/// Stops the process, connects this number of clients that send requests, calls `then`, and continues the process.
 fn queue(
     proxy: &mut Proxy,
     to: SocketAddr,

@@ -1,4 +1,4 @@
-//! How long either side may be silent within a body, and where silence is allowed.
+//! Timeouts of silence within a body, and bodies without them.
 
 use std::thread;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use weir_tests::proxy::{Proxy, Setup};
 /// Longer than the timeouts that must not apply, with a margin for a busy machine.
 const SILENCE: Duration = Duration::from_millis(1_200);
 
-/// A member that is silent for a while in the middle of its response.
+/// A member that pauses in the middle of its response.
 fn silent(head: &'static str) -> Member {
     Member::new(move |exchange| {
         exchange.send(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n"))?;
@@ -24,7 +24,7 @@ fn silent(head: &'static str) -> Member {
 const CHUNKED: &str = "Transfer-Encoding: chunked";
 const EVENTS: &str = "Content-Type: Text/Event-Stream; charset=utf-8\r\nTransfer-Encoding: chunked";
 
-/// Whether both halves arrived over either version.
+/// Whether the whole body arrives over HTTP/1 and over HTTP/2.
 fn comes_whole(member: &Member, setup: &dyn Fn(Setup) -> Setup) -> [bool; 2] {
     let proxy = Proxy::start(&setup(Setup::new(&[member.address()]).http("http2: true")));
     let mut client = proxy.client();
@@ -54,7 +54,7 @@ fn an_event_stream_may_be_silent() {
     assert_eq!(cut, [false; 2]);
 }
 
-/// A gRPC call with a silent client, then a silent member; to HTTP/2 members, as gRPC uses HTTP/2.
+/// A gRPC call with a silent client and then a silent member. The members use HTTP/2, as gRPC does.
 #[test]
 fn a_grpc_call_may_be_silent_on_either_side() {
     let member = Http2Member::new(&[], |peer, _| {
@@ -89,7 +89,7 @@ fn a_grpc_call_may_be_silent_on_either_side() {
     assert!(!call("1h", "text/plain"));
 }
 
-/// Data from either side shows that the call is active: the timeout applies to silence of both.
+/// The timeout applies only if both sides are silent. Data from either side shows that the call is active.
 #[test]
 fn a_grpc_call_lives_as_long_as_one_side_speaks() {
     let member = Http2Member::new(&[], |peer, _| {
@@ -114,7 +114,7 @@ fn a_grpc_call_lives_as_long_as_one_side_speaks() {
     let mut peer = Peer::connect(proxy.address());
     let stream = peer.request("POST", "/a.B/c", &[("content-type", "application/grpc")], false);
     peer.data(stream, b"one", false);
-    // The member sends for two seconds, the client does not.
+    // The member sends for two seconds. The client is silent.
     peer.pump_for(Duration::from_millis(2_300));
     peer.data(stream, b",two", true);
     let response = peer.response(stream);

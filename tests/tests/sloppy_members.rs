@@ -1,5 +1,5 @@
-//! Members whose responses are not quite valid HTTP: which of them weir accepts, how it forwards
-//! them, and which it refuses.
+//! Members whose responses are not quite valid HTTP: which of them weir accepts, how weir forwards them, and which it
+//! rejects.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use weir_tests::http2::{Http2Member, Peer};
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 
-/// The bytes that a member sends for a path.
+/// A path, and the response of the member to it.
 struct Case {
     path: &'static str,
     sends: &'static str,
-    /// The response to an HTTP/1 client where it is accepted, without Date.
+    /// The response that an HTTP/1 client receives if weir accepts the flaw, without Date.
     becomes: &'static str,
-    /// Its kinds in the metric.
+    /// The kinds of flaws in the metric.
     kinds: &'static [&'static str],
-    /// The member's connection can be used again.
+    /// Whether the connection to the member is reused.
     is_kept: bool,
 }
 
@@ -42,7 +42,7 @@ const ALL_KINDS: &[&str] = &[
     "unknown_status",
 ];
 
-/// Accepted from any member.
+/// Flaws that weir accepts from all members.
 const USUAL: &[Case] = &[
     case(
         "/length-twice",
@@ -73,7 +73,7 @@ const USUAL: &[Case] = &[
     },
 ];
 
-/// Accepted only if the pool names the flaw.
+/// Flaws that weir accepts only if the pool lists them.
 const NAMED: &[Case] = &[
     case(
         "/line-feeds",
@@ -124,7 +124,7 @@ const NAMED: &[Case] = &[
 
 const LENIENT: &str = "lenient: [ bare_line_feeds, control_characters, unknown_status ]";
 
-/// A member that sends the bytes of the cases, and receives only complete requests.
+/// A member that sends the bytes of the case for a path, with a pause after each byte. Other responses contain the path.
 fn member(pause: Option<Duration>) -> Member {
     Member::new(move |exchange| {
         let path = exchange.request.target().to_owned();
@@ -151,7 +151,7 @@ fn start(member: &Member, pool: &str) -> Proxy {
     Proxy::start(&setup.top("data_plane: { workers: 1 }"))
 }
 
-/// All bytes that a client receives until the end, without Date and Connection.
+/// All bytes of the response, without Date and Connection.
 fn raw(proxy: &Proxy, path: &str) -> String {
     let mut client = proxy.client();
     client.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"));
@@ -166,8 +166,7 @@ fn counted(proxy: &Proxy, kind: &str) -> f64 {
     proxy.metric("weir_member_flawed_responses_total", &[&format!("kind=\"{kind}\"")])
 }
 
-/// A flawed response of a member is forwarded well-formed, is counted, and leaves the connection in
-/// the right state.
+/// Checks that weir corrects and counts a flawed response, and that the state of the connection is correct afterwards.
 #[track_caller]
 fn check_taken(proxy: &Proxy, member: &Member, case: &Case) {
     let about = case.path;
@@ -179,11 +178,11 @@ fn check_taken(proxy: &Proxy, member: &Member, case: &Case) {
     }
     let more = proxy.metric("weir_member_flawed_responses_total", &[]) - all;
     assert_eq!(more, case.kinds.len() as f64, "{about}: no other kind");
-    // The next answer belongs to the next request, on this connection or on another.
+    // The next response must be for the next request, on the same connection or on another.
     let connections = member.connection_count();
     assert_eq!(proxy.client().get("/next").assert_status(200).text(), "/next", "{about}");
     assert_eq!(member.connection_count() == connections, case.is_kept, "{about}");
-    // Over HTTP/2 as well.
+    // The same over HTTP/2.
     let status: u16 = case.becomes[case.becomes.rfind("HTTP/1.1 ").expect("a status") + 9..][..3]
         .parse()
         .expect("a number");
@@ -205,7 +204,7 @@ fn what_leaves_no_doubt_is_taken_from_any_member() {
     for case in NAMED {
         let before = proxy.metric("weir_member_flawed_responses_total", &[]);
         let got = raw(&proxy, case.path);
-        // A flaw after the head cuts the response that has begun.
+        // A flaw after the head cuts the response, whose head was sent already.
         let is_cut = got.starts_with("HTTP/1.1 200") && !got.ends_with("0\r\n\r\n");
         assert!(got.starts_with("HTTP/1.1 502 ") || is_cut, "{}: {got}", case.path);
         assert_eq!(
@@ -227,7 +226,7 @@ fn a_pool_names_what_else_is_taken_from_its_members() {
     assert_eq!(proxy.metric("weir_virtual_server_responses_total", &["class=\"5xx\""]), 4.0);
 }
 
-/// One value allows only its own flaw.
+/// Each setting accepts only its own flaw.
 #[test]
 fn each_word_is_for_itself() {
     let member = member(None);
@@ -250,7 +249,7 @@ fn each_word_is_for_itself() {
     }
 }
 
-/// Pieces of a chunk are forwarded as chunks of their own; all else is unchanged.
+/// weir forwards a chunk that arrives in pieces as several chunks. The rest of the response is the same.
 #[test]
 fn flaws_that_come_byte_by_byte() {
     let member = member(Some(Duration::from_micros(200)));
@@ -274,7 +273,7 @@ fn flaws_that_come_byte_by_byte() {
     }
 }
 
-/// Compression reads heads and bodies itself.
+/// With compression, weir processes heads and bodies differently.
 #[test]
 fn flawed_responses_are_compressed() {
     const BODY_BYTES: usize = 3_000;
@@ -285,7 +284,7 @@ fn flawed_responses_are_compressed() {
             "/length" => format!("{head}Content-Length: {BODY_BYTES}, {BODY_BYTES}\n\n{body}"),
             _ => format!("{head}Transfer-Encoding: chunked\n\n{BODY_BYTES:x} \n{body}\n0\n\n"),
         };
-        // In two pieces, so that weir waits for a short body.
+        // In two pieces, so that weir waits for the rest of the short body.
         let (first, rest) = message.split_at(200);
         exchange.send(first)?;
         std::thread::sleep(Duration::from_millis(20));
@@ -305,7 +304,7 @@ fn flawed_responses_are_compressed() {
     }
 }
 
-/// An ambiguous response is refused with any setting, and shifts no answer to another request.
+/// An ambiguous response is rejected with all settings, and its bytes are never the response to another request.
 #[test]
 fn doubt_is_never_taken() {
     const DOUBTFUL: &[&str] = &[
@@ -336,7 +335,7 @@ fn doubt_is_never_taken() {
     assert_eq!(proxy.metric("weir_member_flawed_responses_total", &[]), 0.0);
 }
 
-/// HTTP/2 members repeat a length as well.
+/// HTTP/2 members may repeat Content-Length, too.
 #[test]
 fn flaws_of_members_of_http2() {
     let member = Http2Member::new(&[], |peer, _| {

@@ -1,15 +1,15 @@
-//! Malformed and ambiguous messages: refused before forwarding, with a complete response and a
-//! close; the member does not see them.
+//! Malformed and ambiguous messages: weir rejects them with a complete response, closes the connection, and forwards
+//! nothing.
 
 use std::time::Duration;
 
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 
-/// The bytes after every case on the same connection; they must be neither answered nor forwarded.
+/// The request after every case on the same connection. weir must neither answer nor forward it.
 const FOLLOWER: &str = "GET /smuggled HTTP/1.1\r\nHost: test\r\n\r\n";
 
-/// A head that must be refused, `\n` and `\r` as written.
+/// A head that weir must reject. `\n` and `\r` are as written.
 struct Case {
     name: &'static str,
     request: &'static str,
@@ -209,7 +209,7 @@ fn malformed_heads_are_refused_and_the_connection_closed() {
 
 fn refuse(proxy: &Proxy, case: &Case) -> Result<(), String> {
     let mut client = proxy.client();
-    // The proxy may close while the following request is under way.
+    // weir may close the connection while the client sends the second request.
     let _ = client.try_send(case.request.to_owned() + FOLLOWER);
     let response = client.try_response(false).map_err(|error| format!("no response: {error}"))?;
     if response.status != case.status {
@@ -262,7 +262,7 @@ fn malformed_chunks_never_make_a_request() {
     for (name, body) in cases {
         let mut client = proxy.client();
         let head = "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
-        // The proxy may close while the following request is under way.
+        // weir may close the connection while the client sends the second request.
         let _ = client.try_send(format!("{head}{body}{FOLLOWER}"));
         match client.try_response(false) {
             Ok(response) if response.status == 400 => {}
@@ -273,13 +273,13 @@ fn malformed_chunks_never_make_a_request() {
             wrong.push(format!("{name}: a second response"));
         }
     }
-    // A member connection that carried half a request must not carry another.
+    // A connection to a member with an incomplete request must not be used for another request.
     std::thread::sleep(Duration::from_millis(100));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(member.request_count(), 0, "{:?}", member.requests());
 }
 
-/// Invalid responses of a member, refused before any of their body was forwarded.
+/// Invalid responses of a member. weir must reject them before it has forwarded any byte of the body.
 const MALFORMED_RESPONSES: &[(&str, &str)] = &[
     ("nothing at all", ""),
     ("no HTTP", "hello\r\n\r\n"),
@@ -319,7 +319,7 @@ fn malformed_responses_become_502_and_their_connection_is_not_used_again() {
         let member = Member::script(response);
         let proxy = Proxy::start(&Setup::new(&[member.address()]).pool("retries: 0"));
         let mut client = proxy.client();
-        // POST: never retried, so that one invalid response gives one answer.
+        // POST is never retried, so the member sends its invalid response only once.
         let answer = client.post("/", b"x");
         if answer.status != 502 || !answer.complete {
             wrong.push(format!("{name}: {} {:?}", answer.status, answer.text()));
@@ -345,7 +345,7 @@ fn bytes_after_a_response_are_no_answer_to_the_next_request() {
 
 #[test]
 fn a_tunnel_opens_only_with_101() {
-    // CVE-2026-2833 and similar: bytes after an Upgrade request that was not granted are a request.
+    // CVE-2026-2833 and similar: the bytes after an Upgrade request that the member refused are a request.
     let member = Member::new(|exchange| {
         let target = exchange.request.target().to_owned();
         exchange.answer(target)
@@ -358,6 +358,6 @@ fn a_tunnel_opens_only_with_101() {
     );
     assert_eq!(client.response().text(), "/first");
     assert_eq!(client.response().text(), "/second");
-    // It was parsed and serialised, not passed through.
+    // weir parsed and serialised the second request instead of forwarding its bytes.
     assert_eq!(member.requests()[1].head.field("x-private"), None);
 }

@@ -1,4 +1,4 @@
-//! A short run of the soak, to keep it working.
+//! A short run of the soak test, so that it remains usable.
 
 use std::process::Command;
 

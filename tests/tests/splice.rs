@@ -1,5 +1,5 @@
-//! Relayed connections and tunnels with much data: the kernel moves their bytes from socket to
-//! socket. Every connection has bytes of its own, so that foreign bytes are detected.
+//! Relayed connections and tunnels with much data, which the kernel moves between the sockets (splice). Each connection has
+//! different bytes, so that bytes of another connection are detected.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -19,9 +19,9 @@ use weir_tests::stream::{StreamMember, reset};
 use weir_tests::{STEP_TIMEOUT, eventually, require};
 
 const MIB: u64 = 1 << 20;
-/// Offset between the bytes of two connections in the pattern: no multiple of its period.
+/// Distance between the bytes of two connections in the pattern. It is not a multiple of the pattern's period.
 const APART: u64 = 77_777;
-/// More than the sockets on both sides of weir buffer when neither end reads.
+/// More bytes than all socket buffers hold if neither end reads.
 const STUCK_BYTES: u64 = 32 * MIB;
 
 fn relay(members: &[SocketAddr]) -> Setup {
@@ -32,7 +32,7 @@ fn spliced(proxy: &Proxy) -> f64 {
     proxy.metric("weir_spliced_bytes_total", &[])
 }
 
-/// A client's request to a member: the offset of its bytes, and their number.
+/// A client's request to a member: the number of the connection, which determines its bytes, and their number.
 #[derive(Debug, Clone, Copy)]
 struct Order {
     number: u64,
@@ -57,7 +57,7 @@ impl Order {
         Ok(Self { number, size })
     }
 
-    /// Sends its bytes.
+    /// Sends the bytes of the order.
     fn send(self, stream: &mut impl Write) -> io::Result<()> {
         let mut buffer = vec![0; 64 * 1024];
         let mut sent = 0;
@@ -70,7 +70,7 @@ impl Order {
         Ok(())
     }
 
-    /// Sends its bytes with a byte of urgent data in the middle, and the end.
+    /// Sends the bytes with a byte of urgent data in the middle, and then FIN.
     fn send_around_a_mark(self, stream: &mut TcpStream) -> io::Result<()> {
         let first = Self { size: self.size / 2, ..self };
         first.send(stream)?;
@@ -81,7 +81,7 @@ impl Order {
         stream.shutdown(Shutdown::Write)
     }
 
-    /// Receives to the end, orderly or not: the received bytes, and the error.
+    /// Receives until the end or an error. Returns the checker, the number of bytes, and the error.
     fn receive(self, stream: &mut impl Read) -> (Checker, u64, Option<ErrorKind>) {
         let mut checker = Checker::beginning_at(self.offset());
         let mut buffer = vec![0; 64 * 1024];
@@ -98,7 +98,7 @@ impl Order {
         }
     }
 
-    /// Receives all of its bytes and the end.
+    /// Panics unless exactly these bytes and an orderly end are received.
     #[track_caller]
     fn expect(self, stream: &mut impl Read) {
         let (checker, _, error) = self.receive(stream);
@@ -107,7 +107,7 @@ impl Order {
     }
 }
 
-/// Sends the requested bytes and its end, then reads to the client's end.
+/// A member that sends the ordered bytes and FIN, and then reads until the client's end.
 fn serving() -> StreamMember {
     StreamMember::new(|mut stream| {
         Order::read(&mut stream)?.send(&mut stream)?;
@@ -123,7 +123,7 @@ fn ask(proxy: &Proxy, order: Order) -> Client {
     client
 }
 
-/// Sends the requested bytes while it receives as many.
+/// Sends the ordered bytes and receives as many at the same time.
 fn both_ways(mut stream: TcpStream) -> io::Result<()> {
     let order = Order::read(&mut stream)?;
     let mut writing = stream.try_clone()?;
@@ -155,8 +155,7 @@ fn bytes_both_ways_at_once_are_moved_as_they_are() {
     assert_eq!(proxy.metric("weir_member_received_bytes_total", &[]), down as f64);
 }
 
-/// Urgent data (MSG_OOB) is not part of the stream, but the bytes after it are, also if they are
-/// the last.
+/// Urgent data (MSG_OOB) is not a part of the stream. The bytes after it are, even if they are the last ones.
 #[test]
 fn urgent_data_is_left_out_and_neither_stalls_nor_cuts_what_is_around_it() {
     const TUNNELS: u64 = 8;
@@ -169,7 +168,7 @@ fn urgent_data_is_left_out_and_neither_stalls_nor_cuts_what_is_around_it() {
     });
     let proxy = Proxy::start(&relay(&[member.address()]));
     for number in 0..TUNNELS {
-        // The mark is in the middle of many bytes, and then near their end.
+        // The urgent byte is in the middle of many bytes, or near their end.
         let order = Order { number, size: if number % 2 == 0 { 8 * MIB } else { 600_000 } };
         let mut client = ask(&proxy, order);
         let mut writing = client.stream().try_clone().expect("a second handle");
@@ -217,10 +216,10 @@ fn little_is_copied() {
 
 #[test]
 fn an_end_comes_behind_all_that_was_sent_and_the_other_half_goes_on() {
-    // The member reports the number of received bytes when its client has ended.
+    // The member sends its own bytes when the client has ended.
     let member = StreamMember::new(|mut stream| {
         let order = Order::read(&mut stream)?;
-        // Slowly at first: weir holds bytes when the end arrives.
+        // The member starts to read late, so that weir holds bytes when the client's FIN arrives.
         thread::sleep(Duration::from_millis(300));
         order.expect(&mut stream);
         Order { number: order.number + 1, ..order }.send(&mut stream)
@@ -234,7 +233,7 @@ fn an_end_comes_behind_all_that_was_sent_and_the_other_half_goes_on() {
     assert!(spliced(&proxy) > 0.0);
 }
 
-/// Waits until no more bytes go through weir, after some did.
+/// Waits until weir forwards no more bytes, after it has forwarded some.
 #[track_caller]
 fn wait_until_stuck(proxy: &Proxy) {
     let (mut last, mut since) = (0.0, Instant::now());
@@ -254,7 +253,7 @@ fn a_member_that_breaks_in_mid_flow_resets_its_client_behind_what_it_had_sent() 
     let member = StreamMember::new(move |mut stream| {
         let order = Order::read(&mut stream)?;
         stream.set_nonblocking(true)?;
-        // As many bytes as are accepted; then it waits for a signal.
+        // The member sends until its socket is full, and then waits for a signal.
         let sent = order.send(&mut stream);
         assert!(sent.is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
         let _ = broken.lock().expect("no panic").recv_timeout(STEP_TIMEOUT);
@@ -264,9 +263,9 @@ fn a_member_that_breaks_in_mid_flow_resets_its_client_behind_what_it_had_sent() 
     let proxy = Proxy::start(&relay(&[member.address()]));
     let order = Order { number: 9, size: 4 * STUCK_BYTES };
     let mut client = ask(&proxy, order);
-    // Its client reads a little, so that much flows, and then nothing.
+    // The client reads only the first bytes, so that the kernel moves much data, and then stops.
     let mut first = vec![0; 8 * MIB as usize];
-    // weir drops bytes that the member could not send at once, so fewer bytes may arrive.
+    // After the reset, weir drops the bytes that it has not sent, so fewer bytes may arrive.
     client.stream().set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
     let mut taken = 0;
     while taken < first.len() {
@@ -284,7 +283,7 @@ fn a_member_that_breaks_in_mid_flow_resets_its_client_behind_what_it_had_sent() 
     checker.assert_whole(order.offset() + taken as u64);
 }
 
-/// The member receives the bytes before the end, and then sees the reset.
+/// The member receives the bytes and the FIN, and then the reset.
 #[test]
 fn a_client_that_breaks_behind_its_end_breaks_at_its_member() {
     for size in [10, 2 * MIB] {
@@ -313,7 +312,7 @@ fn a_client_that_breaks_behind_its_end_breaks_at_its_member() {
         assert_eq!(tells.recv_timeout(STEP_TIMEOUT).expect("the end"), None);
         client.reset();
         let error = tells.recv_timeout(2 * STEP_TIMEOUT).expect("a break");
-        // After an end the error has this name.
+        // The error of a socket that has received FIN before the reset.
         assert_eq!(error, Some(ErrorKind::BrokenPipe), "{size} bytes");
         eventually("the line is there", STEP_TIMEOUT, || {
             proxy.process().output().contains("\"termination\":\"client_abort\"")
@@ -330,7 +329,7 @@ fn what_broken_connections_leave_reaches_no_other() {
     let member = serving();
     let proxy = Proxy::start(&relay(&[member.address()]));
     for number in 0..ROUNDS {
-        // Neither side reads, until weir holds bytes; then the client resets.
+        // Neither side reads until weir holds bytes. Then the client resets the connection.
         let stuck = ask(&proxy, Order { number, size: STUCK_BYTES });
         wait_until_stuck(&proxy);
         stuck.reset();
@@ -346,7 +345,7 @@ fn more_tunnels_than_pipes_pass_their_own_bytes() {
     require!("prlimit");
     const CLIENTS: u64 = 48;
     let member = serving();
-    // 8 pipes for each worker.
+    // This limit allows 8 pipes per worker.
     let setup = relay(&[member.address()]).descriptors(512);
     let mut proxy = Proxy::start(&setup);
     let before = proxy.process().descriptors();
@@ -368,7 +367,7 @@ fn more_tunnels_than_pipes_pass_their_own_bytes() {
     proxy.wait_for_open_connections("main", 0.0);
 }
 
-/// This many bytes pass unchanged in both directions, for several clients at a time.
+/// Checks that this number of bytes arrives in both directions, for several concurrent clients.
 #[track_caller]
 fn pass_both_ways(proxy: &Proxy, size: u64) {
     thread::scope(|scope| {
@@ -389,7 +388,7 @@ fn pass_both_ways(proxy: &Proxy, size: u64) {
     proxy.wait_for_open_connections("main", 0.0);
 }
 
-/// Pipes that use all the pipe memory that the kernel gives to one unprivileged user.
+/// Pipes that consume all pipe memory of an unprivileged user.
 fn pipes_of_all_memory() -> Vec<(OwnedFd, OwnedFd)> {
     const BYTES: usize = 1 << 20;
     let soft = std::fs::read_to_string("/proc/sys/fs/pipe-user-pages-soft").expect("the bound");
@@ -409,7 +408,7 @@ fn pipes_of_all_memory() -> Vec<(OwnedFd, OwnedFd)> {
     pipes
 }
 
-/// `fs.pipe-user-pages-soft`: an unprivileged user with this much in pipes gets only small ones.
+/// Above `fs.pipe-user-pages-soft`, an unprivileged user gets only small pipes.
 #[test]
 fn where_the_kernel_gives_small_pipes_alone_bytes_are_copied() {
     require!("setpriv");
@@ -429,7 +428,7 @@ fn where_the_kernel_gives_small_pipes_alone_bytes_are_copied() {
     });
 }
 
-/// EMFILE: the limit falls while connections are open.
+/// EMFILE: the limit on descriptors is lowered while connections are open.
 #[test]
 fn without_a_descriptor_for_a_pipe_bytes_are_copied() {
     let member = StreamMember::new(both_ways);
@@ -494,7 +493,7 @@ fn reloads_and_the_end_of_the_process_let_it_pass() {
         });
         (begins, thread)
     };
-    // In the middle of the transfer: the client has read nothing yet.
+    // The transfer has started, and the client has not read any byte.
     for _ in 0..3 {
         proxy.reload_and_wait(&setup);
     }

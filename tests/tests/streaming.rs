@@ -1,4 +1,4 @@
-//! Large bodies: no byte lost or doubled, and flat memory while one side is slow.
+//! Large bodies: no byte is lost or duplicated, and memory is constant while one side is slow.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::wire::Framing;
 
-/// Size of the large bodies unless the environment says otherwise.
+/// Default size of the large bodies.
 const BODY_MIB: u64 = 64;
-/// Growth of the proxy's memory allowed for a body of any size: buffers of a few connections.
+/// Allowed growth of weir's memory for a body of any size: the buffers of a few connections.
 const GROWTH_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// A slow side that never stalls: for this time it reads in small steps.
+/// Time for which a slow side reads in small steps, without a stall.
 const DRIP: Duration = Duration::from_secs(6);
 const DRIP_BYTES_PER_SECOND: f64 = 150e3;
 
-/// `WEIR_TEST_BODY_MIB` sets the size; the closing test of an issue uses 1024 or 10240.
+/// The size of the large bodies. `WEIR_TEST_BODY_MIB` sets it; 1024 and 10240 are usual for full tests.
 fn body_size() -> u64 {
     let mib =
         std::env::var("WEIR_TEST_BODY_MIB").ok().map(|text| text.parse().expect("a number of MiB"));
     mib.unwrap_or(BODY_MIB) * 1024 * 1024
 }
 
-/// Sends the pattern, as chunks or plain.
+/// Sends the pattern, chunked or as it is.
 fn send_pattern(stream: &mut impl Write, size: u64, chunked: bool) -> std::io::Result<()> {
     let mut block = vec![0; BLOCK_BYTES];
     let mut sent = 0;
@@ -49,7 +49,7 @@ fn send_pattern(stream: &mut impl Write, size: u64, chunked: bool) -> std::io::R
     if chunked { stream.write_all(b"0\r\n\r\n") } else { Ok(()) }
 }
 
-/// Answers `/length` and `/chunked` with the pattern, and a POST with the error in its body.
+/// Responds to `/length` and `/chunked` with the pattern, and to a POST with the checker's verdict about its body.
 fn large(exchange: &mut Exchange) -> std::io::Result<Then> {
     if exchange.request.method() == "POST" {
         return take_upload(exchange, Duration::ZERO);
@@ -64,7 +64,7 @@ fn large(exchange: &mut Exchange) -> std::io::Result<Then> {
     Ok(Then::KeepAlive)
 }
 
-/// Reads an upload, pausing for `pause` at its start, and answers with its size.
+/// Pauses, reads an upload, and responds with the checker's verdict.
 fn take_upload(exchange: &mut Exchange, pause: Duration) -> std::io::Result<Then> {
     let mut checker = Checker::default();
     std::thread::sleep(pause);
@@ -83,7 +83,7 @@ fn downloads_arrive_whole() {
     }
 }
 
-/// Reads a response's body, pausing for `pause` after its head.
+/// Reads the head of a response, pauses, and reads the body.
 fn download(client: &mut Client, pause: Duration) -> Checker {
     let head = client.reader().head().expect("reading").expect("a response");
     assert!(head.start.contains(" 200 "), "{head:?}");
@@ -94,7 +94,8 @@ fn download(client: &mut Client, pause: Duration) -> Checker {
     checker
 }
 
-/// Reads a body in tiny steps at first: too little for the kernel to accept more from the proxy.
+/// Delays the first part of a body, so that it is read in small steps, too slowly for the kernel to accept more bytes from
+/// weir.
 fn drip(checker: &mut Checker) -> impl FnMut(&[u8]) {
     let started = Instant::now();
     move |bytes| {
@@ -128,7 +129,7 @@ fn a_member_that_takes_little_at_a_time_keeps_its_request() {
         exchange.read_body(drip(&mut checker))?;
         exchange.answer(checker.verdict())
     });
-    // The kernel has the last bytes long before the member reads them.
+    // The kernel has received the last bytes long before the member reads them.
     for size_mib in [2, 64] {
         let setup =
             Setup::new(&[member.address()]).http("body_timeout: 2s").pool("response_timeout: 2s");
@@ -216,7 +217,7 @@ fn a_slow_member_does_not_fill_the_proxy() {
     }
 }
 
-/// Watches the proxy's memory until `done`.
+/// Checks weir's memory until `done` returns true.
 fn assert_flat(proxy: &mut Proxy, before: u64, done: impl Fn() -> bool) {
     let started = Instant::now();
     let mut peak = before;
@@ -229,9 +230,9 @@ fn assert_flat(proxy: &mut Proxy, before: u64, done: impl Fn() -> bool) {
     assert!(growth <= GROWTH_BYTES_MAX, "memory grew by {growth} bytes from {before}");
 }
 
-/// Clients that request bodies of many sizes and do not read. The kernel accepts some 100 to 200
-/// KiB for a client of a unix socket and the proxy reads 64 KiB at a time, so some bodies end
-/// exactly in the read after which the client has no more room.
+/// Clients that request bodies of many sizes and do not read. The kernel buffers about 100 to 200 KiB for the client of a
+/// unix socket, and weir reads 64 KiB at a time. So for some of the sizes, the body ends exactly in the read after which the
+/// client's socket is full.
 struct NotReading {
     // Dropped in this order: the proxy before the folder of its socket.
     clients: Vec<(usize, Client)>,
@@ -242,11 +243,11 @@ struct NotReading {
 
 const NOT_READING_SIZE_STEP_BYTES: usize = 16 * 1024;
 const NOT_READING_CLIENTS: usize = 40;
-/// Of `BLOCK_BYTES`: more than all buffers between a client and a member hold.
+/// Number of blocks of `BLOCK_BYTES`: more than all buffers between a client and a member hold.
 const UPLOAD_BLOCKS_MAX: usize = 1024;
 
 impl NotReading {
-    /// Each client requests `/size`, with this suffix.
+    /// Starts the clients. Each requests `/size` followed by this suffix.
     fn start(suffix: &str, setup: impl FnOnce(Setup) -> Setup) -> Self {
         let directory = TempDir::new("socket");
         let socket = directory.path().join("clients");
@@ -265,12 +266,12 @@ impl NotReading {
         weir_tests::eventually("all have asked", Duration::from_secs(10), || {
             member.request_count() == NOT_READING_CLIENTS
         });
-        // All bytes for which there is space have arrived.
+        // The buffers have received all bytes for which they have space.
         std::thread::sleep(Duration::from_millis(300));
         Self { clients, proxy, member, _directory: directory }
     }
 
-    /// All clients read now.
+    /// Lets all clients read their responses.
     fn read(&mut self) {
         for (size, client) in &mut self.clients {
             assert_eq!(client.response().assert_status(200).body.len(), *size);
@@ -278,7 +279,7 @@ impl NotReading {
     }
 }
 
-/// Answers `/size` and, in small chunks, `/size/chunked`; `/next` takes a moment.
+/// Responds to `/size`, and to `/size/chunked` in small chunks. `/next` has a delay.
 fn sized(exchange: &mut Exchange) -> std::io::Result<Then> {
     const CHUNK_BYTES: usize = 64;
     let target = exchange.request.target().to_owned();
@@ -305,7 +306,7 @@ fn sized(exchange: &mut Exchange) -> std::io::Result<Then> {
 fn a_member_connection_serves_again_after_a_client_that_was_slow_to_the_end() {
     let mut slow = NotReading::start("/chunked", |setup| setup.pool("response_timeout: 5s"));
     slow.read();
-    // All at once, so that each uses one of the kept connections.
+    // All at once, so that each request uses one of the idle connections.
     for (_, client) in &mut slow.clients {
         client.send("GET /next HTTP/1.1\r\nHost: test\r\n\r\n");
     }
@@ -322,10 +323,10 @@ fn a_head_that_begins_while_the_response_before_it_is_queued_may_end_later() {
     for (_, client) in &mut slow.clients {
         client.send("GET /next HTTP/1.1\r\nHo");
     }
-    // The proxy has the beginning of these responses before they continue.
+    // weir has received the start of these heads before the responses continue.
     std::thread::sleep(Duration::from_millis(100));
     slow.read();
-    // These requests are complete before the heads continue.
+    // The responses are complete before the heads continue.
     std::thread::sleep(Duration::from_millis(100));
     for (_, client) in &mut slow.clients {
         client.send("st: test\r\n\r\n");
@@ -348,7 +349,7 @@ fn a_member_that_refuses_an_upload_it_does_not_take_is_heard() {
         exchange.send(
             "HTTP/1.1 413 Content Too Large\r\nContent-Length: 8\r\nConnection: close\r\n\r\ntoo much",
         )?;
-        // With so much unread, this is a reset.
+        // A close with this much unread input becomes a reset.
         Ok(Then::Close)
     });
     let mut proxy = Proxy::start(&Setup::new(&[member.address()]));
@@ -358,7 +359,7 @@ fn a_member_that_refuses_an_upload_it_does_not_take_is_heard() {
     let block = vec![b'x'; BLOCK_BYTES];
     let stands_still = (0..UPLOAD_BLOCKS_MAX).any(|_| client.try_send(&block).is_err());
     assert!(stands_still, "the proxy takes what the member does not");
-    // The proxy sees the answer and the reset at once, while it still has bytes for the member.
+    // weir detects the response and the reset at once, while it still has bytes for the member.
     proxy.process().signal(Signal::STOP);
     refuses.store(true, Ordering::Release);
     weir_tests::eventually("the member has closed", Duration::from_secs(5), || {

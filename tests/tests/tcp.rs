@@ -1,4 +1,4 @@
-//! Virtual servers of `type: tcp`: whole connections are relayed.
+//! Virtual servers of `type: tcp` relay whole connections.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -23,8 +23,8 @@ fn relay(members: &[SocketAddr]) -> Setup {
     Setup::new(members).virtual_server("type: tcp").access_log()
 }
 
-/// Waits until the connection that tested the listener has ended. It is queued with others until the first probes of a
-/// start have finished.
+/// Waits until the harness's test connection has ended. It may be in the queue with others until the first probes have
+/// finished.
 #[track_caller]
 fn settled(proxy: &Proxy) {
     eventually("a connection is taken", STEP_TIMEOUT, || {
@@ -38,7 +38,7 @@ fn ended(proxy: &Proxy, termination: &str) -> f64 {
     proxy.metric("weir_virtual_server_relayed_connections_total", &["\"main\"", &label])
 }
 
-/// The log's lines with this text, once there is a new one since `before`.
+/// Waits until the log has more than `before` lines with this text. Returns the lines.
 #[track_caller]
 fn logged(proxy: &mut Proxy, before: usize, text: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -73,14 +73,14 @@ fn check_pattern(stream: &mut impl Read) -> io::Result<Checker> {
     }
 }
 
-/// Whether the other end has reset the connection.
+/// Whether weir has reset the connection.
 fn is_reset(client: &mut Client) -> bool {
     let mut rest = Vec::new();
     let end = client.stream().read_to_end(&mut rest);
     matches!(&end, Err(error) if error.kind() == io::ErrorKind::ConnectionReset)
 }
 
-/// Whether a new connection is reset, perhaps before it can be distinguished from a refused one.
+/// Whether a connection is reset, possibly before the connect call has returned.
 fn is_turned_away(proxy: &Proxy) -> bool {
     Client::try_connect(proxy.address()).map_or(true, |mut client| is_reset(&mut client))
 }
@@ -124,7 +124,7 @@ fn bytes_pass_both_ways_at_once() {
     workers.into_iter().for_each(|worker| worker.join().expect("a client"));
     settled(&proxy);
     let all = (3 * SIZE) as f64;
-    // The connection that tested the listener received some of the pattern, too.
+    // The harness's test connection also received a part of the pattern.
     for metric in ["weir_virtual_server_received_bytes_total", "weir_member_sent_bytes_total"] {
         assert_eq!(proxy.metric(metric, &[]), all, "{metric}");
     }
@@ -143,21 +143,21 @@ fn each_half_ends_by_itself() {
     let member = StreamMember::new(|mut stream| {
         let mut all = Vec::new();
         stream.read_to_end(&mut all)?;
-        // The client has ended its sending and waits.
+        // The client has half-closed and waits.
         stream.write_all(format!("{} bytes", all.len()).as_bytes())
     });
     let proxy = Proxy::start(&relay(&[member.address()]));
     let mut client = proxy.client();
     client.send("hello").finish();
     assert_eq!(String::from_utf8_lossy(&client.reader().rest()), "5 bytes");
-    // The end may arrive at once, before the member is connected.
+    // The client may half-close before the member is connected.
     let mut client = proxy.client();
     client.finish();
     assert_eq!(String::from_utf8_lossy(&client.reader().rest()), "0 bytes");
-    // The reverse: the member ends first and continues reading.
+    // The reverse: the member half-closes first and continues to read.
     let (heard, hears) = std::sync::mpsc::channel();
     let member = StreamMember::new(move |mut stream| {
-        // The first client is gone, and its connection breaks with the first byte.
+        // The harness's test connection has already been closed, so a write may fail.
         let _ = stream.write_all(b"bye").and_then(|()| stream.shutdown(Shutdown::Write));
         let mut all = Vec::new();
         let _ = stream.read_to_end(&mut all);
@@ -174,7 +174,7 @@ fn each_half_ends_by_itself() {
     assert!(ended(&proxy, "complete") >= 1.0);
 }
 
-/// Watches a proxy's memory until `done`.
+/// Checks weir's memory until `done` returns true.
 #[track_caller]
 fn assert_flat(proxy: &mut Proxy, before: u64, done: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -239,7 +239,7 @@ fn nobody() -> SocketAddr {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
     let address = getsockname(&socket).expect("an address").try_into().expect("an address of IP");
-    // It holds the port until the program ends: no other test can listen there.
+    // The socket reserves the port until the process ends, so no other test can listen on it.
     std::mem::forget(socket);
     address
 }
@@ -260,8 +260,7 @@ fn another_member_is_tried_and_nothing_is_lost() {
     assert_eq!(ended(&proxy, "member_connect"), 0.0);
 }
 
-/// A member whose accept queue is full: it answers no SYN. Also the connections that fill the
-/// queue.
+/// A member whose accept queue is full, so that it does not answer SYNs. Also returns the connections that fill the queue.
 fn hung() -> (SocketAddr, Vec<OwnedFd>) {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen, socket_with};
     let socket = || {
@@ -292,7 +291,7 @@ fn a_member_that_does_not_answer_in_time_is_passed_over() {
         read_exact(&mut client, &format!("here said at once {number}\n"));
     }
     let lines = logged(&mut proxy, 1, "\"retries\":1,");
-    // This timeout applies, and no other.
+    // The member's connect timeout applies.
     for line in lines {
         let (_, rest) = line.split_once("\"connect_us\":").expect("a time");
         let waited = rest.split(',').next().and_then(|time| time.parse::<u64>().ok());
@@ -325,7 +324,7 @@ fn without_a_member_the_client_is_reset_and_that_is_told() {
     assert_eq!(ended(&proxy, "member_connect"), before + 1.0);
     let lines = logged(&mut proxy, lines, "\"termination\":\"member_connect\"");
     assert!(lines.last().is_some_and(|line| line.contains("\"retries\":1")), "{lines:?}");
-    // All are down by their monitors: weir does not even try one.
+    // If the monitors have taken all members down, weir does not try to connect.
     let dead = nobody();
     let monitored = relay(&[dead]).pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]");
     let mut proxy = Proxy::start(&monitored);
@@ -396,7 +395,7 @@ fn what_breaks_on_one_side_breaks_on_the_other() {
     });
     let mut proxy = Proxy::start(&relay(&[member.address()]));
     settled(&proxy);
-    // The first connection left without reading: it may have ended either way.
+    // The harness's test connection closed without reading, which may count as either termination.
     let before = ended(&proxy, "client_abort");
     let mut client = proxy.client();
     read_exact(&mut client, "part");
@@ -406,7 +405,7 @@ fn what_breaks_on_one_side_breaks_on_the_other() {
     let mut client = proxy.client();
     read_exact(&mut client, "part");
     client.send("stays");
-    // The member has received it.
+    // The member has received the bytes.
     settled_bytes(&proxy, 10.0);
     client.reset();
     let end = breaks.recv_timeout(STEP_TIMEOUT).expect("an end");
@@ -416,14 +415,14 @@ fn what_breaks_on_one_side_breaks_on_the_other() {
     assert_eq!(ended(&proxy, "client_abort"), before + 1.0);
 }
 
-/// Number of attempts at something that happens in most attempts, but not in each.
+/// Number of attempts at an event that occurs in most attempts, but not in all.
 const TRIES: usize = 40;
 
 #[test]
 fn a_reset_that_a_send_meets_first_is_passed_on() {
     let member = StreamMember::new(|mut stream| {
         stream.write_all(b"part")?;
-        // weir is about to send more than arrived in one read.
+        // weir is about to send more bytes than it received in one read.
         let count = stream.read(&mut [0; 1])?;
         if count > 0 {
             reset(stream);
@@ -439,7 +438,7 @@ fn a_reset_that_a_send_meets_first_is_passed_on() {
     }
 }
 
-/// Waits until members have been sent this many bytes.
+/// Waits until members were sent this number of bytes in total.
 #[track_caller]
 fn settled_bytes(proxy: &Proxy, bytes: f64) {
     eventually("the member has been sent the bytes", STEP_TIMEOUT, || {
@@ -468,7 +467,7 @@ fn an_idle_connection_ends_and_a_busy_one_does_not() {
     assert_eq!(ended(&proxy, "idle_timeout"), 1.0);
 }
 
-/// No byte arrives for longer than the timeout, because the client reads so slowly.
+/// weir receives no byte for longer than the timeout, because the client reads slowly.
 #[test]
 fn a_side_that_is_slow_to_take_is_not_idle() {
     const SIZE: u64 = 24 * MIB;
@@ -541,7 +540,7 @@ fn connections_wait_for_a_member_that_is_full() {
     assert_eq!(proxy.metric("weir_member_requests_active", &[]), 1.0);
     first.finish();
     read_exact(&mut second, "inwaited");
-    // A client that leaves the queue frees its place.
+    // A client that disconnects leaves the queue.
     let mut third = proxy.client();
     eventually("it waits", STEP_TIMEOUT, || proxy.metric("weir_pool_queue_requests", &[]) == 1.0);
     third.finish();
@@ -555,7 +554,7 @@ fn connections_wait_for_a_member_that_is_full() {
     read_nothing_new(&mut second);
 }
 
-/// The connection is unchanged.
+/// Checks that the connection still works and has received nothing else.
 #[track_caller]
 fn read_nothing_new(client: &mut Client) {
     client.send("again");
@@ -572,14 +571,14 @@ fn reloads_do_not_touch_connections() {
     read_nothing_new(&mut client);
     let mut another = proxy.client();
     read_exact(&mut another, "new");
-    // Even if the address speaks HTTP now.
+    // The connections also survive a change of the virtual server to HTTP.
     let http = Member::named("http");
     proxy.reload_and_wait(&Setup::new(&[http.address()]));
     read_nothing_new(&mut client);
     read_nothing_new(&mut another);
     let mut of_http = proxy.client();
     assert_eq!(of_http.get("/").assert_status(200).text(), "http");
-    // An HTTP client does not reach a member that would not understand it.
+    // Requests of HTTP clients never reach a member of a relay.
     proxy.reload_and_wait(&relay(&[new.address()]));
     let before = new.connection_count();
     of_http.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
@@ -638,11 +637,11 @@ fn the_proxy_protocol_both_ways() {
     read_exact(&mut client, "hello");
     client.finish();
     logged(&mut proxy, 0, "\"client\":\"198.51.100.7:12345\"");
-    // The header alone: the member sends first.
+    // A PROXY header without data. The member sends first.
     let mut client = proxy.client();
     client.send("PROXY TCP4 198.51.100.8 127.0.0.1 1 80\r\n");
     read_exact(&mut client, &format!("PROXY TCP4 198.51.100.8 127.0.0.1 1 {port}\r\n"));
-    // A header from an untrusted peer is not accepted, whatever it says.
+    // weir ignores the addresses in a header from an untrusted peer.
     let mut stranger = Client::connect_from(proxy.address(), [127, 0, 7, 3].into());
     stranger.send("PROXY TCP4 198.51.100.9 127.0.0.1 1 80\r\n");
     read_exact(&mut stranger, "PROXY TCP4 127.0.7.3 ");
@@ -670,7 +669,7 @@ fn tls_ends_here_for_any_protocol() {
     let lines = logged(&mut proxy, 0, "\"server_name\":\"shop.example\"");
     assert!(lines[0].contains("\"bytes_received\":12,\"bytes_sent\":23"), "{lines:?}");
     assert_eq!(proxy.metric("weir_virtual_server_tls_handshakes_total", &["full"]), 1.0);
-    // Bytes that are not TLS do not pass.
+    // Bytes that are not TLS are not forwarded.
     let before = member.connection_count();
     let mut stranger = proxy.client();
     stranger.send("EHLO there\r\n");
@@ -683,7 +682,7 @@ fn tls_ends_here_for_any_protocol() {
 #[test]
 fn large_streams_through_tls_on_both_sides() {
     require!("curl");
-    // Weir as a member: HTTP over TLS behind a relay that decrypts and encrypts again.
+    // The member is another weir: HTTP over TLS behind a relay that decrypts and encrypts again.
     let web = Member::new(|exchange| {
         let body = std::mem::take(&mut exchange.request.body);
         exchange.answer(body)
@@ -700,7 +699,7 @@ fn large_streams_through_tls_on_both_sides() {
     let output = got.display().to_string();
     tls::get(outer.address(), "/", &["--data-binary", &data, "-H", "Expect:", "-o", &output]);
     assert!(std::fs::read(&got).expect("what came back") == body);
-    // Without TLS from the client the pool alone encrypts.
+    // Without TLS from the client, only the connection to the member is encrypted.
     let plain = Proxy::start(&relay(&[inner.address()]).pool(&pool));
     assert!(plain.client().post("/", &body[..3_000_000]).body == body[..3_000_000]);
 }
@@ -759,7 +758,7 @@ fn status_speaks_of_connections() {
     assert!(!text.contains("  requests     "), "{text}");
 }
 
-/// Weir must not cut a stream because one side has ended its reading.
+/// weir must forward the whole stream even if one side no longer reads.
 #[test]
 fn a_client_that_sends_and_goes_is_heard_to_the_end() {
     let (heard, hears) = std::sync::mpsc::channel();

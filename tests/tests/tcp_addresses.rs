@@ -1,5 +1,4 @@
-//! Listening addresses of virtual servers of `type: tcp`, the ports of members, and the source
-//! addresses of connections to them.
+//! Listening addresses of virtual servers of `type: tcp`, ports of members, and source addresses of connections to members.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,20 +15,20 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, require};
 
-/// Below the ports that the system picks, so that they are free by default.
+/// A port below the ephemeral range, so that it is usually free.
 const FIRST_PORT: u16 = 8_000;
 
-/// Among the ports that the system picks.
+/// A port in the ephemeral range.
 const SOURCE_PORT: u16 = 40_000;
 
-/// A loopback address that no other test uses, in this process or another.
+/// A loopback address that is unique among the tests of all processes.
 fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, 64 | (high & 63), low, NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Sends each connection `LOCAL REMOTE`, its two ends, and then echoes.
+/// Serves an address: sends `LOCAL REMOTE` on each connection and then echoes.
 fn serve(address: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind(address).expect("a member's address");
     let address = listener.local_addr().expect("the member's address");
@@ -49,7 +48,7 @@ fn member() -> SocketAddr {
     serve("127.0.0.1:0".parse().expect("an address"))
 }
 
-/// The two ends of the connection, as the member reported them.
+/// Both addresses of the connection, as the member reported them.
 fn ends(client: &mut Client) -> (SocketAddr, SocketAddr) {
     let mut line = String::new();
     BufReader::new(client.stream()).read_line(&mut line).expect("a line of the member");
@@ -61,7 +60,7 @@ fn tcp(members: &[SocketAddr]) -> Setup {
     Setup::new(members).virtual_server("type: tcp").top("data_plane: { workers: 1 }").access_log()
 }
 
-/// Whether this kernel lets a socket set its port range; otherwise the test is skipped.
+/// Whether the kernel supports port ranges of sockets. Otherwise prints the reason for the skip.
 fn has_port_ranges() -> bool {
     let release =
         std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("the kernel's release");
@@ -73,7 +72,7 @@ fn has_port_ranges() -> bool {
     is_new_enough
 }
 
-/// The output of `weir run` for a configuration with which it does not start.
+/// The output of `weir run` for a configuration that prevents the start.
 fn not_started(configuration: &str) -> String {
     let directory = TempDir::new("refused");
     let file = directory.write("weir.yaml", configuration);
@@ -152,8 +151,8 @@ fn connections_come_from_several_addresses_in_turn_and_from_their_ports() {
     if !has_port_ranges() {
         return;
     }
-    // In a namespace where nothing else binds ports of the ranges: a port bound at any address is
-    // not assigned.
+    // The test needs a namespace in which nothing else uses ports of the ranges, because a port that is bound on any address
+    // is not assigned.
     if let Some(namespaces) = Namespaces::make() {
         namespaces.within("adc", connect_from_several_addresses);
     }
@@ -174,7 +173,7 @@ fn connect_from_several_addresses() {
     }
     assert!(from.iter().all(|from| (first..=last).contains(&from.port())), "{from:?}");
     drop(clients);
-    // One address has no port left: the other is used instead.
+    // All ports of one address are in use, so weir uses the other address.
     let sources =
         format!("source: {{ addresses: [ {}, {} ], ports: {next}-{end} }}", own[0], own[1]);
     proxy.reload_and_wait(&tcp(&[echo]).pool(&sources));
@@ -182,8 +181,7 @@ fn connect_from_several_addresses() {
     for client in &mut clients {
         ends(client);
     }
-    // No port is left for one more: it is reset, perhaps before it can be distinguished from a
-    // refused one.
+    // All ports are in use, so one more connection is reset, possibly before the connect call has returned.
     if let Ok(mut client) = Client::try_connect(proxy.address()) {
         let mut rest = Vec::new();
         let end = client.stream().read_to_end(&mut rest);
@@ -223,7 +221,7 @@ fn ports_that_the_system_does_not_use_are_an_error_at_start_and_at_reload() {
 
 #[test]
 fn an_address_that_the_host_lacks_is_listened_on_if_asked_for() {
-    // TEST-NET-2, assigned to no host.
+    // An address of TEST-NET-2, which no host has.
     let server = |keys: &str| {
         format!(
             "later: {{ listen: \"198.51.100.9:{FIRST_PORT}\", type: tcp, pool: members{keys} }}"
@@ -256,12 +254,12 @@ fn a_deferred_connection_is_taken_when_its_client_has_said_something_or_in_time(
     let mut speaks = proxy.client();
     speaks.send("hello");
     ends(&mut speaks);
-    // The silent connection came first and is not accepted yet.
+    // The silent connection is older but not accepted yet.
     assert_eq!(accepted(&proxy), 2.0);
     silent.send("me too");
     ends(&mut silent);
     assert_eq!(accepted(&proxy), 3.0);
-    // A reload changes it for listeners that stay.
+    // A reload also changes the setting of existing listeners.
     proxy.reload_and_wait(&deferred("1s"));
     let begun = Instant::now();
     ends(&mut proxy.client());
@@ -274,7 +272,7 @@ fn a_deferred_connection_is_taken_when_its_client_has_said_something_or_in_time(
     assert_eq!(accepted(&proxy), 14.0);
 }
 
-/// A virtual server on every address, with these keys for it and for its pool.
+/// A virtual server on all addresses, with these keys for it and for its pool.
 fn on_every_address(lease: &Lease, member: SocketAddr, keys: &str, pool: &str) -> Setup {
     let port = lease.address().port();
     Setup::new(&[member])
@@ -312,7 +310,7 @@ fn rules_see_the_address_that_the_client_reached_on_a_listener_for_all() {
     }
 }
 
-/// The lines of the block of shell behind a heading of `docs/layer-4.md`.
+/// The shell commands in the first code block after a heading of `docs/layer-4.md`.
 fn commands_of(heading: &str) -> String {
     let text = include_str!("../../docs/layer-4.md");
     let (_, section) = text.split_once(&format!("{heading}\n")).expect("the heading");
@@ -386,8 +384,7 @@ fn without_the_capability_the_clients_address_is_an_error_at_start() {
     assert!(process.output().contains(expected), "{}", process.output());
 }
 
-/// An HTTP pool whose connections use the client's source address shares none of them between
-/// clients.
+/// If an HTTP pool uses the client's source address, its connections are not shared between clients.
 #[test]
 fn connections_that_come_from_a_client_serve_no_other() {
     if !rustix::process::geteuid().is_root() {

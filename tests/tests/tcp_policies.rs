@@ -1,4 +1,4 @@
-//! Policies of virtual servers of `type: tcp`: admission, choice of the pool, and limits.
+//! Policies of virtual servers of `type: tcp`: admission, selection of the pool, and limits.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -9,7 +9,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::stream::{StreamMember, client_hello, echo};
 use weir_tests::{STEP_TIMEOUT, eventually, require, tls};
 
-/// Sends its name when something has arrived, and echoes it.
+/// A member that sends its name before the first received byte, and echoes.
 fn passive(name: &'static str) -> StreamMember {
     StreamMember::new(move |mut stream| {
         let mut first = [0; 1];
@@ -21,7 +21,7 @@ fn passive(name: &'static str) -> StreamMember {
     })
 }
 
-/// A relay with these rules, all followed.
+/// A relay with a policy that has these rules and the strategy `all_match`.
 fn ruled(members: &[SocketAddr], rules: &str) -> Setup {
     Setup::new(members)
         .virtual_server("type: tcp")
@@ -34,7 +34,7 @@ fn connect(proxy: &Proxy, host: u8) -> Client {
     Client::connect_from(proxy.address(), [127, 0, 9, host].into())
 }
 
-/// How a connection without a member ends.
+/// The end of a connection that has no member.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     Closed,
@@ -53,8 +53,7 @@ fn end(client: &mut Client) -> Ended {
     ended
 }
 
-/// How a connection from there ends. A reset may arrive before the client knows that it is
-/// connected.
+/// The end of a connection from this host. A reset may arrive before the connect call has returned.
 #[track_caller]
 fn end_from(proxy: &Proxy, host: u8) -> Ended {
     let source = [127, 0, 9, host].into();
@@ -62,7 +61,7 @@ fn end_from(proxy: &Proxy, host: u8) -> Ended {
         .map_or(Ended::Reset, |mut client| end(&mut client))
 }
 
-/// The first bytes of a member.
+/// The first bytes from the member.
 #[track_caller]
 fn read(client: &mut Client, length: usize) -> String {
     let mut got = vec![0; length];
@@ -70,7 +69,7 @@ fn read(client: &mut Client, length: usize) -> String {
     String::from_utf8_lossy(&got).into_owned()
 }
 
-/// The member's bytes for a client that asks for this name.
+/// The member's first bytes for a client with this name in its ClientHello.
 #[track_caller]
 fn asked(proxy: &Proxy, name: Option<&str>, length: usize) -> String {
     let mut client = proxy.client();
@@ -88,7 +87,7 @@ fn logged(proxy: &mut Proxy, texts: &[&str]) {
 
 #[test]
 fn addresses_are_let_in_or_not() {
-    // The member sends first: weir waits for nothing.
+    // The member sends first, so weir must not wait for the client's bytes.
     let member = StreamMember::echo("hello");
     let rules = "{ name: closed, when: 'cidr(\"127.0.9.1/32\").containsIP(client.ip)', then: [ { log: \"no ${client.ip}\" }, { trace: denied }, close ] }, \
                  { name: cut, when: 'cidr(\"127.0.9.2/31\").containsIP(client.ip)', then: [ reset ] }, \
@@ -145,7 +144,7 @@ fn names_and_addresses_lead_to_pools() {
     let mut client = connect(&proxy, 5);
     client.send("x");
     assert_eq!(read(&mut client, 6), "guestx");
-    // A silent client has no name either, and weir waits no longer than that for it.
+    // A silent client has no name. The timeout of the ClientHello ends its connection.
     let mut silent = proxy.client();
     assert_eq!(end(&mut silent), Ended::Reset);
     logged(&mut proxy, &["\"termination\":\"hello_timeout\""]);
@@ -170,8 +169,7 @@ fn names_of_the_table_come_before_policies() {
     assert_eq!(told, [21, 3, 3, 0, 2, 2, 112], "the alert unrecognized_name");
 }
 
-/// Without policies and `by_server_name` weir waits for the name as well, where it selects the
-/// member.
+/// weir waits for the server name even without policies and `by_server_name`, if the name selects the member.
 #[test]
 fn names_pick_members() {
     let members = [passive("a"), passive("b"), passive("c"), passive("d")];
@@ -212,13 +210,13 @@ fn limits_of_rules_hold_for_what_is_open() {
     assert_eq!(end(&mut third), Ended::Closed);
     logged(&mut proxy, &["127.0.9.8:", "\"termination\":\"rate_limit\""]);
     assert_eq!(proxy.metric("weir_virtual_server_connections_limited_total", &["\"main\""]), 1.0);
-    // Other clients have places of their own, and a client outside the rule is not limited.
+    // Each client has its own limit, and the rule does not match the last client.
     for host in [9, 20, 20, 20] {
         let mut client = connect(&proxy, host);
         assert_eq!(read(&mut client, 2), "in");
         held.push(client);
     }
-    // A place is free again when its connection has ended.
+    // The limit has room again when a connection has ended.
     let mut first = held.remove(0);
     first.finish();
     assert_eq!(first.reader().rest(), b"");
@@ -243,7 +241,7 @@ fn rates_of_rules_count_by_any_key() {
         client.send(client_hello(Some(name), 0));
         assert_ne!(client.stream().read(&mut [0; 1]).ok(), Some(1), "{name}");
     }
-    // Without a name there is no key to count by.
+    // Without a name there is no key, so the limit does not apply.
     for _ in 0..4 {
         assert_eq!(asked(&proxy, None, 2), "in");
     }

@@ -1,4 +1,4 @@
-//! Virtual servers with TLS, and common clients: curl and openssl.
+//! Virtual servers with TLS, and the clients curl and openssl.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use weir_tests::{require, tls, tools};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
 
-/// A virtual server with both certificates, in front of an echoing member.
+/// A virtual server with both certificates. The member echoes.
 fn start(member: &Member, more: &str) -> Proxy {
     Proxy::start(&Setup::new(&[member.address()]).virtual_server(&tls::shop(more)))
 }
@@ -69,7 +69,7 @@ fn requests_follow_each_other_and_the_end_is_announced() {
     for version in ["-tls1_2", "-tls1_3"] {
         let text = tls::s_client_text(proxy.address(), &[version], REQUEST);
         assert!(text.contains("here") && text.contains("Verify return code: 0 (ok)"), "{text}");
-        // OpenSSL 3 reports this when a connection ends without close_notify.
+        // OpenSSL 3 reports this error if a connection ends without close_notify.
         assert!(!text.contains("unexpected eof"), "{text}");
     }
 }
@@ -115,14 +115,14 @@ fn plain_requests_are_sent_to_tls() {
     assert_eq!(response.head.field("location"), Some("https://shop.example:8443/a?b"));
 }
 
-/// A session stored by openssl is resumed: after a reload with another certificate, and at another
-/// instance with the same key file.
+/// A session that openssl has stored is resumed after a reload with another certificate, and at another instance with the
+/// same key file.
 #[test]
 fn sessions_go_on_over_reloads_and_instances() {
     require!("openssl");
     let member = Member::named("here");
     let folder = TempDir::new("sessions");
-    // A suite of TLS 1.2 belongs to one kind of certificate.
+    // A TLS 1.2 cipher suite requires one type of certificate.
     let cipher = ["-cipher", "ECDHE-RSA-AES256-GCM-SHA384"];
     let key_file = format!("ticket_key_file: {}", tls::file("tickets.keys"));
     for (version, more) in [
@@ -152,8 +152,7 @@ fn sessions_go_on_over_reloads_and_instances() {
         assert!(again(&proxy), "{version} {more}: after a reload");
         assert_eq!(handshakes(&proxy, "resumed"), 1.0, "{version} {more}");
         let other = start(&member, more);
-        // openssl uses a ticket of TLS 1.3 once when the server accepts it; it presents the ticket
-        // again at the other server.
+        // openssl removes a TLS 1.3 ticket that a server has accepted. At the other instance it presents the ticket again.
         assert_eq!(again(&other), more == key_file, "{version} {more}: at another instance");
     }
     let proxy = start(&member, "resumption: off");
@@ -272,7 +271,7 @@ fn names_have_certificates_and_settings_of_their_own() {
         let line = text.lines().find(|line| line.starts_with("HTTP/1.1 ")).map(str::to_owned);
         line.unwrap_or_default()
     };
-    // A client that satisfied the settings of one name has not satisfied those of another.
+    // A client that meets the requirements of one name does not necessarily meet those of another name.
     assert_eq!(status_of("partner.example", "PARTNER.example:443"), "HTTP/1.1 200 OK");
     assert_eq!(status_of("shop.example", "a.shop.example"), "HTTP/1.1 200 OK");
     for (name, host) in [("shop.example", "partner.example"), ("partner.example", "shop.example")] {
@@ -352,7 +351,7 @@ fn who_does_not_speak_tls_or_takes_too_long_is_shown_out() {
     assert_eq!(member.request_count(), 0);
 }
 
-/// The response to a connection that begins with these bytes, until it is closed.
+/// The bytes that weir sends on a connection that starts with these bytes, until the close.
 fn answer_to(proxy: &Proxy, bytes: &[u8]) -> Vec<u8> {
     let mut client = TcpStream::connect(proxy.address()).expect("connected");
     client.set_read_timeout(Some(weir_tests::STEP_TIMEOUT)).expect("a timeout");
@@ -409,7 +408,7 @@ fn what_is_no_client_hello_gets_an_alert() {
     assert_eq!(member.request_count(), 0);
 }
 
-/// An alert within a handshake is encrypted once encryption has begun.
+/// An alert during a handshake is encrypted as soon as encryption has started.
 #[test]
 fn a_record_of_unknown_type_ends_a_handshake_at_once() {
     require!("openssl");
@@ -433,7 +432,7 @@ fn handshakes_at_a_time_have_a_limit() {
             .virtual_server(&tls::shop("handshakes_max: 2, handshake_timeout: 20s"))
             .top("data_plane: { workers: 2 }"),
     );
-    // The harness's probe of the listener has ended.
+    // The harness's test connection has ended.
     proxy.wait_for_open_connections("main", 0.0);
     let held = [(); 2].map(|()| TcpStream::connect(proxy.address()).expect("connected"));
     weir_tests::eventually("both are under way", weir_tests::STEP_TIMEOUT, || {
@@ -441,7 +440,7 @@ fn handshakes_at_a_time_have_a_limit() {
     });
     let mut third = TcpStream::connect(proxy.address()).expect("connected");
     let mut received = Vec::new();
-    // Closed at once, with or without a reset.
+    // weir closes at once, with or without a reset.
     let _ = third.read_to_end(&mut received);
     assert!(received.is_empty());
     assert_eq!(handshakes(&proxy, "limited"), 1.0);
@@ -450,8 +449,8 @@ fn handshakes_at_a_time_have_a_limit() {
     assert_eq!(tls::get(proxy.address(), "/", &[]), "here");
 }
 
-/// A resumed session must meet the same conditions as a full handshake: it ends when other client
-/// certificates are required.
+/// A resumed session must meet the requirements of a full handshake. It is not resumed if other client certificates are
+/// required since then.
 #[test]
 fn a_session_is_no_way_around_a_revocation() {
     require!("openssl");
@@ -480,8 +479,8 @@ fn a_session_is_no_way_around_a_revocation() {
     }
 }
 
-/// The same holds for a connection: a client accepted before may send no more requests when other
-/// certificates are required.
+/// A connection must also meet the requirements. A client that was accepted earlier may send no more requests if other
+/// certificates are required since then.
 #[test]
 fn an_open_connection_is_no_way_around_a_revocation() {
     require!("openssl");
@@ -514,11 +513,11 @@ fn an_open_connection_is_no_way_around_a_revocation() {
         }
     };
     ask();
-    // A certificate or a rule may change, and the connection continues.
+    // The connection continues after a reload that does not change the required client certificates.
     proxy.reload_and_wait(&setup("").http("idle_timeout: 50s"));
     ask();
     proxy.reload_and_wait(&setup(&format!(", crl: {}", tls::file("revoked.crl"))));
-    // It may have ended already.
+    // weir may have closed the connection already.
     let _ = stdin.write_all(request);
     let mut text = String::new();
     stdout.read_to_string(&mut text).expect("an end");
@@ -528,7 +527,7 @@ fn an_open_connection_is_no_way_around_a_revocation() {
     assert_eq!(member.request_count(), 2);
 }
 
-/// As much as can be sent before weir knows that it is no ClientHello.
+/// Sends as many bytes as weir buffers before it detects that the ClientHello is invalid.
 #[test]
 fn a_hello_that_is_too_long_is_shown_out() {
     let member = Member::named("here");
@@ -540,15 +539,14 @@ fn a_hello_that_is_too_long_is_shown_out() {
     for announced in [30_000_usize, 65_504] {
         let mut message = vec![0; 4 + announced];
         message[..4].copy_from_slice(&[1, 0, (announced >> 8) as u8, announced as u8]);
-        // All but the last bytes; these arrive in a record with more behind them, whose last byte
-        // is late.
+        // The record with the last bytes of the message contains further bytes, and its last byte is late.
         let (most, end) = message.split_at(message.len() - 10);
         let mut bytes: Vec<u8> = most.chunks(1 << 14).flat_map(record).collect();
         let filler = vec![0; if announced > 32_768 { 18_432 } else { 1 << 14 }];
         bytes.extend_from_slice(&record(&[end, &filler[end.len()..]].concat()));
         let (last, rest) = bytes.split_last().expect("bytes");
         let mut client = TcpStream::connect(proxy.address()).expect("connected");
-        // It may be closed before all of it is sent.
+        // weir may close the connection before all bytes are sent.
         let _ = client.write_all(rest);
         std::thread::sleep(Duration::from_millis(300));
         let _ = client.write_all(&[&[*last], &[0; 100_000][..]].concat());
@@ -558,7 +556,7 @@ fn a_hello_that_is_too_long_is_shown_out() {
     proxy.wait_for_open_connections("main", 0.0);
 }
 
-/// The file of a key log once it has this many lines; a missing file has none.
+/// Waits until the key log has this number of lines. Returns the lines. A missing file has none.
 fn key_log_lines(path: &std::path::Path, count: usize) -> Vec<String> {
     let read = || {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -578,7 +576,7 @@ fn secrets_are_written_down_only_when_asked_for() {
     let folder = TempDir::new("key-log");
     let path = folder.path().join("secrets");
     let variable = path.to_string_lossy().into_owned();
-    // The second virtual server's member speaks TLS: its secrets are in the file as well.
+    // The pool uses TLS. The key log also contains the secrets of connections to its member.
     let inner = start(&member, "");
     let setup = Setup::new(&[inner.address()])
         .virtual_server(&tls::shop(""))
@@ -594,7 +592,7 @@ fn secrets_are_written_down_only_when_asked_for() {
 
     let mut proxy = Proxy::start(&setup.clone().argument("--tls-key-log"));
     assert_eq!(tls::get(proxy.address(), "/", &[]), "here");
-    // TLS 1.3: two handshake secrets, two traffic secrets and one exporter secret, on either side.
+    // With TLS 1.3, each side has two handshake secrets, two traffic secrets and one exporter secret.
     let lines = key_log_lines(&path, 10);
     let of = |label: &str| lines.iter().filter(|line| line.starts_with(label)).count();
     assert_eq!(of("CLIENT_TRAFFIC_SECRET_0 "), 2, "{lines:?}");
@@ -606,7 +604,7 @@ fn secrets_are_written_down_only_when_asked_for() {
     let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert!(proxy.process().output().contains("warning TLS key log is ON"), "a loud warning");
-    // After a reload as well.
+    // The key log continues after a reload.
     proxy.reload_and_wait(&setup);
     let before = lines.len();
     assert_eq!(tls::get(proxy.address(), "/", &["--tls-max", "1.2"]), "here");
@@ -628,7 +626,7 @@ fn secrets_without_a_file_are_refused() {
 
 const EARLY_DATA: &str = "resumption: stateful, early_data: true";
 
-/// A session for early data in a file of this folder, from an earlier complete connection.
+/// Stores a session in a file of this folder, by a complete connection. The session allows early data.
 fn session_in(folder: &TempDir, proxy: &Proxy) -> String {
     let session = folder.path().join("session").to_string_lossy().into_owned();
     let arguments = ["-tls1_3", "-sess_out", &session];
@@ -637,7 +635,7 @@ fn session_in(folder: &TempDir, proxy: &Proxy) -> String {
     session
 }
 
-/// A member that answers with the method and the early-data field that it received.
+/// A member that responds with the method and the values of `Early-Data` in the request.
 fn telling() -> Member {
     Member::new(|exchange| {
         let told = exchange.request.head.all("early-data").collect::<Vec<_>>().join(",");
@@ -654,12 +652,12 @@ fn early_data_is_served_and_members_are_told() {
     let folder = TempDir::new("early");
     let cases = [
         ("GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n", "GET told [1]"),
-        // The client's own field is forwarded.
+        // The client's own header is forwarded.
         (
             "GET / HTTP/1.1\r\nHost: shop.example\r\nEarly-Data: 1\r\nConnection: close\r\n\r\n",
             "GET told [1]",
         ),
-        // It waits until the handshake is complete, and is no longer early data then.
+        // This request waits for the end of the handshake, and then it is not early data.
         (
             "POST / HTTP/1.1\r\nHost: shop.example\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
             "POST told []",
@@ -680,7 +678,7 @@ fn early_data_is_served_and_members_are_told() {
             assert!(text.contains(expected), "{request}: {text}");
         }
     }
-    // Without the key it is rejected, and the client may send it again.
+    // Without `early_data`, weir rejects early data, and the client may send the request again.
     let proxy = start(&member, "resumption: stateful");
     let session = folder.path().join("session").to_string_lossy().into_owned();
     tls::s_client_text(proxy.address(), &["-tls1_3", "-sess_out", &session], REQUEST);
@@ -707,7 +705,7 @@ fn a_recorded_first_flight_is_served_once_and_never_if_it_changes_something() {
         for _ in 0..5 {
             let mut client = TcpStream::connect(proxy.address()).expect("connected");
             client.write_all(&flight).expect("written");
-            // Its answer has arrived, if there is one.
+            // The response has arrived by then, if there is one.
             client.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
             let _ = client.read_to_end(&mut Vec::new());
             connections.push(client);
@@ -736,7 +734,7 @@ fn too_early_is_passed_on() {
     assert!(text.contains("HTTP/1.1 425 "), "{text}");
 }
 
-/// Old clients, and tools that announce themselves by ALPN.
+/// ALPN `http/1.0`, which old clients and some tools offer.
 #[test]
 fn http_1_0_can_be_agreed_on() {
     require!("openssl");
@@ -751,7 +749,7 @@ fn http_1_0_can_be_agreed_on() {
             let text = ask("http/1.0", "GET / HTTP/1.0\r\nHost: shop.example\r\n\r\n");
             assert!(text.contains("ALPN protocol: http/1.0"), "{text}");
             assert!(text.contains("HTTP/1.1 200 OK") && text.contains("here"), "{text}");
-            // A server chooses http/1.0 last.
+            // weir prefers all other protocols to http/1.0.
             let close = "GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
             let text = ask("http/1.0,http/1.1", close);
             assert!(text.contains("ALPN protocol: http/1.1"), "{text}");
@@ -760,8 +758,7 @@ fn http_1_0_can_be_agreed_on() {
     }
 }
 
-/// The handshake covers the name as received, port included; the client gets the alert
-/// unrecognized_name.
+/// weir compares the received server name including the port. The client receives the alert unrecognized_name.
 #[test]
 fn a_name_with_a_port_is_one_that_is_not_known() {
     require!("openssl");

@@ -10,12 +10,12 @@ use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{require, tls};
 
-/// A member behind TLS, which requests a certificate.
+/// Another weir with TLS as the member. It may request client certificates.
 fn secure(member: &Member, more: &str) -> Proxy {
     Proxy::start(&Setup::new(&[member.address()]).virtual_server(&tls::shop(more)))
 }
 
-/// A proxy in front of it, whose pool has this `tls`.
+/// A setup whose pool has this member and this `tls`.
 fn before(secure: &Proxy, pool_tls: &str) -> Setup {
     Setup::new(&[secure.address()]).pool(&format!("tls: {{ {pool_tls} }}"))
 }
@@ -80,7 +80,7 @@ fn a_member_that_cannot_be_verified_gets_nothing() {
     for (pool_tls, status) in [
         (format!("ca: {file}, server_name: a.shop.example"), 200),
         (format!("ca: {file}, server_name: other.example"), 502),
-        // Its own name is its address, which the certificate does not cover.
+        // Without `server_name`, the name is the member's address, which the certificate does not cover.
         (format!("ca: {file}"), 502),
         (format!("ca: {}, server_name: shop.example", tls::file("stranger.crt")), 502),
         ("verify: false".to_owned(), 200),
@@ -106,7 +106,7 @@ fn a_reload_changes_how_members_are_spoken_to() {
     let outer = Proxy::start(&setup);
     let mut client = outer.client();
     client.get("/").assert_status(200);
-    // The same again: the connection is kept.
+    // The pool's TLS settings do not change, so the connection remains.
     outer.reload_and_wait(&before(&inner, &trusted()).http("idle_timeout: 50s"));
     client.get("/").assert_status(200);
     assert_eq!(handshakes(&inner, "full"), 1.0);
@@ -114,12 +114,11 @@ fn a_reload_changes_how_members_are_spoken_to() {
     client.get("/").assert_status(200);
     assert_eq!(handshakes(&inner, "full"), 2.0, "not over the connection of before");
     outer.reload_and_wait(&Setup::new(&[inner.address()]));
-    // The member answers a plain-text request with an error.
+    // Without TLS, the member rejects the request.
     client.get("/").assert_status(400);
 }
 
-/// A server that accepts connections and stays silent counts as unreachable after
-/// `connect_timeout`.
+/// A member that accepts connections and does not respond to the handshake counts as unreachable after `connect_timeout`.
 #[test]
 fn a_member_that_is_silent_in_the_handshake_is_left() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -138,7 +137,7 @@ fn a_member_that_is_silent_in_the_handshake_is_left() {
     drop(silent);
 }
 
-/// A body that slowly drains through two layers of TLS, from a TLS client.
+/// A body through TLS on both sides, to a client that reads slowly.
 #[test]
 fn tls_to_both_sides() {
     require!("curl");
@@ -152,7 +151,7 @@ fn tls_to_both_sides() {
     });
 }
 
-/// The PROXY header precedes the handshake, and a connection with one is not shared.
+/// weir sends the PROXY header before the handshake. Connections with a PROXY header are not shared.
 #[test]
 fn members_are_told_of_each_client_before_the_handshake() {
     let member = Member::new(|exchange| {
@@ -172,11 +171,11 @@ fn members_are_told_of_each_client_before_the_handshake() {
     }
 }
 
-/// Bytes of an answer, large enough to differ from those of a handshake.
+/// Size of the response, which distinguishes it from the bytes of a handshake.
 const ANSWER_BYTES: usize = 10_000;
 
-/// Passes a connection on to `to`, and sends part of another record right after the answer. Returns
-/// when the connection has ended.
+/// Relays a connection to `to`, and sends a part of another record directly after the response. Returns when the connection
+/// has ended.
 fn pass_with_surplus(
     listener: &TcpListener,
     to: SocketAddr,
@@ -196,12 +195,11 @@ fn pass_with_surplus(
             buffer.truncate(count);
         }
     }
-    // The last bytes of the answer have arrived: they are sent in one piece with the beginning of a
-    // record.
+    // The last bytes of the response have arrived. They are sent together with the start of another record.
     buffer.extend_from_slice(&[23, 3, 3, 0, 60, 1, 2, 3]);
     proxy.write_all(&buffer)?;
     let _ = answered.send(());
-    // An error ends the connection as well.
+    // The thread may also end with an error.
     let _ = forward.join().expect("the thread that forwards");
     Ok(())
 }

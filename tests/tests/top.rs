@@ -23,7 +23,7 @@ fn top(proxy: &Proxy, arguments: &[&str]) -> Command {
     command
 }
 
-/// Sends requests until it is dropped.
+/// Sends requests until drop.
 struct Traffic(Arc<Mutex<bool>>, Option<thread::JoinHandle<()>>);
 
 impl Traffic {
@@ -71,11 +71,11 @@ fn one_document_for_scripts() {
     assert_eq!(output.status.code(), Some(3), "{output:?}");
 }
 
-/// `weir top` in a terminal of 100 x 30 characters.
+/// `weir top` in a terminal with 100 columns and 30 lines.
 struct InTerminal {
     child: Child,
     controller: File,
-    /// The other end of the terminal, kept open so that its modes can be read.
+    /// The terminal's end of the pair, kept open so that its modes can be read.
     terminal: OwnedFd,
     shown: Arc<Mutex<Vec<u8>>>,
 }
@@ -125,7 +125,7 @@ impl InTerminal {
         kill_process(pid, signal).expect("signalling a child");
     }
 
-    /// Waits for the end, and checks that the terminal is restored.
+    /// Waits for the end of the process, and checks that the modes of the terminal are restored.
     #[track_caller]
     fn expect_end(&mut self) {
         let mut status = None;
@@ -136,7 +136,7 @@ impl InTerminal {
         assert_eq!(status.and_then(|status| status.code()), Some(0));
         let modes = tcgetattr(&self.terminal).expect("the modes").local_modes;
         assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON), "{modes:?}");
-        // Leaves the alternate screen, and shows the cursor.
+        // The sequences that leave the alternate screen and show the cursor.
         self.wait_for("\x1b[?1049l");
         self.wait_for("\x1b[?25h");
     }

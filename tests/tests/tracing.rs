@@ -1,4 +1,4 @@
-//! Distributed tracing, as seen by clients, members and a collector.
+//! Distributed tracing, from the view of clients, members and a collector.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn setup(collector: &Collector, members: &[&Member], tracing: &str) -> Setup {
         .top(&collector.section(""))
 }
 
-/// The only `traceparent` of a request: trace id, span id and flags.
+/// The trace id, span id and flags in the only `traceparent` of a request.
 fn told(request: &Request) -> (String, String, String) {
     let fields = request.head.fields.iter();
     let values: Vec<&str> = fields
@@ -60,7 +60,7 @@ fn family(spans: &[Span]) -> (&Span, Vec<&Span>) {
     (server, attempts)
 }
 
-/// The lines of the access log.
+/// Waits until the access log has this number of lines. Returns the lines.
 fn lines(proxy: &mut Proxy, count: usize) -> Vec<serde_json::Value> {
     let parse = |output: String| {
         let lines = output.lines().filter(|line| line.starts_with('{'));
@@ -163,14 +163,14 @@ fn a_trusted_context_is_continued_and_no_other() {
     assert_eq!((server.parent.as_str(), server.flags), (SPAN, 0x301));
     assert_eq!((server.state.as_str(), attempts[0].state.as_str()), ("a=b,c=d", "a=b,c=d"));
 
-    // Not sampled, with a flag of level 2: both are kept.
+    // Not sampled, with a flag of level 2. Both are preserved.
     let request = ask(&format!("traceparent: 00-{TRACE}-{SPAN}-02\r\n{state}"));
     let (trace, span, flags) = told(&request);
     assert_eq!((trace.as_str(), flags.as_str()), (TRACE, "02"));
     assert_ne!(span, SPAN);
     assert_eq!(states(&request).len(), 2);
 
-    // Invalid or repeated: a new trace begins, and `tracestate` is removed.
+    // An invalid or repeated header starts a new trace, and `tracestate` is removed.
     for fields in [
         format!("traceparent: {sampled}\r\ntraceparent: {sampled}\r\n"),
         format!("traceparent: ff-{TRACE}-{SPAN}-01\r\n"),
@@ -183,7 +183,7 @@ fn a_trusted_context_is_continued_and_no_other() {
         assert_eq!(flags, "00", "{fields}");
         assert!(states(&request).is_empty(), "{fields}");
     }
-    // A later version is continued as version 00.
+    // weir continues the trace of a later version with version 00.
     let request = ask(&format!("traceparent: cc-{TRACE}-{SPAN}-ff-more\r\n"));
     assert_eq!((told(&request).0.as_str(), told(&request).2.as_str()), (TRACE, "01"));
     collector.wait_for(4);
@@ -205,7 +205,7 @@ fn a_client_that_is_not_trusted_begins_no_trace() {
     assert_eq!((family(&spans).0.parent.as_str(), spans[0].state.as_str()), ("", ""));
     assert_eq!(lines(&mut proxy, 1)[0]["trace_id"], trace.as_str());
 
-    // Without `tracing`, the fields are forwarded unchanged.
+    // Without `tracing`, the headers are forwarded unchanged.
     let other = Member::named("ok");
     let proxy = Proxy::start(&Setup::new(&[other.address()]));
     assert_eq!(send(&proxy, "/", &forged), 200);
@@ -231,7 +231,7 @@ fn each_attempt_has_a_span_that_its_member_knows() {
         .pool("retry_on: [ 503 ]")
         .top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup);
-    // Round robin: after a request that the last member answered, the next request starts with the first member.
+    // With round robin, the next request starts with the first member if the last member served the previous request.
     let whole = || {
         let spans = collector.spans();
         let last = spans.iter().find(|it| it.get("http.request.resend_count") == "3")?;
@@ -321,7 +321,7 @@ fn a_share_of_traces_is_recorded_and_members_know_which() {
     }
     let told: Vec<_> = member.requests().iter().map(told).collect();
     let sampled: Vec<_> = told.iter().filter(|(_, _, flags)| flags == "01").collect();
-    // Nine standard deviations: fails by chance once in 10^18 runs.
+    // Within nine standard deviations: a chance of 10^-18.
     assert!((REQUESTS / 2).abs_diff(sampled.len()) < 90, "{}", sampled.len());
     let spans = collector.wait_for(sampled.len() * 2);
     for (trace, span, _) in sampled {
@@ -361,7 +361,8 @@ fn a_websocket_is_one_span_until_its_end() {
     let proxy = Proxy::start(&setup);
     let mut socket = WebSocket::connect(proxy.address());
     assert_eq!(socket.echo("hello").unwrap(), "hello");
-    // With one worker, spans leave in the order of the ends of their requests: this request is over, and the WebSocket is not.
+    // With one worker, spans are sent in the order in which their requests end: this request has ended, but not the
+    // WebSocket.
     assert_ne!(send(&proxy, "/after", ""), 101);
     let before = collector.wait_for(2);
     assert_eq!(family(&before).0.get("url.path"), "/after");

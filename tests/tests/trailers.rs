@@ -1,18 +1,18 @@
-//! Trailers obey the rules that judged their head, with either version on either side.
+//! Trailers are subject to the same rules as heads, with both versions on both sides.
 
 use weir_tests::client::Client;
 use weir_tests::http2::Peer;
 use weir_tests::member::{Member, Request, Then};
 use weir_tests::proxy::{Proxy, Setup};
 
-/// The rules for heads here, and the meaning of a name for a member that folds it as CGI does.
+/// Rules for heads, which must also apply to names that a CGI-like member treats as equal.
 const RULES: &str = "policies:\n  p:\n    strategy: all_match\n    rules:\n      - then: [ \
     { set_header: { X-User: nobody } }, { remove_header: [ X-Secret ] }, { add_header: { X-Added: one } }, \
     { replace_header: { X-Role: { regex: admin, to: guest } } }, \
     { set_response_header: { X-Frame: deny } }, { remove_response_header: [ X-Internal ] }, \
     { replace_response_header: { X-Where: { regex: inner, to: outer } } } ]";
 
-/// A client's attempts, in the head and in the trailers.
+/// The fields that a client sends in the head and in the trailers.
 const TRIED: [(&str, &str); 10] = [
     ("x-user", "root"),
     ("x_user", "root"),
@@ -26,7 +26,7 @@ const TRIED: [(&str, &str); 10] = [
     ("proxy", "http://192.0.2.1"),
 ];
 
-/// Fields of a member that must be removed.
+/// The fields of a member that weir must remove.
 const TOLD: [(&str, &str); 8] = [
     ("x-frame", "allow"),
     ("x_frame", "allow"),
@@ -53,7 +53,7 @@ fn telling() -> Member {
     })
 }
 
-/// A proxy with the rules whose member speaks HTTP/1 or HTTP/2; the further one is in between.
+/// A proxy with the rules whose member uses HTTP/1, or HTTP/2 through a second proxy.
 fn with_rules(member: &Member, by_http2: bool, http: &[&str]) -> (Proxy, Option<Proxy>) {
     let forwarding = |setup: Setup| setup.http("http2: true").http("request_trailers: forward");
     let inner = by_http2.then(|| Proxy::start(&forwarding(Setup::new(&[member.address()]))));
@@ -69,7 +69,7 @@ fn with_rules(member: &Member, by_http2: bool, http: &[&str]) -> (Proxy, Option<
 
 type Pairs = Vec<(String, String)>;
 
-/// Head and trailers of the response to the client's attempts over HTTP/1.
+/// The head and the trailers of the response to the client's fields over HTTP/1.
 fn try_by_http1(proxy: &Proxy) -> (Pairs, Pairs) {
     let mut client = proxy.client();
     let tried = lines(&TRIED);
@@ -82,7 +82,7 @@ fn try_by_http1(proxy: &Proxy) -> (Pairs, Pairs) {
     (response.head.fields, response.trailers.fields)
 }
 
-/// The same over HTTP/2.
+/// The head and the trailers of the response to the client's fields over HTTP/2.
 fn try_by_http2(proxy: &Proxy) -> (Pairs, Pairs) {
     let mut peer = Peer::connect(proxy.address());
     let fields = [&[("te", "trailers"), ("trailer", "x-sum")][..], &TRIED].concat();
@@ -93,7 +93,7 @@ fn try_by_http2(proxy: &Proxy) -> (Pairs, Pairs) {
     (response.head, response.trailers)
 }
 
-/// Values by name, for a recipient that folds names as CGI does, among the fields of the attempts.
+/// The values of the given fields by name, for a recipient that normalises names as CGI does.
 fn folded(fields: &[(String, String)], of: &[(&str, &str)]) -> Vec<String> {
     let fold = |name: &str| -> String {
         let fold =
@@ -131,7 +131,7 @@ fn trailers_obey_the_rules_of_their_head_in_both_directions_and_versions() {
     for by_http2 in [false, true] {
         let member = telling();
         let (proxy, _inner) = with_rules(&member, by_http2, &["request_trailers: forward"]);
-        // Twice: state remembered for one request does not affect the next.
+        // Each version twice, because state of one request must not affect the next one.
         for (round, by) in ["HTTP/1", "HTTP/2", "HTTP/1", "HTTP/2"].into_iter().enumerate() {
             let about = format!("{by}, member by HTTP/2: {by_http2}");
             let response = if by == "HTTP/1" { try_by_http1(&proxy) } else { try_by_http2(&proxy) };
@@ -155,7 +155,7 @@ fn request_trailers_end_here_unless_they_are_asked_for() {
     }
 }
 
-/// Without rules nothing is remembered, and all trailers that may be forwarded are.
+/// Without rules, weir stores no state for trailers, and forwards all trailers that may be forwarded.
 #[test]
 fn trailers_without_rules() {
     let member = telling();
@@ -174,7 +174,7 @@ fn trailers_without_rules() {
     }
 }
 
-/// A request that waits until its member has room has its trailers judged like any other.
+/// The rules also apply to the trailers of a queued request.
 #[test]
 fn trailers_of_a_request_that_waits() {
     let (member, gate) = Member::gated("done");

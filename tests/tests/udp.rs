@@ -1,5 +1,4 @@
-//! Virtual servers of `type: udp`: datagrams of a client go to one member, and its replies go to
-//! the client.
+//! Virtual servers of `type: udp`: the datagrams of a client go to one member, and its replies to the client.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -10,21 +9,21 @@ use weir_tests::datagrams::{DatagramClient, DatagramMember, UdpLease};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// Long enough to conclude that a datagram does not arrive.
+/// Time after which a missing datagram is certain.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// A proxy whose virtual server `dgrams` is of type udp.
+/// A proxy whose virtual server `dgrams` has `type: udp`.
 struct Bed {
     proxy: Proxy,
     port: UdpLease,
     members: Vec<SocketAddr>,
 }
 
-/// With these further keys of the virtual server and of its pool.
+/// A setup with these further keys of the virtual server and of its pool.
 fn setup(port: &UdpLease, members: &[SocketAddr], server: &str, pool: &str) -> Setup {
     let listen = port.address();
     let members: Vec<String> = members.iter().map(ToString::to_string).collect();
-    // The TCP virtual server shows when the process serves.
+    // The harness needs a TCP virtual server to detect that weir serves.
     Setup::new(&[])
         .member("127.0.0.1:9")
         .access_log()
@@ -65,7 +64,7 @@ impl Bed {
         self.proxy.wait_for_open_connections("dgrams", count);
     }
 
-    /// Lines of the access log with this text, once there are this many.
+    /// Waits until the access log has this number of lines with this text. Returns the lines.
     #[track_caller]
     fn logged(&mut self, text: &str, count: usize) -> Vec<String> {
         let mut found = Vec::new();
@@ -104,7 +103,7 @@ fn a_client_keeps_its_member_and_gets_its_answers_alone() {
     bed.wait_for_sessions(8.0);
     assert_eq!((bed.count("received"), bed.count("sent")), (40.0, 40.0));
     for member in &members {
-        // Each session has a port of its own.
+        // Each session has its own port to the member.
         let ports: BTreeSet<SocketAddr> = member.seen().into_iter().map(|(from, _)| from).collect();
         let label = format!("member=\"{}\"", member.address());
         let open = bed.proxy.metric("weir_member_connections_open", &["dgrams", &label]);
@@ -162,12 +161,12 @@ fn a_socket_serves_several_queries_if_it_may() {
 
 #[test]
 fn a_socket_on_which_more_came_serves_nobody_else() {
-    // Each answer comes twice.
+    // The member sends each reply twice.
     let member = DatagramMember::new(|bytes| vec![bytes.to_vec(), bytes.to_vec()]);
     let bed = Bed::new(&[&member], SHARED_SOCKETS, "");
     let begun = std::time::Instant::now();
     let mut count = 0;
-    // Longer than a socket rests before reuse.
+    // For longer than the time before a socket is reused.
     while count < 20 || begun.elapsed() < SILENCE {
         let client = bed.client();
         let query = format!("query {count}");
@@ -175,7 +174,7 @@ fn a_socket_on_which_more_came_serves_nobody_else() {
         count += 1;
     }
     let all = ports(&member);
-    // The kernel itself may assign a port a second time, which is rare.
+    // The kernel may assign the same port again, which is rare.
     let distinct = all.iter().collect::<BTreeSet<_>>().len();
     assert!(distinct * 10 > all.len() * 9, "{distinct} ports for {} queries", all.len());
 }
@@ -191,7 +190,7 @@ fn each_query_goes_by_itself_and_ends_with_its_answer() {
     bed.wait_for_sessions(0.0);
     assert_eq!(bed.ended("complete"), 10.0);
     bed.logged("\"termination\":\"complete\"", 10);
-    // Several queries at once from one port: as many sessions.
+    // Several queries at once from one port: one session each.
     for query in 0..20 {
         client.send(format!("{query}"));
     }
@@ -296,7 +295,7 @@ fn a_reload_loses_no_session() {
     for client in &clients {
         assert_eq!(client.ask("1"), "a 1");
     }
-    // Its member is removed from the configuration, and new sessions start elsewhere.
+    // The reload removes the member of these sessions. New sessions use the other member.
     bed.proxy.reload_and_wait(&setup(&bed.port, &[members[1].address()], "", ""));
     for client in &clients {
         assert_eq!(client.ask("2"), "a 2");
@@ -304,7 +303,7 @@ fn a_reload_loses_no_session() {
     assert_eq!(bed.client().ask("3"), "b 3");
 }
 
-/// Syslog: lines get no reply. RADIUS: each request has an answer.
+/// Syslog lines get no reply. RADIUS requests get one reply each.
 #[test]
 fn reloads_lose_nothing_that_is_sent_once() {
     const RELOADS: usize = 5;
@@ -317,7 +316,7 @@ fn reloads_lose_nothing_that_is_sent_once() {
     for round in 0..RELOADS {
         for line in 0..LINES {
             client.send(format!("<34>{round} line {line}"));
-            // The reload happens while some are under way.
+            // The reload happens while datagrams are in flight.
             if line == LINES / 2 {
                 let count = 1 + round % 2;
                 bed.proxy.reload_and_wait(&setup(&bed.port, &addresses[..count], once, ""));
@@ -367,15 +366,14 @@ fn sessions_of_a_virtual_server_that_is_gone_end_in_their_time() {
     });
     client.send("3");
     assert_eq!(client.receive_within(SILENCE), None);
-    // It may return.
+    // A later reload may restore the virtual server.
     proxy.reload_and_wait(&with);
     assert_eq!(client.ask("4"), "a 4");
 }
 
 const WORKERS: &str = "data_plane: { workers: 4, drain_timeout: 20s }";
 
-/// Clients with sessions, few enough that some worker has none; and a member, which distinguishes
-/// them by their ports.
+/// Clients with sessions at the member. They are few, so that some worker has no session.
 fn few_clients(port: &UdpLease) -> Vec<DatagramClient> {
     let clients: Vec<DatagramClient> = (0..3).map(|_| DatagramClient::of(port.address())).collect();
     for client in &clients {
@@ -399,7 +397,7 @@ fn go_on(clients: &[DatagramClient], member: &DatagramMember, when: &str) {
 
 #[test]
 fn sessions_stay_at_their_workers_whatever_becomes_of_the_listener() {
-    // The kernel would distribute clients anew if a socket were closed or added.
+    // A closed or added socket would change the kernel's distribution of clients.
     for _ in 0..3 {
         let (member, port) = (DatagramMember::echo("a"), UdpLease::new());
         let with = setup(&port, &[member.address()], "", "").top(WORKERS);
@@ -432,7 +430,7 @@ fn the_port_of_a_removed_virtual_server_is_free_when_its_sessions_are_over() {
     assert!(proxy.process().output().matches("idle_timeout").count() >= clients.len());
 }
 
-/// Bytes of memory used by unread datagrams to this port.
+/// Number of bytes in the receive queues of sockets with this port.
 fn unread_bytes(port: u16) -> usize {
     let sockets = std::fs::read_to_string("/proc/net/udp").expect("the sockets of UDP");
     let of_port = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -441,7 +439,7 @@ fn unread_bytes(port: u16) -> usize {
     unread.map(|(_, bytes)| usize::from_str_radix(bytes, 16).expect("a number")).sum()
 }
 
-/// A reload removes one of two ports, and the virtual server has a session at the other.
+/// A reload removes one of two ports, while a session uses the other.
 #[test]
 fn what_comes_to_a_port_that_was_removed_takes_no_memory() {
     const COUNT: usize = 200;
@@ -462,7 +460,7 @@ fn what_comes_to_a_port_that_was_removed_takes_no_memory() {
     strangers.iter().for_each(|stranger| stranger.send(&long));
     assert!(unread_bytes(gone.address().port()) < 64 * 1024);
     assert_eq!(client.ask("2"), "a 2");
-    // It is restored, with as much room as before.
+    // Another reload restores the port, with the same buffer as before.
     proxy.reload_and_wait(&both);
     let client = DatagramClient::of(gone.address());
     assert_eq!(client.ask("3"), "a 3");
@@ -488,7 +486,7 @@ fn what_is_sent_to_all_hosts_begins_no_session() {
         let label = format!("\"{what}\"");
         proxy.metric("weir_virtual_server_datagrams_total", &["dgrams", &label])
     };
-    // Each worker gets a copy.
+    // Each worker receives a copy of a broadcast.
     eventually("it is refused", STEP_TIMEOUT, || count("refused") >= 1.0);
     let client = DatagramClient::of(port.address());
     assert_eq!(client.ask("one"), "a one");
@@ -525,7 +523,7 @@ fn answers_leave_from_the_address_that_was_asked() {
         ))
         .also_pool(&format!("dgrams: {{ members: [ {} ] }}", member.address()));
     let _proxy = Proxy::start(&setup);
-    // The client's socket accepts nothing from another address.
+    // The client's connected socket accepts datagrams only from the address that it sent to.
     for host in [1, 2, 3] {
         let asked = SocketAddr::from(([127, 0, 0, host], port.address().port()));
         assert_eq!(DatagramClient::of(asked).ask("x"), "a x", "{asked}");
@@ -539,7 +537,7 @@ fn members_are_told_of_the_client_in_the_first_datagram() {
     let client = bed.client();
     let first = client.ask("hello");
     let header = &member.seen()[0].1;
-    // Version 2, PROXY; IPv4, datagrams; 12 bytes of addresses.
+    // Version 2 with PROXY; IPv4 with datagrams; 12 bytes of addresses.
     assert_eq!(&header[12..16], [0x21, 0x12, 0, 12]);
     assert_eq!(&header[16..24], [127, 0, 0, 1, 127, 0, 0, 1]);
     assert_eq!(header[24..26], client.address().port().to_be_bytes());
@@ -578,7 +576,7 @@ fn values_of_the_payload_decide() {
         ["a", "b", "c", "d"].into_iter().map(DatagramMember::echo).collect();
     let all: Vec<&DatagramMember> = members.iter().collect();
     let of_call = "${sip.headers['Call-ID']}";
-    // With long sessions, a client that gets the port of an earlier one would be taken for it.
+    // With long sessions, weir would mistake a new client with a reused port for the earlier client.
     let sip =
         format!(", udp: {{ datagrams: 1 }}, persistence: {{ type: hash, of: \"{of_call}\" }}");
     let bed = Bed::new(&all, &sip, "");
@@ -614,13 +612,13 @@ fn values_of_the_payload_decide() {
             .collect();
         assert_eq!(answers.len(), 1, "session {session}");
     }
-    // Without the value members are taken in turn.
+    // Without the value, the members are selected in turn.
     let names: BTreeSet<String> =
         (0..12).map(|_| name(&bed.client().ask("x")).to_owned()).collect();
     assert_eq!(names.len(), 4);
 }
 
-/// A QUIC server limited to packet headers: it gives each client an ID of its own.
+/// A QUIC server that only handles packet headers. It assigns a connection ID to each client.
 fn quic_member(own: u8) -> DatagramMember {
     DatagramMember::new(move |packet| {
         if packet[0] & 0x80 == 0 {
@@ -635,7 +633,7 @@ fn quic_member(own: u8) -> DatagramMember {
     })
 }
 
-/// An Initial packet with this ID for the server.
+/// An Initial packet with this connection ID of the server.
 fn initial(id: &[u8]) -> Vec<u8> {
     let mut out = vec![0xC0, 0, 0, 0, 1, id.len() as u8];
     out.extend(id);
@@ -667,7 +665,7 @@ fn a_client_of_quic_keeps_its_member_when_its_address_changes() {
     let check = |when: &str| {
         for (own, given) in &clients {
             for _ in 0..3 {
-                // Another port, and perhaps another worker.
+                // Another port, and possibly another worker.
                 let moved = bed.client();
                 moved.send(short(given));
                 assert_eq!(moved.receive(), [0x40, *own], "{when}");
@@ -680,7 +678,7 @@ fn a_client_of_quic_keeps_its_member_when_its_address_changes() {
     check("after a reload");
 }
 
-/// Lets `client` open a connection. Returns its member, and the ID that the member assigned.
+/// Opens a connection of the client. Returns its member, and the connection ID that the member assigned.
 fn connect(client: &DatagramClient, number: u8) -> (u8, Vec<u8>) {
     client.send(initial(&[number; 6]));
     let answer = client.receive();
@@ -704,12 +702,12 @@ fn a_port_that_passes_to_another_client_of_quic_goes_where_that_belongs() {
     ask(&second_id, second);
     ask(&second_id, second);
     ask(&first_id, first);
-    // Each time the previous session is over, and the log names both clients.
+    // Each time the previous session has ended, and the log contains both clients.
     bed.logged("\"termination\":\"client_abort\"", 2);
     bed.wait_for_sessions(2.0);
-    // Packets with unknown IDs stay in the existing session.
+    // A packet with an unknown ID stays in the existing session.
     ask(b"8 bytes!", first);
-    // A removed member cannot receive its own IDs: so the port stays with its member.
+    // The member with these IDs is removed and cannot receive packets, so the session of the port stays at its member.
     let members = [members[usize::from(first) - 1].address()];
     bed.proxy.reload_and_wait(&setup(&bed.port, &members, ", persistence: { type: quic }", ""));
     ask(&second_id, first);
@@ -730,7 +728,7 @@ fn members_are_found_by_the_name_in_their_connection_ids() {
     }
     for own in seen {
         for other in 0..5_u8 {
-            // IDs that were never sent unencrypted.
+            // Connection IDs that the members never sent in clear text.
             let moved = bed.client();
             moved.send(short(&[other, own, 7, 7, 7, 7, 7, 7]));
             assert_eq!(moved.receive(), [0x40, own]);

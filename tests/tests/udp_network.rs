@@ -1,5 +1,5 @@
-//! Virtual servers of `type: udp` across networks: ICMP messages of routers, and members that see
-//! the client's own address.
+//! Virtual servers of `type: udp` across networks: ICMP messages of routers, and members that receive the client's address
+//! as the source.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -10,8 +10,7 @@ use weir_tests::proxy::weir_binary;
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, require};
 
-/// weir in the namespace `adc`, and a member in `server` that answers with the address that it
-/// sees.
+/// weir in the namespace `adc`, and a member in `server` that replies with the source address of the datagram.
 struct Bed {
     namespaces: Namespaces,
     process: Process,
@@ -22,7 +21,7 @@ const VIRTUAL: &str = "10.77.1.1:5353";
 const MEMBER: &str = "10.77.2.2:9000";
 /// An address behind the member's host, which reports it as unreachable.
 const UNREACHABLE: &str = "10.77.4.9:9000";
-/// An address behind that host, on a path with an MTU of 600 bytes.
+/// An address behind the member's host, on a path with an MTU of 600 bytes.
 const NARROW: &str = "10.77.3.9:9000";
 
 fn serve_member() {
@@ -30,15 +29,14 @@ fn serve_member() {
     std::thread::spawn(move || {
         let mut buffer = [0; 2_048];
         while let Ok((_, from)) = socket.recv_from(&mut buffer) {
-            // The other end may be gone.
+            // An error means that the other side has closed.
             let _ = socket.send_to(from.ip().to_string().as_bytes(), from);
         }
     });
 }
 
 impl Bed {
-    /// With these keys of the virtual server and the pool, once it is served. `prepare` runs in
-    /// `adc` before.
+    /// Starts weir with these keys of the virtual server and the pool, after `prepare` in `adc`, and waits until it serves.
     fn new(server: &str, pool: &str, prepare: &str) -> Option<Self> {
         let namespaces = Namespaces::make()?;
         namespaces.shell("adc", prepare);
@@ -84,7 +82,7 @@ impl Bed {
         })
     }
 
-    /// The metric value of lines with this name and this part.
+    /// The sum of the metric's lines with this name and this text.
     fn metric(&self, name: &str, part: &str) -> f64 {
         let page = self.namespaces.output("adc", "curl -s http://127.0.0.1:9090/metrics");
         let lines = page.lines().filter(|line| line.starts_with(name) && line.contains(part));
@@ -130,7 +128,7 @@ fn a_packet_that_is_too_long_for_the_way_is_no_fault_of_the_member() {
     let Some(bed) = Bed::new("", &pool, ":") else { return };
     let client = bed.client();
     client.send(&[b'x'; 1_000]).expect("sending");
-    // From here on weir has received the ICMP message.
+    // By then weir has received the ICMP message.
     eventually("a router says so", STEP_TIMEOUT, || {
         bed.metric("weir_datagrams_lost_total", "") >= 1.0
     });
@@ -144,7 +142,7 @@ fn a_packet_that_is_too_long_for_the_way_is_no_fault_of_the_member() {
     assert!(!bed.process.output().contains("ejected"), "{}", bed.process.output());
 }
 
-/// Besides IPv4 between weir and the member's host: a path on which packets live for one hop.
+/// Addresses and routes of IPv6 between weir and the member's host, and routes with a hop limit of 1.
 const HOPS: &str = "ip addr add fd77:2::1/64 dev servers nodad; \
                     ip route add 10.77.5.0/24 via 10.77.2.2 hoplimit 1; \
                     ip route add fd77:5::/64 via fd77:2::2 hoplimit 1";
@@ -152,7 +150,7 @@ const HOPS: &str = "ip addr add fd77:2::1/64 dev servers nodad; \
 #[test]
 fn a_packet_that_is_too_long_on_its_way_is_no_fault_of_the_member() {
     require!("curl");
-    // The host's message about the port is one.
+    // The member's host reports a closed port, which counts as a failure. A router's message does not.
     for (member, failures) in [("10.77.5.9:9", 0.0), ("[fd77:5::9]:9", 0.0), ("10.77.2.2:9", 1.0)] {
         let pool = format!("members: [ \"{member}\" ], passive: {{ failures: 1 }}");
         let Some(bed) = Bed::new(", udp: { datagrams: 9 }", &pool, HOPS) else { return };
@@ -178,8 +176,8 @@ fn a_packet_that_is_too_long_on_its_way_is_no_fault_of_the_member() {
     }
 }
 
-/// A single datagram that a router reports as too long, directly followed by trains (UDP_SEGMENT);
-/// several times. Each begins with its number. The member has room for the datagrams of a round.
+/// A Python script that sends a single datagram that is too long for a router, directly followed by trains of segments
+/// (UDP_SEGMENT), several times. Each datagram starts with its number. The member's buffer holds all datagrams of a round.
 const TRAINS: &str = r#"
 import socket, time
 to = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -193,10 +191,10 @@ for _ in range(5):
     time.sleep(0.2)
 "#;
 
-/// The numbers of received datagrams, until none arrives for a while.
+/// Receives datagrams until none arrives for a second. Returns their numbers.
 fn numbers_at(member: &UdpSocket) -> Vec<u32> {
     let (mut numbers, mut buffer) = (Vec::new(), [0; 2_048]);
-    // Until the first has arrived.
+    // The timeout until the first datagram.
     member.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
     while let Ok(length) = member.recv(&mut buffer) {
         assert_eq!(length, 1_000);
@@ -211,7 +209,7 @@ fn numbers_at(member: &UdpSocket) -> Vec<u32> {
 fn trains_that_are_too_long_for_the_way_arrive_once() {
     require!("curl", "python3");
     let pool = format!("members: [ \"{NARROW}\" ], passive: {{ failures: 1 }}");
-    // The kernel learns the MTU of the first path from a router; it knows the second's.
+    // The kernel learns the MTU of the first path from a router. The second path has a configured MTU.
     for prepare in [":", "ip route add 10.77.3.9/32 via 10.77.2.2 mtu 600"] {
         let Some(bed) = Bed::new("", &pool, prepare) else { return };
         let client = bed.namespaces.name("client");
@@ -228,14 +226,14 @@ fn trains_that_are_too_long_for_the_way_arrive_once() {
         let count = numbers.len();
         numbers.dedup();
         assert_eq!(numbers.len(), count, "each comes once");
-        // Of the single datagrams, some are sent before the path's MTU is known.
+        // Some single datagrams are lost, because they are sent before the MTU of the path is known.
         let alone = |number: &u32| number.is_multiple_of(71);
         assert_eq!(numbers.iter().filter(|number| !alone(number)).count(), 350, "{numbers:?}");
         assert_eq!(bed.metric("weir_member_failures_total", ""), 0.0);
     }
 }
 
-/// The lines of the block of shell behind a heading of `docs/layer-4.md`.
+/// The shell commands in the first code block after a heading of `docs/layer-4.md`.
 fn commands_of(heading: &str) -> String {
     let text = include_str!("../../docs/layer-4.md");
     let (_, section) = text.split_once(&format!("{heading}\n")).expect("the heading");

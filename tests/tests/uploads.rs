@@ -1,5 +1,4 @@
-//! Uploads that begin while another exchange is under way, or are sent to a second member: each
-//! arrives complete.
+//! Uploads that start while another exchange is in flight, or that are sent to a second member. Each must arrive complete.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -14,7 +13,7 @@ use weir_tests::{STEP_TIMEOUT, eventually};
 const GET: &str = "GET /first HTTP/1.1\r\nHost: a\r\n\r\n";
 const PUT: &str = "PUT /second HTTP/1.1\r\nHost: a\r\nContent-Length: 33\r\n\r\n";
 
-/// A client, and how many of its bytes weir has received and read.
+/// A client, and the number of its bytes that weir has read.
 struct Uploader<'a> {
     proxy: &'a Proxy,
     client: Client,
@@ -27,7 +26,7 @@ impl<'a> Uploader<'a> {
         Self { proxy, client: proxy.client(), read }
     }
 
-    /// Sends bytes, and waits until weir has read them.
+    /// Sends bytes and waits until weir has read them.
     #[track_caller]
     fn send_and_settle(&mut self, bytes: &str) {
         self.client.send(bytes);
@@ -41,7 +40,7 @@ fn received(proxy: &Proxy) -> f64 {
     proxy.metric("weir_virtual_server_received_bytes_total", &["\"main\""])
 }
 
-/// A member that answers `/first` when told to, and everything else at once.
+/// A member that responds to `/first` after a signal, and to other requests at once.
 fn slow_at_first() -> (Member, Arc<AtomicBool>) {
     let is_open = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&is_open);
@@ -55,7 +54,7 @@ fn slow_at_first() -> (Member, Arc<AtomicBool>) {
     (member, is_open)
 }
 
-/// Bytes sent in one write.
+/// A part of the bytes of one write.
 #[derive(Debug, Clone, Copy)]
 enum Piece {
     Get,
@@ -65,7 +64,7 @@ enum Piece {
     Body(usize),
 }
 
-/// Several of them.
+/// A sequence of writes.
 type Writes = &'static [&'static [Piece]];
 
 fn text(pieces: &[Piece]) -> String {
@@ -82,8 +81,8 @@ fn text(pieces: &[Piece]) -> String {
 #[test]
 fn an_upload_that_begins_behind_a_request_under_way_is_read_on() {
     use Piece::*;
-    // Bytes that weir has read during the GET, bytes that it may have read, and bytes sent after
-    // its answer.
+    // Each row: writes that weir reads during the GET, writes that it may have read by then, and bytes that are sent after
+    // the GET's response.
     let table: [(Writes, Writes, &[Piece]); 8] = [
         (&[&[Get, Put, Body(33)]], &[], &[]),
         (&[&[Get, Put, Body(4)]], &[], &[Body(29)]),
@@ -127,7 +126,7 @@ fn an_upload_that_begins_before_the_stream_of_an_answer_has_ended_is_read_on() {
             peer.send(&Frame::headers(stream, &lines, false));
             peer.data(stream, text.as_bytes(), false);
             if request.path() == "/first" {
-                // The answer is complete by its length; the stream ends later.
+                // The response is complete by its Content-Length, but the stream ends later.
                 let ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
                 let _ = ends.recv_timeout(STEP_TIMEOUT);
             }
@@ -147,13 +146,13 @@ fn an_upload_that_begins_before_the_stream_of_an_answer_has_ended_is_read_on() {
     assert_eq!((response.status, response.text().as_str()), (200, "33"));
 }
 
-/// Bytes of an upload that is sent again.
+/// Size of an upload that weir sends again.
 const AGAIN_BYTES: usize = 500;
 
-/// The members' view of a PUT: how much of its body arrived, and whether it was complete.
+/// The PUT requests at the members: the number of received bytes of the body, and whether it was complete.
 type Puts = Arc<Mutex<Vec<(usize, bool)>>>;
 
-/// A member that answers GET when told to, and breaks off the very first PUT.
+/// A member that responds to GET after a signal, and resets the first PUT of all members.
 fn unreliable(
     told: &Arc<Mutex<Receiver<()>>>,
     puts: &Puts,
@@ -193,7 +192,7 @@ fn an_upload_of_http_2_that_waits_for_its_second_member_arrives_whole() {
     check_upload_that_waits(Version::Http2);
 }
 
-/// The client's version.
+/// The version of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
     Http1,
@@ -238,7 +237,7 @@ fn check_upload_that_waits(version: Version) {
         0
     };
     waiting(1.0);
-    // One member is free: it breaks the upload off, which then waits for the other.
+    // One member becomes free and breaks off the upload, which then waits for the other member.
     go.send(()).expect("a member that waits");
     eventually("it was tried", STEP_TIMEOUT, || {
         puts.lock().unwrap_or_else(PoisonError::into_inner).len() == 1

@@ -1,4 +1,4 @@
-//! Tunnels: WebSocket through an Upgrade.
+//! Tunnels: WebSockets and other protocols by Upgrade.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn many_tunnels_do_not_disturb_requests() {
 #[test]
 fn a_tunnel_passes_bytes_that_came_with_the_upgrade_and_each_half_close() {
     let member = Member::new(|exchange| {
-        // The first bytes of the tunnel arrive in one segment with the head.
+        // The first bytes of the tunnel are in one segment with the head.
         exchange.send(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\nhello ",
         )?;
@@ -50,7 +50,7 @@ fn a_tunnel_passes_bytes_that_came_with_the_upgrade_and_each_half_close() {
                 count => exchange.send(&buffer[..count])?,
             }
         }
-        // The client has half-closed; this side has not.
+        // The client has half-closed. The member has not.
         exchange.send(" bye")?;
         Ok(Then::Close)
     });
@@ -65,7 +65,7 @@ fn a_tunnel_passes_bytes_that_came_with_the_upgrade_and_each_half_close() {
 #[test]
 fn a_half_close_that_comes_before_the_101_reaches_the_member() {
     let member = Member::new(|exchange| {
-        // The proxy has the client's FIN by now.
+        // By then weir has received the client's FIN.
         std::thread::sleep(Duration::from_millis(200));
         exchange.send(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n",

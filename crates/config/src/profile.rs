@@ -15,7 +15,7 @@ pub(crate) enum ProfileOr<T> {
 
 impl<T: Decode> Decode for ProfileOr<T> {
     fn expected() -> String {
-        format!("a profile's name, or {}", T::expected())
+        format!("a name, or {}", T::expected())
     }
 
     fn schema(registry: &mut Registry) -> Value {

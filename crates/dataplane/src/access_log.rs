@@ -1,6 +1,6 @@
-//! Access log lines, formatted by the worker that served the request, handed over in batches.
+//! Access log lines, formatted by the worker that served the request, and sent in batches.
 //!
-//! The data path never waits for the log: a batch that the log cannot take is dropped and counted.
+//! The data path never waits for the log: a batch that the log cannot accept is dropped and counted.
 
 mod given;
 
@@ -28,63 +28,63 @@ use crate::reports::{Log, LogBatch};
 
 /// The fields of a line that are not from the request head.
 pub struct Entry<'a> {
-    /// The format when the request arrived; `request` is in this format already.
+    /// The format that was active when the request arrived. `request` is in this format.
     pub format: AccessFormat,
     /// The id of the request.
     pub request_id: RequestId<'a>,
     /// The output of [`AccessLog::request_part`] for the request head; empty without a valid head.
     pub request: &'a [u8],
-    /// The client's address by its connection; `request` may name another (from a trusted proxy).
+    /// The client's address by its connection. `request` may contain another one, from a trusted proxy.
     pub client: Option<SocketAddr>,
     /// The address of the connection's peer.
     pub peer: Option<SocketAddr>,
-    /// The results of the TLS handshake.
+    /// The results of the TLS handshake; `None`: no TLS.
     pub tls: Option<TlsFacts<'a>>,
-    /// Virtual server.
+    /// The virtual server.
     pub server: &'a str,
-    /// Pool and member that answered.
+    /// The pool.
     pub pool: Option<&'a str>,
-    /// The member's address.
+    /// The address of the last member.
     pub member: Option<&'a str>,
-    /// The status that was sent; 0: no response.
+    /// The status that was sent to the client; 0: no response.
     pub status: u16,
-    /// Body bytes of the request.
+    /// The number of body bytes in the request.
     pub bytes_received: u64,
-    /// Bytes of the response, including its heads.
+    /// The number of bytes in the response, including its heads.
     pub bytes_sent: u64,
-    /// Bytes of the response's heads.
+    /// The number of bytes in the heads of the response.
     pub head_bytes_sent: u64,
-    /// The number of further members that were tried.
+    /// The number of retries on other members.
     pub retries: u32,
-    /// µs from the complete request head to the first try of a member.
+    /// Microseconds from the complete request head to the first attempt with a member.
     pub queue_us: u64,
-    /// µs from the first try to an open connection; 0: a kept connection was used.
+    /// Microseconds from the first attempt to an open connection; 0: an idle connection was reused.
     pub connect_us: u64,
-    /// µs from the open connection to the response head.
+    /// Microseconds from the open connection to the response head.
     pub first_byte_us: u64,
-    /// µs from the complete request head to the end.
+    /// Microseconds from the complete request head to the end.
     pub total_us: u64,
     /// The decisions of policies and persistence.
     pub decided: Decided<'a>,
-    /// The reason for the end.
+    /// The termination reason.
     pub termination: Termination,
 }
 
 /// The id of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum RequestId<'a> {
-    /// The log assigns a number.
+    /// The log assigns the next number.
     OfLog,
-    /// A number that this process has assigned.
+    /// A number that this process has already assigned.
     Made(u128),
-    /// An id from a trusted proxy.
+    /// An id received from a trusted proxy.
     Taken(&'a [u8]),
 }
 
 /// The decisions of policies and persistence about a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Decided<'a> {
-    /// Marks that policies added.
+    /// Marks set by policies.
     pub marks: Option<&'a Lines>,
     /// The numbers of the rules that were applied.
     pub rules: &'a [u32],
@@ -94,7 +94,7 @@ pub struct Decided<'a> {
     pub persistence: Option<Kept>,
     /// The authenticated user; empty: not authenticated.
     pub user: &'a [u8],
-    /// The virtual server that received the request, if it passed the request to another one.
+    /// The virtual server that received the request, if it handed the request over to another one.
     pub entered_at: Option<&'a str>,
     /// The trace id and the span id of the request.
     pub trace: Option<(u128, u64)>,
@@ -127,7 +127,7 @@ pub struct AccessLog {
 }
 
 impl AccessLog {
-    /// A log that hands batches to `sender`; `request_id` seeds the ids.
+    /// Creates a log that sends batches to `sender`. Assigned request ids count up from `request_id`.
     pub fn new(sender: SyncSender<LogBatch>, request_id: u128) -> Self {
         Self {
             format: AccessFormat::Off,
@@ -138,7 +138,7 @@ impl AccessLog {
         }
     }
 
-    /// Sets the format of further lines. `given`: the custom format, if the configuration has one.
+    /// Sets the format of later lines. `given`: the custom format, if the configuration has one.
     pub fn set_format(&mut self, format: AccessFormat, given: &GivenFormat) {
         self.format = format;
         if let Some(format) = given
@@ -149,13 +149,13 @@ impl AccessLog {
         }
     }
 
-    /// The format of the lines of new requests.
+    /// The format of lines for new requests.
     #[inline]
     pub fn format(&self) -> AccessFormat {
         self.format
     }
 
-    /// Whether lines list the applied rules.
+    /// Whether lines contain the applied rules.
     pub fn notes_rules(&self) -> bool {
         match (self.format, &self.given) {
             (AccessFormat::Json, _) => true,
@@ -164,8 +164,8 @@ impl AccessLog {
         }
     }
 
-    /// Formats the request's part of a line while its bytes are available. `client` is the client's address, if it is
-    /// not the connection's peer.
+    /// Formats the request's part of a line while its bytes are available. `client` is the client's address, if it differs
+    /// from the connection's peer.
     pub fn request_part(
         &self,
         client: Option<SocketAddr>,
@@ -209,8 +209,8 @@ impl AccessLog {
         }
     }
 
-    /// Formats the request's part of a line for a malformed or refused request. Operators need to see which path was
-    /// refused; the head may be incomplete.
+    /// Formats the request's part of a line for a malformed or refused request. Only a refused path is logged, because
+    /// operators need to know it; the head may be incomplete.
     pub fn refused_part(
         &self,
         why: Termination,
@@ -233,7 +233,7 @@ impl AccessLog {
         }
     }
 
-    /// Formats the part of a line for a UDP session: the numbers of datagrams from the client and to the client.
+    /// Formats the part of a line for a UDP session: the numbers of datagrams received from and sent to the client.
     pub fn session_part(&self, (received, sent): (u64, u64), out: &mut Vec<u8>) {
         if let Some(given) = self.given_now() {
             given.keep_datagrams((received, sent), out);
@@ -250,7 +250,7 @@ impl AccessLog {
         self.given.as_ref().filter(|_| self.format == AccessFormat::Given)
     }
 
-    /// Writes one line.
+    /// Writes a line, unless the entry's format is off.
     pub fn write(&mut self, entry: &Entry<'_>, clock: Clock, counters: &WorkerCounters) {
         if entry.format == AccessFormat::Off {
             return;
@@ -275,25 +275,25 @@ impl AccessLog {
         self.wall.unix_ms(clock)
     }
 
-    /// Returns the id of a record whose entry has none. The log line that must follow gets the same id.
+    /// Assigns and returns the next number, for the record of an entry without an id. The log line must use the same number.
     pub fn number(&mut self) -> u128 {
         self.request_id = self.request_id.wrapping_add(1);
         self.request_id
     }
 
-    /// Hands the batch over when it is old enough. Returns when to call again.
+    /// Sends the batch if it is old enough. Returns the time of the next call; `None`: no line waits.
     #[inline]
     pub fn flush_if_due(&mut self, now_ms: u64, counters: &WorkerCounters) -> Option<u64> {
         self.batch.flush_if_due(now_ms, &counters.log_lines_dropped)
     }
 
-    /// Hands the batch over, or drops and counts it.
+    /// Sends the batch; if the queue is full, drops and counts it.
     pub fn flush(&mut self, counters: &WorkerCounters) {
         self.batch.flush(&counters.log_lines_dropped);
     }
 }
 
-/// The fields of a head that lines show; empty if the head has none.
+/// The fields of a request head that appear in lines; empty if the head lacks them.
 #[derive(Default)]
 struct Shown<'a> {
     referer: &'a [u8],
@@ -305,7 +305,7 @@ impl<'a> Shown<'a> {
         let mut shown = Self::default();
         for field in head.fields.iter().rev().filter(|field| field.id == FieldId::Other) {
             let name = field.name.of(input);
-            // The length decides for nearly all fields.
+            // The length rules out nearly all other fields.
             let place = match name.len() {
                 7 if name.eq_ignore_ascii_case(b"referer") => &mut shown.referer,
                 10 if name.eq_ignore_ascii_case(b"user-agent") => &mut shown.user_agent,
@@ -464,10 +464,10 @@ fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
     out.push(b'\n');
 }
 
-/// The text before the client's address.
+/// The key before the client's address.
 const CLIENT_KEY: &[u8] = b",\"client\":";
 
-/// Writes an address; without its port if the port is unknown.
+/// Writes an address. A port of 0 is unknown and omitted.
 fn put_address(out: &mut Vec<u8>, key: &[u8], address: SocketAddr) {
     out.extend_from_slice(key);
     out.push(b'"');

@@ -15,13 +15,13 @@ use weir_event_loop::{ListenOptions, Source as SocketSource, sockets};
 use crate::endpoint::endpoint;
 use crate::error_text::io_error_text;
 
-/// Ports that only privileged processes may use, by the kernel's default.
+/// The ports below this one need privileges by the kernel's default.
 const PRIVILEGED_BELOW: u16 = 1024;
 
 /// The file with the kernel's range of ephemeral ports.
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// This host lacks something that a snapshot needs.
+/// The reason why this host cannot serve a snapshot.
 #[derive(Debug)]
 pub enum BindError {
     /// Binding a virtual server's address failed.
@@ -30,14 +30,14 @@ pub enum BindError {
         virtual_server: Arc<str>,
         /// The address.
         address: ListenPoint,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
     /// A pool's source addresses cannot be used.
     Source {
         /// The pool.
         pool: Arc<str>,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -77,7 +77,7 @@ pub fn addresses(snapshot: &Snapshot) -> impl Iterator<Item = (&VirtualServer, &
     servers.flat_map(|server| server.listen.iter().map(move |point| (server, point)))
 }
 
-/// Whether the sockets of a listener are still bound to its current network interface. True if it has no interface.
+/// Whether the sockets of a listener are bound to the interface that has the configured name. True if none is configured.
 pub fn are_on_interface<'s>(
     mut sockets: impl Iterator<Item = &'s OwnedFd>,
     point: &ListenPoint,
@@ -86,8 +86,7 @@ pub fn are_on_interface<'s>(
     point.interface.as_deref().is_none_or(is_there)
 }
 
-/// Virtual servers that listen on network interfaces that this host does not have now, with the names of the
-/// interfaces.
+/// Virtual servers that listen on network interfaces that do not exist, with the names of the interfaces.
 pub fn missing_interfaces(snapshot: &Snapshot) -> Vec<(Arc<str>, Arc<str>)> {
     let mut missing: Vec<(Arc<str>, Arc<str>)> = Vec::new();
     for (server, point) in addresses(snapshot) {
@@ -109,7 +108,7 @@ pub fn options<'p>(server: &VirtualServer, point: &'p ListenPoint) -> ListenOpti
     }
 }
 
-/// Binds the addresses that are not bound yet, if this host can use the source addresses of all pools.
+/// Binds the addresses that are not bound yet, after a check that this host can use the source addresses of all pools.
 pub fn bind(
     snapshot: &Snapshot,
     is_bound: impl Fn(&ListenPoint) -> bool,
@@ -127,7 +126,7 @@ pub fn bind(
         }
         let options = options(virtual_server, address);
         let at = endpoint(&address.address);
-        // Our own listener on the port, possibly for all addresses, must not count as a listener of another process.
+        // A listener of this process on the port, possibly for all addresses, must not count as one of another process.
         let is_ours = port(address).is_some_and(|port| own_ports.contains(&port));
         let sockets = if !is_ours && sockets::is_taken(at, options) {
             Err(io::ErrorKind::AddrInUse.into())
@@ -165,8 +164,7 @@ pub fn adjust(
         let is_new = former.get(address).is_none_or(|former| *former != seconds);
         let kept = kept.get(address).filter(|_| is_new).into_iter().flatten().flatten();
         for socket in kept.chain(added.get(address).into_iter().flatten()) {
-            // Every TCP socket of Linux supports the option; without it, connections are accepted before their data
-            // arrives.
+            // Every TCP socket of Linux supports the option. Without it, connections are accepted before their data arrives.
             let _ = sockets::defer_accept(socket, seconds);
         }
     }

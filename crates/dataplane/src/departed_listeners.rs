@@ -1,9 +1,9 @@
-//! Removed listeners of datagrams whose sessions still continue.
+//! Removed UDP listeners with open sessions.
 //!
-//! The kernel distributes clients over the sockets of an address by a hash, and differently as soon as one of them is
-//! closed: datagrams of sessions would then reach workers without these sessions. So no socket of an address is closed
-//! before the last session there has ended, on any worker: a worker closes its descriptor when it has no more sessions,
-//! and the duplicates here keep the sockets open.
+//! The kernel distributes clients over the sockets of an address by a hash, which changes as soon as one of them is closed.
+//! Datagrams of sessions would then reach workers without these sessions. Therefore no socket of an address is closed before
+//! the last session there has ended on all workers. A worker closes its descriptor when it has no more sessions, and the
+//! duplicates here keep the sockets open.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -15,26 +15,26 @@ use weir_exchange::shared::live::LiveVirtualServer;
 
 use crate::binding::are_on_interface;
 
-/// Listeners are kept at least this long: after it, every worker has received the command that removed them.
+/// Minimum lifetime of a removed listener: by then, every worker has received the command that removed it.
 const KEPT_MS_MIN: u64 = 1_000;
 
 #[derive(Debug)]
 struct Departed {
-    /// One per worker, in the order of the workers; `None`: the worker has ended.
+    /// The sockets, one per worker in the order of the workers; `None`: the worker has ended.
     sockets: Vec<Option<OwnedFd>>,
     /// The virtual server of the sessions.
     server: Arc<LiveVirtualServer>,
     since_ms: u64,
-    /// The time by which workers end the remaining sessions.
+    /// The time when workers end the remaining sessions.
     until_ms: u64,
 }
 
-/// All removed listeners that still have sessions, by address.
+/// The removed listeners with open sessions, by address.
 #[derive(Debug, Default)]
 pub struct DepartedListeners(HashMap<ListenPoint, Departed>);
 
 impl DepartedListeners {
-    /// Keeps the listeners of an address.
+    /// Adds the listeners of an address.
     pub fn keep(
         &mut self,
         address: ListenPoint,
@@ -54,8 +54,8 @@ impl DepartedListeners {
         });
     }
 
-    /// Duplicates of the sockets for the workers, if the address is here: a new table listens on it again. `None` also
-    /// if a duplicate cannot be made; new sockets are bound then.
+    /// Duplicates of the sockets for the workers, for a table that listens on the address again. `None`: there is no
+    /// listener for the address, or a duplicate cannot be made, so new sockets must be bound.
     pub fn duplicates(&self, address: &ListenPoint) -> Option<Vec<OwnedFd>> {
         let departed = self.0.get(address)?;
         if !are_on_interface(departed.sockets.iter().flatten(), address) {
@@ -64,7 +64,7 @@ impl DepartedListeners {
         departed.sockets.iter().map(|socket| socket.as_ref()?.try_clone().ok()).collect()
     }
 
-    /// Removes an address after the workers have its sockets again.
+    /// Removes an address whose sockets the workers have received again.
     pub fn forget(&mut self, address: &ListenPoint) {
         self.0.remove(address);
     }

@@ -1,9 +1,9 @@
-//! Addresses of the configuration as the event loop takes them.
+//! Conversion of configured addresses to those of the event loop.
 
 use weir_config::snapshot::Address;
 use weir_event_loop::Endpoint;
 
-/// Where this address is.
+/// The event loop's form of an address.
 pub fn endpoint(address: &Address) -> Endpoint<'_> {
     match address {
         Address::Socket(address) => Endpoint::Socket(*address),

@@ -1,8 +1,8 @@
-//! Short texts for errors of the operating system, in the words that people search for.
+//! Short texts for errors of the operating system, in common search terms.
 
 use std::io::{self, ErrorKind};
 
-/// `connection refused` instead of `Connection refused (os error 111)`.
+/// The text of an error without its number: `connection refused` instead of `Connection refused (os error 111)`.
 pub fn io_error_text(error: &io::Error) -> String {
     let known = match error.kind() {
         ErrorKind::ConnectionRefused => "connection refused",

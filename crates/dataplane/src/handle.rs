@@ -24,7 +24,7 @@ use crate::side_logs::SideLogs;
 use crate::thread::{self, WorkerThread};
 use crate::worker::{Command, Setup};
 
-/// The inputs of the data path's start.
+/// The parameters for the start of the data path.
 #[derive(Debug)]
 pub struct Options {
     /// The number of threads; the table's counters must have the same number of slots.
@@ -33,18 +33,18 @@ pub struct Options {
     pub logs: LogSenders,
     /// The channel of events; workers never wait for it.
     pub events: SyncSender<Event>,
-    /// Listening sockets that are open already.
+    /// The listening sockets that were inherited.
     pub inherited: Inherited,
     /// The channel for log lines of policies. It is separate because every request can cause a line, and lines must not
     /// displace events.
     pub policy_lines: SyncSender<Event>,
     /// The queue of request records; `None`: requests are not recorded.
     pub records: Option<RecordSender>,
-    /// Workers are denied access to files.
+    /// Whether workers are denied access to files.
     pub is_confined: bool,
 }
 
-/// Why the data path cannot start.
+/// The reason why the data path cannot start.
 #[derive(Debug)]
 pub enum StartError {
     /// Binding a listener failed.
@@ -78,21 +78,21 @@ pub struct DataPlane {
     /// Duplicates of each listener. Socket `i` belongs to worker `i` modulo the number of workers. They keep the
     /// kernel's accept queues open if a worker panics. `None`: the worker has ended.
     listeners: HashMap<ListenPoint, Vec<Option<OwnedFd>>>,
-    /// Listeners of the next table that no worker has yet; connections wait in their accept queues.
+    /// Listeners of a prepared snapshot that no worker has yet. Connections wait in their accept queues.
     prepared: HashMap<ListenPoint, Vec<OwnedFd>>,
-    /// Listeners of datagrams that were removed by a table and still have sessions.
+    /// Removed UDP listeners with open sessions.
     departed: DepartedListeners,
-    /// Inherited listening sockets that no configuration has used yet.
+    /// Inherited listening sockets that no snapshot has used yet.
     inherited: Inherited,
-    /// Every port that was ever listened on: workers may still be closing a removed listener.
+    /// All ports that this process has listened on: workers may still be closing a removed listener.
     ports: HashSet<u16>,
     table: Arc<LiveTable>,
     counters: Arc<PerWorker<WorkerCounters>>,
 }
 
 impl DataPlane {
-    /// Binds the listeners of the table and starts the workers. After an error nothing runs. Connections are accepted
-    /// only after [`Self::put_in_force`].
+    /// Binds the listeners of the table and starts the workers. After an error nothing runs. Connections are accepted only
+    /// after [`Self::put_in_force`].
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
         thread::note_panics();
@@ -133,9 +133,9 @@ impl DataPlane {
         Ok(data_plane)
     }
 
-    /// Binds the listeners of a snapshot that are not bound yet, and checks that connections can come from its pools'
-    /// source addresses. Connections wait until [`Self::put_in_force`]. Listeners that were prepared before and are no
-    /// longer needed are closed. After an error nothing has changed.
+    /// Binds the listeners of a snapshot that are not bound yet, and checks that this host can use the source addresses of
+    /// its pools. Connections wait until [`Self::put_in_force`]. Closes listeners that were prepared earlier and are not
+    /// needed for this snapshot. After an error nothing has changed.
     pub fn prepare(&mut self, snapshot: &Snapshot) -> Result<(), BindError> {
         let workers = self.table.workers();
         let inherited = self.inherited.take(snapshot, workers)?;
@@ -171,8 +171,8 @@ impl DataPlane {
         }
     }
 
-    /// Hands a table, whose snapshot is prepared, to the workers with its listeners, and closes removed listeners.
-    /// Listeners that are in both tables are not touched.
+    /// Sends a table, whose snapshot is prepared, to the workers with its listeners, and closes removed listeners. Listeners
+    /// that are in both tables stay unchanged.
     pub fn put_in_force(&mut self, table: Arc<LiveTable>) {
         let added = std::mem::take(&mut self.prepared);
         adjust(&self.listeners, &added, &self.table.snapshot, &table.snapshot);
@@ -182,8 +182,7 @@ impl DataPlane {
         }
         let kept: HashSet<&ListenPoint> =
             addresses(&table.snapshot).map(|(_, address)| address).collect();
-        // A listener of an interface that no longer exists is replaced by a listener of the current interface of that
-        // name.
+        // A listener on an interface that no longer exists is replaced by one on the current interface of that name.
         let goes =
             |address: &&ListenPoint| !kept.contains(*address) || added.contains_key(*address);
         let removed: Vec<ListenPoint> = self.listeners.keys().filter(goes).cloned().collect();
@@ -222,7 +221,7 @@ impl DataPlane {
         }
     }
 
-    /// As [`Self::drain`], while another process accepts at the same listeners. Idle HTTP/1 clients may send one more
+    /// As [`Self::drain`], while another process accepts on the same listeners. Idle HTTP/1 clients may send one more
     /// request within `idle_ms`.
     pub fn drain_beside(&mut self, timeout_ms: u64, idle_ms: u64) {
         self.inherited.hand_over(self.listeners.keys().cloned());
@@ -237,13 +236,13 @@ impl DataPlane {
         inherited::duplicates(self.listeners.iter())
     }
 
-    /// Addresses whose sockets a service manager has opened.
+    /// The addresses whose sockets were opened by a service manager.
     pub fn of_manager(&self) -> impl Iterator<Item = &ListenPoint> {
         self.inherited.of_manager()
     }
 
-    /// This process is the only one that serves from now on: closes the inherited sockets that no table uses. Returns
-    /// their addresses.
+    /// Closes the inherited sockets that no table uses, when this process is the only one that serves. Returns their
+    /// addresses.
     pub fn let_go_of_inherited(&mut self) -> Vec<ListenPoint> {
         let unused = self.inherited.let_go();
         unused.iter().for_each(|address| remove_own_file(&self.inherited, address));
@@ -266,7 +265,7 @@ impl DataPlane {
         }
     }
 
-    /// Closes the listeners of an address: at once, or after their last session.
+    /// Closes the listeners of an address: TCP and unix sockets at once, UDP sockets after their last session.
     fn close_listener(&mut self, address: &ListenPoint, leave_in_ms: u64) {
         let Some(sockets) = self.listeners.remove(address) else { return };
         remove_own_file(&self.inherited, address);
@@ -288,7 +287,7 @@ impl DataPlane {
         addresses.iter().for_each(|address| self.close_listener(address, leave_in_ms));
     }
 
-    /// Closes removed listeners of datagrams that have no more sessions. Must be called regularly.
+    /// Closes removed UDP listeners without sessions. Must be called regularly.
     pub fn close_departed(&mut self) {
         self.departed.close_finished(clock::now().now_ms());
     }
@@ -298,8 +297,8 @@ impl DataPlane {
         self.workers.iter().all(|worker| worker.thread.is_finished())
     }
 
-    /// The workers that have ended since the last call. Closes the duplicates of their sockets, so that the kernel
-    /// assigns no more connections to them.
+    /// The workers that have ended since the last call. Closes the duplicates of their sockets, so that the kernel assigns
+    /// no more connections to these sockets.
     pub fn let_go_of_ended(&mut self) -> Vec<usize> {
         let mut ended = Vec::new();
         for (index, worker) in self.workers.iter_mut().enumerate() {
@@ -317,8 +316,8 @@ impl DataPlane {
         ended
     }
 
-    /// The workers that have not answered an earlier request: they are stuck in a turn of their loop. Asks the others
-    /// again.
+    /// The workers that have not answered the previous request, because they are stuck in a turn of their loop. Requests a
+    /// new answer from the others.
     pub fn stuck_workers(&mut self) -> Vec<usize> {
         let workers = self.workers.iter_mut().enumerate();
         workers.filter_map(|(index, worker)| (!worker.is_turning()).then_some(index)).collect()
@@ -327,7 +326,7 @@ impl DataPlane {
     /// Waits until all workers have ended.
     pub fn join(self) {
         for worker in self.workers {
-            // A panic of a worker was caught and reported by the worker itself.
+            // The worker has caught and reported its own panic.
             let _ = worker.thread.join();
         }
     }
@@ -343,19 +342,19 @@ impl DataPlane {
     }
 }
 
-/// Removes the file of a unix socket, unless another process serves it.
+/// Removes the file of a unix socket, unless it belongs to another process.
 fn remove_own_file(inherited: &Inherited, address: &ListenPoint) {
     if !inherited.is_file_of_others(address) {
         remove_socket_file(address);
     }
 }
 
-/// Raises the limit of open descriptors from the default of shells to the maximum that the administrator allows. Each
-/// worker has a descriptor table of this size.
+/// Raises the limit of open descriptors to the maximum that the administrator allows. Each worker has a descriptor table of
+/// this size.
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // On failure the lower limit remains, and accepting respects the limit in effect.
+    // On failure the lower limit remains. Accepting respects the actual limit.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
@@ -380,7 +379,7 @@ mod tests {
 
     const ANSWER: &str = "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 2\r\n\r\nok";
 
-    /// A directory, a member that answers every request, and a data path in front of it.
+    /// A test directory, a member that answers every request, and a data path with that member.
     struct Bed {
         directory: PathBuf,
         data_plane: DataPlane,
@@ -433,7 +432,7 @@ mod tests {
         }
     }
 
-    /// A table with a virtual server for each name, which listens on the unix socket of that name.
+    /// A table with one virtual server for each name, which listens on the unix socket of that name.
     fn table(
         directory: &Path,
         names: &[&str],
@@ -492,7 +491,7 @@ mod tests {
         assert_eq!(text, "as told");
         assert!(place.starts_with("crates/dataplane/src/worker/commands.rs:"), "{place}");
         let table = bed.data_plane.table();
-        // The client has its answer a moment before the worker has finished its accounting.
+        // The client receives the response a moment before the worker updates its counters.
         let server = &table.virtual_servers[0].counters;
         while server.totals().requests_active > 0 {
             std::thread::yield_now();
@@ -505,14 +504,14 @@ mod tests {
         assert_eq!(member.counters.totals().connections_idle, 1);
     }
 
-    /// A member that a reload removed may come back: requests of a worker on it must end with the worker.
+    /// A confined worker serves unix sockets but cannot open files. Other threads are not restricted.
     #[test]
     fn a_worker_opens_no_file() {
         if let Err(error) = weir_event_loop::confine::version() {
             return weir_testing::skip(&format!("the kernel has no Landlock: {error}"));
         }
         let bed = Bed::new("confined");
-        // Its clients and members are served by unix sockets all the same.
+        // Clients and members on unix sockets are served.
         get(&mut bed.client());
         let (answer, opened) = std::sync::mpsc::channel();
         bed.data_plane.workers[0].tell(Command::Open("/etc/passwd".into(), answer));
@@ -521,6 +520,7 @@ mod tests {
         std::fs::File::open("/etc/passwd").expect("other threads are not restricted");
     }
 
+    /// A reload may restore a removed member, so requests of a worker there must end with the worker.
     #[test]
     fn a_panic_leaves_no_request_on_a_member_that_has_gone() {
         let mut bed = Bed::new("gone");
@@ -595,7 +595,7 @@ mod tests {
         bed.data_plane.prepare(&both.snapshot).unwrap();
         let [mut first, mut dropped] = ["first", "second"].map(|socket| bed.client_of(socket));
         first.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
-        // Preparing another table keeps the listener that both have.
+        // Preparing another table keeps the listener that is in both.
         let one = table(&bed.directory, &names[..2], Some(bed.data_plane.table()), 1);
         bed.data_plane.prepare(&one.snapshot).unwrap();
         assert!(dropped.read(&mut [0; 1]).map_or(true, |length| length == 0));
@@ -609,7 +609,7 @@ mod tests {
         let mut answer = vec![0; ANSWER.len()];
         first.read_exact(&mut answer).unwrap();
         assert_eq!(answer, ANSWER.as_bytes());
-        // Abandoned listeners leave nothing behind, and active ones stay.
+        // Abandoned listeners leave no files, and active listeners stay.
         bed.data_plane.prepare(&both.snapshot).unwrap();
         bed.data_plane.abandon();
         assert!(!bed.directory.join("second").exists());
@@ -639,7 +639,7 @@ mod tests {
             sockets::listen(endpoint(&address.address), 1, ListenOptions::default()).unwrap();
         let worker = &bed.data_plane.workers[0];
         worker.hand_over(&listener[0]);
-        // The worker turns, and finds the listener without its command.
+        // The worker makes a turn, and receives the listener without its command.
         get(&mut bed.client());
         worker.tell(Command::Apply { table: next, added: vec![address], removed: vec![] });
         get(&mut bed.client_of("late"));

@@ -1,8 +1,8 @@
-//! Listening sockets that other processes have opened: the predecessor of this process, or a service manager.
+//! Listening sockets opened by other processes: the predecessor of this process, or a service manager.
 //!
-//! Connections in their queues are not lost, and the addresses always have a listener. A socket serves the same address
-//! in the configuration. If the number of workers differs, some workers get several sockets of an address, or sockets
-//! are added.
+//! Connections in their queues are not lost, and the addresses always have a listener. Each socket serves its own address in
+//! the configuration. If the number of workers differs, some workers get several sockets of an address, or sockets are
+//! added.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -18,15 +18,15 @@ use crate::endpoint::endpoint;
 #[derive(Debug, Default)]
 pub struct Inherited {
     sockets: HashMap<ListenPoint, Vec<OwnedFd>>,
-    /// Addresses that another process still serves: this process must not remove the files of their unix sockets.
+    /// Addresses that another process serves. The files of their unix sockets must not be removed.
     served_elsewhere: HashSet<ListenPoint>,
     /// Addresses whose sockets a service manager has opened and keeps open.
     of_manager: HashSet<ListenPoint>,
 }
 
 impl Inherited {
-    /// Sockets of addresses in `of_manager` come from a service manager; the others come from the process that this one
-    /// replaces, which serves until then.
+    /// The sockets by address. A service manager has opened those of `of_manager`; the others belong to the predecessor of
+    /// this process, which still serves them.
     pub fn new(
         sockets: HashMap<ListenPoint, Vec<OwnedFd>>,
         of_manager: HashSet<ListenPoint>,
@@ -40,7 +40,7 @@ impl Inherited {
         self.sockets.keys()
     }
 
-    /// Takes the sockets of a snapshot's addresses; at least one per worker.
+    /// Removes and returns the sockets of a snapshot's addresses, with at least one socket per worker.
     pub fn take(
         &mut self,
         snapshot: &Snapshot,
@@ -61,29 +61,29 @@ impl Inherited {
         Ok(taken)
     }
 
-    /// The addresses whose sockets a service manager has opened.
+    /// The addresses whose sockets were opened by a service manager.
     pub fn of_manager(&self) -> impl Iterator<Item = &ListenPoint> {
         self.of_manager.iter()
     }
 
-    /// This process is the only one that serves from now on: closes the remaining sockets, and returns their addresses.
+    /// Closes the remaining sockets, when this process is the only one that serves. Returns their addresses.
     pub fn let_go(&mut self) -> Vec<ListenPoint> {
         self.served_elsewhere.clear();
         self.sockets.drain().map(|(address, _)| address).collect()
     }
 
-    /// Records that another process serves these addresses from now on.
+    /// Records that another process serves these addresses.
     pub fn hand_over(&mut self, addresses: impl Iterator<Item = ListenPoint>) {
         self.served_elsewhere.extend(addresses);
     }
 
-    /// Whether the file of a unix socket belongs to a process that still serves it, or to a service manager.
+    /// Whether the file of a unix socket belongs to another process that serves it, or to a service manager.
     pub fn is_file_of_others(&self, address: &ListenPoint) -> bool {
         self.served_elsewhere.contains(address) || self.of_manager.contains(address)
     }
 }
 
-/// Sets our socket options on the sockets of an address, and adds sockets until each worker has one.
+/// Sets the socket options of an address, and adds sockets until each worker has one.
 fn fit(
     mut sockets: Vec<OwnedFd>,
     server: &VirtualServer,
@@ -108,7 +108,7 @@ pub fn duplicates<'s>(
     listeners: impl Iterator<Item = (&'s ListenPoint, &'s Vec<Option<OwnedFd>>)>,
 ) -> io::Result<Vec<(ListenPoint, Vec<OwnedFd>)>> {
     let of_one = |(address, sockets): (&ListenPoint, &Vec<Option<OwnedFd>>)| {
-        // Workers share the queue of a unix socket.
+        // All workers share the queue of a unix socket.
         let is_unix = matches!(address.address, Address::Unix(_));
         let sockets = sockets.iter().flatten().take(if is_unix { 1 } else { usize::MAX });
         let copies = sockets.map(|socket| socket.as_fd().try_clone_to_owned());

@@ -1,16 +1,16 @@
-//! JSON and text, piece by piece, for lines of logs.
+//! Writes JSON and text in parts, for log lines.
 
 use std::io::Write as _;
 
-/// Bytes of one request field (target, host, …) that a line shows.
+/// Maximum number of bytes of a request field in a line, such as the target or the host.
 pub const SHOWN_BYTES_MAX: usize = 2048;
 
-/// Writing to a `Vec` cannot fail.
+/// Appends formatted text. Writing to a `Vec` cannot fail.
 pub fn put(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(arguments);
 }
 
-/// A comma and a key, for a value that follows.
+/// Writes a comma and a key; the caller writes the value.
 #[inline(always)]
 pub fn put_text_key(out: &mut Vec<u8>, key: &str) {
     out.extend_from_slice(b",\"");
@@ -18,7 +18,7 @@ pub fn put_text_key(out: &mut Vec<u8>, key: &str) {
     out.extend_from_slice(b"\":");
 }
 
-/// The digits of all numbers below 100.
+/// The two digits of every number below 100.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
     let mut number = 0;
@@ -29,10 +29,10 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// A number.
+/// Writes a number.
 #[inline]
 pub fn put_number(out: &mut Vec<u8>, number: u64) {
-    // Nearly all numbers of a line are short. A constant length needs no copying loop.
+    // Nearly all numbers in a line are short. A constant length needs no copying loop.
     match number {
         0..10 => out.push(b'0' + number as u8),
         10..100 => out.extend_from_slice(&PAIRS[number as usize]),
@@ -56,7 +56,7 @@ fn put_long_number(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// A number with leading zeros, of three digits up to 999.
+/// Writes a number with leading zeros to at least three digits.
 #[inline]
 pub fn put_three_digits(out: &mut Vec<u8>, number: u64) {
     if number > 999 {
@@ -66,7 +66,7 @@ pub fn put_three_digits(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&[b'0' + (number / 100) as u8, tens, ones]);
 }
 
-/// The 32 hexadecimal digits of an id.
+/// Writes an id as 32 hexadecimal digits.
 #[inline]
 pub fn put_id(out: &mut Vec<u8>, id: u128) {
     let mut digits = [0; 32];
@@ -76,7 +76,7 @@ pub fn put_id(out: &mut Vec<u8>, id: u128) {
     out.extend_from_slice(&digits);
 }
 
-/// The eight hexadecimal digits of a number, calculated side by side in one word.
+/// The eight hexadecimal digits of a number, computed in parallel in one word.
 fn hexadecimal(number: u32) -> [u8; 8] {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let mut spread = u64::from(number);
@@ -94,7 +94,7 @@ pub fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
-/// Length of the plain bytes at the beginning.
+/// The number of plain bytes at the start.
 pub fn plain_length(shown: &[u8]) -> usize {
     if is_all_plain(shown) {
         return shown.len();
@@ -105,7 +105,7 @@ pub fn plain_length(shown: &[u8]) -> usize {
 /// Whether all bytes are plain.
 #[inline]
 fn is_all_plain(shown: &[u8]) -> bool {
-    // The last word overlaps the one before it, so that no byte is compared alone.
+    // The last word overlaps the previous one, so that no byte is compared alone.
     if let Some(last) = shown.last_chunk::<8>() {
         let (words, _) = shown.as_chunks::<8>();
         return are_plain(*last) && words.iter().all(|word| are_plain(*word));
@@ -122,15 +122,15 @@ fn are_plain(word: [u8; 8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * ONES;
     let word = u64::from_le_bytes(word);
-    // With bytes below 0x80, a borrow begins only at a byte that is not plain.
+    // For bytes below 0x80, a borrow starts only at a byte that is not plain.
     let is_below = |limit: u8, word: u64| word.wrapping_sub(u64::from(limit) * ONES);
     let is_equal = |byte: u8| is_below(1, word ^ (u64::from(byte) * ONES));
     let found = word | is_below(b' ', word) | is_equal(b'"') | is_equal(b'\\') | is_equal(0x7F);
     found & HIGH == 0
 }
 
-/// A JSON string of bytes that need not be UTF-8: each byte above ASCII is shown as the code point
-/// of its value, so that no byte is lost and every line is valid.
+/// Writes bytes that need not be UTF-8 as a JSON string. Each byte above ASCII is written as the code point with its value,
+/// so that no byte is lost and every line is valid.
 #[inline]
 pub fn put_whole_string(out: &mut Vec<u8>, shown: &[u8]) {
     out.push(b'"');
@@ -142,7 +142,7 @@ pub fn put_whole_string(out: &mut Vec<u8>, shown: &[u8]) {
     out.push(b'"');
 }
 
-/// The bytes of a JSON string some of which are escaped.
+/// Writes the content of a JSON string in which some bytes are escaped.
 #[cold]
 fn put_escaped(out: &mut Vec<u8>, shown: &[u8]) {
     let (plain, mut shown) = shown.split_at(plain_length(shown));
@@ -158,7 +158,7 @@ fn put_escaped(out: &mut Vec<u8>, shown: &[u8]) {
     }
 }
 
-/// A JSON string, cut at [`SHOWN_BYTES_MAX`].
+/// Writes bytes as a JSON string, cut at [`SHOWN_BYTES_MAX`].
 #[inline]
 pub fn put_json_string(out: &mut Vec<u8>, value: &[u8]) {
     put_whole_string(out, &value[..value.len().min(SHOWN_BYTES_MAX)]);
@@ -216,7 +216,7 @@ mod tests {
                 assert_eq!(is_all_plain(&text), is_plain(byte), "{text:?}");
             }
         }
-        // A borrow from a byte that is not plain must not hide another one.
+        // A borrow from a byte that is not plain must not hide another byte that is not plain.
         assert_eq!(plain_length(b"       \x1f \"      "), 7);
         assert_eq!(plain_length(b"\x1f\"\\\x7f\xff   "), 0);
     }

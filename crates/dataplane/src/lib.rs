@@ -27,7 +27,7 @@ mod worker;
 use weir_event_loop::{clock, random};
 use weir_exchange::outside::Outside;
 
-/// Inputs from this host for a live table.
+/// The clock and the random numbers of this host, for a live table.
 pub fn outside() -> Outside {
     Outside { clock: clock::now(), fill_randomly: random::fill }
 }

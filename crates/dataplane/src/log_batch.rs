@@ -1,6 +1,6 @@
-//! Lines of a log, gathered by one worker and handed over in batches.
+//! The lines of a log from one worker, sent in batches.
 //!
-//! The data path never waits for a log: a batch that it cannot take is dropped, and its lines are counted.
+//! The data path never waits for a log: if a batch cannot be sent, it is dropped and its lines are counted.
 
 use std::sync::mpsc::{SyncSender, TrySendError};
 
@@ -8,12 +8,12 @@ use weir_exchange::shared::counters::Counter;
 
 use crate::reports::{Log, LogBatch};
 
-/// A batch of this size is handed over at once.
+/// A batch of this size is sent at once.
 const BATCH_BYTES: usize = 32 * 1024;
-/// A line waits at most this long for its batch.
+/// Maximum time that a line waits for its batch to be sent.
 const BATCH_MS: u64 = 100;
 
-/// Gathers the lines of one log.
+/// Collects the lines of one log into batches.
 pub struct Batcher<L = Log> {
     batch: LogBatch<L>,
     since_ms: u64,
@@ -21,12 +21,12 @@ pub struct Batcher<L = Log> {
 }
 
 impl<L: Copy> Batcher<L> {
-    /// Hands batches of this log to `sender`.
+    /// Creates a batcher that sends batches of this log to `sender`.
     pub fn new(log: L, sender: SyncSender<LogBatch<L>>) -> Self {
         Self { batch: LogBatch { log, bytes: Vec::new(), lines: 0 }, since_ms: 0, sender }
     }
 
-    /// Where a further line is appended to; [`Self::end_line`] follows.
+    /// The buffer to append a line to. [`Self::end_line`] must follow.
     pub fn line(&mut self, now_ms: u64) -> &mut Vec<u8> {
         if self.batch.lines == 0 {
             self.since_ms = now_ms;
@@ -34,7 +34,7 @@ impl<L: Copy> Batcher<L> {
         &mut self.batch.bytes
     }
 
-    /// The line is complete, its line feed included.
+    /// Completes a line, whose line feed is already written. Sends the batch if it is large enough.
     pub fn end_line(&mut self, dropped: &Counter) {
         self.batch.lines += 1;
         if self.batch.bytes.len() >= BATCH_BYTES {
@@ -42,7 +42,7 @@ impl<L: Copy> Batcher<L> {
         }
     }
 
-    /// Hands the batch over when it is old enough. Returns when to call again.
+    /// Sends the batch if it is old enough. Returns the time of the next call; `None`: no line waits.
     #[inline]
     pub fn flush_if_due(&mut self, now_ms: u64, dropped: &Counter) -> Option<u64> {
         if self.batch.lines == 0 {
@@ -56,7 +56,7 @@ impl<L: Copy> Batcher<L> {
         None
     }
 
-    /// Hands the batch over, or drops it and counts its lines in `dropped`.
+    /// Sends the batch; if the queue is full, drops it and counts its lines in `dropped`.
     pub fn flush(&mut self, dropped: &Counter) {
         if self.batch.lines == 0 {
             return;

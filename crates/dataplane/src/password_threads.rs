@@ -1,16 +1,16 @@
-//! Threads that check passwords: a check takes tens of milliseconds of a core.
+//! Threads that check passwords. A check takes tens of milliseconds of CPU time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use weir_exchange::shared::logins::Logins;
 
-/// Most threads: password checks must not take the CPU time of authenticated requests.
+/// Maximum number of threads: password checks must leave CPU time for authenticated requests.
 const THREADS_MAX: usize = 4;
-/// Workers have a higher priority.
+/// The nice value of the threads, which gives workers priority.
 const NICENESS: i32 = 10;
 
-/// Starts the threads, unless they run. If none can be started, requests with passwords get 503.
+/// Starts the threads, unless they are running. If no thread can be started, requests with passwords get 503.
 pub fn start(logins: &Arc<Logins>, cores: usize) {
     if logins.threads() > 0 {
         return;
@@ -24,10 +24,10 @@ pub fn start(logins: &Arc<Logins>, cores: usize) {
 }
 
 fn run(logins: &Logins) {
-    // Only for this thread. If it fails, the thread has the workers' priority.
+    // This applies to the current thread only. If it fails, the thread has the same priority as the workers.
     let _ = rustix::process::nice(NICENESS);
     loop {
-        // The hook logs a panic; the waiting request gets "wrong password".
+        // The panic hook logs a panic. The waiting request gets the result "wrong password".
         let _ = catch_unwind(AssertUnwindSafe(|| logins.check_one()));
     }
 }

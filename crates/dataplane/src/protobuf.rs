@@ -1,14 +1,14 @@
-//! Protocol Buffers, as far as OTLP needs them. Messages are written from the outside in.
+//! An encoder and decoder for Protocol Buffers, as far as OTLP needs them. Outer messages are started before inner ones.
 //!
 //! The encoding is <https://protobuf.dev/programming-guides/encoding/>. The caller omits fields with the default value
 //! where their absence has the same meaning.
 
-/// Writes the fields of one message.
+/// A writer for the fields of one message.
 pub struct Message<'a> {
     out: &'a mut Vec<u8>,
 }
 
-/// How the value of a field is encoded.
+/// The wire type: how the value of a field is encoded.
 #[derive(Debug, Clone, Copy)]
 enum Wire {
     Varint = 0,
@@ -18,7 +18,7 @@ enum Wire {
 }
 
 impl<'a> Message<'a> {
-    /// Writes a message whose fields are appended to this buffer.
+    /// Creates a writer that appends fields to this buffer.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }
     }
@@ -74,7 +74,7 @@ impl<'a> Message<'a> {
     pub fn message(&mut self, field: u32, write: impl FnOnce(&mut Message<'_>)) {
         self.tag(field, Wire::Bytes);
         let start = self.out.len();
-        // Most messages are this short. A longer length field moves the bytes behind it.
+        // One byte suffices for the length of most messages. A longer length field moves the bytes that follow.
         self.out.push(0);
         write(&mut Message { out: self.out });
         let length = self.out.len() - start - 1;
@@ -84,7 +84,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Reads the fields of a message; stops at the first invalid field.
+/// An iterator over the fields of a message. It stops at the first invalid field.
 pub struct Fields<'a>(pub &'a [u8]);
 
 /// The value of a field.

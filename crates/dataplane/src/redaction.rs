@@ -3,11 +3,11 @@
 //! | text | shown as |
 //! |---|---|
 //! | a value with a secret name | `***` |
-//! | a match within such a value | `***` |
-//! | `name=value` with such a name inside another value, as in a referrer | `name=***` to its end |
+//! | a match within a value with a secret name | `***` |
+//! | `name=value` with a secret name inside another value, as in a referrer | `name=***` up to the end of that value |
 //! | a secret of the request anywhere else, 4 bytes or more, in any case | `***` |
 //!
-//! If the search for secrets would take too long, nothing is shown.
+//! If the search for secrets takes too long, the whole text is masked.
 
 pub mod message;
 
@@ -20,16 +20,16 @@ use weir_waf::seclang::Variable;
 /// The replacement of a secret.
 pub const MASK: &[u8] = b"***";
 
-/// Shorter secrets are not looked for in other texts: they would be found everywhere.
+/// Minimum length of a secret that is searched for in other texts. Shorter values would be found everywhere.
 const SECRET_BYTES_MIN: usize = 4;
 
-/// Maximum number of bytes compared in the search for the secrets of one request.
+/// Maximum number of byte comparisons in the search for the secrets of one request.
 const WORK_BYTES_MAX: usize = 4 << 20;
 
 /// Maximum number of times that a name is percent-decoded.
 const DECODINGS_MAX: usize = 3;
 
-/// Parts that make a name secret, in any case.
+/// Substrings that make a name secret, in any case.
 const SECRET_PARTS: [&[u8]; 12] = [
     b"password",
     b"passwd",
@@ -70,7 +70,7 @@ pub fn is_secret_name(name: &[u8]) -> bool {
     has_secret_part(&name)
 }
 
-/// Whether a text contains a part.
+/// Whether a text contains a substring.
 fn contains(text: &[u8], part: &[u8]) -> bool {
     if text.len() <= SHORT_BYTES_MAX {
         return text.windows(part.len()).any(|window| window == part);
@@ -84,7 +84,7 @@ fn has_secret_part(name: &[u8]) -> bool {
     SECRET_PARTS.iter().any(has) || has_word(name, &folded)
 }
 
-/// The lower-case byte. Other separators become `_`, because servers treat them alike.
+/// The lower-case byte. Other separators become `_`, because servers treat them as equal.
 fn fold(byte: u8) -> u8 {
     match byte {
         b'-' | b'.' | b' ' | b'+' => b'_',
@@ -140,12 +140,12 @@ pub fn is_secret_field(name: &[u8]) -> bool {
     SECRET_FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field)) || is_secret_name(name)
 }
 
-/// Whether a variable's value is a secret; its name includes the member's: `ARGS:password`.
+/// Whether a variable's value is a secret. The variable includes the name within a collection: `ARGS:password`.
 fn is_secret_variable(variable: &[u8]) -> bool {
     let Some(colon) = variable.iter().position(|byte| *byte == b':') else { return false };
     let name = &variable[colon + 1..];
     match &variable[..colon] {
-        // The text content of a document is shown without the names of its elements.
+        // `XML:/*` is the text of a document without the names of its elements, so it may contain a secret.
         b"REQUEST_COOKIES" | b"XML" => true,
         b"REQUEST_HEADERS" | b"RESPONSE_HEADERS" => is_secret_field(name),
         b"ARGS" | b"ARGS_GET" | b"ARGS_POST" | b"FILES" | b"MULTIPART_PART_HEADERS" => {
@@ -161,7 +161,7 @@ fn is_derived(variable: &[u8]) -> bool {
     variable.starts_with(b"TX:") || variable.starts_with(b"MATCHED_VAR")
 }
 
-/// A request target with masked values of secret parameters.
+/// A request target in which the values of secret parameters are masked.
 pub fn target(target: &[u8]) -> Vec<u8> {
     let query_at = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
     let (path, query) = target.split_at(query_at);
@@ -184,8 +184,8 @@ fn put_segments(out: &mut Vec<u8>, text: &[u8], separator: u8) {
     }
 }
 
-/// The text up to the first `name=value` with a secret name; `None`: there is none. `name_in` finds the name in the
-/// text before `=`.
+/// The text up to the first `name=value` with a secret name, with the value masked; `None`: there is no such pair. `name_in`
+/// extracts the name from the text before `=`.
 fn without_pair(text: &[u8], name_in: fn(&[u8]) -> &[u8]) -> Option<Cow<'static, [u8]>> {
     let mut start = 0;
     for piece in text.split(|byte| matches!(byte, b'?' | b'&' | b';')) {
@@ -199,22 +199,22 @@ fn without_pair(text: &[u8], name_in: fn(&[u8]) -> &[u8]) -> Option<Cow<'static,
     None
 }
 
-/// The part of a match that may be shown.
+/// The data and values of a match, without secrets.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown<'a> {
-    /// The rule's text about its match.
+    /// The rule's data about the match.
     pub data: Cow<'a, [u8]>,
-    /// The values that the rule matched in.
+    /// The matched values.
     pub values: Vec<Cow<'a, [u8]>>,
 }
 
 /// The secret values of one request.
 pub struct Secrets<'a> {
-    /// Sorted by length, longest first.
+    /// The values, longest first.
     values: Vec<&'a [u8]>,
-    /// The lower-case bytes that secrets begin with.
+    /// Whether a secret starts with a byte. The index is the byte in lower case.
     first: [bool; 256],
-    /// Bytes that may still be compared.
+    /// The number of byte comparisons left.
     work: Cell<usize>,
 }
 
@@ -234,7 +234,7 @@ impl<'a> Secrets<'a> {
         Self::from_values(values)
     }
 
-    /// The values that are long enough to be searched for in other texts.
+    /// The secrets among these values: those that are long enough to be searched for.
     pub fn from_values(values: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut values: Vec<&[u8]> =
             values.filter(|value| value.len() >= SECRET_BYTES_MIN).collect();
@@ -247,7 +247,8 @@ impl<'a> Secrets<'a> {
         Self { values, first, work: Cell::new(WORK_BYTES_MAX) }
     }
 
-    /// A text with masked secrets. If the text was cut, it may end with the beginning of a secret.
+    /// A text with masked secrets. The start of a secret at the end of the text is masked too, because the text may be
+    /// truncated.
     pub fn without<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         let (mut out, mut from, mut at) = (Vec::new(), 0, 0);
         while at < text.len() {
@@ -270,7 +271,7 @@ impl<'a> Secrets<'a> {
         Cow::Owned(out)
     }
 
-    /// The length of the secret at the beginning of a text.
+    /// The length of the secret at the start of a text; `None`: the text does not start with a secret.
     fn length_at(&self, text: &[u8]) -> Option<usize> {
         if !self.first[usize::from(text[0].to_ascii_lowercase())] {
             return None;
@@ -283,12 +284,12 @@ impl<'a> Secrets<'a> {
             let is_cut = same == text.len() && same >= SECRET_BYTES_MIN;
             (is_whole || is_cut).then_some(same)
         });
-        // If the search takes too long, nothing is shown.
+        // The search ends when it takes too long. The whole text is masked then.
         let mut lengths = lengths.take_while(|_| self.work.get() > 0);
         lengths.find_map(|length| length)
     }
 
-    /// The part of a match that may be shown: the rule's text, and the matched values.
+    /// Data and values of a match with masked secrets.
     pub fn shown<'t>(&self, data: &'t [u8], values: &'t [MatchedValue]) -> Shown<'t> {
         let told: Vec<Option<Cow<'_, [u8]>>> =
             values.iter().map(|it| masked(&it.variable, &it.value)).collect();
@@ -310,7 +311,7 @@ impl<'a> Secrets<'a> {
 }
 
 impl Secrets<'_> {
-    /// The detail of a check's finding with masked secrets. Places are `parameter id`, `cookie a`, `header Host`,
+    /// The detail of a check's finding, with masked secrets. Examples of places: `parameter id`, `cookie a`, `header Host`,
     /// `query`.
     pub fn of_finding(&self, place: &str, detail: &[u8]) -> Vec<u8> {
         let (kind, name) = place.split_once(' ').unwrap_or((place, ""));
@@ -329,13 +330,13 @@ impl Secrets<'_> {
     }
 }
 
-/// A field's value, and the credentials behind its scheme: `Bearer abc`.
+/// A field's value, and the credentials after the scheme: `abc` in `Bearer abc`.
 pub fn with_credentials(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let behind = value.iter().position(|byte| *byte == b' ').map(|at| &value[at + 1..]);
     std::iter::once(value).chain(behind)
 }
 
-/// The masked form of a value that is secret, or that contains a secret name; `None`: nothing needs masking.
+/// The masked form of a value that is secret or contains a pair with a secret name; `None`: no masking is necessary.
 fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
     if variable.starts_with(b"&") {
         return None;
@@ -343,7 +344,7 @@ fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
     if variable.split(|byte| *byte == b':').next()?.ends_with(b"_NAMES") {
         return is_document(value).then_some(Cow::Borrowed(MASK));
     }
-    // In JSON, XML and unreadable bodies, names can be anywhere.
+    // In JSON, XML and bodies that cannot be parsed, a name can be anywhere.
     let is_body = variable == b"REQUEST_BODY" && is_secret_name(value);
     if is_body || is_secret_variable(variable) {
         return Some(Cow::Borrowed(MASK));
@@ -351,13 +352,13 @@ fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
     without_pair(value, last_word)
 }
 
-/// Whether a parameter name is in fact a document with a secret in it, such as JSON that was sent as a form.
+/// Whether a parameter name is a document that contains a secret, such as JSON sent as a form.
 fn is_document(name: &[u8]) -> bool {
     const MARKS: &[u8] = b"\"'<>{}\r\n";
     name.iter().any(|byte| MARKS.contains(byte)) && is_secret_name(name)
 }
 
-/// A variable; if its name is a document with a secret, without the name.
+/// A variable. A name that is a document with a secret is masked.
 pub fn variable(variable: &[u8]) -> Cow<'_, [u8]> {
     match variable.iter().position(|byte| *byte == b':') {
         Some(colon) if is_document(&variable[colon + 1..]) => {
@@ -367,7 +368,7 @@ pub fn variable(variable: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The place of a finding; if its name is a document with a secret, without the name.
+/// The place of a finding. A name that is a document with a secret is masked.
 pub fn place(place: &str) -> Cow<'_, [u8]> {
     match place.split_once(' ') {
         Some((kind, name)) if is_document(name.as_bytes()) => {
@@ -377,20 +378,20 @@ pub fn place(place: &str) -> Cow<'_, [u8]> {
     }
 }
 
-/// The name at the end of a text: in `select password from users where id` it is `id`.
+/// The last word of a text: in `select password from users where id` it is `id`.
 fn last_word(text: &[u8]) -> &[u8] {
     let is_bound = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'(' | b',' | b'"' | b'\'');
     let start = text.iter().rposition(is_bound).map_or(0, |at| at + 1);
     &text[start..]
 }
 
-/// Whether a text names a secret variable: `found within ARGS:password: x`.
+/// Whether a text contains the name of a secret variable: `found within ARGS:password: x`.
 fn names_secret(text: &[u8]) -> bool {
     let words = text.split(|byte| matches!(byte, b' ' | b'"' | b'\''));
     words.map(without_punctuation).any(is_secret_variable)
 }
 
-/// A word without the punctuation at its end.
+/// A word without the colons and commas at its end.
 fn without_punctuation(word: &[u8]) -> &[u8] {
     let last = word.iter().rposition(|byte| !matches!(byte, b':' | b','));
     &word[..last.map_or(0, |last| last + 1)]

@@ -1,11 +1,11 @@
-//! Reports of workers, over bounded channels. Workers never wait for them.
+//! Reports of workers, sent through bounded channels. Workers never wait for these channels.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use weir_exchange::parts::failure::Blame;
 
-/// The log that a line belongs to.
+/// The log of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
     /// The access log.
@@ -16,14 +16,14 @@ pub enum Log {
     Audit,
 }
 
-/// Finished lines of one log and one worker.
+/// Complete lines of one log from one worker.
 #[derive(Debug)]
 pub struct LogBatch<L = Log> {
     /// The log.
     pub log: L,
-    /// Whole lines, each ended by a line feed.
+    /// Whole lines, each with a line feed at the end.
     pub bytes: Vec<u8>,
-    /// How many.
+    /// The number of lines.
     pub lines: u32,
 }
 
@@ -31,10 +31,10 @@ pub struct LogBatch<L = Log> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spans;
 
-/// Spans of one worker. A line is the field `spans` of OTLP's `ScopeSpans`, with one span.
+/// Spans of one worker. Each line is the field `spans` of OTLP's `ScopeSpans` with one span.
 pub type SpanBatch = LogBatch<Spans>;
 
-/// Channels for log lines and spans of workers; workers never block on them.
+/// The channels for log lines and spans of workers, which never wait for these channels.
 #[derive(Debug, Clone)]
 pub struct LogSenders {
     /// The access log.
@@ -45,52 +45,52 @@ pub struct LogSenders {
     pub spans: SyncSender<SpanBatch>,
 }
 
-/// An event that a worker reports.
+/// An event reported by a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Passive marking took a member out.
+    /// A member was ejected because of failures.
     MemberEjected {
-        /// Pool.
+        /// The pool.
         pool: Arc<str>,
-        /// Member.
+        /// The member.
         member: Arc<str>,
-        /// The duration of the ejection.
+        /// The duration of the ejection in milliseconds.
         eject_ms: u32,
         /// The last failure.
         why: Blame,
     },
-    /// A line that a policy wrote, or why one failed.
+    /// A log line of a policy, or the error of a policy.
     Policy {
         /// The line.
         text: String,
     },
-    /// TLS to a member failed; at most one event per second and worker.
+    /// TLS to a member failed. At most one event per second and worker.
     MemberInsecure {
-        /// Pool.
+        /// The pool.
         pool: Arc<str>,
-        /// Member.
+        /// The member.
         member: Arc<str>,
-        /// Why.
+        /// The error.
         error: String,
     },
-    /// A WebSocket was requested, and the HTTP/2 member has not announced support for it; at most one event per second
-    /// and worker.
+    /// A WebSocket was requested, but the HTTP/2 member has not announced support for extended CONNECT. At most one event
+    /// per second and worker.
     MemberTakesNoTunnel {
-        /// Pool.
+        /// The pool.
         pool: Arc<str>,
-        /// Member.
+        /// The member.
         member: Arc<str>,
     },
-    /// This host cannot provide a socket; at most one event per second and worker.
+    /// This host cannot provide a socket. At most one event per second and worker.
     SocketFailed {
-        /// Why.
+        /// The error.
         error: String,
     },
-    /// A worker panicked; its connections are lost, it starts again.
+    /// A worker panicked. Its connections are lost, and it continues.
     WorkerPanicked {
         /// The index of the worker.
         worker: usize,
-        /// The panic's message.
+        /// The message and the place of the panic.
         message: String,
     },
 }

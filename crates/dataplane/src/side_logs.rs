@@ -1,4 +1,4 @@
-//! Logs with entries for few requests: findings of the web application firewall, and spans.
+//! Logs with entries for only a few requests: findings of the web application firewall, and spans.
 
 use std::sync::mpsc::SyncSender;
 
@@ -11,11 +11,11 @@ use crate::reports::{LogBatch, SpanBatch};
 use crate::spans::{Finished, SpanLog};
 use crate::waf_log::WafLog;
 
-/// Logs with entries for few requests.
+/// Logs with entries for only a few requests.
 pub struct SideLogs {
     waf: WafLog,
     spans: SpanLog,
-    /// At least one log has entries that are not yet sent.
+    /// Whether a log has unsent entries.
     has_lines: bool,
 }
 
@@ -48,7 +48,7 @@ impl SideLogs {
         self.has_lines = true;
     }
 
-    /// Sends batches that are old enough. Returns when to call again.
+    /// Sends batches that are old enough. Returns the time of the next call; `None`: no entry waits.
     #[inline]
     pub fn flush_if_due(&mut self, now_ms: u64, counters: &WorkerCounters) -> Option<u64> {
         if !self.has_lines {
@@ -61,7 +61,7 @@ impl SideLogs {
         due_ms
     }
 
-    /// Sends all batches; if a queue is full, drops and counts them.
+    /// Sends all batches; if a queue is full, drops the batch and counts its entries.
     pub fn flush(&mut self, counters: &WorkerCounters) {
         self.waf.flush(counters);
         self.spans.flush(counters);

@@ -1,4 +1,4 @@
-//! A worker on the simulated kernel of the event loop, run turn by turn.
+//! A worker on the event loop's simulated kernel, executed turn by turn.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::worker::{Command, Setup, Worker};
 /// Capacity of the channels for batches of log lines and for events.
 const REPORTS_MAX: usize = 4_096;
 
-/// A worker, its loop, and the control plane's ends of its channels.
+/// A worker, its loop, and the control plane's ends of the worker's channels.
 pub struct SimulatedWorker {
     io: EventLoop,
     worker: Worker,
@@ -35,12 +35,12 @@ pub struct SimulatedWorker {
     _spans: Receiver<SpanBatch>,
     events: Receiver<Event>,
     policy_lines: Receiver<Event>,
-    /// Held because a worker stops when its control plane is gone.
+    /// Kept open, because a worker stops when its channel for commands is closed.
     _commands: Sender<Command>,
 }
 
 impl SimulatedWorker {
-    /// Serves the snapshot; all members are up.
+    /// Creates a worker that serves the snapshot. All members are up.
     pub fn new(network: &Network, snapshot: Snapshot) -> Self {
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, 1, &outside()));
         let counters = Arc::new(PerWorker::new(1));
@@ -94,7 +94,7 @@ impl SimulatedWorker {
     fn put_in_force(&mut self, table: Arc<LiveTable>, old: &[ListenPoint]) {
         let now_ms = memory::now_us() / 1_000;
         table.enter_into_force(now_ms);
-        // The first probe of each monitored member succeeds at once.
+        // The first probe of each monitored member succeeds immediately.
         let members = table.pools.iter().flat_map(|pool| &pool.members);
         for member in members.filter(|member| member.health() == Health::Pending) {
             member.set_health(Health::Up, now_ms);
@@ -113,7 +113,7 @@ impl SimulatedWorker {
         self.table = Arc::clone(&table);
         let command = Command::Apply { table, added, removed };
         self.worker.obey_in_simulation(&mut self.io, command, listeners);
-        // Consequences are processed at once.
+        // The next turn follows immediately.
         self.wanted_at_us = Some(0);
     }
 
@@ -130,14 +130,14 @@ impl SimulatedWorker {
         self.wanted_at_us = Some(0);
     }
 
-    /// Recovers from a panic of the worker as its thread does: all connections are closed, and the worker continues.
+    /// Recovers from a panic of the worker as a worker thread does: all connections are closed, and the worker continues.
     pub fn recover(&mut self) {
         self.io.close_streams();
         self.worker.forget_connections("as told");
         self.wanted_at_us = Some(0);
     }
 
-    /// The numbers of failed and attempted connects of each member.
+    /// The numbers of failed and of attempted connections to each member.
     pub fn connects(&self) -> Vec<(Address, u64, u64)> {
         let members = self.table.pools.iter().flat_map(|pool| &pool.members);
         let counted = members.map(|member| {
@@ -152,13 +152,13 @@ impl SimulatedWorker {
         self.io.is_stopping()
     }
 
-    /// One turn of the loop.
+    /// Makes one turn of the loop.
     pub fn turn(&mut self) -> std::io::Result<()> {
         self.wanted_at_us = self.io.turn(&mut self.worker, self.wanted_at_us)?;
         Ok(())
     }
 
-    /// The time of the next turn if no event arrives: now, later, or never (`None`).
+    /// The time of the next turn if no event arrives; `None`: there is none.
     pub fn due_us(&self) -> Option<u64> {
         self.io.due_us(self.wanted_at_us, memory::now_us())
     }
@@ -173,7 +173,7 @@ impl SimulatedWorker {
         &self.table
     }
 
-    /// Appends the access log lines since the last call.
+    /// Appends the access log lines written since the last call.
     pub fn take_log(&mut self, into: &mut Vec<u8>) {
         for batch in self.log.try_iter() {
             into.extend_from_slice(&batch.bytes);
@@ -183,19 +183,19 @@ impl SimulatedWorker {
         }
     }
 
-    /// Appends the WAF log lines since the last call.
+    /// Appends the WAF log lines written since the last call.
     pub fn take_waf_log(&mut self, into: &mut Vec<u8>) {
         for batch in self.waf_log.try_iter() {
             into.extend_from_slice(&batch.bytes);
         }
     }
 
-    /// The worker's events since the last call.
+    /// The events that the worker has reported since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         self.events.try_iter().collect()
     }
 
-    /// State that is left although no client is connected.
+    /// State that remains after the last client has disconnected.
     pub fn remains(&self) -> Vec<String> {
         let mut remains = self.worker.remains();
         let (here, there) = (self.io.open_sockets(), self.network.descriptors_open());
@@ -205,7 +205,7 @@ impl SimulatedWorker {
         remains
     }
 
-    /// Connections to members that have no streams but a reduced window.
+    /// Connections to members with a reduced window although they have no streams.
     pub fn lost_windows(&self) -> Vec<String> {
         self.worker.lost_windows()
     }
@@ -228,7 +228,7 @@ impl SimulatedWorker {
     }
 }
 
-/// The addresses in the simulated network that a snapshot listens on.
+/// The addresses of a snapshot's listeners in the simulated network.
 fn addresses(snapshot: &Snapshot) -> Vec<ListenPoint> {
     let all = snapshot.virtual_servers.iter().flat_map(|server| &server.listen);
     all.filter(|address| address.address.socket().is_some()).cloned().collect()

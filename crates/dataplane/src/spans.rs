@@ -1,4 +1,4 @@
-//! Spans of sampled requests. The worker that served a request encodes them and sends them in batches.
+//! Spans of sampled requests, encoded by the worker that served the request and sent in batches.
 //!
 //! A line of a batch is the field `spans` of OTLP's `ScopeSpans` with one span
 //! (`opentelemetry/proto/trace/v1/trace.proto`), so batches need no re-encoding. Attributes follow the semantic
@@ -48,25 +48,25 @@ const KIND_SERVER: u64 = 2;
 const KIND_CLIENT: u64 = 3;
 /// Value of `StatusCode`.
 const STATUS_ERROR: u64 = 2;
-/// Span flags: it is known whether the parent is remote, and the parent is remote.
+/// The flags `HAS_IS_REMOTE` and `IS_REMOTE` of a span: it is known whether the parent is remote, and the parent is remote.
 const FLAG_HAS_REMOTE: u32 = 0x100;
 const FLAG_REMOTE: u32 = 0x200;
 
-/// Methods that the semantic conventions list.
+/// The methods that the semantic conventions define.
 const METHODS: [&[u8]; 9] =
     [b"CONNECT", b"DELETE", b"GET", b"HEAD", b"OPTIONS", b"PATCH", b"POST", b"PUT", b"TRACE"];
 
 /// A finished transaction with its trace.
 pub struct Finished<'a> {
-    /// Its connections.
+    /// The connections.
     pub ends: &'a Ends,
-    /// The decision about it.
+    /// The stored facts about the request.
     pub remembered: &'a Remembered,
-    /// Its trace.
+    /// The trace context.
     pub traced: &'a Traced,
-    /// Its record.
+    /// The facts for the spans.
     pub record: &'a Record,
-    /// How it ended.
+    /// The termination reason.
     pub why: Termination,
 }
 
@@ -115,7 +115,7 @@ impl SpanLog {
         }
     }
 
-    /// Sends the batch when it is old enough. Returns when to call again.
+    /// Sends the batch if it is old enough. Returns the time of the next call; `None`: no span waits.
     pub fn flush_if_due(&mut self, now_ms: u64, counters: &WorkerCounters) -> Option<u64> {
         self.batch.flush_if_due(now_ms, &counters.spans_dropped)
     }
@@ -219,7 +219,7 @@ fn put_client_span(
     }
 }
 
-/// The reason why a request has no complete response from a member or from weir; `None`: it has one.
+/// The reason why a request got no complete response from a member or from weir; `None`: the response was complete.
 fn cut_by(why: Termination) -> Option<&'static str> {
     match why {
         Termination::Complete
@@ -264,9 +264,9 @@ fn put_method(span: &mut Message<'_>, method: &[u8]) {
     put_text(span, "http.request.method_original", method);
 }
 
-/// Path and query, without secrets.
+/// Writes the path and the query, without secrets.
 fn put_path_and_query(span: &mut Message<'_>, received: &[u8]) {
-    // Other attributes have the scheme and host of the absolute form.
+    // The scheme and host of an absolute target have attributes of their own.
     let target = match memchr::memmem::find(received, b"://") {
         Some(at) if !received.starts_with(b"/") => {
             let rest = &received[at + 3..];
@@ -284,7 +284,7 @@ fn put_path_and_query(span: &mut Message<'_>, received: &[u8]) {
     put_text(span, "url.query", query);
 }
 
-/// The authority that the client requested.
+/// Writes the host and the port that the client requested.
 fn put_host(span: &mut Message<'_>, host: &[u8]) {
     let port_at = match host.iter().rposition(|byte| matches!(byte, b':' | b']')) {
         Some(at) if host[at] == b':' => at,

@@ -18,21 +18,21 @@ use weir_event_loop::{EventLoop, confine, descriptors};
 
 use crate::worker::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE, Setup, Worker};
 
-/// The control plane's handle of a worker.
+/// The control plane's handle for a worker.
 #[derive(Debug)]
 pub struct WorkerThread {
     /// The thread.
     pub thread: JoinHandle<()>,
-    /// The worker has ended, and its listeners are closed.
+    /// Whether the worker has ended and the duplicates of its listeners are closed.
     pub is_let_go: bool,
     commands: Sender<Command>,
     control: OwnedFd,
-    /// Set by the worker when it executes the last [`Command::Answer`].
+    /// Set by the worker when it executes the latest [`Command::Answer`].
     answer: Arc<AtomicBool>,
 }
 
 impl WorkerThread {
-    /// Starts a worker and waits until it has its own descriptors. A confined worker cannot open files.
+    /// Starts a worker, and waits until it has its own descriptor table. A confined worker cannot open files.
     pub fn start(
         is_confined: bool,
         setup: impl FnOnce(Receiver<Command>) -> Setup,
@@ -61,7 +61,7 @@ impl WorkerThread {
                 }
             })?;
         outcome.recv().unwrap_or_else(|_| Err(io::Error::other("it ended at once")))?;
-        // Our copy of the worker's end of the socket; the worker has its own copy by now.
+        // The worker has its own copy of this end of the socket.
         drop(theirs);
         let answer = Arc::new(AtomicBool::new(true));
         Ok(Self { thread, is_let_go: false, commands, control, answer })
@@ -76,7 +76,7 @@ impl WorkerThread {
         self.send(LISTENER_MESSAGE, &mut ancillary);
     }
 
-    /// Sends the message that arrives if the worker has no free descriptor for a listener.
+    /// Sends the message as it arrives at a worker without a free descriptor for the listener.
     #[cfg(test)]
     pub fn hand_over_nothing(&self) {
         self.send(LISTENER_MESSAGE, &mut SendAncillaryBuffer::default());
@@ -84,14 +84,14 @@ impl WorkerThread {
 
     /// Sends a command.
     pub fn tell(&self, command: Command) {
-        // A worker that has ended receives no commands.
+        // Sending fails only if the worker has ended.
         if self.commands.send(command).is_ok() {
             self.send(COMMAND_MESSAGE, &mut SendAncillaryBuffer::default());
         }
     }
 
-    /// Whether the worker has ended, or has answered since the last call. Asks it for another answer, unless one is
-    /// outstanding. The request wakes a worker that waits for events; a stuck worker does not answer.
+    /// Whether the worker has answered the previous request, or has ended. Sends the next request if the previous one was
+    /// answered. The request wakes a worker that waits for events; a stuck worker does not answer.
     pub fn is_turning(&mut self) -> bool {
         if self.thread.is_finished() {
             return true;
@@ -105,25 +105,25 @@ impl WorkerThread {
     }
 
     fn send(&self, kind: u8, ancillary: &mut SendAncillaryBuffer<'_, '_, '_>) {
-        // Fails only when the worker has ended, which `is_finished` reports.
+        // Sending fails only if the worker has ended, which `is_finished` reports.
         let _ =
             net::sendmsg(&self.control, &[IoSlice::new(&[kind])], ancillary, SendFlags::NOSIGNAL);
     }
 }
 
-/// Creates the worker's own descriptor table and its loop; opens the control socket in that table.
+/// Creates the worker's own descriptor table and its loop, and takes the control socket from that table.
 fn prepare(control: RawFd, is_confined: bool) -> io::Result<(EventLoop, OwnedFd)> {
     descriptors::isolate(Some(control))?;
     if is_confined {
         confine::without_files()?;
     }
-    // SAFETY: the number names the control socket in this thread's table, where nothing else owns it; the starting
-    // thread's descriptor of the same number is in another table.
+    // SAFETY: the number refers to the control socket in this thread's descriptor table, and nothing else owns this
+    // descriptor there. The starting thread's descriptor of the same number is in another table.
     let control = unsafe { OwnedFd::from_raw_fd(control) };
     Ok((EventLoop::new()?, control))
 }
 
-/// Runs until the worker is stopped. A panic closes the connections of this worker; the process continues.
+/// Runs until the worker is stopped. After a panic, the connections of this worker are closed and the worker continues.
 fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
     IS_WORKER.set(true);
     let Ok(control) = io.add_control(control.into()) else {
@@ -141,13 +141,13 @@ fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
             worker.forget_connections(&message);
         }));
         if put_in_order.is_err() {
-            // The state of the worker is unreliable. The control plane notices its end and reports it.
+            // The state of the worker is unusable. The control plane notices and reports that the worker has ended.
             return;
         }
     }
 }
 
-/// The message and place of a panic.
+/// The text and the place of a panic.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
@@ -159,13 +159,13 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 
 thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
-    /// The place of the last panic of this worker.
+    /// The place of this worker's last panic.
     static PLACE: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Records the place of a worker's panic for its event, instead of writing it to standard error: that may be a full
-/// pipe, and workers never wait. With `RUST_BACKTRACE` it is also written. Panics of other threads are reported as
-/// before.
+/// Installs a panic hook that records the place of a worker's panic for the event, and does not write to standard error:
+/// that may be a full pipe, and workers never wait. With `RUST_BACKTRACE` the panic is also written there. Panics of other
+/// threads are reported by the previous hook.
 pub fn note_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,6 +1,6 @@
 //! The audit log of the web application firewall: one JSON line for each request with findings.
 //!
-//! It is independent of the access log's format. Secrets are masked ([`redaction`]).
+//! The log is independent of the access log's format. Secrets are masked ([`redaction`]).
 
 mod recorded;
 
@@ -21,21 +21,21 @@ use crate::log_batch::Batcher;
 use crate::redaction::{self, Secrets};
 use crate::reports::{Log, LogBatch};
 
-/// Maximum bytes of a line with its line feed, without a recorded request.
+/// Maximum size of a line in bytes with its line feed, without a recorded request.
 const LINE_BYTES_MAX: usize = 64 * 1024;
-/// The part of [`LINE_BYTES_MAX`] that is reserved for the text after the last rule.
+/// The bytes of [`LINE_BYTES_MAX`] that are reserved for the text after the last rule.
 const END_BYTES_MAX: usize = 64;
-/// Maximum bytes of one text in a line, before escaping.
+/// Maximum size of one text in a line in bytes, before escaping.
 const TEXT_BYTES_MAX: usize = 1024;
 /// Maximum number of rules in a line.
 const RULES_MAX: usize = 64;
 /// Maximum number of tags of one rule.
 const TAGS_MAX: usize = 32;
-/// Maximum number of findings of checks in a line.
+/// Maximum number of check findings in a line.
 const FINDINGS_MAX: usize = 32;
-/// Maximum bytes of all findings of checks; the rules follow them.
+/// Maximum size of all check findings in bytes, which leaves space for the rules.
 const FINDINGS_BYTES_MAX: usize = 16 * 1024;
-/// Maximum bytes of the place of a finding.
+/// Maximum size of the place of a finding in bytes.
 const PLACE_BYTES_MAX: usize = 256;
 /// Maximum number of matched values of one rule.
 const VALUES_MAX: usize = 32;
@@ -47,7 +47,7 @@ pub struct WafLog {
 }
 
 impl WafLog {
-    /// A log that hands batches to `sender`.
+    /// Creates a log that sends batches to `sender`.
     pub fn new(sender: SyncSender<LogBatch>) -> Self {
         Self { batch: Batcher::new(Log::Waf, sender), wall: WallClock::default() }
     }
@@ -59,13 +59,13 @@ impl WafLog {
         self.batch.end_line(&counters.waf_log_lines_dropped);
     }
 
-    /// Hands the batch over when it is old enough. Returns when to call again.
+    /// Sends the batch if it is old enough. Returns the time of the next call; `None`: no line waits.
     #[inline]
     pub fn flush_if_due(&mut self, now_ms: u64, counters: &WorkerCounters) -> Option<u64> {
         self.batch.flush_if_due(now_ms, &counters.waf_log_lines_dropped)
     }
 
-    /// Hands the batch over, or drops and counts it.
+    /// Sends the batch; if the queue is full, drops and counts it.
     pub fn flush(&mut self, counters: &WorkerCounters) {
         self.batch.flush(&counters.waf_log_lines_dropped);
     }
@@ -108,7 +108,7 @@ fn put_request(out: &mut Vec<u8>, inspection: &Inspection) {
     put_text(out, "user_agent", inspection.header(b"user-agent").unwrap_or_default());
 }
 
-/// Writes the findings and the action.
+/// Writes the result of the inspection, its findings and the action.
 fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
     let Inspected { mode, outcome, status, inspection, .. } = *inspected;
     put_text(out, "mode", mode.name().as_bytes());
@@ -147,7 +147,7 @@ fn put_cause(out: &mut Vec<u8>, cause: Cause) {
     }
 }
 
-/// Writes the findings of checks other than rules.
+/// Writes the findings of checks.
 fn put_findings(out: &mut Vec<u8>, findings: &[Finding], secrets: &Secrets<'_>) {
     if findings.is_empty() {
         return;
@@ -185,7 +185,7 @@ fn put_finding(out: &mut Vec<u8>, finding: &Finding, secrets: &Secrets<'_>) {
     out.push(b'}');
 }
 
-/// Writes the logged rules, as many as fit into the line that begins at `start`.
+/// Writes the logged rules that fit into the line. `start`: the start of the line in `out`.
 fn put_rules(out: &mut Vec<u8>, start: usize, (inspection, secrets): (&Inspection, &Secrets<'_>)) {
     put_text_key(out, "rules");
     out.push(b'[');
@@ -217,7 +217,7 @@ fn put_rules(out: &mut Vec<u8>, start: usize, (inspection, secrets): (&Inspectio
     }
 }
 
-/// Writes one rule. `is_brief`: only its id and message, because there is no space for more.
+/// Writes one rule. `is_brief`: only the id and the message, because the line has no space for more.
 fn put_rule(
     out: &mut Vec<u8>,
     found: &Match,

@@ -330,12 +330,13 @@ fn bind_to_interface(socket: &impl AsFd, interface: &str) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether this host has a network interface with this name at present.
+/// Whether this host may have a network interface with this name at present. `false` only if the kernel says that it has
+/// none.
 pub fn has_interface_named(name: &str) -> bool {
-    // Of the errors of the query, only ENODEV means `false`. The result is also `false` if no socket can be opened.
     let flags = SocketFlags::CLOEXEC;
-    net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)
-        .is_ok_and(|socket| net::netdevice::name_to_index(&socket, name) != Err(Errno::NODEV))
+    let index = net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)
+        .and_then(|socket| net::netdevice::name_to_index(&socket, name));
+    index != Err(Errno::NODEV)
 }
 
 /// Whether the interface to which a socket is bound still exists under this name. A later interface of the same name does

@@ -1,4 +1,4 @@
-//! Transactions in a simulated world: with any events in any order, each ends exactly once.
+//! Transactions in a simulated world: whatever events occur in whatever order, each transaction ends exactly once.
 
 mod simulation;
 
@@ -11,14 +11,14 @@ use simulation::run::{run, run_plan};
 use weir_exchange::termination::Termination::{self, *};
 use weir_testing::Random;
 
-/// Number of seeds, unless `WEIR_TEST_EVENTS_SEEDS` sets it.
+/// The number of seeds, unless `WEIR_TEST_EVENTS_SEEDS` sets it.
 const SEEDS: u64 = 2_000;
-/// Number of transactions per seed, one after another.
+/// The number of consecutive transactions per seed.
 const TRANSACTIONS: usize = 6;
-/// Every sequence of this many events is tried.
+/// The number of events for which every sequence is tested.
 const EVENTS: usize = 3;
 
-/// How transactions with few policies end.
+/// Termination reasons that must occur among the random transactions.
 const ENDS: [Termination; 15] = [
     Complete,
     ClientAbort,

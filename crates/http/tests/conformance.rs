@@ -1,5 +1,4 @@
-//! The conformance tables of `cases/`: each case as given, cut at every position, and checked
-//! against all invariants.
+//! The conformance tables of `cases/`: each case as a whole, cut at every position, and checked against all invariants.
 
 mod cases;
 mod invariants;
@@ -18,10 +17,10 @@ use weir_http::h1::{
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Version};
 use weir_http::path::TargetForm;
 
-/// Each direction's table has at least this many cases.
+/// Minimum number of cases for requests, and for responses.
 const CASES_MIN: usize = 150;
 
-/// Runs `check` on every case and reports all failures, not only the first.
+/// Runs `check` on every case, and reports all failures.
 fn check_all<C>(
     cases: &[C],
     describe: impl Fn(&C) -> String,
@@ -150,8 +149,7 @@ fn bodies_become_what_the_table_says() {
     );
 }
 
-/// Responses that a strict recipient refuses, and their form for a client if the flaws are
-/// tolerated.
+/// Responses that a strict recipient refuses, and the responses that clients receive if the flaws are tolerated.
 #[test]
 fn flawed_responses_become_what_the_table_says() {
     check_all(
@@ -186,7 +184,7 @@ fn flawed_responses_become_what_the_table_says() {
             let mut sent = Vec::new();
             write_response_head(&head, text, &forward, &FieldEdits::NONE, &mut sent);
             assert_eq!(sent.escape_ascii().to_string(), expected.escape_default().to_string());
-            // Exactly these flaws have to be tolerated.
+            // The response is accepted if exactly these flaws are tolerated.
             assert_eq!(parse(flaws, &mut head, &mut repaired), outcome);
             for flaw in flaws.iter() {
                 let others = Flaws::ALL.without(Flaws::NONE.with(flaw));

@@ -1,5 +1,4 @@
-//! The table of HTTP/2 frames, each case whole and cut at every position; floods; and answers of
-//! both roles.
+//! The table of HTTP/2 frames, with each case as a whole and cut at every position; floods; responses in both roles.
 
 mod cases;
 mod invariants;
@@ -24,7 +23,7 @@ fn server(limits: Limits) -> Listener {
     listener
 }
 
-/// The frames in `out`.
+/// Decodes the frames in `out`.
 fn frames(mut out: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
     let mut frames = Vec::new();
     while let Some(bytes) = out.first_chunk() {
@@ -108,7 +107,7 @@ fn frames_come_to_the_same_however_they_are_cut() {
         for cut in (0..bytes.len()).step_by(step) {
             assert_eq!(run(cut), whole, "{} cut at {cut}", case.name);
         }
-        // Byte by byte, and in pieces, for either role.
+        // The input is processed byte by byte and in pieces, in either role.
         if bytes.len() <= 1000 {
             for mode in [0, 1, 8, 16, 32, 48, 3, 3 | 8] {
                 invariants::h2::check_connection(&[&[mode, 7][..], &bytes].concat());
@@ -166,7 +165,7 @@ fn windows_bound_what_is_sent() {
     connection.mark_stalled(1, 1000);
     assert_eq!(connection.oldest_stall(), Some((1, 1000)));
     listener.told.clear();
-    // One byte at a time counts as a stall as well.
+    // A window that opens by single bytes counts as a stall, too.
     for _ in 0..3 {
         assert!(listener.feed(&frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])));
         assert_eq!(listener.connection.write_data_header(1, 1, false, &mut listener.out), Ok(()));
@@ -235,7 +234,7 @@ fn header_lists_beyond_the_limit_are_told_cut() {
     assert!(list.len() < 4);
 }
 
-/// A repeated frame causes the error within `count_max`, with bounded memory and answers.
+/// Checks that a repeated frame causes the error within `count_max` repetitions, with bounded memory and output.
 #[track_caller]
 fn floods(flood: Flood, count_max: usize, before: &[u8], each: impl Fn(u32) -> Vec<u8>) {
     let mut listener = Listener::new(Role::Server, Limits::DEFAULT, Habits::default());
@@ -259,7 +258,7 @@ fn floods_end_the_connection() {
     let id = |number: u32| number * 2 + 1;
     let reset = |stream: u32| frame(kind::RST_STREAM, 0, stream, &[0, 0, 0, 8]);
     floods(Flood::Resets, 200, b"", |number| [get(id(number)), reset(id(number))].concat());
-    // MadeYouReset: any error of the peer on a stream.
+    // The MadeYouReset attack: a stream error of any kind.
     for wrong in [
         frame(kind::WINDOW_UPDATE, 0, 0, &[0; 4]),
         frame(kind::WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff]),
@@ -297,7 +296,7 @@ fn floods_end_the_connection() {
     floods(Flood::RefusedStreams, 200, &open, |number| post(id(number + 100)));
 }
 
-/// A server after the preface, which receives bytes at given times.
+/// A server after the preface. The returned function processes bytes at a given time.
 fn feeder(limits: Limits) -> impl FnMut(&[u8], u64) -> Result<(), ConnectionError> {
     let mut connection = weir_http::h2::Connection::server(limits);
     let (mut out, mut block) = (Vec::new(), weir_http::h2::hpack::HeaderBlock::new());
@@ -324,8 +323,7 @@ fn budgets_come_back_with_time() {
     assert_eq!(feed(&ping, 9000), Err(Flood::Pings.into()));
 }
 
-/// One second of traffic, repeated: frames of this many bytes on open streams, and requests with a
-/// body of one byte.
+/// The same traffic in each second: DATA frames of one size on an open stream. Then, requests with a body of one byte.
 #[test]
 fn small_frames_that_are_of_use_are_no_flood() {
     const SECONDS: u64 = 12;
@@ -357,8 +355,8 @@ fn small_frames_that_are_of_use_are_no_flood() {
     }
 }
 
-/// Simultaneous deadlines, however often: only a client that opens streams to reset them at once is
-/// a flood.
+/// Many deadlines that expire at the same time, repeatedly, are no flood. Only a client that opens streams and resets them
+/// immediately causes a flood.
 #[test]
 fn resets_of_streams_that_are_older_than_a_second_are_no_flood() {
     let resets = Allowance { burst: 200, per_second: 0 };
@@ -378,7 +376,7 @@ fn resets_of_streams_that_are_older_than_a_second_are_no_flood() {
     }
 }
 
-/// The frames of a server to a client that has opened streams 1 (GET), 3 (HEAD) and 5 (CONNECT).
+/// Frames from a server to a client that has opened the streams 1 (GET), 3 (HEAD) and 5 (CONNECT).
 #[test]
 fn responses_come_to_what_the_table_says() {
     let head = |stream: u32, flags: u8, lines: &[(&str, &str)]| {
@@ -471,7 +469,7 @@ fn interim_responses_are_bounded() {
     assert_eq!(listener.told.last(), Some(&Told::Failed(Flood::InterimResponses.into())));
 }
 
-/// RFC 9113 section 8.1: a server that does not need the rest of a request sends RST_STREAM(NO_ERROR). Streams 1 (GET),
+/// A server that does not need the rest of a request sends RST_STREAM(NO_ERROR) (RFC 9113 section 8.1). The streams 1 (GET),
 /// 3 (HEAD) and 5 (CONNECT) are open.
 #[test]
 fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
@@ -503,7 +501,7 @@ fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
         assert_eq!(listener.told.contains(&Told::Other(event)), !is_whole, "{name}");
         assert_eq!(listener.connection.stream_count(), 2, "{name}");
     }
-    // After END_STREAM a stream is complete, whatever follows.
+    // After END_STREAM, a stream is complete, even if a reset follows.
     let mut listener = Listener::new(Role::Client, Limits::DEFAULT, Habits::default());
     listener.open(2);
     let end = frame(kind::DATA, flag::END_STREAM, 3, b"");
@@ -514,7 +512,7 @@ fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
     assert!(listener.told.contains(&ended), "{:?}", listener.told);
 }
 
-/// A server whose caller has answered stream 1, a POST of 10 bytes, and has left it.
+/// A server that has answered stream 1, a POST of 10 bytes, without reading its body.
 fn answered(limits: Limits) -> Listener {
     let mut listener = server(limits);
     assert!(listener.feed(&[frame(kind::SETTINGS, 1, 0, b""), post_of_length(1, "10")].concat()));
@@ -555,7 +553,7 @@ fn the_rest_of_an_answered_request_is_dropped_however_it_ends() {
         let is_data = |told: &Told| !matches!(told, Told::Other(Event::StreamReset { .. }));
         assert!(!listener.told.iter().any(is_data), "{name}: {:?}", listener.told);
         assert_eq!(listener.connection.stream_count(), usize::from(!is_over), "{name}");
-        // curl 7.88 examines the response when something arrives.
+        // The server sends a PING when the request ends, because curl 7.88 processes the response only when data arrives.
         let is_sign =
             |(kind, flags, ..): &(u8, u8, u32, Vec<u8>)| (*kind, *flags) == (kind::PING, 0);
         let has_sign = self::frames(&listener.out).iter().any(is_sign);
@@ -569,7 +567,7 @@ fn the_rest_of_an_answered_request_is_bounded_in_bytes_and_time() {
     let limits = Limits { stream_window_size: 1000, unwanted_size_max: 2000, ..Limits::DEFAULT };
     let mut listener = answered(limits);
     let mut taken = 0;
-    // As much as the window permits.
+    // Data is accepted until the window is exhausted.
     loop {
         assert!(listener.feed(&frame(kind::DATA, 0, 1, &[b'x'; 100])));
         if !resets_in(&listener.out).is_empty() {
@@ -587,18 +585,18 @@ fn the_rest_of_an_answered_request_is_bounded_in_bytes_and_time() {
     listener.connection.end_unwanted(6000, &mut listener.out);
     assert_eq!(resets_in(&listener.out), [(1, ErrorCode::NO_ERROR)]);
     assert_eq!(listener.connection.unwanted_until_ms(), None);
-    // The client may not have noticed yet.
+    // The client may have sent data before it receives the reset.
     listener.out.clear();
     assert!(listener.feed(&frame(kind::DATA, flag::END_STREAM, 1, b"abc")));
     assert!(listener.out.is_empty());
-    // An incomplete answer must not look complete.
+    // The response is incomplete, and must not look complete.
     assert!(listener.feed(&post(3)));
     listener.connection.leave_answered(3, 403, 6000, &mut listener.out);
     assert_eq!(resets_in(&listener.out), [(3, ErrorCode::CANCEL)]);
 }
 
-/// A client that reads nothing after an answer without error must be able to send everything
-/// without reading.
+/// After a response without an error, a client may stop reading until it has sent its whole request. If the stream's window
+/// has no room for the rest, the stream is reset at once.
 #[test]
 fn the_rest_of_a_request_that_was_answered_well_is_taken_if_its_window_has_room() {
     for (length, sent, status, is_reset) in [
@@ -632,7 +630,7 @@ fn the_rest_of_a_request_that_was_answered_well_is_taken_if_its_window_has_room(
         let expected = if is_reset { vec![(1, ErrorCode::NO_ERROR)] } else { vec![] };
         assert_eq!(resets_in(&listener.out), expected, "{name}");
     }
-    // A client that has not read our settings yet has read them before the answer.
+    // The client has not acknowledged the server's SETTINGS. It reads them before the response, so their window size counts.
     let mut listener = server(Limits { stream_window_size: 100_000, ..Limits::DEFAULT });
     assert!(listener.feed(&post_of_length(1, "100000")));
     let Listener { connection, out, .. } = &mut listener;
@@ -650,7 +648,7 @@ fn streams_that_were_answered_and_go_on_count_among_those_of_their_client() {
     assert_eq!(listener.connection.stream_count(), 2);
 }
 
-/// A frame partly received when its stream is left.
+/// The stream is left while one of its frames has been received in part.
 #[test]
 fn a_frame_is_dropped_from_where_its_stream_was_left() {
     for (flags, is_over) in [(0, false), (flag::END_STREAM, true)] {
@@ -723,7 +721,7 @@ fn goaway_ends_the_streams_that_were_not_taken() {
     assert_eq!(again, Err(weir_http::h2::OpenError::Closing));
 }
 
-/// One invalid response does not affect other requests. Frames on closed streams are bounded.
+/// An invalid response does not affect other requests. The number of frames on closed streams is limited.
 #[test]
 fn stream_errors_of_a_server_do_not_end_the_connection() {
     const ANSWERS: u32 = 1000;

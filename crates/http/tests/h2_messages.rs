@@ -1,5 +1,4 @@
-//! The table of HTTP/2 messages, and the messages written for members and clients of either
-//! version.
+//! The table of HTTP/2 messages, and the messages written for members and clients with HTTP/1 and HTTP/2.
 
 mod cases;
 mod invariants;
@@ -30,7 +29,7 @@ fn decoded(list: &List) -> HeaderBlock {
     block
 }
 
-/// The output of `write`, as lines.
+/// The decoded output of `write`, as lines.
 fn encoded(write: impl FnOnce(&mut BlockEncoder<'_>)) -> String {
     let mut out = Vec::new();
     write(&mut Encoder::new(4096).block(&mut out));
@@ -114,7 +113,7 @@ fn trailers_become_what_the_table_says() {
     }
 }
 
-/// A rule's edit of a head also applies to the trailers, with any spelling of the name.
+/// A rule's edits of a head also apply to the trailers, for any spelling of a name.
 #[test]
 fn trailers_obey_the_edits_of_their_head() {
     let mut edits = FieldEdits::default();
@@ -150,8 +149,8 @@ fn trailers_obey_the_edits_of_their_head() {
     assert!(!names.have(b"x-user"));
 }
 
-/// Setting or removing a field covers every name that a CGI-like recipient takes for it, in either
-/// direction.
+/// A rule that sets or removes a field also removes fields whose names a CGI-like recipient does not distinguish from it, in
+/// requests and in responses.
 #[test]
 fn look_alikes_of_what_is_edited_do_not_travel() {
     let input =
@@ -195,8 +194,7 @@ fn look_alikes_of_what_is_edited_do_not_travel() {
     );
 }
 
-/// Tolerated flaws of HTTP/2 members; they cannot send bare line feeds, and must not send control
-/// characters.
+/// Flaws of HTTP/2 members that can be tolerated. Bare line feeds cannot occur, and control characters are always refused.
 #[test]
 fn flaws_of_members_of_http2() {
     let repeated = Flaws::NONE.with(Flaw::RepeatedContentLength);
@@ -232,7 +230,7 @@ fn flaws_of_members_of_http2() {
     }
 }
 
-/// The same request in either version gives rules the same head.
+/// The same request in HTTP/1 and in HTTP/2 yields the same head for rules.
 #[test]
 fn a_request_says_the_same_by_either_version() {
     let by_http1 =
@@ -308,7 +306,7 @@ fn tunnels_cross_from_either_version_to_the_other() {
         ":method: CONNECT\n:protocol: websocket\n:scheme: http\n:authority: a\n:path: /chat\n\
          sec-websocket-version: 13\n"
     );
-    // The member's 200 is the client's 101.
+    // The member's 200 becomes the client's 101.
     let mut block = decoded(&vec![(":status".to_owned(), "200".to_owned())]);
     let mut response = ResponseHead::new();
     let request = Answered { method: Method::Get, protocol: Some(b"websocket") };
@@ -330,7 +328,7 @@ fn tunnels_cross_from_either_version_to_the_other() {
         "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
          Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"
     );
-    // The reverse order.
+    // A 101 of an HTTP/1 member becomes a 200 for an HTTP/2 client.
     let input =
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
         Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: chat\r\n\r\n";
@@ -339,7 +337,7 @@ fn tunnels_cross_from_either_version_to_the_other() {
         encoded(|lines| write_response(&response, input, &forward, &FieldEdits::NONE, lines)),
         ":status: 200\nsec-websocket-protocol: chat\n"
     );
-    // A refusal stays unchanged.
+    // Other statuses stay unchanged.
     let mut block = decoded(&vec![(":status".to_owned(), "403".to_owned())]);
     assert_eq!(read_response(&mut block, true, request, Flaws::NONE, &mut response), Ok(()));
     assert_eq!((response.status, response.upgrade), (403, None));

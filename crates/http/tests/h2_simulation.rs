@@ -1,7 +1,7 @@
-//! A client and a server of our own talk to each other: random cuts, windows, resets, settings,
-//! trailers and ends, from a seed that a failure names. Neither may report an error of the other,
-//! every received byte equals the sent one, and every stream that was not reset ends. With small
-//! budgets one of them may end the connection, but nothing else may fail.
+//! A client and a server, both with weir's implementation, communicate with random cuts, windows, resets, settings, trailers
+//! and ends. Failures report the seed. Neither side may report an error of the other, every received byte must equal the
+//! sent one, and every stream must end unless it was reset. With small budgets, one side may end the connection because of a
+//! flood, but no other failure is permitted.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use weir_http::h2::{
 const SEEDS: u64 = 128;
 const STEPS: usize = 1500;
 
-/// xorshift64*, as in the other tests.
+/// The generator xorshift64*, as in the other tests.
 struct Random(u64);
 
 impl Random {
@@ -30,21 +30,21 @@ impl Random {
     }
 }
 
-/// One side's view of a stream.
+/// The state of a stream on one side.
 #[derive(Debug, Default, Clone)]
 struct View {
     head_sent: bool,
     head_received: bool,
     sent: u64,
-    /// The data to send, where it was announced.
+    /// The announced length of the data to send, if any.
     announced: Option<u64>,
     we_ended: bool,
     received: u64,
     peer_ended: bool,
-    /// Received and not returned to the window.
+    /// The number of received bytes whose window was not returned yet.
     held: u32,
     is_reset: bool,
-    /// The server has answered and does not need the rest.
+    /// Whether the server has answered without reading the rest of the request.
     is_left: bool,
 }
 
@@ -58,7 +58,7 @@ struct Side {
     pings: u32,
     is_ending: bool,
     has_small_budgets: bool,
-    /// One side has ended it.
+    /// Whether this side has reported a flood.
     is_flooded: bool,
 }
 
@@ -136,7 +136,7 @@ impl Side {
         }
     }
 
-    /// A live stream.
+    /// A random open stream.
     fn some_stream(&self, random: &mut Random) -> Option<u32> {
         let alive: Vec<u32> = self.connection.streams().map(|(stream, _)| stream).collect();
         if alive.is_empty() { None } else { Some(alive[random.below(alive.len())]) }
@@ -186,7 +186,7 @@ impl Side {
         self.views.entry(stream).or_default().is_reset = true;
     }
 
-    /// Leaves an answered stream.
+    /// Leaves an answered stream, whose request may not be complete.
     fn leave(&mut self, stream: u32) {
         let Some(view) = self.views.get_mut(&stream) else { return };
         if view.we_ended && !view.peer_ended {
@@ -247,7 +247,7 @@ impl Side {
     }
 }
 
-/// Fields of all sizes, now and then more than a frame holds.
+/// Writes random fields, which sometimes exceed the size of a frame.
 fn some_fields(random: &mut Random, lines: &mut weir_http::h2::hpack::BlockEncoder<'_>) {
     for number in 0..random.below(6) {
         let longest = if random.one_in(20) { 9000 } else { 40 };
@@ -260,7 +260,7 @@ fn pattern(stream: u32, offset: u64) -> u8 {
     (u64::from(stream) * 31 + offset * 7 + offset / 251) as u8
 }
 
-/// Moves up to `length` bytes.
+/// Transfers at most `length` bytes.
 fn deliver(from: &mut Side, to: &mut Side, length: usize) {
     let length = length.min(from.out.len());
     let bytes: Vec<u8> = from.out.drain(..length).collect();
@@ -358,7 +358,7 @@ fn step(random: &mut Random, client: &mut Side, server: &mut Side) {
     }
 }
 
-/// Everything ends.
+/// Completes all streams.
 fn finish(random: &mut Random, client: &mut Side, server: &mut Side) {
     for round in 0..1000 {
         deliver(client, server, 1 << 20);
@@ -367,7 +367,7 @@ fn finish(random: &mut Random, client: &mut Side, server: &mut Side) {
             return;
         }
         for side in [&mut *client, &mut *server] {
-            // Byte by byte would take too long.
+            // The windows are enlarged, because single bytes would take too long.
             if round == 3 {
                 assert!(side.connection.set_stream_window(65_535, &mut side.out));
             }
@@ -441,7 +441,7 @@ fn simulate(seed: u64) {
     }
 }
 
-/// A server refuses streams above its limit, which the client may not have known yet.
+/// Whether the server may have refused streams because the client did not know its limit yet.
 fn true_refusal(client: &Side) -> bool {
     client.connection.peer_settings().streams_max < 31
 }

@@ -1,4 +1,4 @@
-//! Cases outside the tables: limits, properties of a head, answers to HTTP/1.0 clients, reuse.
+//! Cases outside the tables: limits, properties of heads, responses to HTTP/1.0 clients, reuse.
 
 use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
 use weir_http::fields;
@@ -36,7 +36,7 @@ fn a_head_of_the_largest_size_passes_and_one_byte_more_does_not() {
     let size = length as u32;
     assert_eq!(outcome(size, input), Ok(Parsed::Complete { length }));
     assert_eq!(outcome(size - 1, input), Err(RequestError::HeadTooLarge));
-    // As soon as it is certain, before its end has arrived.
+    // The error is reported as soon as it is certain, which may be before the end has arrived.
     assert_eq!(outcome(size - 1, &input[..length - 2]), Ok(Parsed::Partial));
     assert_eq!(outcome(size - 1, &input[..length - 1]), Err(RequestError::HeadTooLarge));
     assert_eq!(outcome(10, input), Err(RequestError::RequestLineTooLong));
@@ -44,7 +44,7 @@ fn a_head_of_the_largest_size_passes_and_one_byte_more_does_not() {
     assert_eq!(outcome(21, input), Err(RequestError::HeadTooLarge));
     assert_eq!(RequestError::RequestLineTooLong.status(), 414);
     assert_eq!(RequestError::HeadTooLarge.status(), 431);
-    // Bytes after the head do not count.
+    // Bytes after the head are not counted.
     assert_eq!(
         outcome(size, &[input.as_slice(), &[b'x'; 100]].concat()),
         Ok(Parsed::Complete { length })
@@ -75,7 +75,7 @@ fn limits_hold_for_what_is_mended() {
         let (method, taken) = (Method::Get, Flaws::ALL);
         parse_response_of_member(input, &limits, method, taken, &mut repaired, &mut head)
     };
-    // Mended it is longer.
+    // The repaired head is longer, and the limit applies to it.
     assert_eq!(response(b"HTTP/1.1 200 O\nA:\nB: c\n\n"), Ok(Parsed::Complete { length: 24 }));
     assert_eq!(response(b"HTTP/1.1 200 OK\nA:\nB: c\n\n"), Err(ResponseError::HeadTooLarge));
     assert_eq!(response(b"HTTP/1.1 200 OK\nA:\nB: c\n"), Err(ResponseError::HeadTooLarge));
@@ -104,7 +104,7 @@ fn a_dripping_head_with_flaws_is_parsed_twice_not_at_every_byte() {
         arrivals.filter(|arrived| scan.scan(&input[..*arrived], &LIMITS)).collect::<Vec<_>>()
     };
     assert_eq!(ready(Flaws::ALL), [input.len()]);
-    // Where it is not tolerated, it is an error from the first flaw on.
+    // A flaw that is not tolerated is an error, so the scan reports the head as ready from the first such flaw on.
     let lines = Flaws::NONE.with(Flaw::BareLineFeed);
     assert_eq!(ready(lines), (21..=input.len()).collect::<Vec<_>>());
     assert_eq!(ready(Flaws::NONE), (16..=input.len()).collect::<Vec<_>>());
@@ -178,7 +178,7 @@ fn heads_leave_in_one_spelling_whatever_they_came_in() {
         ("HTTP/1.1 201\r\nX: d\r\n\r\n", 201, "HTTP/1.1 201 "),
         ("HTTP/1.1 200 \r\nX: d\r\n\r\n", 200, "HTTP/1.1 200 "),
         ("HTTP/1.1 200 OK\r\nX:d\r\n\r\n", 200, "HTTP/1.1 200 OK"),
-        // The caller has changed it.
+        // The caller has changed the status.
         ("HTTP/1.1 200 OK\r\nX: d\r\n\r\n", 404, "HTTP/1.1 404 OK"),
     ] {
         let (mut head, mut out) = (ResponseHead::new(), Vec::new());

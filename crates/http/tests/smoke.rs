@@ -1,17 +1,17 @@
-//! A short run of the fuzz targets' assertions, over random mutations of the conformance cases.
+//! A short run of the fuzz targets' checks, with random mutations of the conformance cases.
 
 mod cases;
 mod invariants;
 
 use weir_http::message::Method;
 
-/// Mutations per case.
+/// The number of mutations per case.
 const ROUNDS: u32 = 12;
 
-/// Cases longer than this are left to the fuzzer.
+/// Maximum size of a case. Longer ones are tested only by the fuzzer.
 const SIZE_MAX: usize = 1024;
 
-/// xorshift64*: enough for mutations, and the same in every run.
+/// The generator xorshift64*, which suffices for mutations and is the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -107,7 +107,7 @@ fn mutated_bodies() {
     });
 }
 
-/// Short cases, each repeated to compensate for their small number.
+/// Repeats short cases, because there are few of them.
 fn often(cases: impl Fn() -> Vec<Vec<u8>>) -> impl Iterator<Item = Vec<u8>> {
     (0..ROUNDS).flat_map(move |_| cases())
 }
@@ -146,7 +146,7 @@ fn mutated_connections() {
     for_mutants(8, cases::h2::connections(), invariants::h2::check_connection);
 }
 
-/// Paths per run; each is read in every form.
+/// The number of random paths. Each is checked in every form.
 const PATHS: u32 = 60_000;
 
 #[test]

@@ -21,9 +21,9 @@ pub struct File {
     pub unsafe_lines: Vec<usize>,
     /// Whether it forbids unsafe code.
     pub forbids_unsafe: bool,
-    /// Its definitions.
+    /// The definitions.
     pub items: Vec<Item>,
-    /// Files, without extension, that it declares as modules only for tests.
+    /// Files (without extension) that this file declares as modules for tests only.
     pub test_modules: Vec<String>,
     /// All identifiers, and the words of all string literals; without comments.
     pub words: BTreeSet<String>,
@@ -38,7 +38,7 @@ pub struct Item {
     pub kind: Kind,
     /// The type or trait that contains it.
     pub of: Option<String>,
-    /// For fields, the last word of the type's path, or nothing for a type without a path.
+    /// For a field, the last word of the type's path; `None` for a type without a path.
     pub field_type: Option<String>,
     /// The first line, from 1.
     pub line: usize,
@@ -124,7 +124,7 @@ fn read_all() -> Vec<File> {
     files
 }
 
-/// Marks as test code all files that other files declare as modules only for tests, and the modules below them.
+/// Marks as test code the files that other files declare as modules for tests only, and the modules below them.
 fn mark_test_modules(files: &mut [File]) {
     let modules: BTreeSet<String> =
         files.iter().flat_map(|file| file.test_modules.iter().cloned()).collect();

@@ -160,7 +160,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether the modules of this file are beside it, and not in a folder with its name.
+/// Whether the modules of this file are in its own folder, not in a folder with its name.
 fn is_root_of_folder(path: &str) -> bool {
     ["/lib.rs", "/main.rs", "/mod.rs"].iter().any(|name| path.ends_with(name))
 }

@@ -1,14 +1,14 @@
-//! The server's answer to the key of a WebSocket (RFC 6455 section 4.2.2): SHA-1 and Base64,
-//! independent of weir's code.
+//! The server's response to the key of a WebSocket handshake (RFC 6455 section 4.2.2): SHA-1 and Base64, independent of
+//! weir's code.
 
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// The answer to a key.
+/// The value of Sec-WebSocket-Accept for a key.
 pub fn accept_of(key: &str) -> String {
     base64(&sha1(format!("{key}{GUID}").as_bytes()))
 }
 
-/// RFC 4648 section 4.
+/// Base64 (RFC 4648 section 4).
 pub fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
@@ -25,7 +25,7 @@ pub fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// RFC 3174.
+/// SHA-1 (RFC 3174).
 fn sha1(message: &[u8]) -> [u8; 20] {
     let mut padded = message.to_vec();
     padded.push(0x80);

@@ -1,5 +1,5 @@
-//! Checks that a client receives a valid response to its request: its member's response, byte for
-//! byte, or one of weir's own in its exact form.
+//! Checks that a client receives a valid response to its request: the member's response, byte for byte, or a response of
+//! weir itself in its exact form.
 
 use crate::keeping::take_cookie;
 use crate::message::{
@@ -11,7 +11,7 @@ use crate::plan::{Allowed, Deed, Flaw, Framing, Method, Plan, Rule};
 use crate::tag::{Checker, Part};
 use crate::world::{Kind, World};
 
-/// The kind of a head.
+/// The kind of a response head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
     /// An interim response.
@@ -35,11 +35,11 @@ enum Origin {
         fields: Fields,
         bytes: Vec<u8>,
     },
-    /// An unsolicited response that the member sent while the request was on its way.
+    /// An unsolicited response that the member sent while the request was in flight to it.
     Surplus,
 }
 
-/// The response to one request, as it arrives.
+/// The response to one request, while it is received.
 #[derive(Debug)]
 pub struct Response<'a> {
     world: &'a World,
@@ -47,37 +47,37 @@ pub struct Response<'a> {
     pub plan: Plan,
     allowed: Allowed,
     hints: usize,
-    /// 100 has arrived.
+    /// Whether 100 has arrived.
     pub continued: bool,
     origin: Origin,
 }
 
-/// Maximum length of weir's own responses.
+/// Maximum length of responses of weir itself.
 const OWN_BYTES_MAX: usize = 4_096;
 
-/// A request with a body up to this length is kept until it is answered, with any head: 16 KiB for
-/// both.
+/// weir stores a request until it is answered if its body has at most this length, with any head: the limit for both
+/// together is 16 KiB.
 const REPLAYED_BYTES_MAX: usize = 12_000;
 
 impl<'a> Response<'a> {
-    /// The initial state.
+    /// The state before the first byte.
     pub fn new(world: &'a World, plan: Plan) -> Self {
         let allowed = plan.allowed();
         Self { world, plan, allowed, hints: 0, continued: false, origin: Origin::Nothing }
     }
 
-    /// The client has broken off: the received part must be right, but need not be complete.
+    /// Allows an incomplete response, because the client has broken off. The received part must still be correct.
     pub fn forgive(&mut self) {
         (self.allowed.cut, self.allowed.silence) = (true, true);
         self.allowed.own.extend([400, 408, 503]);
     }
 
-    /// A final head has arrived.
+    /// Whether a final head has arrived.
     pub fn has_head(&self) -> bool {
         !matches!(self.origin, Origin::Nothing)
     }
 
-    /// A head has arrived, with the length that it announces.
+    /// Checks a received head, with the value of Content-Length.
     pub fn head(
         &mut self,
         status: u16,
@@ -138,8 +138,8 @@ impl<'a> Response<'a> {
         Ok(Came::Final)
     }
 
-    /// Whether members may have left it unprocessed too often: it goes to another member once, if
-    /// weir still has all of it.
+    /// Whether the 502 may mean that members have left the request unprocessed too often: weir retries it once, if it has
+    /// stored the whole request.
     fn is_given_up(&self, status: u16) -> bool {
         let may_be = status == 502 && self.plan.place.member == Version::Http2;
         if may_be {
@@ -150,10 +150,10 @@ impl<'a> Response<'a> {
         may_be
     }
 
-    /// All interim responses must arrive before the final one. An HTTP/1.0 client gets none.
+    /// Checks that all interim responses arrived before the final one. An HTTP/1.0 client gets none.
     fn check_hints(&self) -> Result<(), String> {
         let sent = if self.plan.is_old { 0 } else { self.plan.answer.interim };
-        // Malformed responses have none.
+        // A malformed response has no interim responses before it.
         match self.hints == sent || matches!(self.plan.deed, Deed::Garbled { .. }) {
             true => Ok(()),
             false => Err(format!("{} of {sent} interim responses", self.hints)),
@@ -162,8 +162,8 @@ impl<'a> Response<'a> {
 
     fn check_length(&self, is_compressed: bool, length: Option<usize>) -> Result<(), String> {
         let body = &self.plan.answer.body;
-        // A compressed response has a length of its own, or none; so has a response to HEAD for one
-        // that would be compressed.
+        // Compression changes or removes the length. This also applies to the response to a HEAD request whose GET response
+        // would be compressed.
         if is_compressed || self.plan.place.server == Server::Compressed {
             if !is_compressed && self.plan.accepts.is_some() {
                 self.world.count(Kind::Uncompressed);
@@ -176,13 +176,13 @@ impl<'a> Response<'a> {
         };
         match (length, expected) {
             _ if length == expected => Ok(()),
-            // A response without a body may say so.
+            // A response without a body may have Content-Length: 0.
             (Some(0), None) if answer_bytes(&self.plan) == 0 => Ok(()),
             _ => Err(format!("Content-Length {length:?} instead of {expected:?}")),
         }
     }
 
-    /// Data has arrived.
+    /// Checks received data.
     pub fn data(&mut self, data: &[u8]) -> Result<(), String> {
         match &mut self.origin {
             Origin::Nothing => Err("data before a head".to_owned()),
@@ -208,7 +208,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// The response is complete, by its framing.
+    /// Checks a response that is complete by its framing.
     pub fn end(&mut self, trailers: &Fields) -> Result<(), String> {
         let key = self.world.key;
         let has_trailers = self.plan.answer.body.has_trailers && !self.plan.is_old;
@@ -249,7 +249,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// A compressed body decodes to the member's body or its beginning; returns how much of it.
+    /// Checks that a compressed body decodes to the member's body or to a prefix of it. Returns the decoded length.
     fn check_decoded(&self, coding: &str, bytes: &[u8], to_end: bool) -> Result<usize, String> {
         if bytes.is_empty() && self.plan.method == Method::Head {
             return Ok(0);
@@ -302,7 +302,7 @@ impl<'a> Response<'a> {
         Ok(())
     }
 
-    /// The exact form of weir's own responses.
+    /// Checks the exact form of a response of weir itself.
     fn check_own(&self, status: u16, fields: &Fields, bytes: &[u8]) -> Result<(), String> {
         let plan = &self.plan;
         let key = self.world.key;
@@ -346,13 +346,13 @@ impl<'a> Response<'a> {
             "date" => is_date(value),
             "content-type" => value == content_type,
             "retry-after" => matches!(status, 429 | 503) && value.parse::<u8>().is_ok(),
-            // Response rules may apply to these as well.
+            // Response rules may also apply to responses of weir itself.
             "x-answered" => plan.rule == Rule::Rewrite && value == query,
             _ => false,
         })
     }
 
-    /// The response was visibly broken off.
+    /// Checks a response that was visibly broken off.
     pub fn cut(&mut self) -> Result<(), String> {
         let happened = match std::mem::replace(&mut self.origin, Origin::Nothing) {
             Origin::Nothing => return self.silence(),
@@ -368,11 +368,11 @@ impl<'a> Response<'a> {
         if self.allowed.cut { Ok(()) } else { Err(happened) }
     }
 
-    /// The connection, or the stream, ended without a response.
+    /// Checks a connection or a stream that ended without a response.
     pub fn silence(&mut self) -> Result<(), String> {
         let is_refused = self.plan.flaw.is_some_and(|flaw| flaw != Flaw::LargeBody);
         self.world.count(if is_refused { Kind::Refused } else { Kind::Silence });
-        // A client that connects when weir is about to end may be too late.
+        // weir may close a connection that is opened during shutdown.
         match self.allowed.silence || self.world.is_draining() {
             true => Ok(()),
             false => Err("ended without a response".to_owned()),

@@ -1,5 +1,4 @@
-//! Checks that a member receives a request of one exchange, in order, without gaps, and complete if
-//! it is marked as complete.
+//! Checks that a member receives the request of one exchange in order, without gaps, and complete if its framing says so.
 
 use crate::message::{Request, check_request, check_trailers, path_block};
 use crate::place::Version;
@@ -7,20 +6,20 @@ use crate::plan::{Deed, Framing, Plan};
 use crate::tag::{Checker, Part};
 use crate::world::{Finding, Kind, World};
 
-/// A request that arrives at a member.
+/// A request that a member receives.
 #[derive(Debug)]
 pub struct Arrival<'a> {
-    /// The member that receives it.
+    /// The shared state.
     pub world: &'a World,
     /// The exchange.
     pub plan: Plan,
     body: Checker,
-    /// How often members have received it.
+    /// The number of times that members have received the request.
     pub arrivals: u64,
 }
 
 impl<'a> Arrival<'a> {
-    /// A head has reached the member with this number, which speaks this version.
+    /// Checks a request head that the member with this number and version has received.
     pub fn begin(
         world: &'a World,
         (version, number): (Version, usize),
@@ -48,7 +47,7 @@ impl<'a> Arrival<'a> {
             Framing::Length => Some(plan.body.bytes),
             _ => None,
         };
-        // An empty body may be announced, or not.
+        // An empty body may have a Content-Length or none.
         let is_same = length == announced || (plan.body.bytes == 0 && length.unwrap_or(0) == 0);
         if !is_same && plan.flaw.is_none() {
             return Err(found(format!("Content-Length {length:?} instead of {announced:?}")));
@@ -72,7 +71,7 @@ impl<'a> Arrival<'a> {
         Finding::new(format!("a member got {so_far} of {all} bytes: {what}"), self.plan.id)
     }
 
-    /// Data of the body.
+    /// Checks data of the body.
     pub fn data(&mut self, data: &[u8]) -> Result<(), Finding> {
         self.body.take(data).map_err(|what| self.found(&what).with(data))?;
         match self.body.offset() <= self.plan.body.bytes {
@@ -81,7 +80,7 @@ impl<'a> Arrival<'a> {
         }
     }
 
-    /// The request is complete, by its framing.
+    /// Checks a request that is complete by its framing.
     pub fn end(&mut self, trailers: &crate::message::Fields) -> Result<(), Finding> {
         if self.body.offset() != self.plan.body.bytes
             || self.plan.flaw.is_some()
@@ -104,7 +103,7 @@ impl<'a> Arrival<'a> {
         Ok(())
     }
 
-    /// The request was visibly broken off.
+    /// Checks a request that was visibly broken off.
     pub fn cut(&self) -> Result<(), Finding> {
         self.world.count(Kind::CutUploads);
         match self.plan.may_be_cut() {
@@ -113,7 +112,7 @@ impl<'a> Arrival<'a> {
         }
     }
 
-    /// The member's action, this time.
+    /// The member's action on this arrival.
     pub fn deed(&self) -> Deed {
         match self.plan.deed {
             Deed::Silent { is_once: true, .. } if self.arrivals > 1 => Deed::Answer,

@@ -1,4 +1,4 @@
-//! Clients: one session for each connection to weir.
+//! Clients: one session per connection to weir.
 
 use weir_testing::Random;
 
@@ -7,8 +7,8 @@ use crate::place::{Place, Server, Version};
 use crate::world::World;
 use crate::{http1_client, http2_client, relay};
 
-/// Uses one connection to the virtual server of a place, as a thread with this number, until it is
-/// done. Findings are recorded in the world. Only one session at a time may use a thread's number.
+/// Uses one connection to the virtual server of a place until the session is complete, as the thread with this number. The
+/// world records findings. Only one session at a time may use the number of a thread.
 pub async fn session(world: &World, thread: usize, random: Random, place: Place, link: Link) {
     world.begin_session(thread);
     match (place.server, place.client) {

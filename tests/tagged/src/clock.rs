@@ -1,11 +1,11 @@
-//! Time given by the environment: the machine's over sockets, the simulation's own in a simulation.
+//! The time as the environment provides it: the system's clock with sockets, simulated time in a simulation.
 
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A point of time, in microseconds since the run began.
+/// A point in time, in microseconds since the start of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Moment(pub u64);
 
@@ -21,26 +21,26 @@ impl Add<Duration> for Moment {
 impl Sub<Self> for Moment {
     type Output = Duration;
 
-    /// The time since another point; zero if that is later.
+    /// The time since another moment; zero if the other moment is later.
     fn sub(self, other: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(other.0))
     }
 }
 
 impl Moment {
-    /// The time until another point, if that is later.
+    /// The time until another moment, if that is later.
     pub fn left_until(self, until: Self) -> Option<Duration> {
         (until > self).then(|| until - self)
     }
 }
 
-/// Gives the time.
+/// A source of the current time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Moment + Send + Sync>);
 
 impl Clock {
-    /// A clock that reads the time from this source. It is read several times for each step of a
-    /// session, and never goes back.
+    /// A clock that reads the time from this function. Each step of a session reads the time several times. The time must
+    /// not go backwards.
     pub fn new(read: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }

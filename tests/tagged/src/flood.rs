@@ -1,5 +1,5 @@
-//! More of something than an HTTP/2 client may send, so that its connection has to end with
-//! ENHANCE_YOUR_CALM; or slightly less, so that it must not.
+//! Floods of an HTTP/2 client: above the limit, so that weir must close the connection with ENHANCE_YOUR_CALM, or just below
+//! it, so that weir must not.
 
 use weir_testing::Random;
 use weir_testing::frame::{Frame, code, kind};
@@ -9,28 +9,28 @@ use crate::http2_terms::Change;
 use crate::message::Fields;
 use crate::plan::{Framing, Method, Plan, Rule};
 
-/// Requests that are reset at once, within the limit together with those of plans.
+/// Number of requests that are reset at once. Together with the resets of plans, it is below the limit.
 const RESETS: usize = 100;
 
-/// The kind of the flood.
+/// The kind of a flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flood {
-    /// Requests that are reset at once, within the limit.
+    /// Requests that are reset at once, below the limit.
     FewResets,
-    /// The same, above the limit.
+    /// Requests that are reset at once, above the limit.
     Resets,
-    /// PING.
+    /// PING frames.
     Pings,
-    /// SETTINGS.
+    /// SETTINGS frames.
     Settings,
-    /// PRIORITY_UPDATE.
+    /// PRIORITY_UPDATE frames.
     Priorities,
-    /// WINDOW_UPDATE.
+    /// WINDOW_UPDATE frames.
     Updates,
 }
 
 impl Flood {
-    /// Any of them.
+    /// Draws a kind of flood.
     pub fn draw(random: &mut Random) -> Self {
         match random.below(12) {
             0..7 => Self::FewResets,
@@ -42,7 +42,7 @@ impl Flood {
         }
     }
 
-    /// Whether it consists of repeated requests.
+    /// Whether a flood may use the request of this plan.
     pub fn is_for(plan: &Plan) -> bool {
         let is_sent_at_once = plan.body.framing == Framing::Empty && plan.tunnel.is_none();
         is_sent_at_once
@@ -51,12 +51,12 @@ impl Flood {
             && plan.flaw.is_none()
     }
 
-    /// Whether the connection has to end.
+    /// Whether weir must close the connection.
     pub fn is_too_much(self) -> bool {
         self != Self::FewResets
     }
 
-    /// Writes the flood; `lines` are those of a request.
+    /// Writes the flood; `lines` are the header lines of its requests.
     pub fn write(self, http2: &mut Http2, lines: &Fields, random: &mut Random) {
         let frames = |http2: &mut Http2, count, frame: Frame| {
             (0..count).for_each(|_| http2.write(&frame));

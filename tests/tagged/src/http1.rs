@@ -1,5 +1,4 @@
-//! HTTP/1 as both ends of this test read and write it: weir's output has to be strict, so it is
-//! read strictly.
+//! The HTTP/1 codec of this test's clients and members. weir's output must be strict, so the parser is strict.
 
 use weir_testing::Random;
 
@@ -7,34 +6,34 @@ use crate::message::{Fields, Name, name_of};
 use crate::plan::{Body, Framing};
 use crate::tag::{Id, Key, Part};
 
-/// Longest head that is read.
+/// Maximum length of a head.
 const HEAD_BYTES_MAX: usize = 128 * 1024;
 
-/// A head, without the fields for framing and connection.
+/// A head, without the headers for framing and connection.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
-    /// Request line or status line.
+    /// The request line or the status line.
     pub start: String,
-    /// Fields, names in lower case.
+    /// The headers, with names in lower case.
     pub fields: Fields,
-    /// Content-Length.
+    /// The value of Content-Length.
     pub length: Option<usize>,
-    /// Transfer-Encoding: chunked.
+    /// Whether Transfer-Encoding is `chunked`.
     pub is_chunked: bool,
-    /// Connection, with each token.
+    /// The tokens of Connection.
     pub connection: Vec<String>,
-    /// Upgrade.
+    /// The value of Upgrade.
     pub upgrade: Option<String>,
 }
 
 impl Head {
-    /// Whether Connection has this token.
+    /// Whether Connection contains this token.
     pub fn has_option(&self, option: &str) -> bool {
         self.connection.iter().any(|it| it == option)
     }
 }
 
-/// The next head of the input and its length; `None`: it is incomplete.
+/// Parses the next head of the input. Returns it with its length; `None`: it is incomplete.
 pub fn take_head(input: &[u8]) -> Result<Option<(Head, usize)>, String> {
     let Some(end) = end_of_head(&input[..input.len().min(HEAD_BYTES_MAX)]) else {
         return match input.len() > HEAD_BYTES_MAX {
@@ -60,8 +59,7 @@ pub fn take_head(input: &[u8]) -> Result<Option<(Head, usize)>, String> {
     Ok(Some((head, end + 4)))
 }
 
-/// The end of a head. The search looks for the last of the four bytes of an empty line, so most
-/// bytes are skipped.
+/// The position of the CRLF CRLF after a head. The search skips most bytes, because it looks for the last of the four.
 fn end_of_head(input: &[u8]) -> Option<usize> {
     let mut at = 3;
     while let Some(byte) = input.get(at) {
@@ -117,10 +115,10 @@ impl Head {
     }
 }
 
-/// The role of a piece of input in a body.
+/// The result of one step of a body reader.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// More has to arrive.
+    /// The input is incomplete.
     More,
     /// Data.
     Data(&'a [u8]),
@@ -128,28 +126,28 @@ pub enum Step<'a> {
     End(Fields),
 }
 
-/// Finds the end of a body.
+/// The state of a parser of bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyReader {
-    /// This many bytes are left.
+    /// This number of bytes remains.
     Length(usize),
-    /// Up to the end of the connection.
+    /// The body ends with the connection.
     UntilClose,
-    /// A chunk's size follows.
+    /// The size of a chunk follows.
     Size,
-    /// This many bytes of a chunk are left.
+    /// This number of bytes of a chunk remains.
     Chunk(usize),
     /// Trailers follow.
     Trailers,
 }
 
 impl BodyReader {
-    /// Of a request.
+    /// The reader for the body of a request.
     pub fn of_request(head: &Head) -> Self {
         if head.is_chunked { Self::Size } else { Self::Length(head.length.unwrap_or(0)) }
     }
 
-    /// Of a response to HEAD or to another method.
+    /// The reader for the body of a response. `to_head`: to a HEAD request.
     pub fn of_response(head: &Head, status: u16, to_head: bool) -> Self {
         match (to_head || matches!(status, 100..=199 | 204 | 304), head.length) {
             (true, _) => Self::Length(0),
@@ -159,7 +157,7 @@ impl BodyReader {
         }
     }
 
-    /// Reads a step; returns how many bytes of the input it used.
+    /// Parses one step. Returns the number of consumed bytes of the input.
     pub fn step<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Step<'a>), String> {
         match *self {
             Self::Length(0) => Ok((0, Step::End(Fields::new()))),
@@ -198,7 +196,7 @@ impl BodyReader {
     }
 }
 
-/// The line at the beginning, without its end, up to this length.
+/// The line at the start of the input, without its line end; longer lines than this are errors.
 fn line_of(input: &[u8], bytes_max: usize) -> Result<Option<&str>, String> {
     let found = input.windows(2).take(bytes_max + 1).position(|window| window == b"\r\n");
     let line = &input[..found.unwrap_or(input.len().min(bytes_max + 2))];
@@ -234,7 +232,7 @@ pub fn write_head(start: &str, fields: &Fields, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n\r\n");
 }
 
-/// The field for the framing of a body, if there is one.
+/// The header that declares the framing of a body, if any.
 pub fn framing_field(body: &Body) -> Option<(Name, String)> {
     match body.framing {
         Framing::Empty | Framing::UntilClose => None,
@@ -243,7 +241,7 @@ pub fn framing_field(body: &Body) -> Option<(Name, String)> {
     }
 }
 
-/// Writes a body, in chunks of any size where it has chunks, and its trailers.
+/// Writes a body and its trailers. A chunked body has chunks of random sizes.
 pub fn write_body(
     (key, id, part): (Key, Id, Part),
     body: &Body,

@@ -1,4 +1,4 @@
-//! Clients that speak HTTP/1: requests one after the other or pipelined, on a connection that is read all the time.
+//! HTTP/1 clients: sequential or pipelined requests on a connection that is read at all times.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::tag::Part;
 use crate::tunnel::{self, Side};
 use crate::world::{Finding, Kind, World};
 
-/// How long a client waits for weir to close a connection.
+/// How long a client waits until weir closes a connection.
 const CLOSING_MAX: Duration = Duration::from_secs(2);
-/// Announced length of a body above the limit.
+/// Content-Length of a body above the limit.
 const LARGE_BODY_BYTES: usize = 1 << 30;
-/// More than the limit of a head.
+/// Size of a header that exceeds the limit of a head.
 const LARGE_HEAD_BYTES: usize = 40_000;
 
-/// Requests on one connection.
+/// Sends the requests of one connection.
 pub async fn session(
     world: &World,
     thread: usize,
@@ -55,7 +55,7 @@ async fn requests(
         let plans = plans(world, thread, random, place);
         let Some(plan) = plans.last().cloned() else { break };
         let is_stray = link.fill() && !link.input().is_empty();
-        // A connection above the limit is refused at once.
+        // weir rejects a connection above the limit at once.
         let may_be_refused = place.server == Server::Limits && last.is_none();
         if is_stray && !may_be_refused {
             return Err(Finding::new("bytes without a request", plan.id).with(link.recent()));
@@ -85,7 +85,7 @@ async fn requests(
     }
 }
 
-/// The requests of one batch. A request that ends the connection is the last.
+/// The plans of one batch. A request that ends the connection is the last of its batch.
 fn plans(world: &World, thread: usize, random: &mut Random, place: Place) -> Vec<Plan> {
     let pipelines = random.percent(30) && !world.profile.is_direct;
     let count = if pipelines { 2 + random.below(3) } else { 1 };
@@ -109,18 +109,18 @@ fn plans(world: &World, thread: usize, random: &mut Random, place: Place) -> Vec
     plans
 }
 
-/// The fate of the connection.
+/// The state of the connection after a batch.
 enum Then {
     GoOn,
-    /// weir closes it.
+    /// weir must close it.
     Closed,
-    /// It has been closed.
+    /// It is closed.
     Gone,
     Reset,
     Tunnel,
 }
 
-/// weir is about to end: it closes idle connections.
+/// Waits until weir, during its shutdown, closes the idle connection.
 async fn told_of_end(link: &mut Link, plan: &Plan) -> Result<(), Finding> {
     let until = link.now() + END_TOLD_MAX;
     while !link.has_ended() && link.now() < until {
@@ -132,7 +132,7 @@ async fn told_of_end(link: &mut Link, plan: &Plan) -> Result<(), Finding> {
     }
 }
 
-/// Nothing may follow the last response.
+/// Checks that nothing follows the last response.
 async fn watch_end(link: &mut Link, plan: &Plan) -> Result<(), Finding> {
     link.finish();
     let until = link.now() + CLOSING_MAX;
@@ -153,21 +153,21 @@ enum Reading {
     Body(BodyReader),
 }
 
-/// Requests sent together, and their responses.
+/// A batch of pipelined requests and their responses.
 struct Batch<'a> {
     world: &'a World,
     link: &'a mut Link,
     responses: Vec<Response<'a>>,
-    /// The request whose response arrives next.
+    /// The index of the request whose response is next.
     at: usize,
     reading: Reading,
-    /// weir has announced a close after this response.
+    /// Whether weir has announced that it closes the connection after this response.
     closes: bool,
     paced: Paced,
-    /// The client's action instead of sending the rest, and its place.
+    /// The position at which the client breaks off, and how.
     abort: Option<(At, Break)>,
     is_half_closed: bool,
-    /// Bytes received before this response.
+    /// The number of bytes received before this response.
     received_before: usize,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Batch<'a> {
             add_request(world, plan, at, &mut paced, random);
             if let Some((At::Sent(permille), how)) = plan.abort {
                 let bytes = permille * (paced.length() - before) / 1_000;
-                // A client that has sent nothing of a request is idle.
+                // Without any byte of a request, the connection is idle and has no request timeout.
                 let bytes_min = usize::from(how == Break::Stall);
                 paced.limit(before + bytes.max(bytes_min));
             }
@@ -244,7 +244,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Performs the client's action instead of continuing.
+    /// Breaks off, if the position for that is reached. `Some`: the connection is done.
     fn break_off(&mut self) -> Option<Then> {
         let (at, how) = self.abort?;
         let is_now = match at {
@@ -287,7 +287,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Reads all available input. `Some`: the connection is done.
+    /// Parses all available input. `Some`: the connection is done.
     fn read(&mut self) -> Result<Option<Then>, String> {
         while self.at < self.responses.len() {
             let response = &mut self.responses[self.at];
@@ -298,7 +298,7 @@ impl<'a> Batch<'a> {
                     };
                     self.link.take(length);
                     let status = status_of(&head.start)?;
-                    // After a timeout of its head, weir cannot know that the method was HEAD.
+                    // After a timeout of the head, weir does not know that the method is HEAD.
                     let to_head = response.plan.method == Method::Head && status != 408;
                     let body = BodyReader::of_response(&head, status, to_head);
                     let (closes, upgrade) = (head.has_option("close"), head.upgrade.clone());
@@ -342,7 +342,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// weir has ended the connection before all was answered.
+    /// Handles a connection that weir has closed before all responses.
     fn ended(&mut self) -> Result<Then, String> {
         let end = self.link.ended();
         if self.at == self.responses.len() {
@@ -436,7 +436,7 @@ fn add_request(world: &World, plan: &Plan, at: usize, paced: &mut Paced, random:
             let value = key.text(plan.id, Part::RequestField, 0, LARGE_HEAD_BYTES / 16);
             fields.push(("x-large".into(), value));
         }
-        // Too long for a method, or a request line without a version.
+        // A method that is too long, or a request line without a version.
         Some(Flaw::Garbage) => {
             start = key.text(plan.id, Part::Path, 0, 1 + 2 * random.below(2)) + " /\r\n";
         }

@@ -1,4 +1,4 @@
-//! Members that speak HTTP/1.
+//! HTTP/1 members.
 
 use std::time::Duration;
 
@@ -17,31 +17,30 @@ use crate::tag::Part;
 use crate::tunnel::{self, Side};
 use crate::world::{Finding, Kind, World};
 
-/// How long a member that refuses a body waits until its answer has arrived.
+/// How long a member that refuses a body waits for the delivery of its response.
 const DELIVERY_MAX: Duration = Duration::from_secs(5);
 
-/// Short responses followed by unsolicited bytes, per thousand.
+/// Share of short responses that are followed by unsolicited bytes, in per mille.
 const SURPLUS_PERMILLE: usize = 10;
-/// Idle connections with unsolicited bytes, per thousand.
+/// Share of idle connections on which unsolicited bytes are sent, in per mille.
 const IDLE_SURPLUS_PERMILLE: usize = 60;
-/// Longer responses followed by unsolicited bytes, in percent: those responses are rare.
+/// Share of long responses that are followed by unsolicited bytes, in percent. Long responses are rare.
 const LONG_SURPLUS_PERCENT: usize = 40;
-/// Pieces of this size may fill a read, with the rest behind them.
+/// Lengths that may fill one read exactly, so that the bytes after them remain in the socket.
 const READ_BYTES: [usize; 4] = [64 * 1_024, 64 * 1_024, 24 * 1_024, 16 * 1_024];
-/// Of members that answer before the body has arrived, and keep the connection, this percentage
-/// does not read for a while.
+/// Percentage of members that do not read for a while, of those that respond before the body and keep the connection open.
 const RESTS_PERCENT: usize = 70;
 /// Maximum length of that pause.
 const RESTS_US_MAX: usize = 20_000;
 /// How often a member checks whether its bytes have been read.
 const LOOKS_MAX: usize = 200;
 
-/// The fate of the connection.
+/// The end of an exchange for the connection.
 enum Then {
     GoOn,
     Close,
     Reset,
-    /// The rest is left unread.
+    /// Closed with unread input.
     Drop,
 }
 
@@ -88,7 +87,7 @@ fn found(link: &Link, what: String) -> Finding {
     Finding { what: format!("a member got {what}"), id: None, received: link.recent().to_vec() }
 }
 
-/// The next head; `None`: the connection has ended before it, or within it.
+/// Reads the next head; `None`: the connection ended before it, or within it.
 async fn next_head(link: &mut Link) -> Result<Option<Head>, String> {
     loop {
         if let Some((head, length)) = take_head(link.input())? {
@@ -102,7 +101,7 @@ async fn next_head(link: &mut Link) -> Result<Option<Head>, String> {
     }
 }
 
-/// The request of a head, whose fields are moved out of it.
+/// Parses the request of a head. Moves the headers out of it.
 fn request_of(head: &mut Head) -> Result<Request, String> {
     let mut words = head.start.split(' ');
     let (Some(method), Some(target), Some("HTTP/1.1"), None) =
@@ -127,7 +126,7 @@ fn request_of(head: &mut Head) -> Result<Request, String> {
     }
 }
 
-/// Sends 101, and serves the tunnel.
+/// Sends 101 and serves the tunnel.
 async fn agree(
     world: &World,
     link: &mut Link,
@@ -163,7 +162,7 @@ impl Member<'_> {
         if arrival.plan.awaits_member() {
             write_head("HTTP/1.1 100 Continue", &Fields::new(), self.link.out());
         }
-        // A member that ends without an answer may do so before it has read everything.
+        // A member that ends without a response may do so before it has read the whole request.
         let is_hasty = matches!(deed, Deed::Silent { .. }) && self.random.percent(50);
         if !is_hasty && !self.read_body(arrival, &mut body).await? {
             return Ok(Then::Close);
@@ -219,7 +218,7 @@ impl Member<'_> {
         self.random.below(1_000) < permille && !self.world.profile.is_direct
     }
 
-    /// Answers, and sends bytes that look like the answer to another request right after it.
+    /// Sends the response, directly followed by bytes that look like another response.
     async fn say_more(&mut self, plan: &Plan, bytes: Vec<u8>) -> Result<Then, Finding> {
         let read_bytes = READ_BYTES[self.random.below(READ_BYTES.len())];
         let tail_bytes = match bytes.len() >= read_bytes {
@@ -241,12 +240,12 @@ impl Member<'_> {
             }
             self.link.pause(Duration::from_micros(100)).await;
         }
-        // It is not read for now.
+        // weir does not read at the moment, so no unsolicited bytes are sent.
         self.send(tail).await;
         Ok(self.after_answer(plan))
     }
 
-    /// Sends something on an idle connection, if planned.
+    /// Sends unsolicited bytes on the idle connection, if weir has not closed it.
     async fn say_idle(&mut self, plan: &Plan) -> Result<Then, Finding> {
         self.link.pause(self.world.profile.pause(self.random, 3_000)).await;
         let surplus = self.surplus(plan);
@@ -259,7 +258,7 @@ impl Member<'_> {
         }
     }
 
-    /// Unsolicited bytes were sent: the connection must not be used again.
+    /// Checks that weir does not use the connection again after unsolicited bytes.
     async fn watch_unasked(&mut self, plan: &Plan) -> Result<Then, Finding> {
         while self.link.input().is_empty() && !self.link.has_ended() && !self.world.is_over() {
             self.link.turn(UNTIL_EVENT).await;
@@ -277,7 +276,7 @@ impl Member<'_> {
         }
     }
 
-    /// Bytes that look like a response, marked as unsolicited.
+    /// Bytes that look like a response, with a header that marks them as unsolicited.
     fn surplus(&mut self, plan: &Plan) -> Vec<u8> {
         let mut bytes = Vec::new();
         for _ in 0..1 + self.random.below(2) {
@@ -295,7 +294,7 @@ impl Member<'_> {
         if plan.answer.closes {
             return Then::Close;
         }
-        // No peer was notified.
+        // Closes without `Connection: close` in the response.
         let is_rude = plan.place.server == Server::Rough && self.random.percent(10);
         match is_rude {
             true if self.random.percent(50) => Then::Close,
@@ -304,7 +303,7 @@ impl Member<'_> {
         }
     }
 
-    /// Answers before the body has arrived.
+    /// Responds before the body has arrived.
     async fn early(
         &mut self,
         arrival: &mut Arrival<'_>,
@@ -313,13 +312,13 @@ impl Member<'_> {
         let bytes = self.response(&arrival.plan);
         let mut paced = Paced::new(self.world.profile);
         let mut is_whole = false;
-        // An answer that ends with the connection must not wait for a client that waits for its
+        // A response that ends with the connection cannot wait for the rest of a request, because the client waits for that
         // end.
         let ends = arrival.plan.answer.body.framing == Framing::UntilClose;
         let refuses = arrival.plan.answer.closes;
         if !refuses && !ends && self.random.percent(RESTS_PERCENT) {
             let time = self.world.profile.pause(self.random, RESTS_US_MAX);
-            // It does not see bytes that arrive meanwhile.
+            // Received bytes stay in the socket meanwhile.
             self.link.hold(time);
             self.link.take_nothing(true);
             self.send(&bytes).await;
@@ -339,7 +338,7 @@ impl Member<'_> {
             }
             let wait = paced.feed(self.link, |_| true);
             if refuses && !is_whole && paced.is_done() && self.link.queued() == 0 {
-                // It stops reading, and closes when its answer has arrived, including the end.
+                // The member stops reading, and closes when the whole response including FIN is delivered.
                 self.link.finish();
                 if self.link.delivered(DELIVERY_MAX).await {
                     arrival.cut()?;
@@ -382,7 +381,7 @@ impl Member<'_> {
         }
     }
 
-    /// Reads the available part of a body; returns whether it is complete.
+    /// Parses the available part of a body. Returns whether the body is complete.
     fn read_some(&mut self, arrival: &mut Arrival, body: &mut BodyReader) -> Result<bool, Finding> {
         loop {
             let link = &mut *self.link;
@@ -403,7 +402,7 @@ impl Member<'_> {
         }
     }
 
-    /// The complete response as sent over the wire, after its interim responses.
+    /// The complete response in bytes, with its interim responses.
     fn response(&mut self, plan: &Plan) -> Vec<u8> {
         let (key, answer) = (self.world.key, &plan.answer);
         let mut bytes = Vec::new();
@@ -426,13 +425,13 @@ impl Member<'_> {
         bytes
     }
 
-    /// A malformed response, from its head on or within its body.
+    /// A malformed response. Either the head or the chunks of the body are malformed.
     fn garbled(&mut self, plan: &Plan, permille: usize) -> Vec<u8> {
         let bytes = self.response(plan);
         let has_chunks =
             plan.answer.body.framing == Framing::Chunked && plan.method != Method::Head;
         if has_chunks && permille >= 500 {
-            // Before the last chunk, which has arrived completely.
+            // The last chunk, which marks the end, is replaced.
             let mut cut = bytes;
             cut.truncate(cut.windows(5).rposition(|it| it == b"\r\n0\r\n").map_or(0, |at| at + 2));
             cut.extend_from_slice(b"no size\r\n");
@@ -447,7 +446,7 @@ impl Member<'_> {
         if permille % 3 == 2 { [head.as_bytes(), garbage].concat() } else { garbage.to_vec() }
     }
 
-    /// Sends bytes in pieces; received bytes stay in the input.
+    /// Sends bytes in pieces. Received bytes stay in the input.
     async fn send(&mut self, bytes: &[u8]) {
         let mut paced = Paced::new(self.world.profile);
         paced.add(bytes, Wait::Nothing, self.random);
@@ -457,8 +456,8 @@ impl Member<'_> {
             if paced.is_done() && self.link.queued() == 0 {
                 return;
             }
-            // A peer that does not read for so long is a client that has broken off, or weir is
-            // stuck: the client reports that.
+            // If the peer does not read for this time, its client has broken off, or weir is stuck. The client reports a
+            // stuck connection.
             if self.link.is_deaf() || self.link.has_ended() || self.link.now() > until {
                 return;
             }

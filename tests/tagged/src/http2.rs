@@ -1,4 +1,4 @@
-//! HTTP/2 as both ends of this test use it: strict about weir's output, varied in its own.
+//! The HTTP/2 codec of this test's clients and members: strict about weir's output, with varied output of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,58 +10,58 @@ use crate::http2_terms::{Change, Terms};
 use crate::link::Link;
 use crate::message::{Fields, Name};
 
-/// Initial windows.
+/// Initial window of a connection and of a stream.
 const WINDOW_DEFAULT: i64 = 65_535;
-/// Largest payload.
+/// Maximum length of a frame's payload.
 const FRAME_BYTES_MAX: usize = 16_384;
-/// Heads are mostly shorter.
+/// Capacity of the buffer for a header block, enough for most of them.
 const BLOCK_BYTES_USUAL: usize = 1_024;
-/// Streams that this side has left, and that may still receive frames.
+/// Maximum number of remembered streams that this side has closed and that may still receive frames.
 const LEFT_MAX: usize = 1_000;
-/// Initial limit of streams.
+/// Initial value of SETTINGS_MAX_CONCURRENT_STREAMS.
 const STREAMS_MAX: usize = 100;
-/// Raised window of a connection.
+/// Receive window of a connection after the first WINDOW_UPDATE.
 const CONNECTION_WINDOW: i64 = 1 << 20;
 
-/// A client's request for another priority of a response (RFC 9218).
+/// The frame by which a client changes the priority of a response (RFC 9218).
 pub const PRIORITY_UPDATE: u8 = 0x10;
 /// An unknown frame type, which receivers must ignore (RFC 9113 section 5.5).
 const UNKNOWN: u8 = 0xbf;
 
-/// Maximum number of irrelevant frames that a side sends.
+/// Maximum number of irrelevant frames that a side sends. More could count as a flood.
 const CHATS_MAX: usize = 48;
 
 /// A received event.
 #[derive(Debug)]
 pub enum Event {
-    /// A head, or trailers.
+    /// A head or trailers.
     Headers {
-        /// Its stream.
+        /// The stream.
         stream: u32,
-        /// Its lines.
+        /// The header lines.
         lines: Fields,
-        /// Nothing follows.
+        /// Whether this is the end of the stream.
         end: bool,
     },
     /// Data.
     Data {
-        /// Its stream.
+        /// The stream.
         stream: u32,
         /// The data.
         data: Vec<u8>,
-        /// Nothing follows.
+        /// Whether this is the end of the stream.
         end: bool,
     },
-    /// A stream was reset.
+    /// RST_STREAM.
     Reset {
-        /// Its stream.
+        /// The stream.
         stream: u32,
         /// The error code.
         code: u32,
     },
-    /// No more streams.
+    /// GOAWAY.
     Goaway {
-        /// The last stream that is served.
+        /// The last stream that the peer serves.
         last: u32,
         /// The error code.
         code: u32,
@@ -74,13 +74,13 @@ pub enum Event {
 struct Windows {
     send: i64,
     receive: i64,
-    /// The peer has ended it.
+    /// Whether the peer has ended the stream.
     is_ended: bool,
-    /// This side has.
+    /// Whether this side has ended the stream.
     has_ended: bool,
-    /// A head has arrived.
+    /// Whether a head has arrived.
     has_head: bool,
-    /// The peer has opened its window before that.
+    /// Whether the peer sent a WINDOW_UPDATE before its head.
     was_opened_early: bool,
 }
 
@@ -97,32 +97,31 @@ pub struct Http2 {
     last_stream: u32,
     send: i64,
     receive: i64,
-    /// Initial windows of the peer's streams.
+    /// Initial send window of streams, from the peer's settings.
     peer_initial: i64,
-    /// This side's own settings.
+    /// The settings of this side.
     own: Terms,
-    /// The peer's limit of streams.
+    /// The peer's maximum number of concurrent streams.
     pub streams_max: usize,
-    /// The peer's SETTINGS have arrived.
+    /// Whether the peer's SETTINGS have arrived.
     pub has_settings: bool,
-    /// Data frames in both directions, and messages dropped on arrival because this side had left
-    /// their streams.
+    /// The number of data frames in both directions, and of complete messages on streams that this side had closed.
     pub useful: usize,
-    /// A window of this side has become negative.
+    /// Whether a receive window of this side has become negative.
     pub has_overdrawn: bool,
     block: Option<(u32, bool, Vec<u8>)>,
     goaway: bool,
-    /// The connection may be above the limit; weir reports that before it knows this side's
-    /// version.
+    /// Whether the connection may exceed the limit of connections. weir reports that in HTTP/1, because it does not know the
+    /// protocol yet.
     pub may_be_refused: bool,
-    /// It is above the limit.
+    /// Whether the connection exceeds the limit of connections.
     pub is_refused: bool,
-    /// More frames than this count as a flood.
+    /// The number of irrelevant frames that this side may still send.
     chats_left: usize,
 }
 
 impl Http2 {
-    /// A client, which sends its settings first.
+    /// A client. It sends its settings first.
     pub fn client(link: Link, initial: u32) -> Self {
         let mut http2 = Self::new(link, false, (initial, STREAMS_MAX as u32));
         http2.link.out().extend_from_slice(PREFACE);
@@ -130,7 +129,7 @@ impl Http2 {
         http2
     }
 
-    /// A member with this limit of streams.
+    /// A member with this maximum of concurrent streams.
     pub fn member(link: Link, initial: u32, streams_max: u32) -> Self {
         let mut http2 = Self::new(link, true, (initial, streams_max));
         greet(
@@ -169,19 +168,19 @@ impl Http2 {
         }
     }
 
-    /// Sends nothing irrelevant: the peer does not expect it.
+    /// Disables irrelevant frames and changes of settings, which a peer of this test does not expect.
     pub fn keep_quiet(&mut self) {
         self.chats_left = 0;
         self.own.keep();
     }
 
-    /// Changes a setting; returns whether it did.
+    /// Changes a setting. Returns whether SETTINGS were sent.
     pub fn settle(&mut self, change: Change) -> bool {
         let frame = self.own.change(change);
         frame.inspect(|frame| self.write(frame)).is_some()
     }
 
-    /// Sends a frame that concerns no exchange; `stream`: one that is open, or was.
+    /// Sends a frame that concerns no exchange. `stream`: an open or closed stream.
     pub fn chat(&mut self, stream: u32, random: &mut Random) {
         if self.chats_left == 0 {
             return;
@@ -198,12 +197,12 @@ impl Http2 {
         self.write(&frame);
     }
 
-    /// Sends a frame as given.
+    /// Sends a frame without changes.
     pub fn write(&mut self, frame: &Frame) {
         frame.write(self.link.out());
     }
 
-    /// Sends a frame, padded or not.
+    /// Sends a frame, with or without padding.
     fn write_padded(
         &mut self,
         (kind, flags, stream): (u8, u8, u32),
@@ -221,14 +220,14 @@ impl Http2 {
         out.resize(out.len() + usize::from(padding.unwrap_or(0)), 0);
     }
 
-    /// Opens a stream of this side.
+    /// Allocates the next stream of this side.
     pub fn open(&mut self) -> u32 {
         self.last_stream = if self.last_stream == 0 { 1 } else { self.last_stream + 2 };
         self.begin(self.last_stream);
         self.last_stream
     }
 
-    /// The last stream so far.
+    /// The latest stream.
     pub fn last_stream(&self) -> u32 {
         self.last_stream
     }
@@ -245,18 +244,18 @@ impl Http2 {
         self.streams.insert(stream, windows);
     }
 
-    /// No more frames are expected on a stream, and none are sent.
+    /// Removes a complete stream. No more frames may arrive on it.
     pub fn close(&mut self, stream: u32) {
         self.streams.remove(&stream);
     }
 
-    /// Resets a stream; later frames on it are dropped.
+    /// Resets a stream. Later frames on it are ignored.
     pub fn reset(&mut self, stream: u32, code: u32) {
         self.write(&Frame::reset(stream, code));
         self.leave(stream);
     }
 
-    /// Drops later frames on a stream.
+    /// Ignores later frames on a stream.
     pub fn leave(&mut self, stream: u32) {
         if self.streams.remove(&stream).is_some() {
             self.left.push_back(stream);
@@ -266,12 +265,12 @@ impl Http2 {
         }
     }
 
-    /// Whether no further stream may be opened.
+    /// Whether the peer has sent GOAWAY, so that no stream may be opened.
     pub fn is_leaving(&self) -> bool {
         self.goaway
     }
 
-    /// Sends a head, or trailers, in one frame or several.
+    /// Sends a head or trailers, in one frame or two.
     pub fn headers(&mut self, stream: u32, lines: &Fields, end: bool, random: &mut Random) {
         let mut block = Vec::with_capacity(BLOCK_BYTES_USUAL);
         for (name, value) in lines {
@@ -283,7 +282,7 @@ impl Http2 {
         self.block(stream, &block, end, random);
     }
 
-    /// Sends a block as given.
+    /// Sends a header block without changes.
     pub fn block(&mut self, stream: u32, block: &[u8], end: bool, random: &mut Random) {
         self.note_end(stream, end);
         let end_stream = if end { flag::END_STREAM } else { 0 };
@@ -311,18 +310,18 @@ impl Http2 {
         }
     }
 
-    /// Whether the peer opened the window of a stream before it sent a head.
+    /// Whether the peer sent a WINDOW_UPDATE for a stream before its head.
     pub fn was_opened_early(&self, stream: u32) -> bool {
         self.streams.get(&stream).is_some_and(|windows| windows.was_opened_early)
     }
 
-    /// Bytes that may be sent on a stream.
+    /// The number of bytes that the windows of stream and connection allow.
     pub fn allowance(&self, stream: u32) -> usize {
         let of_stream = self.streams.get(&stream).map_or(0, |windows| windows.send);
         usize::try_from(of_stream.min(self.send)).unwrap_or(0)
     }
 
-    /// Sends data, no more than allowed and than fits into a frame.
+    /// Sends data, which must fit into the windows and into one frame.
     pub fn data(&mut self, stream: u32, data: &[u8], end: bool, random: &mut Random) {
         let allowed = self.allowance(stream);
         self.note_end(stream, end);
@@ -339,7 +338,7 @@ impl Http2 {
         self.write_padded((kind::DATA, flags, stream), data, padding);
     }
 
-    /// The next event of the received bytes. An error describes invalid output of weir.
+    /// Parses the next event of the received bytes. An error describes invalid output of weir.
     pub fn next_event(&mut self) -> Result<Option<Event>, String> {
         loop {
             let Some(frame) = self.frame()? else { return Ok(None) };
@@ -510,7 +509,7 @@ impl Http2 {
         Ok(Some(Event::Headers { stream, lines: fields, end }))
     }
 
-    /// Whether frames on a stream are processed; an error: no frame may arrive on it.
+    /// Whether a received frame of a stream is processed. An error: no frame may arrive on the stream.
     fn may_come(&mut self, stream: u32, end: bool) -> Result<bool, String> {
         match self.streams.get_mut(&stream) {
             Some(windows) if windows.is_ended => Err(format!("more behind the end of {stream}")),
@@ -541,7 +540,7 @@ impl Http2 {
         }
         if let Some(windows) = self.streams.get_mut(&stream) {
             windows.receive -= length;
-            // An end alone uses no window, which may have become negative.
+            // A frame without data is allowed even if the window has become negative.
             if length > 0 && windows.receive < 0 {
                 let (left, of) = (windows.receive, self.own.initial());
                 return Err(format!("{left} bytes of the window of stream {stream}, of {of}"));
@@ -551,12 +550,12 @@ impl Http2 {
             0 => frame.payload,
             _ => unpadded(&frame)?.to_vec(),
         };
-        // Padding counts as used.
+        // Padding counts as consumed.
         self.release(stream, length as usize - data.len());
         Ok(Some(Event::Data { stream, data, end }))
     }
 
-    /// This many received bytes of a stream were used: the window opens by as much.
+    /// Sends window updates for consumed bytes of a stream.
     pub fn release(&mut self, stream: u32, bytes: usize) {
         if bytes == 0 {
             return;
@@ -572,7 +571,7 @@ impl Http2 {
     }
 }
 
-/// The first bytes of each side.
+/// Sends the settings, and a window update for the connection.
 fn greet(http2: &mut Http2, settings: &[(u16, u32)]) {
     let more = (CONNECTION_WINDOW - WINDOW_DEFAULT) as u32;
     http2.write(&Frame::settings(settings));

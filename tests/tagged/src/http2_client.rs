@@ -1,4 +1,4 @@
-//! Clients that speak HTTP/2: many requests at once on a connection.
+//! HTTP/2 clients: many concurrent requests on one connection.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,16 +20,16 @@ use crate::tag::{Checker, Id, Part};
 use crate::tunnel::{self, shows_breaks};
 use crate::world::{Finding, Kind, World};
 
-/// Announced length of a body above the limit.
+/// Content-Length of a body above the limit.
 const LARGE_BODY_BYTES: usize = 1 << 30;
-/// More than the limit of a head.
+/// Size of a header that exceeds the limit of a head.
 const LARGE_HEAD_BYTES: usize = 40_000;
-/// With more answers or data frames than this, there need not be a flood.
+/// With more data frames or complete messages than this, weir need not detect a flood.
 const USEFUL_MAX: usize = 100;
-/// Maximum wait of a turn, where a tunnel has to end at its member.
+/// Maximum duration of a turn while a tunnel has not ended at its member.
 const ENDING_TURN: Duration = Duration::from_millis(5);
 
-/// Requests on one connection.
+/// Sends the requests of one connection.
 pub async fn session(world: &World, thread: usize, mut random: Random, place: Place, link: Link) {
     let random = &mut random;
     let since = world.begun_by(thread);
@@ -78,21 +78,21 @@ enum Then {
     GoOn,
     Over,
     Reset,
-    /// The connection is above the limit.
+    /// The connection exceeds the limit of connections.
     Refused,
 }
 
-/// A request under way.
+/// A request in flight.
 struct Stream<'a> {
     response: Response<'a>,
     script: Script,
-    /// The response is complete.
+    /// Whether the response is complete.
     is_answered: bool,
-    /// Bytes received through a tunnel.
+    /// Checks the bytes of a tunnel from the member.
     down: Option<Checker>,
-    /// Until when its window stays closed.
+    /// Until this time, no window updates are sent for the stream.
     rests_until: Option<Moment>,
-    /// Received bytes of the response.
+    /// The number of received bytes of the response.
     received: usize,
 }
 
@@ -102,17 +102,17 @@ struct Session<'a> {
     place: Place,
     http2: Http2,
     streams: BTreeMap<u32, Stream<'a>>,
-    /// Requests still to be sent, and how many at a time.
+    /// The number of requests to send, and the maximum of concurrent ones.
     left: usize,
     width: usize,
-    /// Windows are opened late.
+    /// Whether window updates are delayed.
     is_late: bool,
     unreleased: BTreeMap<u32, usize>,
-    /// It sends a flood, in this exchange.
+    /// The flood that the client has sent, and its exchange.
     flood: Option<(Flood, Id)>,
-    /// The peer reported the flood.
+    /// Whether weir has reported the flood.
     is_calmed: bool,
-    /// Tunnels that have ended for the client, but maybe not for their members.
+    /// Tunnels that have ended for the client, but possibly not for their members.
     ending: Vec<Id>,
 }
 
@@ -159,9 +159,9 @@ impl Session<'_> {
         }
     }
 
-    /// Whether a request is used for a flood instead of an answer; at most one on each connection.
+    /// Sends a flood instead of the request, at random. At most one flood per connection. Returns whether it did.
     fn begins_flood(&mut self, plan: &Plan, random: &mut Random) -> bool {
-        // Rules may end the connection of other requests. Streams have to begin in order.
+        // Rules of `Policies` may end the connection first. Streams must be opened in order of their ids.
         let is_alone = self.place.is_fragile
             && self.place.server != Server::Policies
             && self.streams.values().all(|stream| stream.script.has_begun);
@@ -180,7 +180,7 @@ impl Session<'_> {
         true
     }
 
-    /// Whether the connection may end with this error code, and whether that was due.
+    /// Checks the error code of GOAWAY: ENHANCE_YOUR_CALM is an error without a flood.
     fn check_code(&mut self, code: u32) -> Result<(), Finding> {
         let too_much = self.flood.filter(|(flood, _)| flood.is_too_much());
         let is_calm = code == code::ENHANCE_YOUR_CALM;
@@ -195,11 +195,10 @@ impl Session<'_> {
         }
     }
 
-    /// A connection with a flood has ended: the error code said so.
+    /// Checks that a connection with a flood ended with ENHANCE_YOUR_CALM.
     fn check_calmed(&self) -> Result<(), Finding> {
         let too_much = self.flood.filter(|(flood, _)| flood.is_too_much() && !self.is_calmed);
-        // A request answered before its reset has caused no wasted work, and useful work allows for
-        // more.
+        // A reset after the response caused no wasted work, and useful work raises weir's limit.
         let is_useful = self.http2.useful > USEFUL_MAX;
         let ends_anyway = is_useful || self.world.is_draining() || self.http2.is_refused;
         match too_much.filter(|_| !ends_anyway) {
@@ -252,7 +251,7 @@ impl Session<'_> {
             wait = wait.min(Duration::from_millis(2));
         }
         let is_done = self.left == 0 || self.http2.is_leaving() || self.world.is_over();
-        // The end of the connection may overtake that of a tunnel.
+        // The connection must not end before the members have seen the ends of the tunnels.
         self.ending.retain(|id| !self.world.has_ended(*id));
         let is_sent = self.http2.link.queued() == 0 || self.http2.link.is_deaf();
         if self.streams.is_empty() && is_done && self.ending.is_empty() && is_sent {
@@ -281,7 +280,7 @@ impl Session<'_> {
         Ok(Then::GoOn)
     }
 
-    /// Opens the windows of streams for received bytes; returns how long some stay closed.
+    /// Sends window updates for received bytes. Returns the time until the next one that is due.
     fn open_windows(&mut self) -> Duration {
         let mut wait = UNTIL_EVENT;
         let now = self.world.now();
@@ -299,7 +298,7 @@ impl Session<'_> {
         wait
     }
 
-    /// Sends irrelevant frames now and then.
+    /// Sends irrelevant frames at random.
     fn chat(&mut self, random: &mut Random) {
         if random.percent(2) {
             let stream = self.streams.keys().last().copied().unwrap_or(1);
@@ -310,7 +309,7 @@ impl Session<'_> {
         }
     }
 
-    /// Ends the connection in order; no more frames of an exchange arrive.
+    /// Closes the connection in order. No more frames of an exchange may arrive.
     async fn close(&mut self) -> Result<(), Finding> {
         let until = self.http2.link.now() + END_TOLD_MAX;
         while self.world.is_draining() && !self.http2.is_leaving() && !self.http2.link.has_ended() {
@@ -357,7 +356,7 @@ impl Session<'_> {
         progress
     }
 
-    /// weir has ended the connection.
+    /// Handles a connection that weir has closed.
     fn ended(&mut self) -> Result<Then, Finding> {
         self.check_calmed()?;
         let streams: Vec<u32> = self.streams.keys().copied().collect();
@@ -390,7 +389,7 @@ impl Session<'_> {
                 if !is_allowed {
                     return Err(self.found(0, format!("GOAWAY with {code}: {text}")));
                 }
-                // Requests that it did not accept may be sent again, on another connection.
+                // Requests above the last stream were not processed. They may be retried on another connection.
                 self.streams.retain(|stream, _| *stream <= last);
                 return Ok(Then::GoOn);
             }
@@ -399,7 +398,7 @@ impl Session<'_> {
         Ok(self.break_off(stream, random))
     }
 
-    /// The client may have received as much as it wants.
+    /// Breaks off a stream if the client has received as many bytes as planned.
     fn break_off(&mut self, stream: u32, random: &mut Random) -> Then {
         let Some(it) = self.streams.get_mut(&stream) else { return Then::GoOn };
         match it.response.plan.abort {
@@ -411,8 +410,7 @@ impl Session<'_> {
                 self.streams.remove(&stream);
                 self.http2.reset(stream, code::CANCEL);
             }
-            // The rest of the request is not needed any more. It is sent all the same, or it is
-            // not.
+            // The response is complete. At random, the client resets the stream and does not send the rest of the request.
             _ if it.is_answered
                 && !it.script.is_done()
                 && it.down.is_none()
@@ -531,7 +529,7 @@ impl Stream<'_> {
         }
     }
 
-    /// The member's half has ended.
+    /// Handles the end of the member's half of a tunnel.
     fn tunnel_ended(&mut self, world: &World) -> Result<(), String> {
         let plan = &self.response.plan;
         let (Some(tunnel), Some(down)) = (plan.tunnel, &self.down) else { return Ok(()) };
@@ -551,7 +549,7 @@ impl Stream<'_> {
     }
 }
 
-/// Bytes of its half of a tunnel that the client sends before the member has accepted.
+/// The number of bytes that the client sends through a tunnel before the member has accepted it.
 fn ahead(plan: &Plan) -> usize {
     let is_whole = plan.abort.is_none();
     let tunnel = plan.tunnel.filter(|it| !it.is_ignored && is_whole);
@@ -573,7 +571,7 @@ fn head_lines(world: &World, plan: &Plan, random: &mut Random) -> Fields {
     lines.extend(request.protocol.map(|protocol| (":protocol".into(), protocol)));
     for (name, value) in request.fields {
         match value.split_once("; ") {
-            // Cookies may be split.
+            // A Cookie header may be split.
             Some((one, other)) if name == "cookie" && random.percent(50) => {
                 lines.push((name.clone(), one.to_owned()));
                 lines.push((name, other.to_owned()));
@@ -584,7 +582,7 @@ fn head_lines(world: &World, plan: &Plan, random: &mut Random) -> Fields {
     lines
 }
 
-/// Writes the bytes to send on the stream of a request.
+/// Adds the frames of a request to the script of its stream.
 fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut Random) {
     let key = world.key;
     let mut lines = head_lines(world, plan, random);

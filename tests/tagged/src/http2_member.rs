@@ -1,4 +1,4 @@
-//! Members that speak HTTP/2.
+//! HTTP/2 members.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::tag::{Checker, Part};
 use crate::tunnel::shows_breaks;
 use crate::world::{Finding, Kind, World};
 
-/// A member that breaks connections does so once in this many turns.
+/// A rough member breaks a connection in one of this number of turns, on average.
 const ROUGH_TURNS: usize = 400;
-/// Any member stops accepting requests on a connection once in this many turns.
+/// Any member stops accepting requests on a connection in one of this number of turns, on average.
 const RETIRING_TURNS: usize = 150;
 
 /// Serves one connection of weir to its end.
@@ -35,7 +35,7 @@ pub async fn serve(
     let random = &mut random;
     let initial = [65_535, 65_535, 3_000, 300_000][random.below(4)];
     let streams_max = [100, 100, 4][random.below(3)];
-    // Requests may arrive before it has sent its settings.
+    // Requests may arrive before the member has sent its settings.
     if random.percent(15) && !world.profile.is_direct {
         world.count(Kind::LateSettings);
         link.pause(world.profile.pause(random, 300_000)).await;
@@ -77,13 +77,13 @@ pub async fn serve(
 struct Served<'a> {
     arrival: Arrival<'a>,
     script: Script,
-    /// The request has arrived completely.
+    /// Whether the request is complete.
     is_whole: bool,
-    /// When the member acts.
+    /// The time of the member's action.
     due: Option<Moment>,
-    /// Bytes received through a tunnel.
+    /// Checks the bytes of a tunnel from the client.
     up: Option<Checker>,
-    /// Until when its window stays closed.
+    /// Until this time, no window updates are sent for the stream.
     rests_until: Option<Moment>,
     begun: Moment,
 }
@@ -93,16 +93,16 @@ struct Member<'a> {
     number: usize,
     http2: Http2,
     streams: BTreeMap<u32, Served<'a>>,
-    /// Received bytes of streams whose windows are still to be opened.
+    /// The number of received bytes, by stream, for which no window update was sent.
     unreleased: BTreeMap<u32, usize>,
-    /// It has ended its half of a tunnel, and ends the connection.
+    /// Whether the member has ended its half of a tunnel and closes the connection.
     leaves: bool,
-    /// The last stream that it serves, if announced.
+    /// The last stream that the member serves, if it has sent GOAWAY.
     last: Option<u32>,
 }
 
 impl Member<'_> {
-    /// Sends irrelevant frames now and then.
+    /// Sends irrelevant frames at random.
     fn chat(&mut self, random: &mut Random) {
         if random.percent(2) {
             let stream = self.streams.keys().last().copied().unwrap_or(1);
@@ -126,7 +126,7 @@ impl Member<'_> {
         Finding { what: format!("a member of HTTP/2 got {what}"), id: None, received }
     }
 
-    /// weir has ended the connection.
+    /// Handles a connection that weir has closed.
     fn ended(&self) {
         for served in self.streams.values() {
             if let Err(finding) = served.left(None) {
@@ -135,13 +135,13 @@ impl Member<'_> {
         }
     }
 
-    /// Announces which requests are the last here. Later ones are not read.
+    /// Announces the last stream with GOAWAY. Later requests are not processed.
     async fn retire(&mut self, random: &mut Random) {
         if self.last.is_some() {
             return;
         }
         if random.percent(30) {
-            // It announces this, and leaves some time for it.
+            // The first of two GOAWAY frames, with the maximum stream id (RFC 9113 section 6.8). A pause follows.
             self.http2.write(&Frame::goaway(u32::MAX >> 1, code::NO_ERROR));
         }
         self.http2.link.flush();
@@ -152,7 +152,7 @@ impl Member<'_> {
         self.world.count(Kind::Retiring);
     }
 
-    /// Ends the connection. Its responses are complete, and no more requests are expected.
+    /// Closes the connection in order. The responses are complete. Requests that still arrive are not processed.
     async fn leave(mut self) -> Result<(), Finding> {
         let last = self.http2.last_stream();
         self.http2.write(&Frame::goaway(last, code::NO_ERROR));
@@ -167,7 +167,7 @@ impl Member<'_> {
         while !self.http2.link.has_ended() && self.http2.link.now() < until {
             self.http2.link.turn(UNTIL_EVENT).await;
         }
-        // Requests on their way are not read.
+        // Requests in flight are not processed.
         while let Ok(Some(event)) = self.http2.next_event() {
             if let Event::Headers { stream, lines, .. } = event
                 && stream > last
@@ -178,7 +178,7 @@ impl Member<'_> {
         Ok(())
     }
 
-    /// A request that is not served, because its stream is above the last.
+    /// Records a request that is not processed, because its stream is above the announced last one.
     fn leave_unread(&mut self, stream: u32, lines: Fields) -> Result<(), Finding> {
         let (request, _) = request_of(lines).map_err(|what| self.found(what))?;
         self.world.leave_unread(&request).map_err(|what| self.found(what))?;
@@ -186,7 +186,7 @@ impl Member<'_> {
         Ok(())
     }
 
-    /// Breaks the connection, or announces its end.
+    /// Resets the connection, or closes it after GOAWAY.
     async fn go(mut self, random: &mut Random) -> Result<(), Finding> {
         if random.percent(40) {
             self.http2.link.reset();
@@ -206,7 +206,7 @@ impl Member<'_> {
         Ok(())
     }
 
-    /// Handles received frames. An error of a stream is reported, and ends that stream alone.
+    /// Handles an event. An error of a stream is reported, and ends only that stream.
     fn heed(&mut self, event: Event, random: &mut Random) {
         let (stream, heeded) = match event {
             Event::Headers { stream, lines, end } => {
@@ -291,8 +291,7 @@ impl Member<'_> {
         Ok(())
     }
 
-    /// Performs due actions, and sends as much as possible; returns how long until more is
-    /// possible.
+    /// Performs the due actions and sends as much as possible. Returns the time until the next action.
     fn send(&mut self, random: &mut Random) -> Duration {
         let mut wait = UNTIL_EVENT;
         let now = self.world.now();
@@ -343,22 +342,22 @@ impl Served<'_> {
         Finding::new(format!("a member of HTTP/2 got {what}"), self.arrival.plan.id)
     }
 
-    /// More may still pass through it.
+    /// Whether this is a tunnel that can still carry data.
     fn is_open_tunnel(&self) -> bool {
         self.arrival.plan.tunnel.is_some() && !(self.is_whole && self.script.is_done())
     }
 
-    /// Its whole half of a tunnel is sent, and it wants nothing more.
+    /// Whether the member closes the connection after its half of the tunnel.
     fn leaves(&self) -> bool {
         self.arrival.plan.tunnel.is_some_and(|tunnel| tunnel.member_leaves)
     }
 
-    /// Both sides have sent everything.
+    /// Whether the request is complete and the response was sent, if the script is done.
     fn has_ended(&self) -> bool {
         self.is_whole && self.due.is_none() && self.arrival.deed() != Deed::Stall
     }
 
-    /// The request is complete.
+    /// Handles the end of a request.
     fn end(&mut self, trailers: &Fields) -> Result<(), Finding> {
         self.arrival.end(trailers)?;
         self.is_whole = true;
@@ -368,7 +367,7 @@ impl Served<'_> {
         Ok(())
     }
 
-    /// The client's half of a tunnel has ended.
+    /// Handles the end of the client's half of a tunnel.
     fn tunnel_ended(&mut self, world: &World) -> Result<(), Finding> {
         self.is_whole = true;
         let plan = &self.arrival.plan;
@@ -386,7 +385,7 @@ impl Served<'_> {
         }
     }
 
-    /// weir has left the stream before it had ended.
+    /// Checks whether weir may have ended the stream early. `code`: the error code of a reset.
     fn left(&self, code: Option<u32>) -> Result<(), Finding> {
         if let Some(tunnel) = self.arrival.plan.tunnel {
             let breaks = tunnel.client_breaks || tunnel.member_breaks;
@@ -425,13 +424,13 @@ impl Served<'_> {
         }
     }
 
-    /// Performs the member's action now.
+    /// Performs the member's action.
     fn act(&mut self, world: &World, random: &mut Random) {
         match self.arrival.deed() {
             Deed::Answer => self.answer(world, random),
             Deed::Early => {
                 self.answer(world, random);
-                // Later frames are ignored then.
+                // Later frames of the stream are ignored then.
                 let resets = random.percent(50) && !world.profile.is_direct;
                 if !self.is_whole && resets {
                     self.script.push(Step::Reset(code::NO_ERROR));
@@ -477,7 +476,7 @@ impl Served<'_> {
         self.script.body(body, trailers, random);
     }
 
-    /// Keeps a part of a response that cannot be taken for the whole.
+    /// Cuts the response so that it cannot be mistaken for a complete one.
     fn cut(&mut self, permille: usize) {
         let plan = &self.arrival.plan;
         self.script.keep(permille);
@@ -489,7 +488,7 @@ impl Served<'_> {
         }
     }
 
-    /// A malformed response.
+    /// Sends a malformed response.
     fn garble(&mut self, world: &World, permille: usize) {
         let plan = &self.arrival.plan;
         let body = plan.answer.body;
@@ -527,7 +526,7 @@ fn head(world: &World, plan: &Plan) -> Fields {
     lines
 }
 
-/// The request of a head, and the length that it announces.
+/// Parses the request of a head. Returns it with the value of Content-Length.
 fn request_of(lines: Fields) -> Result<(Request, Option<usize>), String> {
     let mut request = Request::default();
     let (mut length, mut cookies, mut scheme) = (None, Vec::new(), None);

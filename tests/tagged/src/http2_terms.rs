@@ -1,21 +1,20 @@
-//! Settings of an HTTP/2 end for its own windows and streams, which hold once the peer has
-//! acknowledged them.
+//! The HTTP/2 settings of one side for its receive windows and streams. A setting applies when the peer has acknowledged it.
 
 use std::collections::VecDeque;
 
 use weir_testing::frame::{Frame, setting};
 
-/// Further SETTINGS that a side sends: many of them count as a flood.
+/// Maximum number of changes, because many SETTINGS frames count as a flood.
 const CHANGES_MAX: usize = 5;
 
 /// A changed setting.
 #[derive(Debug, Clone, Copy)]
 pub enum Change {
-    /// Windows of streams.
+    /// The initial window of streams.
     Initial(u32),
-    /// Limit of streams.
+    /// The maximum number of concurrent streams.
     StreamsMax(u32),
-    /// A repeated current value.
+    /// No change: the current value is sent again.
     None,
 }
 
@@ -29,13 +28,13 @@ struct Values {
 #[derive(Debug)]
 pub struct Terms {
     holding: Values,
-    /// Announced since, and not acknowledged.
+    /// Announced settings that are not acknowledged, oldest first.
     said: VecDeque<Values>,
     changes_left: usize,
 }
 
 impl Terms {
-    /// The settings before the first acknowledgement, and the first announced ones.
+    /// Settings with default values and the first announced values.
     pub fn new(
         (initial, streams_max): (i64, usize),
         (first_initial, first_streams_max): (u32, u32),
@@ -49,22 +48,22 @@ impl Terms {
         }
     }
 
-    /// Nothing more is changed.
+    /// Disables further changes.
     pub fn keep(&mut self) {
         self.changes_left = 0;
     }
 
-    /// Initial windows of streams.
+    /// The acknowledged initial window of streams.
     pub fn initial(&self) -> i64 {
         self.holding.initial
     }
 
-    /// Limit of streams.
+    /// The acknowledged maximum of concurrent streams.
     pub fn streams_max(&self) -> usize {
         self.holding.streams_max
     }
 
-    /// The frame for this, unless there were enough.
+    /// Announces a change. Returns its frame; `None`: no more changes are allowed.
     pub fn change(&mut self, change: Change) -> Option<Frame> {
         let mut values = self.said.back().copied().unwrap_or(self.holding);
         let entry = match change {
@@ -85,8 +84,7 @@ impl Terms {
         Some(Frame::settings(&[entry]))
     }
 
-    /// The peer has acknowledged the oldest unacknowledged settings; returns by how much windows
-    /// open.
+    /// Applies the oldest unacknowledged settings. Returns the change of the stream windows. An error if there are none.
     pub fn confirm(&mut self) -> Result<i64, String> {
         let confirmed = self.said.pop_front().ok_or("a confirmation of nothing")?;
         Ok(confirmed.initial - std::mem::replace(&mut self.holding, confirmed).initial)

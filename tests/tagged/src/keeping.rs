@@ -1,8 +1,7 @@
-//! The members' availability, as set by the control plane, and the members at which weir must keep
-//! clients.
+//! Persistence: the members' availability, as the control plane sets it, and the member that weir must select for a client.
 //!
-//! A request is checked against state that held during its whole time since its client wrote it: a
-//! change meanwhile may have come before weir looked, or after.
+//! A request is only checked against state that did not change since the client wrote the request: weir may select the
+//! member before or after a change.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,16 +12,16 @@ use crate::plan::Plan;
 use crate::tag::Id;
 use crate::world::{Kind, Tally};
 
-/// Pools whose clients are kept, by name.
+/// Names of the pools with persistence.
 pub const POOLS: [&str; 3] = ["kept1", "kept2", "sourced"];
-/// Length of a member's token in a cookie.
+/// Length of a member's token in the cookie.
 const TOKEN_BYTES: usize = 30;
-/// Members of each of them.
+/// Number of members of each of these pools.
 pub const MEMBERS: usize = 2;
-/// The number of the spare member in the fallback pool of the first of these pools: it serves while
-/// no member there does.
+/// Number of the spare member in the fallback pool of the first of these pools. It serves only while no member of that pool
+/// accepts all requests.
 pub const SPARE: usize = 2;
-/// The cookie's name.
+/// Name of the cookie.
 const COOKIE: &str = "WEIR";
 
 fn pool_of(place: Place) -> Option<usize> {
@@ -34,14 +33,14 @@ fn pool_of(place: Place) -> Option<usize> {
     }
 }
 
-/// The requests that a member accepts.
+/// Which requests a member accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Takes {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Requests of clients that are kept at it.
+    /// Only requests of clients with persistence to this member.
     Kept,
-    /// All requests.
+    /// All.
     #[default]
     All,
 }
@@ -53,34 +52,34 @@ struct Member {
 }
 
 impl Member {
-    /// It has accepted at least this since an earlier time.
+    /// Whether the member has accepted at least these requests since before `then`.
     fn took(&self, takes: Takes, then: Moment) -> bool {
         self.takes >= takes && self.since < then
     }
 
-    /// It has accepted no more than this since an earlier time.
+    /// Whether the member has accepted at most these requests since before `then`.
     fn took_only(&self, takes: Takes, then: Moment) -> bool {
         self.takes <= takes && self.since < then
     }
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug)]
 struct Asked {
     begun: Moment,
     pool: usize,
-    /// The member of its cookie, and whether it is known at the spare.
+    /// The member in the client's cookie, and whether the cookie also names the spare.
     cookie: Option<usize>,
     knows_spare: bool,
-    /// The member that last received it.
+    /// The member that received the request last.
     came_to: Option<usize>,
-    /// A member has left it unprocessed.
+    /// Whether a member has left the request unprocessed.
     is_unread: bool,
 }
 
 impl Asked {
-    /// Whether it may go to the spare: no member accepts all requests, and its own member does not
-    /// accept it.
+    /// Checks a request at the spare: no member of the pool may accept all requests, and the client's member must not accept
+    /// this one.
     fn check_spare(
         &self,
         is_first: bool,
@@ -96,7 +95,7 @@ impl Asked {
     }
 }
 
-/// A client's cookie, and its members.
+/// A client's cookie, and the members that it names.
 #[derive(Debug, Clone)]
 struct Cookie {
     value: String,
@@ -104,7 +103,7 @@ struct Cookie {
     knows_spare: bool,
 }
 
-/// Where a client was seen by its address; earlier requests prove nothing.
+/// The member of a client by its address. Requests from before `since` prove nothing.
 #[derive(Debug)]
 struct Source {
     member: Option<usize>,
@@ -114,19 +113,19 @@ struct Source {
 #[derive(Debug, Default)]
 struct State {
     members: [[Member; MEMBERS]; POOLS.len()],
-    /// When a pool last had no member that accepts all requests.
+    /// The last time at which a pool had no member that accepts all requests.
     had_nobody: [Moment; POOLS.len()],
     asked: HashMap<Id, Asked>,
-    /// By client and pool.
+    /// The cookies by client and pool.
     cookies: HashMap<(usize, usize), Cookie>,
     sources: HashMap<usize, Source>,
-    /// When a member last stopped accepting anything, for clients kept by their address.
+    /// The last time at which a member in the pool with persistence by address stopped accepting requests.
     moved: Moment,
-    /// Tokens of cookies, and their members: each belongs to one member alone.
+    /// The pool and member of each token. A token must stand for only one member.
     values: HashMap<String, (usize, usize)>,
 }
 
-/// Members and their kept clients; shared by all clients and members.
+/// The members and their clients; shared by all sessions.
 #[derive(Debug, Default)]
 pub struct Keeping(Mutex<State>);
 
@@ -135,7 +134,7 @@ impl Keeping {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes a member's availability.
+    /// Sets which requests a member accepts.
     pub fn set(&self, pool: usize, member: usize, takes: Takes, now: Moment) {
         let state = &mut *self.locked();
         if has_nobody(&state.members[pool]) {
@@ -143,7 +142,7 @@ impl Keeping {
         }
         state.members[pool][member] = Member { takes, since: now };
         if pool_of_sources(pool) && takes == Takes::Nothing {
-            // A client that was not seen elsewhere may have been there.
+            // A client whose member is unknown may have been at this one.
             let is_moved = |source: &&mut Source| source.member.is_none_or(|it| it == member);
             let moved = state.sources.values_mut().filter(is_moved);
             moved.for_each(|source| *source = Source { member: None, since: now });
@@ -151,7 +150,7 @@ impl Keeping {
         }
     }
 
-    /// A client writes a request; the value of its cookie, if it has one.
+    /// Records that a client writes a request. Returns the client's Cookie value, if any.
     pub fn ask(&self, plan: &Plan, now: Moment) -> Option<String> {
         let pool = pool_of(plan.place)?;
         let state = &mut *self.locked();
@@ -168,8 +167,8 @@ impl Keeping {
         cookie.map(|cookie| format!("{COOKIE}={}", cookie.value))
     }
 
-    /// A request has reached a member. An error: it does not belong there; a text: unless its own
-    /// member has left it unprocessed.
+    /// Checks the member that received a request. An error: the wrong member; a text: the wrong member unless the client's
+    /// member has left the request unprocessed.
     pub fn arrived(
         &self,
         tally: &Tally,
@@ -197,7 +196,7 @@ impl Keeping {
         if here.took_only(Takes::Nothing, begun) {
             return Err(format!("at member {member}, which takes nothing"));
         }
-        // A source address may be known from a request that never arrived.
+        // With persistence by address, a request that never arrived may have created the entry.
         let is_new = home.is_none() && !pool_of_sources(asked.pool);
         if here.took_only(Takes::Kept, begun) && (is_new || home.is_some_and(|it| it != member)) {
             return Err(format!("at member {member}, which takes nobody new"));
@@ -219,8 +218,8 @@ impl Keeping {
         Ok(None)
     }
 
-    /// A request has reached a member which had announced that it reads no more. It may have gone
-    /// to another already.
+    /// Records that a member has left a request unprocessed after its GOAWAY. Another member may have received the request
+    /// already.
     pub fn left_unread(&self, plan: &Plan) {
         let state = &mut *self.locked();
         if let Some(asked) = state.asked.get_mut(&plan.id) {
@@ -228,7 +227,7 @@ impl Keeping {
         }
     }
 
-    /// A member's response has reached the client, with this cookie of weir.
+    /// Checks the cookie of weir in a member's response that the client received.
     pub fn answered(&self, plan: &Plan, field: Option<&str>) -> Result<(), String> {
         let Some(pool) = pool_of(plan.place) else { return Ok(()) };
         let state = &mut *self.locked();
@@ -256,7 +255,7 @@ impl Keeping {
         Ok(())
     }
 
-    /// weir has answered that no member accepts a request.
+    /// Checks a 503 of weir itself: no member must accept the request.
     pub fn refused(&self, tally: &Tally, plan: &Plan) -> Result<(), String> {
         let state = &mut *self.locked();
         let Some(asked) = state.asked.remove(&plan.id) else { return Ok(()) };
@@ -280,7 +279,7 @@ fn has_nobody(members: &[Member]) -> bool {
 }
 
 impl State {
-    /// The value of a cookie that is set: a token for each of these members, the one that answered
+    /// Checks the value of a cookie that weir sets: one token for each of these members. The member that responded comes
     /// first.
     fn check_value(
         &mut self,
@@ -309,12 +308,12 @@ impl State {
     }
 }
 
-/// Whether clients of the pool are identified by their addresses.
+/// Whether persistence in the pool is by the client's address.
 fn pool_of_sources(pool: usize) -> bool {
     pool == 2
 }
 
-/// Removes weir's cookie from the fields of a response, and returns it.
+/// Removes weir's cookie from the headers of a response. Returns it.
 pub fn take_cookie(fields: &mut crate::message::Fields) -> Option<String> {
     let is_own = |(name, value): &(crate::message::Name, String)| {
         name == "set-cookie" && value.starts_with("WEIR=")

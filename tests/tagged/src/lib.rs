@@ -1,16 +1,14 @@
-//! Clients and members that name the exchange in every byte, and check every byte that weir passes
-//! to them.
+//! Clients and members that mark every byte with its exchange, and check every byte that weir forwards.
 //!
-//! The seed and its number determine an exchange ([`plan`]); its number is in every 16 bytes of it
-//! ([`tag`]). Clients check that they receive their own member's response, complete if marked as
-//! complete, or a response of weir's own in its exact form (`answer`); members check the same of
-//! requests (`arrival`). Both use parsers of their own.
+//! The seed and the number of an exchange determine its plan ([`plan`]). Every 16 bytes of an exchange contain its number
+//! ([`tag`]). A client checks that it receives the response of the member for its exchange, complete if the framing says so,
+//! or a response of weir itself in its exact form (`answer`). Members check the requests in the same way (`arrival`). Both
+//! have parsers that are independent of weir.
 //!
-//! Sessions ([`client::session`], [`member::serve`]) are futures over any [`link::Stream`] and any
-//! [`clock::Clock`]: over sockets a thread runs one of them, in a simulation one thread runs them
-//! all. They wait only in [`link::Stream::poll_wait`], need no waker, and may be polled at any
-//! time. Their findings are in the shared [`world::World`]. [`settings`] has the configuration of
-//! weir that they expect.
+//! Sessions ([`client::session`], [`member::serve`]) are futures over any [`link::Stream`] and any [`clock::Clock`]: with
+//! sockets, each has a thread; in a simulation, one thread runs all of them. They wait only in [`link::Stream::poll_wait`],
+//! need no waker, and may be polled at any time. Their findings are in the shared [`world::World`]. [`settings`] contains
+//! the configuration of weir that they require.
 #![forbid(unsafe_code)]
 
 mod accept;

@@ -1,4 +1,4 @@
-//! A connection that one task reads and writes at the same time.
+//! A connection that one task reads and writes concurrently.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -9,77 +9,75 @@ use std::time::Duration;
 use crate::clock::{Clock, Moment};
 use crate::world::World;
 
-/// The transport of a connection. A session owns it, and drops it to close it.
+/// The transport of a connection. A session owns it. Dropping it closes the connection.
 pub trait Stream: Debug {
-    /// Reads available bytes; 0: the peer has ended it in order; `WouldBlock`: nothing is available
-    /// yet.
+    /// Reads available bytes. 0: the peer has sent FIN; `WouldBlock`: no bytes are available.
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes as much as possible; `WouldBlock`: nothing is possible yet.
+    /// Writes as many bytes as possible. `WouldBlock`: none.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
     /// Sends FIN after the written bytes.
     fn finish(&mut self);
 
-    /// Makes it close with a reset when it is dropped.
+    /// Makes the drop of this stream reset the connection.
     fn reset_on_close(&mut self);
 
-    /// Whether the peer has received all written bytes, and the FIN behind them. `false`: unknown.
+    /// Whether the peer has received all written bytes and the FIN. `false`: no, or unknown.
     fn is_delivered(&self) -> bool {
         false
     }
 
-    /// Closes or reopens the receive window for the peer, if the transport supports that.
+    /// Closes or reopens the receive window, if the transport supports that.
     fn take_nothing(&mut self, _takes_nothing: bool) {}
 
-    /// Delivers the end of a response at once, directly followed by unsolicited bytes. False, and
-    /// nothing is done: not possible now, or the outcome would be unknown.
+    /// Delivers the end of a response, directly followed by unsolicited bytes. Returns false and sends nothing if that is
+    /// not possible at the moment, or if the peer's knowledge could not be determined afterwards.
     fn say_unasked(&mut self, _tail: &[u8], _surplus: &[u8]) -> bool {
         false
     }
 
-    /// The peer's reaction to them.
+    /// The peer's reaction to unsolicited bytes.
     fn unasked(&self) -> Option<Unasked> {
         None
     }
 
-    /// Ready when it can be read or written as requested, when it has ended and either is
-    /// requested, or when the time has come. It may be ready too early, and may be polled again
-    /// with the same request though nothing has changed.
+    /// Ready when the stream can be read or written as requested, when it has ended and either is requested, or at `until`.
+    /// It may be ready too early, and may be polled again with the same request although nothing has changed.
     fn poll_wait(&mut self, wants_read: bool, wants_write: bool, until: Moment) -> Poll<()>;
 }
 
 /// The peer's reaction to unsolicited bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
-    /// It has sent nothing since.
+    /// Nothing was sent after them.
     Heeded,
-    /// It has sent something before it could see them.
+    /// Something was sent before the peer could receive them.
     Crossed,
-    /// It has sent something although it had seen them.
+    /// Something was sent although the peer had received them.
     Ignored,
 }
 
-/// Initial room of the input, and minimum room at each read.
+/// Initial size of the input buffer, and minimum free space for each read.
 const INPUT_BYTES_FIRST: usize = 4 * 1024;
 const ROOM_BYTES_MIN: usize = 2 * 1024;
-/// The input's room grows to this where reads fill it.
+/// Maximum size to which a full read extends the input buffer.
 const ROOM_BYTES_MAX: usize = 32 * 1024;
-/// Received bytes that are kept for the report of a finding.
+/// Number of received bytes that are stored for the report of a finding.
 const RECENT_BYTES: usize = 4 * 1024;
 
-/// When weir is about to end, idle peers see it within this time.
+/// Idle clients must detect weir's shutdown within this time.
 pub const END_TOLD_MAX: Duration = Duration::from_secs(20);
 
-/// A wait that only an event on the connection ends.
+/// A wait without timeout, which only an event on the connection ends.
 pub const UNTIL_EVENT: Duration = Duration::MAX;
 
-/// How the peer has ended a connection.
+/// How the peer has ended the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// In order.
+    /// In order, with FIN.
     Fin,
-    /// Broken off.
+    /// By a reset.
     Reset,
 }
 
@@ -89,29 +87,29 @@ pub struct Link {
     stream: Box<dyn Stream>,
     clock: Clock,
     turn_max: Duration,
-    /// The input buffer; `start..filled` holds the received bytes that were not used yet.
+    /// The input buffer; `start..filled` contains the received bytes that are not consumed yet.
     input: Vec<u8>,
     start: usize,
     filled: usize,
     out: Vec<u8>,
     out_at: usize,
-    /// How the peer has ended it; earlier bytes are in the input.
+    /// How the peer has ended the connection. Earlier bytes may remain in the input.
     end: Option<End>,
-    /// Sent bytes do not arrive any more.
+    /// Whether writes have failed, so that sent bytes no longer arrive.
     is_deaf: bool,
-    /// A write has met the reset, which the system reports once: reading sees an end then.
+    /// Whether a write has failed with a reset. The system reports a reset only once, so the read after it returns an end.
     was_reset: bool,
-    /// When the last byte passed, in either direction.
+    /// The time of the last transferred byte, in either direction.
     moved: Moment,
-    /// Until when received bytes stay in the system.
+    /// Until this time, received bytes stay in the socket.
     holds_until: Option<Moment>,
     recent: Vec<u8>,
-    /// Bytes that came.
+    /// The number of received bytes.
     pub received: usize,
 }
 
 impl Link {
-    /// Over this stream, with the clock of this world.
+    /// A connection over this stream, with the clock of this world.
     pub fn over(stream: Box<dyn Stream>, world: &World) -> Self {
         Self {
             stream,
@@ -137,12 +135,12 @@ impl Link {
         self.clock.now()
     }
 
-    /// Received bytes that were not used yet.
+    /// The received bytes that are not consumed yet.
     pub fn input(&self) -> &[u8] {
         &self.input[self.start..self.filled]
     }
 
-    /// Drops this many bytes of the input.
+    /// Consumes this number of bytes of the input.
     pub fn take(&mut self, bytes: usize) {
         self.start += bytes;
         debug_assert!(self.start <= self.filled);
@@ -151,7 +149,7 @@ impl Link {
         }
     }
 
-    /// Bytes that wait to be sent.
+    /// The number of bytes in the output buffer.
     pub fn queued(&self) -> usize {
         self.out.len() - self.out_at
     }
@@ -161,22 +159,22 @@ impl Link {
         &mut self.out
     }
 
-    /// How the peer has ended it, once all earlier bytes were used.
+    /// How the peer has ended the connection, if all input is consumed.
     pub fn ended(&self) -> Option<End> {
         self.end.filter(|_| self.input().is_empty())
     }
 
-    /// The same, with any bytes left.
+    /// Whether the peer has ended the connection, even if input remains.
     pub fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Whether sent bytes still arrive anywhere.
+    /// Whether writes have failed, so that sent bytes do not arrive.
     pub fn is_deaf(&self) -> bool {
         self.is_deaf
     }
 
-    /// How long the connection has been silent.
+    /// The time since the last transferred byte.
     pub fn still(&self) -> Duration {
         self.now() - self.moved
     }
@@ -186,7 +184,7 @@ impl Link {
         &self.recent[self.recent.len().saturating_sub(RECENT_BYTES)..]
     }
 
-    /// Sends as much as possible without waiting.
+    /// Sends as much of the output as possible without waiting.
     pub fn flush(&mut self) {
         while self.queued() > 0 && !self.is_deaf {
             match self.stream.write(&self.out[self.out_at..]) {
@@ -196,7 +194,7 @@ impl Link {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // Earlier bytes of the peer are still to be read.
+                // Earlier bytes of the peer can still be read.
                 Err(error) => {
                     self.is_deaf = true;
                     self.was_reset |= error.kind() == ErrorKind::ConnectionReset;
@@ -207,12 +205,12 @@ impl Link {
         self.out_at = 0;
     }
 
-    /// Reads nothing for this time.
+    /// Pauses reading for this time.
     pub fn hold(&mut self, time: Duration) {
         self.holds_until = Some(self.now() + time);
     }
 
-    /// Until when nothing is read.
+    /// The time until which reading is paused.
     fn held(&mut self) -> Option<Moment> {
         let until = self.holds_until?;
         if until <= self.now() {
@@ -221,7 +219,7 @@ impl Link {
         self.holds_until
     }
 
-    /// Reads once, without waiting; returns whether anything arrived.
+    /// Reads once without waiting. Returns whether bytes or an end arrived.
     pub fn fill(&mut self) -> bool {
         if self.end.is_some() || self.held().is_some() {
             return false;
@@ -262,7 +260,7 @@ impl Link {
         }
     }
 
-    /// Keeps the last received bytes, and drops older ones now and then.
+    /// Stores the last received bytes for reports, and drops older ones.
     fn remember(&mut self, count: usize) {
         let fresh = &self.input[self.filled - count.min(RECENT_BYTES)..self.filled];
         if self.recent.len() + fresh.len() > 2 * RECENT_BYTES {
@@ -272,11 +270,11 @@ impl Link {
         self.recent.extend_from_slice(fresh);
     }
 
-    /// Sends the output and waits until something arrives, something was sent, or the time is over.
+    /// Sends the output and waits until bytes arrive, bytes are sent, or the time is over.
     pub async fn turn(&mut self, at_most: Duration) {
         let was_queued = self.queued() > 0;
         self.flush();
-        // A caller that waits for the queued end need not wait for more.
+        // A caller that waits for the end of the output must continue at once.
         if self.fill() || (was_queued && self.queued() == 0) {
             return;
         }
@@ -292,7 +290,7 @@ impl Link {
         poll_fn(|_| self.stream.poll_wait(wants_read, wants_write, until)).await;
     }
 
-    /// Does nothing for this time.
+    /// Waits for this time without reading or writing.
     pub async fn pause(&mut self, time: Duration) {
         let until = self.now() + time;
         while self.now() < until {
@@ -317,12 +315,12 @@ impl Link {
 
     /// Sends FIN after the sent bytes.
     pub fn finish(&mut self) {
-        // The peer may be gone.
+        // If the peer has closed, this has no effect.
         self.stream.finish();
     }
 
-    /// Waits until the peer has received all sent bytes, including the end, and reads nothing
-    /// meanwhile; `false`: not within this time, or unknown.
+    /// Waits, without reading, until the peer has received all sent bytes and the FIN. `false`: not within this time, or
+    /// unknown.
     pub async fn delivered(&mut self, at_most: Duration) -> bool {
         let until = self.now() + at_most;
         while !self.stream.is_delivered() && self.now() < until {
@@ -331,13 +329,12 @@ impl Link {
         self.stream.is_delivered()
     }
 
-    /// Makes it close with a reset.
+    /// Makes the drop of this connection send a reset.
     pub fn reset(&mut self) {
         self.stream.reset_on_close();
     }
 
-    /// Sends the remaining output, half-closes, and waits until the peer has ended, too; received
-    /// bytes are dropped.
+    /// Sends the remaining output and FIN, and waits until the peer has also ended. Received bytes are dropped.
     pub async fn close_in_order(&mut self, at_most: Duration) {
         let until = self.now() + at_most;
         while self.queued() > 0 && !self.is_deaf && self.now() < until {

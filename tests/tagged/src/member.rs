@@ -1,4 +1,4 @@
-//! Members: one session for each connection of weir.
+//! Members: one session per connection from weir.
 
 use weir_testing::Random;
 
@@ -9,17 +9,17 @@ use crate::{http1_member, http2_member, relay};
 /// A kind of member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// An HTTP/1 member with this number in its pool.
+    /// An HTTP/1 member with this number in the pool.
     Http1(usize),
-    /// It speaks HTTP/2.
+    /// An HTTP/2 member with this number in the pool.
     Http2(usize),
-    /// An HTTP/2 member that ends connections at will.
+    /// An HTTP/2 member that breaks connections at random.
     RoughHttp2,
-    /// A member of relayed connections.
+    /// The member of relayed connections.
     Relay,
 }
 
-/// Serves one connection of weir to its end. Findings are recorded in the world.
+/// Serves one connection from weir to its end. The world records findings.
 pub async fn serve(world: &World, role: Role, random: Random, link: Link) {
     let served = match role {
         Role::Http1(number) => http1_member::serve(world, number, random, link).await,

@@ -1,4 +1,4 @@
-//! The heads and trailers of an exchange on each side of weir, and checks of received ones.
+//! The heads and trailers of an exchange on both sides of weir, and the checks of received ones.
 
 use std::borrow::Cow;
 
@@ -14,29 +14,29 @@ pub type Name = Cow<'static, str>;
 /// Names and values.
 pub type Fields = Vec<(Name, String)>;
 
-/// Blocks between the first ones of two fields.
+/// Blocks are numbered so that consecutive fields start this number of blocks apart.
 const FIELD_BLOCKS: usize = 64;
-/// The Date of members that send one.
+/// The Date of members' responses.
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
-/// Length of every date.
+/// Length of a Date value.
 const DATE_BYTES: usize = DATE.len();
 
-/// A request as sent or as received.
+/// A request, sent or received.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Method.
+    /// The method.
     pub method: String,
-    /// Path and query.
+    /// The path and the query.
     pub target: String,
-    /// Host.
+    /// The host.
     pub host: String,
-    /// Of an extended CONNECT.
+    /// The `:protocol` of an extended CONNECT.
     pub protocol: Option<String>,
-    /// All other fields, without those for framing and connection.
+    /// All other fields except those for framing and connection.
     pub fields: Fields,
 }
 
-/// Frequent field names, which need no memory of their own.
+/// Frequent field names, which need no allocation.
 const NAMES: [&str; 24] = [
     "x-tag-1",
     "x-tag-2",
@@ -64,28 +64,28 @@ const NAMES: [&str; 24] = [
     "sec-websocket-version",
 ];
 
-/// A received name, in any case.
+/// A received field name in lower case.
 pub fn name_of(text: &str) -> Name {
     let is_same = |it: &&str| it.len() == text.len() && it.eq_ignore_ascii_case(text);
     let known = NAMES.into_iter().find(is_same);
     known.map_or_else(|| text.to_ascii_lowercase().into(), Cow::Borrowed)
 }
 
-/// The usual maximum of fields in a head here.
+/// Capacity of a list of fields, enough for most heads.
 const FIELDS_USUAL: usize = 16;
 
 fn field(name: impl Into<Name>, value: impl Into<String>) -> (Name, String) {
     (name.into(), value.into())
 }
 
-/// Fields, to be extended.
+/// A list of fields with spare capacity.
 fn fields<const COUNT: usize>(first: [(Name, String); COUNT]) -> Fields {
     let mut fields = Fields::with_capacity(FIELDS_USUAL);
     fields.extend(first);
     fields
 }
 
-/// The field of many blocks with this number.
+/// The field with this number. Its value has many blocks.
 fn tagged(key: Key, plan: &Plan, part: Part, number: usize) -> (Name, String) {
     let value = key.text(plan.id, part, number * FIELD_BLOCKS, plan.field_blocks);
     match number {
@@ -98,7 +98,7 @@ fn one(key: Key, plan: &Plan, part: Part) -> String {
     key.text(plan.id, part, 0, 1)
 }
 
-/// The segment of the path that selects the pool.
+/// The path segment by which weir selects the pool.
 fn pool_segment(plan: &Plan) -> &'static str {
     match plan.place.member {
         Version::Http1 => "1",
@@ -106,35 +106,35 @@ fn pool_segment(plan: &Plan) -> &'static str {
     }
 }
 
-/// Path and query as the client sends them.
+/// The path and the query as the client sends them.
 pub fn target(key: Key, plan: &Plan) -> String {
     let (path, query) = (one(key, plan, Part::Path), one(key, plan, Part::Query));
     let (pool, rule) = (pool_segment(plan), plan.rule.segment());
     ["/", pool, "/", rule, "/", &path, "?q=", &query].concat()
 }
 
-/// The host that the client names.
+/// The host in the client's request.
 pub fn host(key: Key, plan: &Plan) -> String {
     one(key, plan, Part::Host) + ".test"
 }
 
-/// The block of the path that a member received.
+/// The block in the path that a member received.
 pub fn path_block(target: &str) -> Option<&[u8]> {
     let path = target.split('?').next()?;
     path.split('/').nth(3).map(str::as_bytes)
 }
 
-/// Whether client and member announce trailers.
+/// Whether client and member send `TE: trailers`.
 pub fn wants_trailers(plan: &Plan) -> bool {
     plan.body.has_trailers || plan.answer.body.has_trailers
 }
 
-/// The key of a client's WebSocket.
+/// The Sec-WebSocket-Key of a client.
 pub fn socket_key(key: Key, plan: &Plan) -> String {
     crate::accept::base64(one(key, plan, Part::RequestField).as_bytes())
 }
 
-/// The request that the client means.
+/// The request as the client intends it, without flaws.
 pub fn request(key: Key, plan: &Plan) -> Request {
     let authorization = key.text(plan.id, Part::Authorization, 0, 2);
     let [a, b] = [0, 1].map(|place| key.text(plan.id, Part::Cookie, place, 1));
@@ -160,7 +160,7 @@ pub fn request(key: Key, plan: &Plan) -> Request {
     Request { method: method.to_owned(), target, host, protocol, fields }
 }
 
-/// Adds a cookie to those of a request, anywhere.
+/// Adds a cookie to those of a request, at a random position.
 pub fn add_cookie(cookie: Option<String>, fields: &mut Fields, random: &mut Random) {
     let Some(cookie) = cookie else { return };
     for (_, value) in fields.iter_mut().filter(|(name, _)| name == "cookie") {
@@ -170,7 +170,7 @@ pub fn add_cookie(cookie: Option<String>, fields: &mut Fields, random: &mut Rand
     }
 }
 
-/// The request as the member has to get it.
+/// The request as the member must receive it.
 fn request_for_member(key: Key, plan: &Plan) -> Request {
     let mut request = request(key, plan);
     if plan.rule == Rule::Rewrite {
@@ -199,7 +199,7 @@ fn request_for_member(key: Key, plan: &Plan) -> Request {
     request
 }
 
-/// Whether a request received by a member is the planned one, in all its fields.
+/// Checks all fields of a request that a member has received against its plan.
 pub fn check_request(key: Key, plan: &Plan, got: &Request) -> Result<(), String> {
     let expected = request_for_member(key, plan);
     let same = |what, got: &str, expected: &str| match got == expected {
@@ -214,7 +214,7 @@ pub fn check_request(key: Key, plan: &Plan, got: &Request) -> Result<(), String>
     }
     compare(&got.fields, expected.fields, |name, value| match name {
         "te" => wants_trailers(plan) && value == "trailers",
-        // Where the client has none, weir generates one.
+        // Without a key from the client, weir generates one.
         "sec-websocket-key" if plan.tunnel.is_some() => {
             plan.place.client == Version::Http2 || value == socket_key(key, plan)
         }
@@ -222,7 +222,7 @@ pub fn check_request(key: Key, plan: &Plan, got: &Request) -> Result<(), String>
     })
 }
 
-/// The fields of a member's response.
+/// The headers of a member's response, without framing.
 pub fn answer_fields(key: Key, plan: &Plan) -> Fields {
     let answer = &plan.answer;
     let mark = one(key, plan, Part::ResponseMark);
@@ -243,7 +243,7 @@ fn content_type(answer: &Answer) -> &'static str {
     if answer.is_text { "text/plain" } else { "application/octet-stream" }
 }
 
-/// The fields of an interim response.
+/// The headers of an interim response.
 pub fn hint_fields(key: Key, plan: &Plan, number: usize) -> Fields {
     vec![field("x-hint", key.text(plan.id, Part::Interim, number * FIELD_BLOCKS, 2))]
 }
@@ -253,8 +253,7 @@ pub fn trailers(key: Key, plan: &Plan, part: Part) -> Fields {
     vec![field("x-trailer", key.text(plan.id, part, 0, 2))]
 }
 
-/// Whether received trailers are the planned ones; returns whether there were any. They may be left
-/// out, never changed.
+/// Compares received trailers with the plan. Returns whether there are any. Trailers may be dropped but not changed.
 pub fn check_trailers(
     key: Key,
     plan: &Plan,
@@ -271,32 +270,32 @@ pub fn check_trailers(
     compare(got, trailers(key, plan, part), |_, _| false).map(|()| true)
 }
 
-/// Whether fields are a date, as every message has it.
+/// Whether a value has the form of a date.
 pub fn is_date(value: &str) -> bool {
     value.len() == DATE_BYTES && value.ends_with(" GMT") && value.as_bytes()[3] == b','
 }
 
-/// Whether a head is that of the member's response.
+/// Whether a response head is from a member.
 pub fn is_of_member(fields: &Fields) -> bool {
     fields.iter().any(|(name, value)| name == "set-cookie" && value.starts_with("m="))
 }
 
-/// The name of a field in an unsolicited response.
+/// Field name of unsolicited responses.
 const SURPLUS: &str = "x-surplus";
 
-/// The field of an unsolicited response after that of this exchange.
+/// The header of the unsolicited response that follows the response of this exchange.
 pub fn surplus_field(key: Key, plan: &Plan) -> (Name, String) {
     field(SURPLUS, one(key, plan, Part::ResponseMark))
 }
 
-/// The exchange whose member has sent an unsolicited response, if this is one.
+/// The exchange whose member sent this unsolicited response; `None`: not an unsolicited response.
 pub fn surplus_of(key: Key, fields: &Fields) -> Option<Id> {
     let (_, mark) = fields.iter().find(|(name, _)| name == SURPLUS)?;
     key.read(mark.as_bytes()).map(|(id, ..)| id)
 }
 
-/// Whether a final head received by the client is that of the member's response; returns the coding
-/// of its body.
+/// Checks a final head that a client has received against the plan of the member's response. Returns the content coding of
+/// the body.
 pub fn check_answer(
     key: Key,
     plan: &Plan,
@@ -337,7 +336,7 @@ pub fn check_answer(
     Ok(coding)
 }
 
-/// Whether a head of 101, or of 2xx to an extended CONNECT, is that of the member.
+/// Checks the head of 101, or of 2xx to an extended CONNECT.
 pub fn check_agreement(key: Key, plan: &Plan, got: &Fields) -> Result<(), String> {
     let mut expected = agreement_fields(key, plan);
     if plan.place.client == Version::Http1 {
@@ -345,13 +344,13 @@ pub fn check_agreement(key: Key, plan: &Plan, got: &Fields) -> Result<(), String
     }
     compare(got, expected, |name, value| match name {
         "date" => is_date(value),
-        // An HTTP/1 member's answer to weir's own key, which is not secret.
+        // The answer of an HTTP/1 member to the key that weir generated. The key is unknown here.
         "sec-websocket-accept" => plan.place.client == Version::Http2 && value.len() == 28,
         _ => false,
     })
 }
 
-/// The fields with which a member accepts a tunnel, without those of the handshake.
+/// The headers of a member's response that accepts a tunnel, without those of the handshake.
 pub fn agreement_fields(key: Key, plan: &Plan) -> Fields {
     let mark = one(key, plan, Part::ResponseMark);
     vec![
@@ -360,7 +359,7 @@ pub fn agreement_fields(key: Key, plan: &Plan) -> Fields {
     ]
 }
 
-/// The length of the member's response body for the client, before compression.
+/// The length of the response body that the client receives, before compression.
 pub fn answer_bytes(plan: &Plan) -> usize {
     match plan.method {
         Method::Head => 0,
@@ -369,7 +368,7 @@ pub fn answer_bytes(plan: &Plan) -> usize {
     }
 }
 
-/// Compares fields, each of which occurs once; unexpected ones must pass `is_free`.
+/// Compares fields, each of which must occur once. `is_free` decides about unexpected fields.
 pub fn compare(
     got: &Fields,
     mut expected: Fields,

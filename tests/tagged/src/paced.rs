@@ -1,4 +1,4 @@
-//! Bytes that go out in pieces, with pauses between them.
+//! Bytes that are sent in pieces, with pauses between the pieces.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use crate::clock::Moment;
 use crate::link::{Link, UNTIL_EVENT};
 use crate::profile::Profile;
 
-/// The condition for sending more.
+/// A condition for sending the next piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Nothing.
+    /// No condition.
     Nothing,
-    /// Time.
+    /// This time has passed.
     Time(Duration),
-    /// The interim response to the exchange with this place in its batch, or a final one; or some time.
+    /// 100 or the final response to the request at this index of its batch has arrived, or this time has passed.
     Continue(usize, Duration),
-    /// The whole response to it.
+    /// The request at this index of its batch has its complete response.
     Answered(usize),
 }
 
-/// Bytes that go out in pieces.
+/// Bytes that are sent in pieces.
 #[derive(Debug)]
 pub struct Paced {
     profile: Profile,
     bytes: Vec<u8>,
     at: usize,
-    /// Ends of pieces, and the condition before the next.
+    /// The end of each piece, and the condition for sending the next one.
     pieces: Vec<(usize, Wait)>,
     next: usize,
     since: Option<Moment>,
@@ -39,7 +39,7 @@ impl Paced {
         Self { profile, bytes: Vec::new(), at: 0, pieces: Vec::new(), next: 0, since: None }
     }
 
-    /// Adds bytes that go out in pieces of their own.
+    /// Appends bytes, divided at random. `then` is the condition for sending any bytes after them.
     pub fn add(&mut self, bytes: &[u8], then: Wait, random: &mut Random) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -50,7 +50,7 @@ impl Paced {
             _ => 5 + random.below(20),
         };
         let mut cuts: Vec<usize> = (1..count).map(|_| random.below(bytes.len() + 1)).collect();
-        // A cut near an end shows more than one anywhere.
+        // Cuts near the end find more errors than others.
         if count > 1 && random.percent(50) {
             cuts.push(bytes.len().saturating_sub(1 + random.below(8)));
         }
@@ -66,7 +66,7 @@ impl Paced {
         self.pieces.push((self.bytes.len(), then));
     }
 
-    /// No bytes are sent beyond this point.
+    /// Drops all bytes after the first `bytes`.
     pub fn limit(&mut self, bytes: usize) {
         self.bytes.truncate(bytes);
         for (end, _) in &mut self.pieces {
@@ -74,12 +74,12 @@ impl Paced {
         }
     }
 
-    /// Number of bytes.
+    /// The total number of bytes.
     pub fn length(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Number of released bytes.
+    /// The number of released bytes.
     pub fn sent(&self) -> usize {
         self.at
     }
@@ -89,13 +89,13 @@ impl Paced {
         self.at == self.bytes.len()
     }
 
-    /// Drops the rest.
+    /// Drops the remaining bytes.
     pub fn stop(&mut self) {
         self.limit(self.at);
     }
 
-    /// Releases the bytes that may be sent; returns how long until there is more to do, without
-    /// further events: nothing, if these were the last.
+    /// Moves bytes whose conditions are met to the output. Returns the time until the next call without further events; zero
+    /// after the last bytes.
     pub fn feed(&mut self, link: &mut Link, is_met: impl Fn(Wait) -> bool) -> Duration {
         let was_done = self.is_done();
         let wait = self.feed_pieces(link, is_met);

@@ -1,20 +1,19 @@
-//! The place of an exchange, which is part of its number: so any reader of the number knows what to
-//! expect.
+//! The place of an exchange. It is part of the exchange's number, so the number determines it.
 
 use weir_testing::Random;
 
 use crate::tag::Id;
 
-/// Bits of a number for the place, and for the thread that begins the exchange.
+/// Number of bits for the place and for the thread in an exchange's number.
 const PLACE_BITS: u32 = 7;
 const THREAD_BITS: u32 = 7;
-/// Threads that may begin exchanges.
+/// Maximum number of threads that send requests.
 pub const THREADS_MAX: usize = 1 << THREAD_BITS;
 
-/// The version that a side speaks.
+/// An HTTP version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// HTTP/1.1, or 1.0.
+    /// HTTP/1.1 or 1.0.
     Http1,
     /// HTTP/2.
     Http2,
@@ -23,33 +22,33 @@ pub enum Version {
 /// A virtual server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
-    /// Only a pool of HTTP/1 members.
+    /// A pool of HTTP/1 members.
     Http1,
-    /// Only a pool of HTTP/2 members.
+    /// A pool of HTTP/2 members.
     Http2,
-    /// Rules: pools by path, redirects, answers, rewrites.
+    /// Rules: pool by path, redirects, responses, rewrites.
     Policies,
-    /// Responses are compressed.
+    /// Compressed responses.
     Compressed,
-    /// Members with few places; other requests wait.
+    /// Members with few connections, and a queue.
     Queue,
-    /// Members that are unreachable, stall and break connections; short timeouts.
+    /// Unreachable members, members that stall or break connections, and short timeouts.
     Rough,
     /// Relayed connections.
     Relay,
-    /// Members over TLS: another virtual server, which has the members of the plain ones.
+    /// TLS to the members: they are another virtual server of weir with the members of the plain ones.
     Chain,
-    /// Clients are kept at members by a cookie; members leave and return.
+    /// Persistence by cookie. Members become unavailable and return.
     Kept,
-    /// The same by the address of the client.
+    /// Persistence by the client's address. Members become unavailable and return.
     Sourced,
-    /// Few connections, few requests at a time, and small bodies.
+    /// Low limits for connections, concurrent requests and bodies.
     Limits,
-    /// Bodies are held until rules have inspected them, unless they are long.
+    /// Rules that inspect bodies: weir holds a body until it is inspected, unless the body is too long.
     Guarded,
 }
 
-/// All virtual servers that speak HTTP.
+/// All virtual servers for HTTP.
 pub const HTTP_SERVERS: [Server; 8] = [
     Server::Http1,
     Server::Http2,
@@ -61,7 +60,7 @@ pub const HTTP_SERVERS: [Server; 8] = [
     Server::Guarded,
 ];
 
-/// All virtual servers that clients reach.
+/// All virtual servers that clients connect to.
 pub const SERVERS: [Server; 12] = [
     Server::Http1,
     Server::Http2,
@@ -77,7 +76,7 @@ pub const SERVERS: [Server; 12] = [
     Server::Guarded,
 ];
 
-/// Where an exchange takes place.
+/// The place of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The virtual server.
@@ -86,11 +85,11 @@ pub struct Place {
     pub member: Version,
     /// The client's version.
     pub client: Version,
-    /// The client may break its connection, with other requests on it.
+    /// Whether the client may break the connection, with all of its requests.
     pub is_fragile: bool,
 }
 
-/// Versions of the members that may receive a virtual server's requests.
+/// The HTTP versions of the members of a virtual server.
 pub fn members_of(server: Server) -> &'static [Version] {
     match server {
         Server::Http1 | Server::Relay | Server::Sourced => &[Version::Http1],
@@ -100,8 +99,8 @@ pub fn members_of(server: Server) -> &'static [Version] {
 }
 
 impl Place {
-    /// A place for a session: one relayed connection in ten, if any are wanted; else one of these
-    /// HTTP virtual servers.
+    /// Draws a place for a session: with `relays`, a relayed connection in one of ten cases; otherwise one of these virtual
+    /// servers for HTTP.
     pub fn draw(random: &mut Random, http_servers: &[Server], relays: bool) -> Self {
         let server = match relays && random.percent(10) {
             true => Server::Relay,
@@ -114,7 +113,7 @@ impl Place {
         Self { server, member, client, is_fragile }
     }
 
-    /// Whether exchanges here are complete regardless of others.
+    /// Whether no other exchange can make exchanges here incomplete.
     pub fn is_calm(self) -> bool {
         !self.is_fragile && self.server != Server::Rough
     }
@@ -126,7 +125,7 @@ impl Place {
             | u64::from(self.is_fragile)
     }
 
-    /// The place of an exchange.
+    /// The place of the exchange with this number; `None`: no valid number.
     pub fn of(id: Id) -> Option<Self> {
         let bits = id.0 & ((1 << PLACE_BITS) - 1);
         let version = |bit: u64| if bits >> bit & 1 == 0 { Version::Http1 } else { Version::Http2 };
@@ -135,13 +134,13 @@ impl Place {
         Some(Self { server, member: version(2), client: version(1), is_fragile })
     }
 
-    /// The number of the exchange that a thread begins here after `count` others.
+    /// The number of the next exchange of a thread at this place, after `count` others of the thread.
     pub fn id(self, thread: usize, count: u64) -> Id {
         Id(count << (PLACE_BITS + THREAD_BITS) | (thread as u64) << PLACE_BITS | self.bits())
     }
 }
 
-/// The thread that began an exchange, and how many it had begun before.
+/// The thread of an exchange, and the number of its earlier exchanges.
 pub fn origin(id: Id) -> (usize, u64) {
     let thread = (id.0 >> PLACE_BITS) as usize & (THREADS_MAX - 1);
     (thread, id.0 >> (PLACE_BITS + THREAD_BITS))

@@ -1,5 +1,4 @@
-//! The course of an exchange: drawn from the seed and the number, so that client and member derive
-//! the same from the number alone.
+//! The plan of an exchange. It is derived from the seed and the number, so client and member know it from the number alone.
 
 use std::time::Duration;
 
@@ -12,20 +11,20 @@ use crate::tag::Id;
 /// A request's method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Repeatable.
+    /// GET: may be retried.
     Get,
-    /// The same, without the body of the response.
+    /// HEAD: may be retried; the response has no body.
     Head,
-    /// Repeatable, with a body.
+    /// PUT: may be retried, with a body.
     Put,
-    /// Repeatable, mostly without a body.
+    /// DELETE: may be retried, mostly without a body.
     Delete,
-    /// Not repeatable, with a body.
+    /// POST: must not be retried, with a body.
     Post,
 }
 
 impl Method {
-    /// Its name.
+    /// The name of the method.
     pub fn text(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -37,68 +36,69 @@ impl Method {
     }
 }
 
-/// How a body is framed.
+/// The framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// There is none.
+    /// No body.
     Empty,
     /// Content-Length.
     Length,
-    /// Chunks; over HTTP/2 no Content-Length.
+    /// Chunked; with HTTP/2, without Content-Length.
     Chunked,
-    /// The end of the connection; over HTTP/2 no Content-Length.
+    /// Until the close of the connection; with HTTP/2, without Content-Length.
     UntilClose,
 }
 
 /// A body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Body {
-    /// Its framing.
+    /// The framing.
     pub framing: Framing,
-    /// Its length.
+    /// The length in bytes.
     pub bytes: usize,
-    /// Trailers come behind it.
+    /// Whether trailers follow.
     pub has_trailers: bool,
 }
 
-/// Above this length a body is refused where limits are tested.
+/// `body_size_max` of the virtual server [`Server::Limits`].
 pub const SMALL_BODY_BYTES_MAX: usize = 1_024;
 
-/// Longer bodies are not held where rules inspect them.
+/// Maximum size of a body that weir holds until rules have inspected it.
 pub const HELD_BODY_BYTES_MAX: usize = 64 * 1_024;
 
-/// Percentage of clients that fill the window, among those that send early into a tunnel.
+/// Percentage of clients that send their whole half, of those that send before the member accepts the tunnel.
 const LONG_AHEAD_PERCENT: usize = 10;
-/// Weir sends a window update when half of the window was used, and that is less.
+/// Minimum length of the half of a tunnel that these clients send: more than the half of a window after which weir sends a
+/// window update.
 const LONG_AHEAD_BYTES_MIN: usize = 150_000;
 
 const EMPTY: Body = Body { framing: Framing::Empty, bytes: 0, has_trailers: false };
 
-/// The action of rules on a request; the second segment of its path.
+/// The action of rules on a request. It is the second segment of the request's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Nothing but choosing the pool.
+    /// Only the selection of the pool.
     Plain,
-    /// Another location.
+    /// A redirect.
     Redirect,
     /// 403.
     Respond,
-    /// The connection closes.
+    /// The connection is closed.
     Close,
     /// The connection is reset.
     Reset,
-    /// Another path, query and host; fields set, added and removed, of request and response.
+    /// Path, query and host are rewritten. Fields of request and response are set, added and removed.
     Rewrite,
-    /// 429 above a rate.
+    /// 429 above a rate limit.
     Limited,
-    /// Delayed above a rate, and 429 if that took too long.
+    /// Delayed above a rate limit, and 429 above the maximum delay.
     Delayed,
-    /// The connection closes above a rate.
+    /// The connection is closed above a rate limit.
     Shut,
 }
 
 impl Rule {
-    /// Its name in the path.
+    /// The path segment.
     pub fn segment(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -114,120 +114,120 @@ impl Rule {
     }
 }
 
-/// The flaw of a request.
+/// A flaw of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// A space before a colon; over HTTP/2 an upper-case name.
+    /// A space before a colon; with HTTP/2, an upper-case header name.
     Name,
-    /// A control character in a value.
+    /// A control character in a header value.
     Value,
-    /// Contradicting lengths; over HTTP/2 a connection-specific field.
+    /// Contradictory framing; with HTTP/2, a connection-specific header.
     Framing,
     /// An unknown expectation.
     Expectation,
     /// A head above the limit.
     LargeHead,
-    /// An invalid chunk; over HTTP/2 less data than announced.
+    /// An invalid chunk; with HTTP/2, less data than Content-Length.
     Data,
     /// A body above the limit.
     LargeBody,
-    /// Not HTTP at all; over HTTP/2 data on a stream that was never opened.
+    /// Not HTTP at all; with HTTP/2, data on an idle stream.
     Garbage,
 }
 
 /// How a side breaks off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
-    /// The connection is reset; of HTTP/2 the stream.
+    /// A reset of the connection; with HTTP/2, of the stream.
     Reset,
-    /// The connection closes; of HTTP/2 the stream is reset as well, with another code.
+    /// A close of the connection; with HTTP/2, a reset of the stream (by a member: with REFUSED_STREAM).
     Close,
-    /// The connection is half-closed; of HTTP/2 reset as a whole.
+    /// A half-close of the connection; with HTTP/2, a reset of the connection.
     Half,
-    /// Nothing more is sent, and no end either.
+    /// Silence without an end.
     Stall,
 }
 
-/// Where a client breaks off.
+/// The position at which a client breaks off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
-    /// After this part of its request, in thousandths.
+    /// After this part of the request, in per mille.
     Sent(usize),
-    /// After this many bytes of the response.
+    /// After this number of bytes of the response.
     Received(usize),
 }
 
 /// A member's action on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
-    /// It answers once the request is complete.
+    /// The member responds when the request is complete.
     Answer,
-    /// It answers before the body of the request, and reads that afterwards.
+    /// The member responds before the body of the request, and then reads the body.
     Early,
-    /// It ends without a byte of a response: the first time, or every time.
+    /// The member ends without a response: on the first arrival of the request, or on every one.
     Silent {
-        /// It answers the repeated request.
+        /// Whether it responds to the retried request.
         is_once: bool,
         /// How it ends.
         by: Break,
     },
-    /// It breaks off within its response, after this many thousandths of it.
+    /// The member breaks off within its response.
     Cut {
-        /// How much of it goes out.
+        /// The part of the response that is sent, in per mille.
         permille: usize,
         /// How it breaks off.
         by: Break,
     },
-    /// Its response is malformed, from this many thousandths of it on.
+    /// The member sends a malformed response.
     Garbled {
-        /// The valid part of it.
+        /// Selects the kind of the error.
         permille: usize,
     },
-    /// It never answers.
+    /// The member never responds.
     Stall,
 }
 
 /// A member's response.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
-    /// Its status.
+    /// The status.
     pub status: u16,
-    /// Its body.
+    /// The body.
     pub body: Body,
-    /// Interim responses (103) before it.
+    /// The number of interim responses (103) before it.
     pub interim: usize,
-    /// It is of a type that is compressed.
+    /// Whether its content type is one that weir compresses.
     pub is_text: bool,
-    /// It has a Date.
+    /// Whether it has a Date.
     pub has_date: bool,
-    /// Fields of its own.
+    /// The number of tagged headers.
     pub fields: usize,
-    /// It is the last on its connection.
+    /// Whether the member closes the connection after it.
     pub closes: bool,
 }
 
-/// Bytes in both directions, after a WebSocket handshake or on a relayed connection.
+/// A tunnel: the bytes in both directions after a WebSocket handshake or on a relayed connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Tunnel {
-    /// From the client.
+    /// The number of bytes from the client.
     pub up: usize,
-    /// From the member.
+    /// The number of bytes from the member.
     pub down: usize,
-    /// The client breaks off instead of ending.
+    /// Whether the client breaks off.
     pub client_breaks: bool,
-    /// The member breaks off instead of ending.
+    /// Whether the member breaks off.
     pub member_breaks: bool,
-    /// The HTTP/2 member ends its connection when it has ended its half.
+    /// Whether an HTTP/2 member closes its connection after its half of the tunnel.
     pub member_leaves: bool,
-    /// The HTTP/1 member answers as if no tunnel had been requested.
+    /// Whether an HTTP/1 member ignores the upgrade and sends a plain response.
     pub is_ignored: bool,
-    /// Bytes of its half that an HTTP/2 client sends before the member has accepted.
+    /// The number of bytes that an HTTP/2 client sends before the member has accepted the tunnel.
     pub ahead: usize,
-    /// A client that breaks off on a stream does so by trailers, which a tunnel cannot have.
+    /// Whether an HTTP/2 client breaks off by trailers, which a tunnel cannot have.
     pub has_trailers: bool,
 }
 
-/// Clients' values of Accept-Encoding.
+/// The clients' values of Accept-Encoding.
 pub const ACCEPTS: [&str; 10] = [
     "gzip",
     "br",
@@ -251,57 +251,57 @@ pub fn takes(accepts: &str, coding: &str) -> bool {
     weight.is_some_and(|weight| weight.bytes().any(|digit| matches!(digit, b'1'..=b'9')))
 }
 
-/// All of an exchange.
+/// The plan of an exchange.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Its number.
+    /// The number of the exchange.
     pub id: Id,
-    /// Its place.
+    /// The place.
     pub place: Place,
     /// The method.
     pub method: Method,
-    /// The request is one of HTTP/1.0.
+    /// Whether the request is HTTP/1.0.
     pub is_old: bool,
-    /// The client announces that it is its last.
+    /// Whether the client announces that this is the last request of its connection.
     pub closes: bool,
-    /// The request's body.
+    /// The body of the request.
     pub body: Body,
-    /// The client waits for 100 before it sends the body.
+    /// Whether the client waits for 100 before it sends the body.
     pub expects: bool,
-    /// It waits for long.
+    /// Whether the client waits a long time for 100.
     pub is_patient: bool,
-    /// Further fields of the request.
+    /// The number of tagged headers of the request.
     pub fields: usize,
-    /// Blocks in each of these, and in those of the response.
+    /// The number of blocks in each tagged header of request and response.
     pub field_blocks: usize,
-    /// The codings that the client can decode.
+    /// The client's value of Accept-Encoding.
     pub accepts: Option<&'static str>,
-    /// The rules' action.
+    /// The action of rules.
     pub rule: Rule,
-    /// The flaw of the request.
+    /// The flaw of the request, if any.
     pub flaw: Option<Flaw>,
-    /// How the client breaks off.
+    /// Where and how the client breaks off, if at all.
     pub abort: Option<(At, Break)>,
     /// The member's action.
     pub deed: Deed,
     /// The member's response.
     pub answer: Answer,
-    /// The member's delay.
+    /// The delay of the member's response.
     pub delay: Duration,
-    /// It is a WebSocket, or a relayed connection.
+    /// The tunnel, if this is a WebSocket or a relayed connection.
     pub tunnel: Option<Tunnel>,
 }
 
-/// The possible outcomes of an exchange, as its client sees it.
+/// The valid outcomes of an exchange for its client.
 #[derive(Debug, Clone, Default)]
 pub struct Allowed {
-    /// The member's complete response.
+    /// The complete response of the member.
     pub whole: bool,
-    /// The member's response, cut.
+    /// An incomplete response.
     pub cut: bool,
-    /// The end of the connection, or of the stream, without a response.
+    /// The end of the connection or of the stream without a response.
     pub silence: bool,
-    /// A response of weir's own with one of these statuses.
+    /// The statuses of valid responses of weir itself.
     pub own: Vec<u16>,
 }
 
@@ -310,7 +310,7 @@ fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
 }
 
 impl Plan {
-    /// The plan of the exchange with this number, if there can be one.
+    /// The plan of the exchange with this number; `None`: no valid number.
     pub fn of(seed: u64, profile: &Profile, id: Id) -> Option<Self> {
         let place = Place::of(id)?;
         let mut random = Random::new(seed ^ id.0.wrapping_mul(0xd6e8_feb8_6659_fd93));
@@ -363,7 +363,7 @@ impl Plan {
         Some(plan)
     }
 
-    /// Removes everything that only weir makes possible between a client and a member.
+    /// Removes the features that require weir between client and member.
     fn make_direct(&mut self) {
         (self.is_old, self.closes, self.rule, self.flaw) = (false, false, Rule::Plain, None);
         if self.deed != Deed::Early {
@@ -372,7 +372,7 @@ impl Plan {
         self.abort = None;
         if let Some(tunnel) = &mut self.tunnel {
             (tunnel.member_leaves, tunnel.is_ignored) = (false, false);
-            // Later bytes after a break are ignored.
+            // The checks ignore the bytes after a break.
             (tunnel.client_breaks, tunnel.member_breaks) = (false, false);
         }
         if self.answer.body.framing == Framing::UntilClose {
@@ -400,11 +400,12 @@ impl Plan {
 
     fn draw_tunnel(&mut self, profile: &Profile, random: &mut Random) {
         let breaks = random.percent(30);
-        // A member that breaks off may look as if it had not answered, and then another is tried.
+        // After a break of the member, weir may retry at another member, which a client with persistence by address would
+        // notice.
         let client_breaks = breaks && (random.percent(50) || self.place.server == Server::Sourced);
         let member = (self.place.server != Server::Relay).then_some(self.place.member);
         let is_ignored = member == Some(Version::Http1) && random.percent(15);
-        // Now and then more than the windows of streams.
+        // In some cases, more than the windows of streams.
         let mut length = || match random.percent(25) {
             true => 2_000 + random.below(20_000),
             false => profile.length(random),
@@ -438,7 +439,7 @@ impl Plan {
         self.closes = is_http1 && (self.is_old || random.percent(4));
         self.method = match random.below(100) {
             0..40 => Method::Get,
-            // On a refused connection, weir cannot know that the method was HEAD.
+            // weir rejects a connection above the limit without reading the method.
             40..45 if self.place.server != Server::Limits => Method::Head,
             45..65 => Method::Put,
             65..70 => Method::Delete,
@@ -451,7 +452,7 @@ impl Plan {
             };
             let has_trailers = framing == Framing::Chunked && random.percent(25);
             self.body = Body { framing, bytes: profile.length(random), has_trailers };
-            // A queued request waits with its body.
+            // A request in the queue does not get 100.
             let share = if self.place.server == Server::Queue { 25 } else { 8 };
             self.expects = !self.is_old && self.body.bytes > 0 && random.percent(share);
         }
@@ -493,12 +494,12 @@ impl Plan {
         let is_rough = self.place.server == Server::Rough;
         self.deed = match random.below(100) {
             0..6 if self.body.framing != Framing::Empty => Deed::Early,
-            // A repeated request is at another member then.
+            // A retry goes to another member, which changes the persistence of the client.
             6..16 if self.place.server == Server::Sourced => Deed::Answer,
             6..9 => Deed::Silent { is_once: true, by },
             9..11 => Deed::Silent { is_once: false, by },
             11..16 => {
-                // The end of a connection would be that of the body.
+                // A close of the connection would be the valid end of the body.
                 let is_closed = self.answer.body.framing == Framing::UntilClose;
                 let by = if is_closed { Break::Reset } else { by };
                 Deed::Cut { permille: random.below(1_000), by }
@@ -507,7 +508,7 @@ impl Plan {
             19..22 if is_rough => Deed::Stall,
             _ => Deed::Answer,
         };
-        // Some refuse the rest, and close after that response.
+        // Some members refuse the rest of the body, and close after the response.
         self.answer.closes |= self.deed == Deed::Early && random.percent(40);
     }
 
@@ -529,7 +530,7 @@ impl Plan {
             ],
         );
         if flaw == Flaw::Garbage && self.place.client == Version::Http2 && !self.place.is_fragile {
-            return; // It ends the connection.
+            return; // This flaw ends the connection.
         }
         self.flaw = Some(flaw);
         (self.is_old, self.expects) = (false, false);
@@ -567,7 +568,7 @@ impl Plan {
         let share = if self.place.server == Server::Queue { 25 } else { 4 };
         let is_plain = self.place.client == Version::Http1 && self.tunnel.is_none();
         if is_plain && random.percent(share) {
-            // It has sent everything, and waits for its answer.
+            // The client has sent the whole request, and waits for the response.
             self.abort = Some((At::Sent(1_000), Break::Half));
             return;
         }
@@ -581,8 +582,7 @@ impl Plan {
         self.abort = Some((at, pick(random, &[Break::Reset, Break::Close, Break::Half])));
     }
 
-    /// Whether its body is held until rules have inspected it: then weir itself sends 100 to a
-    /// waiting client.
+    /// Whether weir holds the body until rules have inspected it. Then weir itself sends 100 to a client that waits for it.
     pub fn is_held(&self) -> bool {
         let is_announced_long =
             self.body.framing == Framing::Length && self.body.bytes > HELD_BODY_BYTES_MAX;
@@ -594,37 +594,36 @@ impl Plan {
         self.place.server == Server::Guarded && has_body && !is_announced_long
     }
 
-    /// Whether its member has to send 100.
+    /// Whether the member must send 100.
     pub fn awaits_member(&self) -> bool {
         self.expects && !self.is_held()
     }
 
-    /// Whether a member may see the request more than once. Requests reported as unprocessed do not
-    /// count.
+    /// Whether members may receive the request more than once. Requests that a member reports as unprocessed do not count.
     pub fn may_repeat(&self) -> bool {
         let is_unread = self.place.member == Version::Http2
             && matches!(self.deed, Deed::Silent { by: Break::Close, .. });
         self.method != Method::Post || self.place.server == Server::Rough || is_unread
     }
 
-    /// Whether the request may reach a member only in part.
+    /// Whether a member may receive only a part of the request.
     pub fn may_be_cut(&self) -> bool {
         let is_flawed =
             matches!(self.flaw, Some(Flaw::Data | Flaw::LargeBody)) || self.is_too_large();
         !self.place.is_calm() || is_flawed || self.deed != Deed::Answer
     }
 
-    /// Whether its body is above the limit of its virtual server.
+    /// Whether the body exceeds the limit of the virtual server.
     pub fn is_too_large(&self) -> bool {
         self.place.server == Server::Limits && self.body.bytes > SMALL_BODY_BYTES_MAX
     }
 
-    /// Whether it may be the last of its connection, by its outcome.
+    /// Whether the action of rules may end the connection.
     pub fn may_end_connection(&self) -> bool {
         matches!(self.rule, Rule::Close | Rule::Reset | Rule::Shut)
     }
 
-    /// Whether the request may reach a member at all.
+    /// Whether a member may receive the request at all.
     pub fn may_reach_member(&self) -> bool {
         let is_sound = matches!(self.flaw, None | Some(Flaw::Data));
         let is_answered =
@@ -633,7 +632,7 @@ impl Plan {
         is_sound && !is_answered && !is_announced
     }
 
-    /// Its possible outcomes.
+    /// The valid outcomes.
     pub fn allowed(&self) -> Allowed {
         let mut allowed = Allowed { whole: true, ..Allowed::default() };
         match self.rule {
@@ -668,24 +667,24 @@ impl Plan {
         if self.place.client == Version::Http2 && self.place.is_fragile {
             (allowed.cut, allowed.silence) = (true, true);
         }
-        // Trailers are not kept for another HTTP/2 member if the first is unreachable.
+        // weir does not store the trailers for a retry at another HTTP/2 member if the first one is unreachable.
         if self.body.has_trailers && self.place.member == Version::Http2 && allowed.whole {
             allowed.own.push(502);
         }
-        // Only HTTP/1.1 allows a plain answer to an upgrade.
+        // Only HTTP/1.1 allows a plain response to an upgrade.
         let is_on_stream = self.place.client == Version::Http2;
         if is_on_stream && self.tunnel.is_some_and(|tunnel| tunnel.is_ignored) {
             allowed.whole = false;
             allowed.own.push(502);
         }
-        // A reset may destroy bytes sent before it.
+        // A reset may destroy bytes that were sent before it.
         if self.tunnel.is_some_and(|tunnel| tunnel.member_breaks) {
             allowed.own.push(502);
         }
         match self.place.server {
             Server::Queue => {
                 allowed.own.push(503);
-                // A client that has half-closed gives up its place there.
+                // The pool of HTTP/2 members removes a half-closed client from its queue.
                 let is_half_closed = matches!(self.abort, Some((_, Break::Half)));
                 allowed.silence |= is_half_closed && self.place.member == Version::Http2;
             }
@@ -693,7 +692,7 @@ impl Plan {
             Server::Limits => {
                 allowed.own.extend([429, 503]);
                 if self.is_too_large() {
-                    // The early answer of a member may be followed by 413, or not.
+                    // 413 may follow the early response of a member or replace it.
                     let may_come =
                         self.body.framing == Framing::Chunked && self.deed == Deed::Early;
                     allowed.own.push(413);
@@ -717,7 +716,7 @@ impl Plan {
             Flaw::LargeBody => vec![413],
             Flaw::Garbage if is_http1 => vec![400, 501],
             _ if is_http1 => vec![400],
-            // In HTTP/2 that stream is reset.
+            // With HTTP/2, weir resets the stream.
             _ => vec![],
         };
         let silence = own.is_empty();

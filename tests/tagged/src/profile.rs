@@ -1,30 +1,30 @@
-//! Lengths of messages and waits: over sockets time is expensive, in a simulation bytes are.
+//! The sizes of messages and the durations of waits. With sockets, time is expensive; in a simulation, bytes are.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use weir_testing::Random;
 
-/// Sizes and times of a run.
+/// The sizes and times of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Profile {
-    /// Lengths of bodies and tunnels, each with its share per thousand.
+    /// The lengths of bodies and tunnels, as ranges with their shares in per mille.
     pub lengths: &'static [(usize, Range<usize>)],
-    /// HTTP/1 messages, in percent, that are sent in one piece; and those in few.
+    /// The percentages of HTTP/1 messages that are sent in one piece, and in a few pieces.
     pub pieces: [usize; 2],
-    /// One pause in a hundred takes up to this long; shorter than any timeout but those of the
-    /// rough server.
+    /// Maximum length of one pause in a hundred. Shorter than any timeout except those of
+    /// [`Server::Rough`](crate::place::Server::Rough).
     pub long_pause_max: Duration,
-    /// A side that rests in a tunnel, or waits for 100, does so for up to this long: longer than
-    /// any timeout but that of tunnels.
+    /// Maximum pause of a side of a tunnel, and of a patient client that waits for 100. Longer than any timeout except those
+    /// of tunnels.
     pub rest_max: Duration,
-    /// Maximum silence before an exchange counts as stuck.
+    /// The duration of silence after which an exchange is reported as stuck.
     pub stuck: Duration,
     /// Maximum wait for an event.
     pub turn_max: Duration,
-    /// Clients and members connect without weir: events that need weir do not happen.
+    /// Whether clients and members connect without weir. Then events that require weir do not happen.
     pub is_direct: bool,
-    /// Findings are printed at once.
+    /// Whether findings are printed at once.
     pub is_told: bool,
 }
 
@@ -47,7 +47,7 @@ const SIMULATION: &[(usize, Range<usize>)] = &[
 ];
 
 impl Profile {
-    /// Over sockets: bodies of several reads, short pauses.
+    /// The profile with sockets: longer bodies and short pauses.
     pub fn sockets() -> Self {
         Self {
             lengths: SOCKETS,
@@ -61,7 +61,7 @@ impl Profile {
         }
     }
 
-    /// In a simulation: short bodies; time is free.
+    /// The profile of a simulation: shorter bodies and long pauses.
     pub fn simulation() -> Self {
         Self {
             lengths: SIMULATION,
@@ -75,12 +75,12 @@ impl Profile {
         }
     }
 
-    /// The same without weir in between.
+    /// The profile of a simulation without weir.
     pub fn direct() -> Self {
         Self { is_direct: true, ..Self::simulation() }
     }
 
-    /// A length of a body.
+    /// Draws the length of a body.
     pub(crate) fn length(&self, random: &mut Random) -> usize {
         let mut place = random.below(1_000);
         for (permille, range) in self.lengths {
@@ -92,7 +92,7 @@ impl Profile {
         0
     }
 
-    /// A rest, if there are any.
+    /// Draws a long pause; `None`: the profile has none.
     pub(crate) fn rest(&self, random: &mut Random) -> Option<Duration> {
         let below = self.rest_max.as_millis() as usize;
         (below > 0).then(|| Duration::from_millis(random.below(below) as u64))
@@ -104,7 +104,7 @@ impl Profile {
         if is_patient { USUAL.max(self.rest_max) } else { USUAL }
     }
 
-    /// A pause, mostly below this many microseconds.
+    /// Draws a pause, usually shorter than this number of microseconds.
     pub(crate) fn pause(&self, random: &mut Random, usual: usize) -> Duration {
         let is_long = !self.long_pause_max.is_zero() && random.percent(1);
         let below = if is_long { self.long_pause_max.as_micros() as usize } else { usual };

@@ -1,4 +1,4 @@
-//! Relayed connections: the first block names the exchange, and its tunnel follows.
+//! Relayed connections: the first block identifies the exchange, and its tunnel follows.
 
 use weir_testing::Random;
 
@@ -8,7 +8,7 @@ use crate::tag::{BLOCK_BYTES, Part};
 use crate::tunnel::{self, Side};
 use crate::world::{Finding, World};
 
-/// One connection.
+/// The client's session of one relayed connection.
 pub async fn session(
     world: &World,
     thread: usize,
@@ -26,11 +26,11 @@ pub async fn session(
     }
 }
 
-/// Serves one connection of weir.
+/// Serves one connection from weir.
 pub async fn serve(world: &World, mut random: Random, mut link: Link) -> Result<(), Finding> {
     while link.input().len() < BLOCK_BYTES {
         if link.has_ended() {
-            // Its client has broken off at once.
+            // The client has broken off at once.
             return Ok(());
         }
         link.turn(UNTIL_EVENT).await;

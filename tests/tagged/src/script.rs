@@ -1,4 +1,4 @@
-//! The bytes that a side sends on an HTTP/2 stream, step by step, as windows and time allow.
+//! The steps by which a side sends its frames on an HTTP/2 stream, as windows and time permit.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,40 +14,40 @@ use crate::profile::Profile;
 use crate::tag::{Id, Key, Part};
 use crate::world::World;
 
-/// Maximum output of a connection for which a script continues.
+/// The script of a stream pauses while the connection has more unsent bytes than this.
 const QUEUED_BYTES_MAX: usize = 64 * 1024;
 
-/// A step.
+/// A step of a script.
 #[derive(Debug)]
 pub enum Step {
-    /// A head, or trailers; and whether it ends the stream.
+    /// A head or trailers, and whether this is the end of the stream.
     Headers(Fields, bool),
-    /// An unusual block, as given.
+    /// A raw header block, and whether this is the end of the stream.
     Block(Vec<u8>, bool),
-    /// A range of a part; and whether it ends the stream.
+    /// The bytes of a part from the first to the second position, and whether this is the end of the stream.
     Data(usize, usize, bool),
-    /// A frame that does not concern the message.
+    /// An irrelevant frame.
     Chat,
-    /// A reset with this code.
+    /// RST_STREAM with this error code.
     Reset(u32),
-    /// A pause of this length.
+    /// A pause.
     Pause(Duration),
-    /// A pause until 100 arrives, or a final response, or this time has passed.
+    /// A pause until 100 or a final response arrives, or this time has passed.
     Continue(Duration),
 }
 
-/// The state of a script.
+/// The progress of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// It continues, at the latest after this time.
+    /// Waiting, at most for this time.
     Waits(Duration),
-    /// All has been sent.
+    /// All steps are done.
     Done,
-    /// The stream was reset.
+    /// The stream is reset.
     Reset,
 }
 
-/// Steps that are left.
+/// The remaining steps of a script.
 #[derive(Debug)]
 pub struct Script {
     key: Key,
@@ -56,14 +56,14 @@ pub struct Script {
     part: Part,
     steps: VecDeque<Step>,
     since: Option<Moment>,
-    /// The first step is done.
+    /// Whether the first step is done.
     pub has_begun: bool,
-    /// The condition of [`Step::Continue`] is fulfilled.
+    /// Whether the condition of [`Step::Continue`] is met.
     pub continued: bool,
 }
 
 impl Script {
-    /// No steps; data is of this part.
+    /// An empty script; [`Step::Data`] sends bytes of this part.
     pub fn new(world: &World, id: Id, part: Part) -> Self {
         let (key, profile, steps) = (world.key, world.profile, VecDeque::new());
         Self { key, profile, id, part, steps, since: None, has_begun: false, continued: false }
@@ -74,7 +74,7 @@ impl Script {
         self.steps.push_back(step);
     }
 
-    /// Adds a body in frames of any size, now and then with pauses, and its trailers.
+    /// Adds a body in frames of random sizes, with pauses at random, and its trailers.
     pub fn body(&mut self, body: &Body, trailers: Fields, random: &mut Random) {
         let is_trailed = !trailers.is_empty();
         let frame_max = [30, 900, 16_384, 16_384][random.below(4)].max(body.bytes / 100);
@@ -83,7 +83,7 @@ impl Script {
         while at < body.bytes {
             let length = (1 + random.below(frame_max)).min(body.bytes - at);
             let is_last = at + length == body.bytes;
-            // The end is part of the last data, or a frame of its own.
+            // The end of the stream is in the last data frame or in a separate one.
             let end = is_last && !is_trailed && random.percent(70);
             self.push(Step::Data(at, at + length, end));
             at += length;
@@ -100,7 +100,7 @@ impl Script {
         }
     }
 
-    /// Keeps this many thousandths of the steps, at least one.
+    /// Keeps the first steps: this share in per mille, but at least one.
     pub fn keep(&mut self, permille: usize) {
         let count = (self.steps.len() * permille / 1_000).max(1);
         self.steps.truncate(count);
@@ -111,7 +111,7 @@ impl Script {
         matches!(self.steps.back(), Some(Step::Headers(_, true) | Step::Data(_, _, true)))
     }
 
-    /// Bytes of data in all steps.
+    /// The number of bytes in all data steps.
     pub fn data_bytes(&self) -> usize {
         let bytes = |step: &Step| if let Step::Data(from, to, _) = step { to - from } else { 0 };
         self.steps.iter().map(bytes).sum()
@@ -132,7 +132,7 @@ impl Script {
         self.steps.is_empty()
     }
 
-    /// Sends as much as possible on the stream.
+    /// Performs as many steps as possible on the stream.
     pub fn go_on(&mut self, http2: &mut Http2, stream: u32, random: &mut Random) -> Progress {
         loop {
             if http2.link.queued() > QUEUED_BYTES_MAX {

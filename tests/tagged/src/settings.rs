@@ -1,4 +1,4 @@
-//! The virtual servers and pools that the sessions expect, as weir's configuration has them, and small changes to them.
+//! The configuration of weir that the sessions require, with small changes for reloads.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -7,46 +7,45 @@ use crate::keeping::SPARE;
 use crate::member::Role;
 use crate::place::Server;
 
-/// Rules that read every body, of requests and of responses. Short limits on bodies, so that some
-/// exceed them.
+/// Rules that inspect every body of a request or response. Some bodies exceed the limits.
 const GUARD: &str = concat!(
     "waf: { mode: block, rules: \"",
     env!("CARGO_MANIFEST_DIR"),
     "/rules.conf\", checks: off, body_size_max: 64KiB, unjudged: pass, responses: { size_max: 8KiB } }"
 );
 
-/// Addresses of all listeners.
+/// The addresses of all listeners.
 #[derive(Debug, Clone)]
 pub struct Addresses {
-    /// The virtual servers that clients reach; [`Server::Http1`] is one of them.
+    /// The virtual servers for clients. [`Server::Http1`] is one of them.
     pub servers: Vec<(Server, SocketAddr)>,
-    /// Members of HTTP/1.
+    /// The HTTP/1 members.
     pub http1: [SocketAddr; 2],
-    /// Members of HTTP/2.
+    /// The HTTP/2 members.
     pub http2: [SocketAddr; 2],
-    /// Members of the rough server: one of HTTP/1, one of HTTP/2.
+    /// The members of the rough server: one for HTTP/1, one for HTTP/2.
     pub rough: [SocketAddr; 2],
     /// The member of relayed connections.
     pub relay: SocketAddr,
-    /// An HTTP/1 member that serves while no other does.
+    /// The HTTP/1 member of the fallback pool.
     pub spare: SocketAddr,
     /// An address without a listener.
     pub refusing: SocketAddr,
-    /// What is behind [`Server::Chain`], if that is one of the servers.
+    /// The virtual server behind [`Server::Chain`], if that is one of the servers.
     pub inner: Option<Inner>,
 }
 
-/// The virtual server that only weir itself reaches, over TLS.
+/// The virtual server with TLS, to which only weir connects.
 #[derive(Debug, Clone)]
 pub struct Inner {
-    /// Its address.
+    /// The address.
     pub listen: SocketAddr,
-    /// Its certificate and key, as `tls.certificates` takes them.
+    /// The certificate and key in the form of `tls.certificates`.
     pub certificates: String,
 }
 
 impl Addresses {
-    /// Addresses of all listeners except virtual servers.
+    /// The addresses and roles of all members.
     pub fn roles(&self) -> Vec<(SocketAddr, Role)> {
         let [rough1, rough2] = self.rough;
         let mut roles = Vec::new();
@@ -57,12 +56,12 @@ impl Addresses {
         roles
     }
 
-    /// Whether this is one of the members that are unreachable now and then.
+    /// Whether this is a member of the rough server.
     pub fn is_rough(&self, address: &str) -> bool {
         self.rough.iter().any(|it| it.to_string() == address)
     }
 
-    /// Address of a virtual server, if it is one of them.
+    /// The address of a virtual server, if it exists.
     pub fn server(&self, server: Server) -> Option<SocketAddr> {
         self.servers.iter().find(|(it, _)| *it == server).map(|(_, address)| *address)
     }
@@ -71,7 +70,7 @@ impl Addresses {
 const HTTP: &str = "http2: true, request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s, header_timeout: 10s";
 const ROUGH: &str = "http2: true, request_trailers: forward, response_body_timeout: 1s, body_size_max: 16MiB, body_timeout: 1s, header_timeout: 1s";
 
-/// Keys of a virtual server that receives requests from others.
+/// Keys of a virtual server that only receives requests from other virtual servers.
 const HANDED_OVER: &str =
     "http: { request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s }";
 
@@ -122,14 +121,14 @@ const POLICIES: &str = r#"policies:
         then: [ { rate_limit: { requests_per_second: 2, exceed: close, entries_max: 99 } } ]
 "#;
 
-/// Everything repeatable is retried.
+/// Keys of a pool that retries every request that may be retried.
 const TRIED_AGAIN: &str = "retries: 3, retry_budget: { per_second_min: 100000 }";
 
 /// Keys of a virtual server with low limits.
 const LIMITS: &str = "limits: { connections: 1, requests: 4, requests_per_second: 200, burst: 50, \
     per_key: [ { requests_per_second: 10, exceed: delay, delay_max: 400ms, entries_max: 99 }, \
     { requests: 3, entries_max: 99 } ] }";
-/// Keys of its members.
+/// Keys of the members behind those limits.
 const NARROW: &str = "connections_max: 2, requests_per_second_max: 50";
 
 /// Balancing methods.
@@ -143,10 +142,10 @@ const BALANCES: [&str; 7] = [
     "round_robin",
 ];
 
-/// Members leave and return as monitors decide.
+/// Keys of a pool with a monitor. Probes of monitors make its members unavailable and available.
 const MONITORED: &str = "slow_start: 5s, monitors: [ { type: tcp, interval: 1h } ]";
 
-/// A changed request becomes another one, which must look like the first.
+/// Policies that hand over requests to another virtual server. One of them changes the request without effect.
 const OVER_TO_PACKED: &str = r#"  over-to-packed:
     rules:
       - when: 'request.method == "GET"'
@@ -166,12 +165,12 @@ const CHAIN_POLICY: &str = r#"  chain2:
       - { when: 'request.path.startsWith("/2/")', then: [ { pool: chain2 } ] }
 "#;
 
-/// The configuration with these addresses, and with one of several small changes.
+/// The configuration with these addresses, and one of several small changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings<'a> {
     /// Addresses of all listeners.
     pub addresses: &'a Addresses,
-    /// The change: any number, and each gives another configuration than the one before.
+    /// The number of the change. Consecutive numbers give different configurations.
     pub change: usize,
 }
 
@@ -180,12 +179,13 @@ impl Settings<'_> {
         ["60s", "61s"][self.change % 2]
     }
 
-    /// Now and then other virtual servers decide.
+    /// Whether virtual servers hand over their requests.
     fn hands_over(&self) -> bool {
         self.change / 2 % 2 == 1
     }
 
-    /// The virtual server of this name decides then instead of the given one.
+    /// With a handover, adds a virtual server with this name and these settings. Returns the settings of the first virtual
+    /// server.
     fn behind(&self, name: &str, rest: String, lines: &mut Vec<String>) -> String {
         if !self.hands_over() {
             return rest;
@@ -194,7 +194,7 @@ impl Settings<'_> {
         format!("policies: [ over-to-{name} ]")
     }
 
-    /// The rules, a top-level section.
+    /// The section `policies`.
     pub fn policies(&self) -> String {
         let mut policies = POLICIES.to_owned();
         if self.addresses.inner.is_some() {
@@ -210,19 +210,19 @@ impl Settings<'_> {
         policies
     }
 
-    /// `http` of the first virtual server, [`Server::Http1`].
+    /// The `http` settings of the first virtual server, [`Server::Http1`].
     pub fn first_http(&self) -> String {
         format!("{HTTP}, idle_timeout: {}", self.idle())
     }
 
-    /// The members of its pool, which is called `members`.
+    /// The members of the first virtual server's pool, which is named `members`.
     pub fn first_members(&self) -> &[SocketAddr] {
-        // Now and then a member is missing.
+        // In some configurations, a member is missing.
         let count = if self.change % 5 == 3 { 1 } else { 2 };
         &self.addresses.http1[..count]
     }
 
-    /// The other virtual servers, a line each.
+    /// The other virtual servers, one line each.
     pub fn further_servers(&self) -> Vec<String> {
         let http = format!("http: {{ {} }}", self.first_http());
         let level = ["1", "5"][self.change / 2 % 2];
@@ -275,7 +275,7 @@ impl Settings<'_> {
         lines
     }
 
-    /// The other pools, a line each.
+    /// The other pools, one line each.
     pub fn further_pools(&self) -> Vec<String> {
         let limited = |pair: [SocketAddr; 2]| {
             pair.map(|it| format!("{{ address: \"{it}\", connections_max: 2 }}")).join(", ")
@@ -284,7 +284,7 @@ impl Settings<'_> {
         let narrow = |pair: [SocketAddr; 2]| {
             pair.map(|it| format!("{{ address: \"{it}\", {NARROW} }}")).join(", ")
         };
-        // Now and then members are in another order, which must not matter.
+        // In some configurations, the members are in another order, which must have no effect.
         let ordered = |[one, other]: [SocketAddr; 2]| match self.change % 4 {
             0 | 1 => [one, other],
             _ => [other, one],
@@ -295,7 +295,7 @@ impl Settings<'_> {
         let (kept1, kept2) = (both(ordered(*http1)), both(ordered(*http2)));
         let ([one, other], [rough1, rough2]) = (http2, rough);
         let http2 = match self.change % 5 {
-            // Now and then a member is missing, or one is unreachable.
+            // In some configurations, a member is missing, or an unreachable one is added.
             4 => one.to_string(),
             1 | 2 => format!("{one}, {refusing}, {other}"),
             _ => format!("{one}, {other}"),
@@ -338,7 +338,7 @@ impl Settings<'_> {
         pools
     }
 
-    /// The whole file, after other top-level lines: `admin`, `log`, `data_plane`.
+    /// The whole file. `top`: other top-level lines, such as `admin`, `log` and `data_plane`.
     pub fn yaml(&self, top: &str) -> String {
         let mut text = format!("{top}\n{}virtual_servers:\n", self.policies());
         if let Some(listen) = self.addresses.server(Server::Http1) {

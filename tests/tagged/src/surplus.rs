@@ -1,25 +1,25 @@
-//! Unsolicited responses of members that reach a client: valid only if weir could not know about
-//! them.
+//! Unsolicited responses of members that reach a client. They are valid only if weir could not detect them before the next
+//! request.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::tag::Id;
 
-/// The outcomes; shared by all clients and members.
+/// The unsolicited responses; shared by all sessions.
 #[derive(Debug, Default)]
 pub struct Surplus(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Exchanges followed by an unsolicited response when the next request was on its way already.
+    /// Exchanges whose unsolicited response crossed with the next request.
     excused: HashSet<Id>,
-    /// Exchanges whose clients received one, and the response that it followed.
+    /// Clients' exchanges that received an unsolicited response, with the exchange that it followed.
     received: Vec<(Id, Id)>,
 }
 
 impl Surplus {
-    /// The unsolicited response after this exchange may have been taken for the answer to the next.
+    /// Records that the unsolicited response after this exchange crossed with the next request, so weir could not detect it.
     pub fn excuse(&self, id: Id) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).excused.insert(id);
     }
@@ -29,7 +29,7 @@ impl Surplus {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).received.push((id, of));
     }
 
-    /// Clients that wrongly received one, after all members have reported.
+    /// The exchanges that received an unsolicited response wrongly. Call this when all members have reported.
     pub fn convicted(&self) -> Vec<(Id, Id)> {
         let seen = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let excused = &seen.excused;

@@ -1,24 +1,23 @@
-//! Text of which every 16 bytes name the exchange, the part of it, and the place in that part.
+//! Text in which every block of 16 bytes identifies its exchange, part, and position in that part.
 //!
-//! A block is 16 hexadecimal digits: the 64 bits of number, part and place, mixed with a key by a
-//! permutation. So a block of another exchange, part or place never equals the expected one,
-//! shifted bytes are no block at all, and a misplaced block shows its exchange. Digits are allowed
-//! everywhere: in paths, host names, fields, cookies and bodies; and they can be compressed.
+//! A block consists of 16 hexadecimal digits: 64 bits with number, part and position, mixed by a keyed permutation. So
+//! blocks of different exchanges, parts or positions differ, shifted bytes are no valid block, and a misplaced block reveals
+//! its exchange. Digits are valid in paths, host names, headers, cookies and bodies, and can be compressed.
 
 use std::fmt::{self, Write};
 
 /// Length of a block.
 pub const BLOCK_BYTES: usize = 16;
 
-/// Bits of the place in a part, in blocks: bodies of up to 16 MiB.
+/// Number of bits for the position in a part, in blocks: bodies of up to 16 MiB.
 const PLACE_BITS: u32 = 20;
-/// Bits that tell a part.
+/// Number of bits for the part.
 const PART_BITS: u32 = 4;
-/// Bits that are the same in every block: a search for blocks in foreign bytes finds few by chance.
+/// Number of constant bits, so that arbitrary digits are rarely mistaken for a block.
 const MARK_BITS: u32 = 4;
 const MARK: u64 = 0b1010;
 
-/// The number of an exchange: no other of the run has it.
+/// The number of an exchange, unique in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Id(pub u64);
 
@@ -28,16 +27,16 @@ impl fmt::Display for Id {
     }
 }
 
-/// The part of an exchange that contains a block.
+/// A part of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The Host.
+    /// The host.
     Host = 1,
     /// The path.
     Path,
     /// The query.
     Query,
-    /// A field of the request, and the key of a WebSocket.
+    /// A header of the request, or the key of a WebSocket.
     RequestField,
     /// A cookie of the request.
     Cookie,
@@ -47,19 +46,19 @@ pub enum Part {
     RequestBody,
     /// A trailer of the request.
     RequestTrailer,
-    /// A field of an interim response.
+    /// A header of an interim response.
     Interim,
-    /// A field of the response.
+    /// A header of the response.
     ResponseField,
-    /// A cookie, or the entity tag, of the response.
+    /// A cookie or the entity tag of the response.
     ResponseMark,
     /// The response's body.
     ResponseBody,
     /// A trailer of the response.
     ResponseTrailer,
-    /// Bytes of a client through a tunnel.
+    /// The client's half of a tunnel.
     Up,
-    /// Bytes of a member through a tunnel.
+    /// The member's half of a tunnel.
     Down,
 }
 
@@ -88,11 +87,11 @@ pub struct Key {
     after: u64,
 }
 
-/// An odd number, so that the multiplication has an inverse.
+/// The multiplier, which is odd and therefore invertible.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR_INVERSE: u64 = inverse(FACTOR);
 
-/// The inverse of a multiplication, by Newton's method.
+/// The multiplicative inverse modulo 2^64, by Newton's method.
 const fn inverse(factor: u64) -> u64 {
     let mut found = factor;
     let mut round = 0;
@@ -103,19 +102,19 @@ const fn inverse(factor: u64) -> u64 {
     found
 }
 
-/// The digits of 32 bits, each in its byte: all eight are computed and written at once.
+/// The eight hexadecimal digits of 32 bits, computed in parallel in one word.
 fn digits(bits: u32) -> [u8; 8] {
     let word = u64::from(bits);
     let word = (word | word << 16) & 0x0000_ffff_0000_ffff;
     let word = (word | word << 8) & 0x00ff_00ff_00ff_00ff;
     let word = (word | word << 4) & 0x0f0f_0f0f_0f0f_0f0f;
-    // A carry from adding six shows letters.
+    // Adding six carries into the next bit for digits above nine, which are letters.
     let letters = (word + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
     (word + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'9' - 1)).to_be_bytes()
 }
 
 impl Key {
-    /// The same seed gives the same key.
+    /// The key for a seed.
     pub fn new(seed: u64) -> Self {
         let before = seed.wrapping_mul(FACTOR) ^ 0x5bf0_3635_dcf9_8b5a;
         Self { before, after: before.rotate_left(29).wrapping_mul(FACTOR) }
@@ -146,7 +145,7 @@ impl Key {
         block
     }
 
-    /// The content of these 16 bytes, if they are a block.
+    /// Decodes a block; `None`: these bytes are no valid block.
     pub fn read(self, block: &[u8]) -> Option<(Id, Part, usize)> {
         let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if block.len() != BLOCK_BYTES || !block.iter().all(is_digit) {
@@ -161,7 +160,7 @@ impl Key {
         is_marked.then_some((Id(word >> (PART_BITS + PLACE_BITS + MARK_BITS)), *part, place))
     }
 
-    /// Fills `out` with the text of a part, from `offset` on.
+    /// Fills `out` with the text of a part, starting at `offset`.
     pub fn fill(self, id: Id, part: Part, offset: usize, out: &mut [u8]) {
         let cut = offset.next_multiple_of(BLOCK_BYTES) - offset;
         let (first, rest) = out.split_at_mut(cut.min(out.len()));
@@ -175,7 +174,7 @@ impl Key {
         }
     }
 
-    /// Blocks of a part, from the block `first` on.
+    /// The text of a part, starting at block `first`.
     pub fn text(self, id: Id, part: Part, first: usize, blocks: usize) -> String {
         let mut text = Vec::with_capacity(blocks * BLOCK_BYTES);
         for place in first..first + blocks {
@@ -184,14 +183,14 @@ impl Key {
         String::from_utf8(text).expect("digits")
     }
 
-    /// This many bytes of a part, from its beginning.
+    /// The first bytes of a part.
     pub fn bytes(self, id: Id, part: Part, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.fill(id, part, 0, &mut bytes);
         bytes
     }
 
-    /// The exchanges with blocks in arbitrary bytes, each once.
+    /// The exchanges with blocks in arbitrary bytes, without repetition.
     pub fn owners(self, bytes: &[u8], is_known: impl Fn(Id) -> bool) -> Vec<Id> {
         let mut owners = Vec::new();
         let mut at = 0;
@@ -207,8 +206,8 @@ impl Key {
         owners
     }
 
-    /// The exchanges with blocks in foreign bytes: those that pass `is_known`, contiguous runs as
-    /// one.
+    /// A description of the blocks in arbitrary bytes. Only exchanges that pass `is_known` are included. Consecutive blocks
+    /// are one entry.
     pub fn sights(self, bytes: &[u8], is_known: impl Fn(Id) -> bool) -> String {
         let mut told = String::new();
         let mut at = 0;
@@ -241,7 +240,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Expects the part from its beginning on.
+    /// A checker for a part from its start.
     pub fn new(key: Key, id: Id, part: Part) -> Self {
         Self { key, id, part, offset: 0 }
     }
@@ -251,7 +250,7 @@ impl Checker {
         self.offset
     }
 
-    /// Checks the next bytes; an error gives the first wrong one.
+    /// Checks the next bytes. An error contains the position of the first wrong byte.
     pub fn take(&mut self, mut bytes: &[u8]) -> Result<(), String> {
         while !bytes.is_empty() {
             let block = self.key.block(self.id, self.part, self.offset / BLOCK_BYTES);

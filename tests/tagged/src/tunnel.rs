@@ -1,4 +1,4 @@
-//! Bytes in both directions over a connection: relayed ones, and WebSockets over HTTP/1.
+//! Bytes in both directions over a connection: relayed connections, and WebSockets over HTTP/1.
 
 use weir_testing::Random;
 
@@ -12,14 +12,14 @@ use crate::world::{Finding, Kind, World};
 /// An end of a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The end that sends up.
+    /// The client, which sends [`Part::Up`].
     Client,
-    /// The end that sends down.
+    /// The member, which sends [`Part::Down`].
     Member,
 }
 
 impl Side {
-    /// Its bytes, their number, and whether it breaks off.
+    /// The part that this end sends, its length, and whether this end breaks off.
     pub fn sends(self, tunnel: &Tunnel) -> (Part, usize, bool) {
         match self {
             Self::Client => (Part::Up, tunnel.up, tunnel.client_breaks),
@@ -36,10 +36,9 @@ impl Side {
     }
 }
 
-/// Whether a break of one end must appear as a break at the other, not as an orderly end.
+/// Whether a break of one end must reach the other end as a break and not as an orderly end.
 pub fn shows_breaks(plan: &Plan) -> bool {
-    // An end that half-closes before it has begun has ended in order, and one that closes then
-    // looks the same.
+    // An end that half-closes before the tunnel opens has ended in order. A close at that time looks the same.
     let is_ended = match plan.abort {
         Some((_, Break::Half)) => true,
         Some((_, Break::Close)) => plan.place.client == Version::Http1,
@@ -62,7 +61,7 @@ pub fn count(world: &World, plan: &Plan, is_broken: bool) {
     });
 }
 
-/// Sends and receives to the end.
+/// Sends and receives until the tunnel has ended.
 pub async fn run(
     world: &World,
     link: &mut Link,
@@ -87,7 +86,7 @@ pub async fn run(
     if let Some(time) = rest {
         link.hold(time);
     }
-    // The other half may end first, and this one continues; a break ends both.
+    // The other half may end first, and this one continues. A break ends both halves.
     while link.ended().is_none() || (link.ended() == Some(End::Fin) && !is_finished) {
         checker.take(link.input()).map_err(|what| found(link, what))?;
         let taken = link.input().len();
@@ -113,7 +112,7 @@ pub async fn run(
         }
         link.turn(wait).await;
     }
-    // A break loses none of the received bytes.
+    // Bytes that were received before a break must still be checked.
     while link.fill() && !link.input().is_empty() {
         checker.take(link.input()).map_err(|what| found(link, what))?;
         let taken = link.input().len();
@@ -122,7 +121,7 @@ pub async fn run(
     check_end(world, plan, side, (link.ended(), checker.offset())).map_err(|what| found(link, what))
 }
 
-/// Whether a tunnel may end this way for this side, after this many bytes from the other.
+/// Checks the end of a tunnel at this side, and the number of bytes received from the other side.
 fn check_end(
     world: &World,
     plan: &Plan,
@@ -143,10 +142,9 @@ fn check_end(
         }
         _ if other_breaks => count(world, plan, true),
         Some(End::Fin) if is_whole => count(world, plan, false),
-        // It was opened when weir was about to end.
+        // The tunnel was opened during weir's shutdown.
         _ if side == Side::Client && bytes == 0 && world.is_draining() => {}
-        // The other end may have ended before it read everything: then only unwanted bytes are
-        // lost.
+        // With other exchanges, the other end may have ended before it had read everything.
         end if plan.place.is_calm() => {
             return Err(format!("{end:?} after {bytes} of {other_length} bytes"));
         }

@@ -1,4 +1,4 @@
-//! State shared by all threads: the key, the counts, the findings.
+//! State shared by all threads: the key, the counters, the findings.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use crate::tag::{Id, Key, Part};
 
 macro_rules! kinds {
     ($($name:ident: $text:literal,)+) => {
-        /// Kinds of events. Each must happen in a run, or the run proves nothing about it.
+        /// Kinds of events. A run in which a kind does not occur proves nothing about it.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Kind { $(#[doc = $text] $name,)+ }
 
@@ -103,7 +103,7 @@ kinds! {
     Drains: "ends in order",
 }
 
-/// Number of events of each kind.
+/// The number of events of each kind.
 #[derive(Debug)]
 pub struct Tally([AtomicU64; TEXTS.len()]);
 
@@ -123,31 +123,31 @@ impl Tally {
         TEXTS.iter().zip(&self.0).map(|(text, count)| (*text, count.load(Ordering::Relaxed)))
     }
 
-    /// Counts this many events.
+    /// Counts several events.
     pub fn count_many(&self, kind: Kind, count: u64) {
         self.0[kind as usize].fetch_add(count, Ordering::Relaxed);
     }
 
-    /// The count of a kind.
+    /// The number of events of a kind.
     pub fn get(&self, kind: Kind) -> u64 {
         self.0[kind as usize].load(Ordering::Relaxed)
     }
 
-    /// Adds the counts of another run.
+    /// Adds the numbers of another run.
     pub fn add(&self, other: &Self) {
         for (count, more) in self.0.iter().zip(&other.0) {
             count.fetch_add(more.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
-    /// Kinds that never happened, except those impossible in this environment.
+    /// The kinds that did not occur, except those that are impossible in this environment.
     pub fn missing(&self, impossible: &[Kind]) -> Vec<&'static str> {
         let impossible: Vec<&str> = impossible.iter().map(|kind| TEXTS[*kind as usize]).collect();
         let never = self.all().filter(|(_, count)| *count == 0).map(|(text, _)| text);
         never.filter(|text| !impossible.contains(text)).collect()
     }
 
-    /// All counts.
+    /// A report of all numbers.
     pub fn told(&self) -> String {
         let counts: Vec<String> =
             self.all().map(|(text, count)| format!("{text} {count}")).collect();
@@ -158,21 +158,21 @@ impl Tally {
 /// A finding.
 #[derive(Debug)]
 pub struct Finding {
-    /// Its description.
+    /// The description.
     pub what: String,
-    /// The exchange in which it was observed.
+    /// The exchange in which the finding was observed.
     pub id: Option<Id>,
-    /// The last received bytes there.
+    /// The last bytes received before the finding.
     pub received: Vec<u8>,
 }
 
 impl Finding {
-    /// In this exchange.
+    /// A finding in this exchange.
     pub fn new(what: impl Into<String>, id: Id) -> Self {
         Self { what: what.into(), id: Some(id), received: Vec::new() }
     }
 
-    /// With the last received bytes.
+    /// Adds the last received bytes.
     pub fn with(mut self, received: &[u8]) -> Self {
         self.received = received.to_vec();
         self
@@ -182,59 +182,59 @@ impl Finding {
 /// State shared by all threads.
 #[derive(Debug)]
 pub struct World {
-    /// The source of all randomness.
+    /// The seed of all random decisions.
     pub seed: u64,
     /// The key of blocks.
     pub key: Key,
-    /// Sizes and times.
+    /// The sizes and times.
     pub profile: Profile,
     /// The clock.
     pub clock: Clock,
-    /// Counts.
+    /// The counters of events.
     pub tally: Tally,
-    /// The members' availability, and the clients kept at them.
+    /// The members' availability, and the persistence of clients.
     pub keeping: Keeping,
-    /// Exchanges that each thread has begun.
+    /// The number of exchanges that each thread has started.
     begun: [AtomicU64; THREADS_MAX],
-    /// Number of a request, and how often members have seen it; approximate, because it only covers
-    /// requests under way.
+    /// Numbers of requests with their counts of arrivals at members. The table is small, so it only covers requests in
+    /// flight, approximately.
     seen: Vec<AtomicU64>,
-    /// How often members have reported a request as unprocessed.
+    /// The number of members that have reported a request as unprocessed.
     unread: Mutex<HashMap<Id, u32>>,
-    /// Observations that are right if that happened often enough.
+    /// Outcomes that are valid only if enough members report the request as unprocessed: exchange, description, required
+    /// number.
     suspects: Mutex<Vec<(Id, String, u32)>>,
     /// Unsolicited responses of members.
     pub surplus: Surplus,
-    /// Tunnels of HTTP/2 clients that have ended for their members.
+    /// Tunnels of HTTP/2 clients that have ended at their members.
     ended: Mutex<HashSet<Id>>,
-    /// The exchanges of each thread, as a range of counts, that a finding has ended.
+    /// Range of the exchanges of each thread that a finding has made invalid.
     spoilt: [[AtomicU64; 2]; THREADS_MAX],
-    /// Exchanges of each thread, from the first on, that weir has broken off if they were under
-    /// way.
+    /// Number of the first exchanges of each thread that weir may have broken off in a crash.
     broken_off: [AtomicU64; THREADS_MAX],
     findings: Mutex<Findings>,
     findings_max: usize,
     stopping: AtomicBool,
-    /// weir is about to be ended: observations from here on prove nothing.
+    /// Whether weir is about to be killed. Observations from then on prove nothing.
     closing: AtomicBool,
-    /// weir was told to stop after the last request.
+    /// Whether weir is draining.
     draining: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Findings {
     texts: Vec<String>,
-    /// Further findings in these follow from the first.
+    /// The exchanges with findings. Further findings in them are consequences of the first.
     ids: HashSet<Id>,
 }
 
-/// Requests whose arrivals are counted at a time.
+/// Number of requests whose arrivals are counted at a time.
 const SEEN_MAX: usize = 1 << 14;
-/// Bits of a count of arrivals.
+/// Number of bits of a count of arrivals.
 const ARRIVALS_BITS: u32 = 8;
 
 impl World {
-    /// The initial state; it ends after this many findings.
+    /// The initial state. The run ends after this number of findings.
     pub fn new(seed: u64, findings_max: usize, profile: Profile, clock: Clock) -> Self {
         Self {
             seed,
@@ -269,33 +269,33 @@ impl World {
         self.tally.count(kind);
     }
 
-    /// How many exchanges a thread has begun.
+    /// The number of exchanges that a thread has started.
     pub fn begun_by(&self, thread: usize) -> u64 {
         self.begun[thread].load(Ordering::Relaxed)
     }
 
-    /// The count from which a thread's next exchange gets its number.
+    /// Starts an exchange of a thread. Returns the number of its earlier exchanges, which is part of the exchange's number.
     pub fn next(&self, thread: usize) -> u64 {
         self.begun[thread].fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Exchanges begun by all threads.
+    /// The number of exchanges that all threads have started.
     pub fn begun(&self) -> u64 {
         self.begun.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
-    /// Whether an exchange with this number has begun.
+    /// Whether an exchange with this number was started.
     pub fn is_known(&self, id: Id) -> bool {
         let (thread, count) = origin(id);
         count < self.begun[thread].load(Ordering::Relaxed)
     }
 
-    /// The plan of an exchange that has begun.
+    /// The plan of a started exchange; `None`: not started.
     pub fn plan(&self, id: Id) -> Option<Plan> {
         self.is_known(id).then(|| Plan::of(self.seed, &self.profile, id))?
     }
 
-    /// Whether bytes too few to be parsed contain no block of another exchange.
+    /// Checks that an incomplete message contains only blocks of one exchange. `own`: that exchange, if it is known.
     pub fn check_rest(&self, rest: &[u8], own: Option<Id>) -> Result<(), String> {
         let owners = self.key.owners(rest, |id| self.is_known(id));
         let of = own.or(owners.first().copied());
@@ -307,7 +307,7 @@ impl World {
         }
     }
 
-    /// A request has arrived at a member: returns how often it has now.
+    /// Counts the arrival of a request at a member. Returns the number of its arrivals.
     pub fn arrived(&self, id: Id) -> u64 {
         let hashed = id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50;
         let place = &self.seen[hashed as usize];
@@ -318,7 +318,7 @@ impl World {
         count
     }
 
-    /// A request has arrived at a member that reports it as unprocessed.
+    /// Records that a member reports a request as unprocessed.
     pub fn leave_unread(&self, request: &Request) -> Result<(), String> {
         let block = path_block(&request.target).unwrap_or_default();
         let named = self.key.read(block).and_then(|(id, ..)| self.plan(id));
@@ -330,15 +330,14 @@ impl World {
         Ok(())
     }
 
-    /// A request's outcome is right if this many members have left it unprocessed, which they may
-    /// still have to see.
+    /// Records an outcome that is valid only if this number of members report the request as unprocessed. They may report
+    /// that later.
     pub fn suspect(&self, id: Id, what: String, unread: u32) {
         let mut suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
         suspects.push((id, what, unread));
     }
 
-    /// All members have seen all arrivals: outcomes without the unprocessed reports become
-    /// findings.
+    /// Reports the recorded outcomes that are not valid. Call this when all members have seen all arrivals.
     pub fn convict(&self) {
         for (id, of) in self.surplus.convicted() {
             self.found(&Finding::new(format!("a client got what was said behind {of}"), id));
@@ -352,7 +351,7 @@ impl World {
         }
     }
 
-    /// A member has received all of a tunnel.
+    /// Records that a tunnel has ended at its member.
     pub fn end(&self, id: Id) {
         let is_awaited =
             Place::of(id).is_some_and(|place| place.client == Version::Http2 && !place.is_fragile);
@@ -361,58 +360,57 @@ impl World {
         }
     }
 
-    /// Whether it has; succeeds once.
+    /// Whether a tunnel has ended at its member. Removes the record.
     pub fn has_ended(&self, id: Id) -> bool {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
     }
 
-    /// The run is over.
+    /// Ends the run.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
     }
 
-    /// weir is about to be ended.
+    /// Records that weir is about to be killed.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
     }
 
-    /// weir was told to stop when all exchanges under way are over, and accepts no more
-    /// connections.
+    /// Records that weir is draining: it finishes exchanges in flight and accepts no connections.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);
     }
 
-    /// Whether it was.
+    /// Whether weir is draining.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// weir has broken off everything under way, on all connections.
+    /// Records that weir has broken off all exchanges in flight.
     pub fn crash(&self) {
         for broken in &self.broken_off {
             broken.store(u64::MAX, Ordering::Release);
         }
     }
 
-    /// A thread begins a connection: its broken-off exchanges are over.
+    /// Records that a thread opens a connection: exchanges before it were possibly broken off, exchanges on it are not.
     pub fn begin_session(&self, thread: usize) {
         let begun = self.begun[thread].load(Ordering::Relaxed);
         let broken = &self.broken_off[thread];
         let _ = broken.compare_exchange(u64::MAX, begun, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Another part of the run begins.
+    /// Starts the next part of the run.
     pub fn go_on(&self) {
         self.closing.store(false, Ordering::Release);
         self.stopping.store(self.has_enough(), Ordering::Release);
     }
 
-    /// Whether the run is over.
+    /// Whether the run has to end.
     pub fn is_over(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Whether there were enough findings.
+    /// Whether the maximum number of findings is reached.
     pub fn has_enough(&self) -> bool {
         self.locked().texts.len() >= self.findings_max
     }
@@ -421,8 +419,7 @@ impl World {
         self.findings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread has a finding, and abandons all that it has begun since: their effects are no
-    /// findings.
+    /// Invalidates the exchanges that a thread has started since `since`: they are consequences of a finding.
     pub fn spoil(&self, thread: usize, since: u64) {
         let [from, to] = &self.spoilt[thread];
         to.store(self.begun[thread].load(Ordering::Relaxed), Ordering::Release);

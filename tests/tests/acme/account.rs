@@ -1,4 +1,4 @@
-//! An authority that binds accounts to those in its shop (RFC 8555 section 7.3.4), and RSA keys.
+//! An authority that requires external account binding (RFC 8555 section 7.3.4), and RSA keys.
 
 use weir_tests::ports::Lease;
 use weir_tests::proxy::Proxy;
@@ -8,7 +8,7 @@ use super::pebble::{self, Pebble};
 use super::{Site, issuer, report, wait_until_ready};
 
 const ID: &str = "kid-1";
-/// 32 bytes in base64url.
+/// A MAC key: 32 bytes in base64url.
 const KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wE";
 const WRONG_KEY: &str = "AAAAAM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wE";
 

@@ -22,7 +22,7 @@ use weir_tests::{STEP_TIMEOUT, eventually, require, tls, tools};
 
 const NAME: &str = "shop.example";
 
-/// The ports of a site, its state folder, and the authority that validates it.
+/// A site: its member, its ports, its state folder, and the authority that validates it.
 struct Site {
     member: Member,
     http: Lease,
@@ -59,7 +59,7 @@ impl Site {
             .admin_socket()
     }
 
-    /// The certificate for clients that request the name, in PEM.
+    /// The certificate that a client with the site's name in SNI receives, in PEM.
     fn shown(&self) -> String {
         let address = self.tls.address().to_string();
         let mut command = Command::new("openssl");
@@ -89,7 +89,7 @@ impl Site {
     }
 }
 
-/// The status of the certificate of `secure`.
+/// The entry of the virtual server `secure` in the list of certificates.
 fn certificate(proxy: &Proxy) -> Value {
     let list: Value = serde_json::from_str(&proxy.admin_get("/v1/certificates")).expect("a list");
     let found = list["items"]
@@ -98,7 +98,7 @@ fn certificate(proxy: &Proxy) -> Value {
     found.unwrap_or_else(|| panic!("{list}")).clone()
 }
 
-/// The renewal status of that certificate.
+/// The renewal status in that entry.
 fn report(proxy: &Proxy) -> Value {
     certificate(proxy)["acme"].clone()
 }
@@ -173,7 +173,7 @@ fn by_a_handshake_beside_others() {
     assert!(issuer(&site.shown()).contains("Pebble"));
     assert!(site.get(&site.pebble.root()));
     assert_eq!(certificate(&proxy)["days_left"], 0, "the profile is that of a day");
-    // Other clients cannot use the ACME protocol to reach the site.
+    // Clients that are not the authority cannot reach the site over the ALPN protocol of challenges.
     let address = site.tls.address();
     let text = tls::s_client_text(address, &["-alpn", "acme-tls/1"], b"GET / HTTP/1.1\r\n\r\n");
     assert!(text.contains("alert no application protocol"), "{text}");
@@ -225,7 +225,7 @@ fn an_order_that_fails_keeps_the_certificate_and_says_why() {
         return;
     }
     let site = Site::new();
-    // The certificate of the file is used until one is issued.
+    // The certificate in the file is used until the authority issues one.
     let (cert, key) = (tls::file("shop-ec.crt"), tls::file("shop-ec.key"));
     let with =
         |name: &str| format!("{{ acme: [ shop.example, {name} ], cert: {cert}, key: {key} }}");
@@ -248,7 +248,7 @@ fn an_order_that_fails_keeps_the_certificate_and_says_why() {
         status.contains("cannot be had") && status.contains("the order failed once"),
         "{status}"
     );
-    // A corrected name fixes it: a different set of names is ordered at once.
+    // A corrected name is another set of names, which is ordered at once.
     proxy.reload_and_wait(&site.setup("", &with("www.shop.example")));
     eventually("the certificate is there", STEP_TIMEOUT, || report(&proxy)["state"] == "ready");
     assert!(issuer(&site.shown()).contains("Pebble"));
@@ -273,13 +273,13 @@ fn a_proof_that_fails_is_told_and_clients_get_a_stand_in() {
             .also_virtual_server(plain)
             .admin_socket()
     };
-    // Nothing listens on the port that the authority connects to.
+    // The authority's connection is refused, because weir does not listen on that port.
     let proxy = Proxy::start(&setup("elsewhere: { listen: \"127.0.0.1:0\", pool: members }"));
     eventually("the order has failed", STEP_TIMEOUT, || report(&proxy)["state"] == "failing");
     let reason = report(&proxy)["reason"].as_str().expect("a reason").to_owned();
     assert!(reason.contains("shop.example") && reason.contains("connection refused"), "{reason}");
     assert!(issuer(&site.shown()).contains("no certificate of an authority yet"));
-    // A reload retries, ten seconds after the first order.
+    // A reload tries again, ten seconds after the first order.
     let http = site.http.address();
     proxy.reload_and_wait(&setup(&format!("plain: {{ listen: \"{http}\", pool: members }}")));
     eventually("the certificate is there", STEP_TIMEOUT, || report(&proxy)["state"] == "ready");
@@ -313,7 +313,7 @@ fn an_upgrade_does_not_order_again() {
     assert!(Path::new(&site.kept()[0]).exists());
 }
 
-/// A process that is not a child of the test, killed when dropped.
+/// A process that is not a child of the test. It is killed on drop.
 struct EndedWithTest(Pid);
 
 impl Drop for EndedWithTest {

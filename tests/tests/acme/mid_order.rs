@@ -1,4 +1,4 @@
-//! A binary upgrade in the middle of an order: the new process goes on with it.
+//! A binary upgrade in the middle of an order: the new process continues the order.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use weir_tests::{STEP_TIMEOUT, eventually, require};
 use super::pebble::{self, Pebble};
 use super::{EndedWithTest, Site, issuer, orders, report};
 
-/// A place between the authority and weir that holds connections until it is opened.
+/// A relay between the authority and weir that holds connections until it is opened.
 struct Gate {
     port: u16,
     state: Arc<(Mutex<State>, Condvar)>,
@@ -59,7 +59,7 @@ fn pass(client: TcpStream, to: SocketAddr, (state, opened): &(Mutex<State>, Cond
     let server = TcpStream::connect(to).expect("weir listens");
     let (mut from_client, mut to_server) =
         (client.try_clone().expect("a socket"), server.try_clone().expect("a socket"));
-    // Either side may end first; the authority judges what it got.
+    // Either side may end first. The authority checks the response.
     let requests = thread::spawn(move || io::copy(&mut from_client, &mut to_server));
     let (mut from_server, mut to_client) = (server, client);
     let _ = io::copy(&mut from_server, &mut to_client);
@@ -89,7 +89,7 @@ fn an_upgrade_goes_on_with_an_order() {
     let upgraded: Value = serde_json::from_slice(&output.stdout).expect("a report");
     let pid = upgraded["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
     let _ended = EndedWithTest(pid.and_then(Pid::from_raw).expect("a process id"));
-    // The new process knows the answer from its first request on.
+    // The new process has the answer from its start.
     gate.open();
     eventually("the certificate is there", STEP_TIMEOUT, || report(&proxy)["state"] == "ready");
     assert!(issuer(&site.shown()).contains("Pebble"));

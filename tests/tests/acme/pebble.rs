@@ -9,7 +9,7 @@ use weir_tests::process::Process;
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, tools};
 
-/// Creates a certificate authority for Pebble's API, and a certificate for 127.0.0.1.
+/// A shell script that creates a certificate authority for Pebble's API, and a certificate for 127.0.0.1.
 const MAKE: &str = r#"
 set -e
 key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
@@ -22,8 +22,8 @@ openssl x509 -req -in api.csr -CA ca.crt -CAkey ca.key -set_serial 2 -days 20 -e
 /// A name that Pebble rejects.
 pub const BLOCKED: &str = "blocked-domain.example";
 
-/// Whether Pebble and its name server are installed. Prints the reason for a skip otherwise: they are outside programs
-/// that no package of Debian has, so a machine may lack them in a strict run too.
+/// Whether Pebble and its name server are installed. Otherwise prints the reason for the skip. They are not Debian packages,
+/// so they may be missing in a strict run, too.
 pub fn is_there() -> bool {
     let missing =
         ["pebble", "pebble-challtestsrv"].into_iter().find(|it| tools::find(it).is_none());
@@ -35,7 +35,7 @@ pub fn is_there() -> bool {
 
 /// A running Pebble.
 pub struct Pebble {
-    // The drop order matters: processes before their files and ports.
+    // Dropped in this order: the processes before their files and ports.
     process: Process,
     _names: Process,
     folder: TempDir,
@@ -45,12 +45,12 @@ pub struct Pebble {
 }
 
 impl Pebble {
-    /// Starts an authority that validates challenges at these ports.
+    /// Starts a Pebble that validates challenges at these ports.
     pub fn start(http_port: u16, tls_port: u16) -> Self {
         Self::start_with(http_port, tls_port, serde_json::json!({}))
     }
 
-    /// The same with more settings.
+    /// Starts a Pebble with further settings.
     pub fn start_with(http_port: u16, tls_port: u16, more: serde_json::Value) -> Self {
         let (api, management, dns) = (Lease::new(), Lease::new(), free_for_datagrams());
         let folder = TempDir::new("pebble");
@@ -107,7 +107,7 @@ impl Pebble {
         self.folder.write("root.pem", root).to_string_lossy().into_owned()
     }
 
-    /// The number of accepted orders. Pebble rejects some requests at random, with a bad-nonce error.
+    /// The number of orders that Pebble has accepted. Pebble also rejects some requests at random with a bad-nonce error.
     pub fn orders(&self) -> usize {
         self.process.output().matches("Added order \"").count()
     }
@@ -129,7 +129,7 @@ impl Pebble {
     }
 }
 
-/// A port that is free for UDP, too.
+/// Leases a port that is free for UDP, too.
 fn free_for_datagrams() -> Lease {
     loop {
         let lease = Lease::new();
@@ -147,7 +147,7 @@ fn name_server(at: &Lease, log: &Path) -> Process {
     for off in ["-defaultIPv6", "-http01", "-https01", "-tlsalpn01", "-doh", "-management"] {
         arguments.extend([off, ""]);
     }
-    // The management server cannot be switched off: it listens on any free port.
+    // The management server cannot be disabled, so it listens on any free port.
     let place = arguments.len() - 1;
     arguments[place] = "127.0.0.1:0";
     let process = Process::start(&program, &arguments, log);

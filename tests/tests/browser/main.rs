@@ -1,9 +1,7 @@
-//! A browser in front of weir, over TLS and HTTP/2. `WEIR_CHROMIUM` names the program; without it
-//! the test is skipped.
+//! A browser with weir over TLS and HTTP/2. `WEIR_CHROMIUM` is the path of the program; without it the test is skipped.
 //!
-//! The page's script (`page.js`) fetches resources, many at a time, in each coding that weir has,
-//! sends and receives a large body, aborts a response half-way, listens to events, speaks
-//! WebSocket, and reports its results.
+//! The page's script (`page.js`) fetches resources concurrently in each content coding of weir, sends and receives a large
+//! body, aborts a response, receives events, uses a WebSocket, and reports its results.
 
 use std::io;
 use std::path::Path;
@@ -24,16 +22,16 @@ use weir_tests::{STEP_TIMEOUT, eventually, tls, tools, websocket};
 
 const PAGE: &str = "<!doctype html><title>A page</title><script src=\"/page.js\"></script>\n";
 const SCRIPT: &str = include_str!("page.js");
-/// Time for the page to report its results.
+/// The time within which the page must report its results.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Page, script, four times one `/offer` and 34 texts, and at least the rest of the steps.
+/// The page, its script, four times one `/offer` and 34 texts, and at least ten requests of the other steps.
 const REQUESTS_MIN: usize = 2 + 4 * 35 + 10;
 
 /// Requests of the page to the test.
 enum Asked {
-    /// Weir shall offer this coding alone; reply when it does.
+    /// Configure only this content coding, and reply when it is active.
     Offer(String, Sender<()>),
-    /// Take the page's report.
+    /// Accept the page's report.
     Seen(String),
 }
 
@@ -54,7 +52,7 @@ fn chromium() {
         match asked.recv_timeout(PAGE_TIMEOUT.saturating_sub(begun.elapsed())) {
             Ok(Asked::Offer(coding, done)) => {
                 proxy.reload_and_wait(&setup(&member, &coding));
-                // The report judges a page that no longer waits.
+                // If the page has timed out, its report shows that.
                 let _ = done.send(());
             }
             Ok(Asked::Seen(text)) => break text,
@@ -82,8 +80,7 @@ fn chromium() {
     judge_log(&mut proxy);
 }
 
-/// Weir's log: all requests came by HTTP/2, over one connection or a few, and only aborted requests
-/// failed.
+/// Checks the access log: all requests used HTTP/2, over a few connections at most, and only aborted requests failed.
 fn judge_log(proxy: &mut Proxy) {
     proxy.wait_for_open_connections("main", 0.0);
     let mut lines: Vec<Value> = Vec::new();
@@ -92,7 +89,7 @@ fn judge_log(proxy: &mut Proxy) {
         lines = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         lines.iter().any(|line| line["target"] == "/seen")
     });
-    // The browser closes connections that it opened ahead of need.
+    // The browser may open connections in advance and close them unused.
     let (lines, ahead): (Vec<Value>, _) =
         lines.into_iter().partition(|it| it["method"].is_string());
     assert!(ahead.iter().all(|line| line["termination"] == "tls_handshake"), "{ahead:?}");
@@ -104,13 +101,13 @@ fn judge_log(proxy: &mut Proxy) {
             .collect()
     };
     assert_eq!(targets(&|line| line["version"] != "HTTP/2.0"), [""; 0]);
-    // Only an extended CONNECT is possible here: the log calls it the member's upgrade.
+    // Over HTTP/2 only an extended CONNECT opens a WebSocket. The log records it like the member's upgrade.
     let tunnels = targets(&|line| line["status"] == 101 || line["target"] == "/chat");
     assert_eq!(tunnels, ["GET /chat"], "{lines:?}");
     let left = targets(&|line| line["termination"] == "client_abort");
     assert_eq!(left, ["GET /endless", "GET /events"]);
     assert_eq!(targets(&|line| line["termination"] == "complete").len() + 2, lines.len());
-    // A text has more than 10,000 bytes.
+    // A text has more than 10,000 bytes before compression.
     let is_long = |line: &Value| {
         let is_text = line["target"].as_str().is_some_and(|target| target.starts_with("/text/"));
         is_text && line["bytes_sent"].as_u64() > Some(3_000)
@@ -122,7 +119,7 @@ fn judge_log(proxy: &mut Proxy) {
     println!("{} requests, {} connections", lines.len(), metric("http2_connections_total"));
 }
 
-/// weir with one coding.
+/// The configuration with one content coding.
 fn setup(member: &Member, coding: &str) -> Setup {
     let others = ["zstd", "brotli", "gzip"].into_iter().filter(|it| *it != coding);
     let off: Vec<String> = others.map(|it| format!("{it}: off")).collect();
@@ -133,7 +130,7 @@ fn setup(member: &Member, coding: &str) -> Setup {
 }
 
 fn start(program: &Path, proxy: &Proxy, folder: &TempDir) -> Process {
-    // The browser does not know the authority; it accepts the certificate by its key.
+    // The browser does not trust the authority. It accepts the certificate by the hash of its key.
     let hash = "openssl x509 -pubkey -noout -in \"$CERT\" | openssl pkey -pubin -outform der |
                 openssl dgst -sha256 -binary | base64";
     let mut command = Command::new("sh");
@@ -141,7 +138,7 @@ fn start(program: &Path, proxy: &Proxy, folder: &TempDir) -> Process {
     let data = format!("--user-data-dir={}", folder.path().join("data").display());
     let key = format!("--ignore-certificate-errors-spki-list={}", hash.trim());
     let rules = format!("--host-resolver-rules=MAP shop.example:443 {}", proxy.address());
-    // Files left in the folder for temporary files are removed with the rest.
+    // Files that remain in the temporary folder are removed with it.
     let temporary = format!("TMPDIR={}", folder.path().display());
     let arguments = [
         &temporary,
@@ -222,7 +219,7 @@ fn answer(exchange: &mut Exchange, kind: &str, text: &str) -> io::Result<Then> {
     Ok(Then::KeepAlive)
 }
 
-/// Each event is sent when the previous one was received; a client that received all leaves.
+/// Sends each event when the client has received the previous one. The client disconnects after the last one.
 fn events(exchange: &mut Exchange, heard: &AtomicUsize) -> io::Result<Then> {
     exchange.send(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -238,7 +235,7 @@ fn events(exchange: &mut Exchange, heard: &AtomicUsize) -> io::Result<Then> {
             thread::sleep(Duration::from_millis(2));
         }
     }
-    // Nothing but the end arrives.
+    // The client only closes.
     exchange.receive(&mut [0; 16])?;
     Ok(Then::Close)
 }

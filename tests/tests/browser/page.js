@@ -1,5 +1,5 @@
-// What the browser does with weir and the member behind it. Each step throws where something is not as it should be;
-// the last request tells how it went.
+// The steps of the browser with weir and its member. Each step throws an error if a result is wrong. The last request contains the
+// results.
 
 async function post(path, body = '') {
     const response = await fetch(path, { method: 'POST', body });
@@ -7,9 +7,9 @@ async function post(path, body = '') {
     return response.text();
 }
 
-// 34 texts at once, all of them in this coding.
+// Fetches 34 texts concurrently, all with this content coding.
 async function texts(coding) {
-    // Answered when weir offers this coding alone.
+    // The response arrives when weir supports only this coding.
     await post(`/offer/${coding}`);
     const codings = new Set();
     await Promise.all(Array.from({ length: 34 }, async (_, number) => {
@@ -22,7 +22,7 @@ async function texts(coding) {
     return [...codings].join();
 }
 
-// A large body up and down again.
+// Uploads a large body and downloads it again.
 async function echo() {
     const sent = new Uint8Array(3_000_000).map((_, at) => at % 251);
     const response = await fetch('/echo', { method: 'POST', body: sent });
@@ -33,7 +33,7 @@ async function echo() {
     return got.length;
 }
 
-// A response that has no end, and is left.
+// Aborts a response that has no end.
 async function leave() {
     const controller = new AbortController();
     const response = await fetch('/endless', { signal: controller.signal });
@@ -42,7 +42,7 @@ async function leave() {
     return first.value.length > 0;
 }
 
-// Events, of which each is sent only when the one before was heard of.
+// Receives events. Each is sent only when the previous one was confirmed.
 function events() {
     return new Promise((resolve, reject) => {
         const source = new EventSource('/events');
@@ -76,7 +76,7 @@ async function all() {
     seen.echo = await echo();
     seen.leave = await leave();
     [seen.events, seen.webSocket] = await Promise.all([events(), webSocket()]);
-    // Once more, after all that was aborted and closed.
+    // Again, after the aborted and closed requests.
     seen.again = await texts('zstd');
     const entries = performance.getEntriesByType('resource');
     seen.protocols = [...new Set(entries.map((entry) => entry.nextHopProtocol))].join();

@@ -1,4 +1,4 @@
-//! External test suites for TLS. Environment variables name them; none of their code is here.
+//! External test suites for TLS. They are not part of this repository; environment variables contain their paths.
 //!
 //! `WEIR_TESTSSL`: the program testssl, of Debian's `testssl.sh`, or `testssl.sh` of a checkout.
 //! `WEIR_TLSFUZZER`: a checkout of tlsfuzzer/tlsfuzzer; `python3`, or the Python that `WEIR_PYTHON`

@@ -1,7 +1,6 @@
-//! The scripts of tlsfuzzer: how each is run, its known failures with reasons, and the omitted
-//! scripts.
+//! The scripts of tlsfuzzer: options of each script, known failures with reasons, and excluded scripts.
 
-/// The server that a script runs against.
+/// The server for a script.
 #[derive(Debug, Clone, Copy)]
 pub enum Server {
     /// The RSA certificate.
@@ -10,14 +9,13 @@ pub enum Server {
     Ec,
     /// Both certificates.
     Both,
-    /// The RSA certificate; the server stores sessions instead of sending tickets.
+    /// The RSA certificate. The server stores sessions and sends no tickets.
     Stateful,
-    /// The RSA certificate; the server requests client certificates, and the script shows the RSA
-    /// one.
+    /// The RSA certificate. The server requests client certificates, and the script presents an RSA certificate.
     ClientRsa,
-    /// The same, and the script shows the ECDSA one.
+    /// The RSA certificate. The server requests client certificates, and the script presents an ECDSA certificate.
     ClientEc,
-    /// The RSA certificate, in front of an echoing member.
+    /// The RSA certificate. The member echoes.
     Echo,
 }
 
@@ -28,7 +26,7 @@ pub struct Script {
     pub name: &'static str,
     pub server: Server,
     pub options: &'static str,
-    /// The beginning of a conversation's name, a part of its error, and the reason.
+    /// The start of a conversation's name, a part of its error, and the reason.
     pub expected: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -63,8 +61,7 @@ pub const LENIENT: &str = "RFC 8446 would have it refused; it is passed over and
 pub const OTHER_SCHEMES: &str = "the list of signature schemes is another than the script's";
 pub const AEAD: &str = "-C TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
 
-/// The scripts to run. `-d` stands for ECDHE, here always with AES-GCM: see `PRELUDE` beside this
-/// file.
+/// The scripts to run. `-d` means ECDHE, here with AES-GCM: see `PRELUDE` in the other file of this folder.
 pub const SCRIPTS: &[Script] = &[
     // TLS 1.3.
     script("tls13-0rtt-garbage", Rsa, "-d", &[]),
@@ -597,7 +594,7 @@ pub const SCRIPTS: &[Script] = &[
     script("zero-length-data", Rsa, AEAD, &[]),
 ];
 
-/// Scripts that are not run, by the beginning of the name.
+/// Excluded scripts by the start of their names, with reasons.
 pub const LEFT_OUT: &[(&str, &str)] = &[
     ("SSLv3-padding", "no SSL 3"),
     ("aesccm", NO_SUCH_SUITE),

@@ -1,4 +1,4 @@
-//! testssl: every negative finding, explained.
+//! testssl: each negative finding needs an explanation.
 
 use std::process::Command;
 
@@ -9,10 +9,9 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{tls, tools};
 
-/// Negative findings of testssl, by severity and the beginning of the name, with the reason. A
-/// finding missing here, above all HIGH or CRITICAL, fails the test.
+/// The explained negative findings: severity, start of the name, reason. Any other finding fails the test.
 const FINDINGS: &[(&str, &str, &str)] = &[
-    // HIGH only in version 3.0 of Debian 12: later versions accept it if all suites are good.
+    // HIGH only in version 3.0 (Debian 12). Later versions accept this if all suites are good.
     (
         "HIGH",
         "cipher_order",
@@ -28,7 +27,7 @@ const FINDINGS: &[(&str, &str, &str)] = &[
     ("LOW", "cert_serialNumberLen", "the example's authority numbers its certificates from 1000"),
     ("LOW", "DNS_CAArecord", "no name server knows shop.example"),
     ("MEDIUM", "security_headers", "they are the application's: weir does not make them up"),
-    // OpenSSL's client ends right after the handshake; the ticket follows its last message.
+    // OpenSSL's client closes directly after the handshake, and may miss the ticket that follows.
     ("WARN", "sessionresumption_ticket", "its client is often gone before the ticket is there"),
     ("WARN", "QUIC", "the local OpenSSL cannot try it"),
     ("WARN", "engine_problem", "the local OpenSSL has no GOST to try"),

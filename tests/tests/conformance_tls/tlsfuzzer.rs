@@ -1,4 +1,4 @@
-//! tlsfuzzer: all scripts of a checkout except the omitted ones.
+//! tlsfuzzer: all scripts of a checkout except the excluded ones.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,9 +11,8 @@ use weir_tests::{tls, tools};
 
 use super::scripts::{LEFT_OUT, SCRIPTS, Script, Server};
 
-/// The suites of the scripts' `-d` are CBC: these replace them in the scripts, under the names used
-/// there. TLS 1.2 ClientHellos without groups or signatures, as of 2006, get the usual ones: rustls
-/// refuses others.
+/// Python code that runs before each script. It replaces the CBC suites of the scripts' `-d` by AES-GCM suites. It also adds
+/// the usual groups and signature schemes to TLS 1.2 ClientHellos without them, which rustls refuses.
 const PRELUDE: &str = r#"
 import runpy, sys
 from tlslite.constants import CipherSuite, ExtensionType, GroupName
@@ -38,9 +37,9 @@ for key in ("ECDHE_RSA", "ECDHE_ECDSA", "DHE_RSA"):
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 "#;
-/// A script that takes longer than this many seconds hangs.
+/// A script that runs longer than this number of seconds has hung.
 const SCRIPT_SECONDS_MAX: &str = "120";
-/// The number of scripts run at once.
+/// The number of concurrent scripts.
 const SCRIPTS_AT_ONCE: usize = 2;
 
 /// The result of a script.
@@ -52,7 +51,7 @@ struct Outcome {
 }
 
 impl Script {
-    /// Reads the script's output: conversations by name, each with `OK` or its error.
+    /// Parses the script's output: the name of each conversation, with `OK` or an error.
     fn judge(&self, text: &str, ended_well: bool) -> Outcome {
         let mut outcome = Outcome::default();
         let text = text.split("\nTest end").next().unwrap_or_default();

@@ -1,6 +1,6 @@
-# Opens every view of the dashboard in Chromium, in both themes and at a phone's width, and acts in it as a user would. Prints one
-# JSON document: what was seen. Arguments: the dashboard's address, Chromium, a token, a member of the pool `members`, and the URL
-# of a request that the firewall blocks. `WEIR_SCREENSHOTS` names a folder for pictures of all views.
+# Opens every view of the dashboard in Chromium, in both themes and at a phone's width, and performs the actions of a user. Prints
+# the observations as one JSON document. Arguments: the dashboard's address, Chromium, a token, a member of the pool `members`, and
+# the URL of a request that the firewall blocks. `WEIR_SCREENSHOTS` is the path of a folder for pictures of all views.
 
 import json
 import os
@@ -25,7 +25,7 @@ def open_page(browser, **options):
 
 
 def look(browser, theme, size):
-    # axe is injected, which the policy of the page forbids otherwise.
+    # axe is injected, which the page's Content-Security-Policy would forbid.
     axe = os.environ.get("WEIR_AXE")
     width, height = SIZES[size]
     page = open_page(browser, viewport={"width": width, "height": height}, color_scheme=theme, bypass_csp=bool(axe))
@@ -48,7 +48,7 @@ def look(browser, theme, size):
 def take_picture(page, name):
     folder = os.environ.get("WEIR_SCREENSHOTS")
     if folder:
-        # Two more points for the charts.
+        # Waits for two more points in the charts.
         page.wait_for_timeout(4500 if name.startswith(("overview", "servers-main")) else 300)
         page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 
@@ -81,7 +81,7 @@ def act(browser):
     log_in(page)
     page.goto(f"{BASE}/#/pools/members")
     drain.click()
-    # Nothing is done before it is confirmed.
+    # The action must not start before the confirmation.
     page.get_by_role("button", name="Cancel").click()
     drain.click()
     confirm(page)
@@ -100,7 +100,7 @@ def act(browser):
 
 
 def exclude(page):
-    """Excludes what the firewall found, and takes that back."""
+    """Excludes the firewall's findings, and then rolls the exclusions back."""
     page.goto(f"{BASE}/#/firewall")
     buttons = page.get_by_role("button", name="Exclude this: ARGS:text of /item")
     buttons.first.wait_for()
@@ -129,7 +129,7 @@ def read_report(page):
 
 
 def see_slow(page):
-    """From the list of slow requests to one of them, and to its explanation."""
+    """Opens a request in the list of slow requests, and its explanation."""
     page.goto(f"{BASE}/#/requests")
     page.get_by_role("link", name="GET /slow").first.click()
     page.wait_for_selector("h1:has-text('Request')")
@@ -142,7 +142,7 @@ def see_slow(page):
 
 
 def hide(page):
-    """A tab that is not seen reads nothing."""
+    """Checks that a hidden tab sends no requests."""
     page.goto(f"{BASE}/#/")
     page.wait_for_selector("#content[data-key='/'] h1")
     page.evaluate("""() => {

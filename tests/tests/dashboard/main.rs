@@ -33,7 +33,7 @@ fn setup(members: &[SocketAddr], user: &str) -> Setup {
         .admin(&format!("users: {{ {user} }}"))
 }
 
-/// A member that answers one path slowly.
+/// A member that responds slowly to one path.
 fn member() -> Member {
     Member::new(|exchange| {
         if exchange.request.target() == "/slow" {
@@ -43,13 +43,13 @@ fn member() -> Member {
     })
 }
 
-/// The delay of that path.
+/// The delay of the slow path.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// A request with an injection that the rules find.
+/// A request with an injection that the firewall's rules detect.
 const ATTACK: &str = "/item?text=1%27%20or%20%271%27=%271";
 
-/// Output of a script in the browser; `None`: there is no browser.
+/// The output of a script in the browser; `None`: no browser is installed.
 fn seen(script: &str, proxy: &Proxy, arguments: &[&str]) -> Option<Value> {
     let chromium = tools::suite("WEIR_CHROMIUM")?;
     let python = tools::suite("WEIR_PLAYWRIGHT")?;
@@ -102,7 +102,7 @@ fn each_view_is_seen_and_acted_in() {
         "stream_while_hidden": "none",
     });
     assert_eq!(seen, expected);
-    // Its traffic went to the other one.
+    // After the drain, all requests go to the other member.
     let (before, mut client) = (one.request_count(), proxy.client());
     for _ in 0..10 {
         client.get("/");
@@ -110,16 +110,16 @@ fn each_view_is_seen_and_acted_in() {
     assert_eq!(one.request_count(), before);
 }
 
-/// Virtual servers of the large configuration; each has a pool.
+/// Number of virtual servers in the large configuration. Each has a pool.
 const SERVERS: usize = 1_000;
-/// Members of each pool.
+/// Number of members of each pool.
 const MEMBERS: usize = 10;
-/// Maximum bytes of the first load of a view: a list loads one page of rows.
+/// Maximum number of bytes of a view's first load. A list loads one page of rows.
 const LOOK_BYTES_MAX: u64 = 300_000;
-/// Maximum bytes of an update without changes.
+/// Maximum number of bytes of an update without changes.
 const UPDATE_BYTES_MAX: u64 = 4_000;
 
-/// Prints figures about 1,000 virtual servers with 10,000 members: bytes, first paint and live updates.
+/// Checks a configuration with 1,000 virtual servers and 10,000 members. Prints its figures: bytes, first paint and updates.
 #[test]
 fn a_large_configuration_is_seen_row_by_row() {
     let member = Member::named("one");
@@ -143,6 +143,6 @@ fn a_large_configuration_is_seen_row_by_row() {
         assert!(bytes("first_bytes") < LOOK_BYTES_MAX, "{view}: {figures}");
         assert!(bytes("update_bytes") < UPDATE_BYTES_MAX, "{view}: {figures}");
     }
-    // The page keeps only the elements that it shows.
+    // The page contains only elements that are visible.
     assert!(seen["elements_after_use"].as_u64() < Some(10_000), "{seen}");
 }

@@ -1,6 +1,6 @@
-# Measures what the dashboard of a large configuration costs: bytes of the first look and of each update, the time until a view is
-# painted, how long an update takes to be drawn, and the memory of the page after use. Prints one JSON document. Arguments: the
-# dashboard's address, Chromium.
+# Measures the dashboard with a large configuration: bytes of the first load and of each update, the time until a view is painted,
+# the time until an update is drawn, and the memory of the page after use. Prints one JSON document. Arguments: the dashboard's
+# address, Chromium.
 
 import json
 import sys
@@ -16,7 +16,7 @@ UPDATES = 3
 ROUNDS = 10
 seen = {"errors": [], "views": {}}
 
-# Notes when events arrive, how long they take to be drawn, and how many bytes they have.
+# Records the size of each event, and the time from its arrival until it is drawn.
 PROBE = """
 window.noted = { bytes: [], draw_ms: [] };
 const fetched = window.fetch;
@@ -48,7 +48,7 @@ def measure(page, view):
     first_paint_ms = page.evaluate("performance.now()")
     page.wait_for_function("needed => window.noted.draw_ms.length >= needed", arg=UPDATES + 1, timeout=30000)
     noted = page.evaluate("window.noted")
-    # A large event comes in several chunks; the updates are the last ones.
+    # A large event arrives in several chunks. The updates are the last chunks.
     first, updates = noted["bytes"][:-UPDATES], noted["bytes"][-UPDATES:]
     return {
         "first_bytes": sum(first), "update_bytes": max(updates), "painted_after_ms": round(first_paint_ms),

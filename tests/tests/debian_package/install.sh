@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs, upgrades, removes and purges weir's package in a copy of this system, as a user would, and prints each step. Run by
-# the test in a mount namespace of its own: nothing of the system changes.
+# Installs, upgrades, removes and purges weir's package in a copy of this system, and prints each step. The test runs this script in
+# its own mount namespace, so the system is not changed.
 #
 #   install.sh FOLDER PACKAGE NEXT-PACKAGE
 #
-# Exit status: 0 all as it should be, 1 not so, 77 this system cannot be copied (no overlay file system).
+# Exit status: 0 passed, 1 failed, 77 the system cannot be copied (no overlay file system).
 set -euo pipefail
 readonly NO_COPY=77
 readonly folder=$1 package=$2 next=$3
@@ -14,16 +14,16 @@ fail() {
     exit 1
 }
 
-# The copy: what is written goes to memory.
+# The copy. Its changes are stored in memory.
 mount -t tmpfs tmpfs "$folder"
 mkdir "$folder/changes" "$folder/work" "$folder/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$folder/changes,workdir=$folder/work" "$folder/root" || exit "$NO_COPY"
 readonly root=$folder/root
 mount --rbind /proc "$root/proc"
 mount --rbind /dev "$root/dev"
-# Maintainer scripts see no systemd, as in a container: the test starts weir itself.
+# Without /run, the maintainer scripts find no systemd, as in a container. The test starts weir itself.
 mount -t tmpfs tmpfs "$root/run"
-# Other tests of this system may have left some.
+# Earlier installations may have left files.
 rm -rf "$root/var/lib/weir" "$root/var/log/weir"
 cp "$package" "$root/one.deb"
 cp "$next" "$root/two.deb"
@@ -35,14 +35,14 @@ within() {
     "${within[@]}" "$@"
 }
 
-# left: what is left of weir, except in the cache of man. A device stands for a file of this system that was removed.
+# left: lists the remaining files of weir, except man's cache. Devices are markers for removed files of the system.
 left() {
     (cd "$folder/changes" && find . \( -path ./tmp -o -path ./var/cache \) -prune -o -not -type c \( -iname '*weir*' -o -path '*/weir/*' \) -print | sort)
 }
 
-# serve: weir runs as its user, with the rights that the unit gives it, answers, and ends.
+# serve: runs weir as its user with the privileges of the unit, prints a response, and stops weir.
 serve() {
-    # As systemd makes them for the unit.
+    # The folders that systemd would create for the unit.
     within install -d -o weir -g weir /run/weir /var/lib/weir /var/log/weir
     "${within[@]}" setpriv --reuid weir --regid weir --init-groups --no-new-privs --bounding-set -all \
         --inh-caps -all /usr/bin/weir run /etc/weir/weir.yaml >"$folder/output.log" 2>&1 &
@@ -74,7 +74,7 @@ if within bash -c 'command -v systemd-analyze' >/dev/null; then
 fi
 serve
 
-# What the user has changed stays.
+# The upgrade keeps the user's changes.
 sed -i 's/weir runs\./weir still runs./' "$root/etc/weir/weir.yaml"
 within dpkg -i /two.deb >"$folder/dpkg.log" 2>&1 || fail "upgrade: $(cat "$folder/dpkg.log")"
 printf 'upgraded: %s\n' "$(within dpkg-query -W -f '${Version} ${Status}' weir)"

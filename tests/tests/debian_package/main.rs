@@ -8,10 +8,10 @@ use weir_tests::proxy::weir_binary;
 use weir_tests::temp::TempDir;
 use weir_tests::{repository, require, tools};
 
-/// The script's exit status on a system without an overlay file system.
+/// The script's exit status if the system has no overlay file system.
 const NO_COPY: i32 = 77;
 
-/// Builds the package with this revision.
+/// Builds the package with this revision number.
 fn build(revision: &str, into: &Path) -> PathBuf {
     let output = Command::new(repository::root().join("packaging/build-deb"))
         .args(["--fast", "--revision", revision, "--binary"])

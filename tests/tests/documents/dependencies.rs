@@ -17,7 +17,7 @@ fn every_direct_dependency_has_its_row() {
     repository::expect_none(&findings(&repository::read(DOCUMENT), &named));
 }
 
-/// Mistakes in the rows for these dependencies, each with a manifest that names it.
+/// The errors in the rows for these dependencies. Each dependency has a manifest that contains it.
 fn findings(document: &str, named: &BTreeMap<String, String>) -> Vec<String> {
     let lines = (1..).zip(document.lines());
     let rows: BTreeMap<&str, usize> = lines

@@ -1,5 +1,4 @@
-//! The tables for users of other products: each row links to the section that explains it, and
-//! names existing tests.
+//! The tables for users of other products: each row links to the section about it, and lists tests that exist.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +9,7 @@ use crate::quoted;
 const DOCUMENT: &str = "docs/traffic-management.md";
 const HEADING: &str = "## From BIG-IP or NetScaler";
 const HEAD: &str = "| BIG-IP LTM | NetScaler | weir | test |";
-/// Tests named without a folder are in this one.
+/// The folder of tests whose names have no folder.
 const SCENARIOS: &str = "tests/tests/";
 
 #[test]
@@ -21,7 +20,7 @@ fn each_row_has_a_link_and_tests() {
     expect_none(&findings);
 }
 
-/// The number of rows, and their mistakes. `sources` has the text of each source file by its path.
+/// The number of rows, and the errors in them. `sources` contains the text of each source file by path.
 fn findings(document: &str, sources: &BTreeMap<String, String>) -> (usize, Vec<String>) {
     let (mut rows, mut findings) = (0, Vec::new());
     let lines = (1..).zip(document.lines()).skip_while(|(_, line)| *line != HEADING);
@@ -43,7 +42,7 @@ fn findings(document: &str, sources: &BTreeMap<String, String>) -> (usize, Vec<S
     (rows, findings)
 }
 
-/// Tests in "`FILE`: `NAME`, `NAME`; `FILE`: `NAME`" that do not exist.
+/// Non-existent tests in a cell of the form "`FILE`: `NAME`, `NAME`; `FILE`: `NAME`".
 fn missing(tests: &str, sources: &BTreeMap<String, String>) -> Vec<String> {
     let (mut missing, mut file, mut count) = (Vec::new(), String::new(), 0);
     for (_, name) in quoted(tests) {

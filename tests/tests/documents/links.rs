@@ -1,4 +1,4 @@
-//! Links within the repository lead to existing files and headings.
+//! The targets of links within the repository exist.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -18,7 +18,7 @@ fn links_lead_somewhere() {
     repository::expect_none(&findings(&documents, exists));
 }
 
-/// Broken links of these documents, which are paths and texts.
+/// The broken links of these documents (paths and texts).
 fn findings(documents: &[(String, String)], exists: impl Fn(&Path) -> bool) -> Vec<String> {
     let headings: BTreeMap<PathBuf, Vec<String>> =
         documents.iter().map(|(path, text)| (path.into(), anchors(text))).collect();
@@ -44,7 +44,7 @@ fn findings(documents: &[(String, String)], exists: impl Fn(&Path) -> bool) -> V
     findings
 }
 
-/// Lines outside of code blocks, with their numbers.
+/// The lines outside code blocks, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {
@@ -54,7 +54,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Targets of all links, with their lines.
+/// The targets of all links, with their line numbers.
 pub fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     for (number, line) in prose(text) {
@@ -65,7 +65,7 @@ pub fn links(text: &str) -> Vec<(usize, String)> {
     links
 }
 
-/// The names by which links know the headings of a document.
+/// The anchors of a document's headings, as links use them.
 fn anchors(text: &str) -> Vec<String> {
     let mut anchors: Vec<String> = Vec::new();
     for (_, line) in prose(text).filter(|(_, line)| line.starts_with('#')) {
@@ -80,7 +80,7 @@ fn anchors(text: &str) -> Vec<String> {
     anchors
 }
 
-/// The file that a link of this document leads to, from the root; the document itself for an empty one.
+/// The path from the root of a link's target. An empty target is the document itself.
 pub fn resolve(document: &str, target: &str) -> PathBuf {
     if target.is_empty() {
         return document.into();

@@ -1,4 +1,4 @@
-//! The project's documents name existing things: files, headings, functions, dependencies.
+//! The project's documents refer only to files, headings, functions and dependencies that exist.
 
 mod dependencies;
 mod equivalents;
@@ -8,7 +8,7 @@ mod shown;
 mod site;
 mod unit;
 
-/// The texts between backquotes on one line, with the number of the line.
+/// The texts in backquotes, each within one line, with their line numbers.
 fn quoted(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = (1..).zip(text.lines());
     lines.flat_map(|(number, line)| line.split('`').skip(1).step_by(2).map(move |it| (number, it)))

@@ -1,5 +1,4 @@
-//! Text between backquotes in documents about the code, if it names a file, type, function or
-//! constant, exists under this name.
+//! Names of files, types, functions and constants in backquotes, in documents about the code, exist in the code.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +7,18 @@ use weir_tests::source::{self, File, Item};
 
 use crate::quoted;
 
-/// Documents that describe the current code; so do the decisions.
+/// Documents that describe the code. The decisions are included, too.
 const ABOUT_CODE: [&str; 4] =
     ["ARCHITECTURE.md", "THREAT_MODEL.md", "docs/flow-control.md", "docs/operating.md"];
 
-/// Documents that name files by paths from their own folder, or from the root.
+/// Documents in which paths of files are relative to the document's folder or to the root.
 const ABOUT_FILES: [&str; 4] =
     ["tests/README.md", "simulation/README.md", "fuzz/README.md", "bench/README.md"];
 
-/// The reference of the configuration and of the metrics, which is tested against the code elsewhere.
+/// The reference of configuration and metrics. Other tests compare it with the code.
 const REFERENCE: [&str; 2] = ["docs/configuration.md", "docs/observability.md"];
 
-/// Names that are not from this repository's code.
+/// Names that are defined outside this repository.
 const FOREIGN: [&str; 10] = [
     "DynamicUser",
     "HTTP_PROXY",
@@ -73,17 +72,16 @@ fn names_that_are_quoted_exist() {
     repository::expect_none(&findings);
 }
 
-/// Everything that can be named.
+/// All names of the code.
 struct Code<'a> {
     files: Vec<&'a File>,
     words: BTreeSet<&'a str>,
-    /// Types with their functions, fields and variants.
+    /// Pairs of a type and the name of its function, field or variant.
     members: BTreeSet<(&'a str, &'a str)>,
 }
 
 impl<'a> Code<'a> {
-    /// Collects the names of these files and texts. Tests of documents do not count as evidence for
-    /// a name.
+    /// Collects the names in these files and texts. Tests of documents do not count, because they contain names as examples.
     fn new(files: &'a [File], texts: &'a [String]) -> Self {
         let is_code = |file: &&File| {
             !file.path.starts_with("tests/tests/documents")
@@ -127,8 +125,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Whether a file is of the module or crate `path`, or below it: an item exported there may be
-/// defined here.
+/// Whether a file belongs to the module or crate `path`, at any depth. An item that `path` exports may be defined there.
 fn is_within(file: &File, path: &str) -> bool {
     let parts: Vec<&str> = file.module().split('/').collect();
     path.split("::").all(|part| {
@@ -137,13 +134,12 @@ fn is_within(file: &File, path: &str) -> bool {
     })
 }
 
-/// Whether an item, not a member of a type, has this name.
+/// Whether an item has this name and is not a member of a type.
 fn is_free(item: &Item, name: &str) -> bool {
     item.of.is_none() && item.name == name
 }
 
-/// Whether a quoted text is the name of something in the code: a function, type or constant, perhaps with
-/// the type that it belongs to.
+/// Whether a quoted text is a name in the code: a function, type or constant, optionally with its type.
 fn is_code_name(text: &str) -> bool {
     let last = text.rsplit("::").next().unwrap_or_default();
     let is_type = last.starts_with(|first: char| first.is_ascii_uppercase())
@@ -176,7 +172,7 @@ fn misplaced(document: &str, text: &str, files: &[File]) -> Vec<String> {
         .collect()
 }
 
-/// Names before a path, as in "`name` (`path`)" and "`name` in `path`", with the line of the path.
+/// Names with a path, as in "`name` (`path`)" and "`name` in `path`", with the line of the path.
 fn placed(text: &str) -> Vec<(usize, &str, &str)> {
     let parts: Vec<&str> = text.split('`').collect();
     let mut line = 1;
@@ -191,7 +187,7 @@ fn placed(text: &str) -> Vec<(usize, &str, &str)> {
     placed
 }
 
-/// Whether this is an item's name, with or without its type or module.
+/// Whether this is the name of an item, optionally with its type or module.
 fn is_called(item: &Item, name: &str) -> bool {
     let (path, last) = name.rsplit_once("::").unwrap_or(("", name));
     let of = path.rsplit("::").next().filter(|of| of.starts_with(|it: char| it.is_uppercase()));

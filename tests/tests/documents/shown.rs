@@ -1,16 +1,16 @@
-//! Every row of the tables in the document about layer 4 is shown by a test.
+//! Every row of the tables in the document about layer 4 has a test.
 
 use std::collections::BTreeSet;
 
 use weir_tests::repository::{expect_none, files, read};
 
 const DOCUMENT: &str = "docs/layer-4.md";
-/// The first cell in the head of the table about connections. [`SHOWN`] has the tests of its rows.
+/// The first cell in the head of the table about connections. [`SHOWN`] contains the tests of its rows.
 const CONNECTIONS: &str = "| HAProxy `mode tcp` |";
-/// The last cell in the head of a table with a column for the tests.
+/// The last cell in the head of a table that has a column with tests.
 const PACKETS: &str = "| shown by |";
 
-/// The tests of each row about connections; readers of the document do not need them.
+/// The tests of each row about connections. They are here, because readers of the document do not need them.
 const SHOWN: &[(&str, &[&str])] = &[
     ("`type: tcp`", &["bytes_pass_both_ways_at_once", "each_half_ends_by_itself"]),
     ("`tcp.idle_timeout`", &["an_idle_connection_ends_and_a_busy_one_does_not"]),
@@ -75,14 +75,14 @@ const SHOWN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The cells of the rows of the table with this head.
+/// The cells of each row of the tables whose head passes `is_meant`.
 fn rows(text: &str, is_meant: impl Fn(&str) -> bool) -> Vec<Vec<&str>> {
     let rows = text.lines().skip_while(|line| !is_meant(line)).skip(2);
     let rows = rows.take_while(|line| line.starts_with('|'));
     rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
 }
 
-/// The names of all scenarios.
+/// The names of all tests.
 fn tests() -> BTreeSet<String> {
     let scenarios = files("rs").into_iter().filter(|path| path.starts_with("tests/tests/"));
     let mut names = BTreeSet::new();

@@ -9,17 +9,17 @@ use crate::links::{links, resolve};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Further files and folders of the site, as `scripts/build-site` copies them.
+/// Other files and folders that `scripts/build-site` copies to the site.
 const COPIED: [&str; 5] = ["examples", "packaging", "bench/coraza", "bench/peers", "LICENSE"];
 
-/// Folders for which the site has an index page.
+/// The folders for which the site has an index page.
 const LISTED: [&str; 4] = ["docs/decisions", "examples", "packaging", "bench/peers"];
 
 fn is_below(path: &str, folders: &[&str]) -> bool {
     folders.iter().any(|folder| Path::new(path).starts_with(folder))
 }
 
-/// The pages of the site, by path from the root.
+/// The paths of the site's pages.
 fn pages() -> BTreeSet<String> {
     let targets = links(&repository::read(SUMMARY)).into_iter().map(|(_, target)| target);
     targets.map(|target| resolve(SUMMARY, &target).display().to_string()).collect()
@@ -59,7 +59,7 @@ fn every_link_of_the_site_leads_to_a_page_or_a_copied_file() {
     repository::expect_none(&findings);
 }
 
-/// Assembles the pages as for mdBook, which need not be installed.
+/// Assembles the pages without mdBook, which need not be installed.
 #[test]
 fn the_pages_are_put_together() {
     let script = repository::root().join("scripts/build-site");

@@ -1,4 +1,4 @@
-//! The systemd unit of the package, as the documents show it, and their statements about scripts that run under it.
+//! The systemd unit of the package. The documents quote it and describe its effect on scripts.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -13,7 +13,7 @@ const UNIT: &str = "packaging/debian/weir.service";
 const DOCUMENT: &str = "docs/operating.md";
 const SCRIPTS: &str = "docs/monitors.md";
 
-/// Directives of `[Service]` that concern weir alone: starting, stopping, folders and limits.
+/// Directives in `[Service]` that concern only weir itself: start, stop, folders and limits.
 const OF_WEIR_ALONE: [&str; 13] = [
     "Type",
     "ExecStart",
@@ -43,7 +43,7 @@ fn the_document_shows_the_unit_of_the_package() {
     );
 }
 
-/// The directives of its `[Service]`.
+/// The directives in the `[Service]` section of a unit.
 fn directives(unit: &str) -> BTreeSet<&str> {
     let (_, service) = unit.split_once("[Service]\n").expect("a service");
     let service = service.split("\n[").next().unwrap_or_default();
@@ -51,7 +51,7 @@ fn directives(unit: &str) -> BTreeSet<&str> {
     lines.filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect()
 }
 
-/// Each directive that restricts weir restricts scripts as well, and the document says how.
+/// Each directive that restricts weir also restricts scripts, and the document has a row for it.
 #[test]
 fn scripts_are_told_what_the_unit_forbids() {
     let (unit, text) = (unit(), repository::read(SCRIPTS));
@@ -68,7 +68,7 @@ fn scripts_are_told_what_the_unit_forbids() {
 #[test]
 fn what_the_document_says_of_scripts_is_in_the_unit() {
     let unit = unit();
-    // The table's rows on files, capabilities, sockets and calls hold for these values.
+    // The table's rows about files, capabilities, sockets and system calls are correct for these values.
     for line in [
         "User=weir",
         "Group=weir",
@@ -86,7 +86,7 @@ fn what_the_document_says_of_scripts_is_in_the_unit() {
     }
 }
 
-/// systemd knows each of its directives.
+/// systemd accepts each directive of the unit.
 #[test]
 fn systemd_takes_the_unit() {
     if tools::find("systemd-analyze").is_none() {
@@ -101,7 +101,7 @@ fn systemd_takes_the_unit() {
         let output =
             command.args(["verify", "--man=no"]).arg(path).output().expect("systemd-analyze");
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        // systemd may also report on other units of this machine.
+        // systemd may also report problems of other units on this machine.
         let of_ours = said.lines().filter(|line| line.contains("weir")).map(str::to_owned);
         of_ours.collect::<Vec<String>>()
     };

@@ -1,5 +1,4 @@
-//! iperf3 through the packet path: TCP in both directions, several connections at a time, and
-//! datagrams.
+//! iperf3 through the packet path: TCP in both directions over parallel connections, and datagrams.
 
 use serde_json::Value;
 use weir_tests::{STEP_TIMEOUT, eventually, tools};
@@ -12,7 +11,7 @@ const SERVERS: &str = "virtual_servers:
 pools: { p: { members: [ 10.77.2.2:5201 ] } }
 ";
 
-/// The client's output for one run with these arguments.
+/// The client's report for a run with these arguments.
 #[track_caller]
 fn run(network: &Network, arguments: &str) -> Value {
     // The server handles one run and exits.
@@ -42,7 +41,7 @@ fn iperf3_receives_what_it_sends() {
         let told = run(&network, arguments);
         let bytes = |side: &str| told["end"][side]["bytes"].as_u64().expect("a number of bytes");
         let (sent, received) = (bytes("sum_sent"), bytes("sum_received"));
-        // Bytes under way at the end are not received.
+        // Bytes in flight at the end are not received.
         assert!(received > 1 << 20, "{arguments}: {received} bytes");
         assert!(received <= sent, "{arguments}: {sent} bytes sent, {received} received");
         println!("{arguments}: {received} bytes in a second");

@@ -1,4 +1,4 @@
-//! The effect of single keys, as members and clients see it.
+//! The effect of single configuration keys for members and clients.
 
 use std::net::UdpSocket;
 
@@ -44,7 +44,7 @@ fn each_member_sees_the_address_of_the_interface_that_it_is_reached_by() {
     network.serve("10.77.3.2:9000");
     let server = server("listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto }");
     let pool = format!("pools: {{ p: {{ members: [ {FIRST}, 10.77.3.2:9000 ] }} }}\n");
-    // Room for all requests until the route is looked up again.
+    // The table has room for all flows that start before weir looks up the route again.
     network.configure_flows(65_536, "", &format!("{server}{pool}"));
     network.start();
     let seen = |network: &Network| -> std::collections::BTreeSet<(String, String)> {
@@ -58,7 +58,7 @@ fn each_member_sees_the_address_of_the_interface_that_it_is_reached_by() {
     let pair = |member: &str, source: &str| (member.to_owned(), source.to_owned());
     let own = |source| [pair("10.77.2.2", "10.77.2.1"), pair("10.77.3.2", source)].into();
     assert_eq!(seen(&network), own("10.77.3.1"));
-    // Succeeds whether or not weir has looked up the changed route yet.
+    // The loop below succeeds only with the new route, and accepts the old one until then.
     network.shell(
         "adc",
         "ip addr add 10.77.3.9/24 dev more; ip route replace 10.77.3.0/24 dev more src 10.77.3.9",
@@ -70,7 +70,7 @@ fn each_member_sees_the_address_of_the_interface_that_it_is_reached_by() {
 fn what_was_open_before_goes_on_with_loose_initiation_alone() {
     for (loose, goes_on) in [("true", true), ("false", false)] {
         let Some(mut network) = Network::make() else { return };
-        // Through the kernel's own forwarding.
+        // This connection uses the kernel's own forwarding.
         let mut before = network.connect(FIRST);
         before.echo();
         let server = server(&format!(
@@ -83,7 +83,7 @@ fn what_was_open_before_goes_on_with_loose_initiation_alone() {
         let flows = network.flows(&["--client", "10.77.1.2"]);
         assert_eq!(flows.len(), usize::from(goes_on), "{flows:?}");
         if goes_on {
-            // Both ends close it, and it ends soon.
+            // When both ends close, the flow is removed soon.
             drop(before);
             eventually("the flow is over", STEP_TIMEOUT, || network.flows(&[]).is_empty());
         }
@@ -119,13 +119,13 @@ fn segments_are_as_large_as_mss_max() {
     let connection = network.connect("10.77.9.1:80");
     for role in ["client", "server"] {
         let sockets = network.namespaces.output(role, "ss -tin state established");
-        // 12 bytes fewer with timestamps.
+        // The MSS without the 12 bytes of the timestamp option.
         assert!(sockets.contains(" mss:988 "), "{role}: {sockets}");
     }
     drop(connection);
 }
 
-/// Echoes one packet of a protocol without a name.
+/// A Python script that echoes one packet of an experimental IP protocol (253).
 const UNNAMED: &str = r#"
 import socket
 own = socket.socket(socket.AF_INET, socket.SOCK_RAW, 253)
@@ -135,7 +135,7 @@ packet, sender = own.recvfrom(100)
 own.sendto(packet[20:], sender)
 "#;
 
-/// Sends a packet of that protocol to the virtual address, and returns the source of the answer.
+/// A Python script that sends a packet of that protocol to the virtual address, and prints the source of the response.
 const ASKING: &str = r#"
 import socket
 own = socket.socket(socket.AF_INET, socket.SOCK_RAW, 253)
@@ -161,7 +161,7 @@ fn every_protocol_goes_to_a_member() {
     assert_eq!(answer, "anything 10.77.9.1\n");
 }
 
-/// Reports TTL and TOS of the first datagram, and sends it back.
+/// A Python script that prints TTL and TOS of the first datagram, and echoes it.
 const TOLD: &str = r#"
 import socket
 own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -224,7 +224,7 @@ fn one_virtual_server_has_both_families() {
     eventually("both families are counted as one", STEP_TIMEOUT, || {
         network.server("a")["counters"]["flows"] == 16
     });
-    // A member that leaves and returns is of the other address family.
+    // The drained and restored member has the other address family.
     for state in ["drain", "reset"] {
         network.command(&["member", "p", "[2001:db8:2::2]:9000", state]);
         network.connect("10.77.9.1:80").echo();
@@ -261,7 +261,7 @@ fn a_member_that_comes_takes_its_share_and_no_more() {
     let moved = before.iter().zip(&after).filter(|(before, after)| before != after).count();
     let taken = after.iter().filter(|it| **it == at("10.77.2.2:7007")).count();
     println!("{moved} of 400 flows have another member, {taken} of them the new one");
-    // A share of 1/8, plus the random deviation of 400 flows, plus at most 1%.
+    // The expected share is 1/8, plus the random deviation of 400 flows, plus at most 1%.
     assert!((25..=85).contains(&taken), "{taken}");
     assert!(moved - taken <= 4, "{moved} moved, {taken} to the new one");
 }

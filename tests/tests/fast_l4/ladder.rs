@@ -1,4 +1,4 @@
-//! Which rung a virtual server gets, and where that is reported.
+//! The rungs of virtual servers, and the reports about them.
 
 use weir_tests::proxy::weir_binary;
 use weir_tests::{STEP_TIMEOUT, eventually, require};
@@ -42,7 +42,7 @@ fn without_capabilities_sockets_take_the_place_of_packets() {
     assert!(told.contains("error ladder: virtual server b is not served"), "{told}");
     let page = network.command(&["status"]);
     assert!(page.contains(&format!("served by    sockets, not packets: {why}")), "{page}");
-    // Without sockets as a fallback, the virtual server is not served, and weir reports that.
+    // Without sockets as the last rung, weir does not serve the virtual server, and reports that.
     network.configure(
         ", rungs: [ xdp, tcx ]",
         &format!("{servers}pools: {{ p: {{ members: [ 10.77.2.2:9000 ] }} }}\n"),
@@ -50,7 +50,7 @@ fn without_capabilities_sockets_take_the_place_of_packets() {
     network.reload();
     assert_eq!(network.server("a")["unserved"], "`rungs` has no `proxy`");
     assert!(!network.has_pins());
-    // `check` reports it in advance as well.
+    // `weir check` reports it in advance.
     let check = |before: &[&str]| {
         let mut words: Vec<String> = before.iter().map(|word| (*word).to_owned()).collect();
         let file = network.file();
@@ -85,7 +85,7 @@ fn without_capabilities_sockets_take_the_place_of_packets() {
 #[test]
 fn where_xdp_is_refused_tcx_takes_its_place() {
     let Some(mut network) = Network::make() else { return };
-    // A bridge has no XDP of its own.
+    // A bridge does not support XDP itself.
     network.shell("adc", "ip link add alone type bridge; ip addr add 10.77.5.1/24 dev alone; ip link set dev alone up");
     network.configure(
         ", interfaces: [ clients, servers, alone ]",
@@ -110,7 +110,7 @@ fn what_guards_sockets_needs_no_virtual_server_of_packets() {
     network.configure(", deny: [ 10.77.1.2 ]", rest);
     network.start();
     assert!(network.try_connect("10.77.1.1:80").is_none());
-    // A configuration that cannot take effect removes no guard.
+    // A configuration that cannot be applied does not remove the filter of `deny`.
     network.configure(", deny: [ 10.77.1.2 ]", &rest.replace("10.77.1.1:80", "10.99.9.9:80"));
     network.weir().signal(rustix::process::Signal::HUP);
     eventually("it is refused", STEP_TIMEOUT, || {
@@ -122,8 +122,8 @@ fn what_guards_sockets_needs_no_virtual_server_of_packets() {
     network.connect("10.77.1.1:80").echo();
 }
 
-/// A refused configuration attaches no program to an interface: a file with errors never reaches the kernel, and the
-/// effects of another refused file are undone.
+/// A rejected configuration attaches no program to an interface. A file with errors is never loaded into the kernel, and the
+/// effects of any other rejected file are undone.
 #[test]
 fn a_configuration_that_is_refused_takes_no_interface() {
     let Some(mut network) = Network::make() else { return };
@@ -140,7 +140,7 @@ fn a_configuration_that_is_refused_takes_no_interface() {
          b: {{ type: tcp, listen: 10.99.9.9:80, pool: p }}\n{POOL}"
     );
     let mut held = network.connect("10.77.9.1:80");
-    // The last case needs tables of another size.
+    // The last case also changes the sizes of the tables.
     for (number, flows_max, text) in
         [(1, 4_096, "virtual_servers: ["), (2, 4_096, &*bound), (3, 8_192, &bound)]
     {

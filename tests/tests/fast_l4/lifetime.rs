@@ -1,4 +1,4 @@
-//! Members, reloads, restarts, crashes: state that survives each of them.
+//! State that survives changes of members, reloads, restarts and crashes.
 
 use weir_tests::{STEP_TIMEOUT, eventually};
 
@@ -25,7 +25,7 @@ fn a_member_that_is_drained_keeps_its_flows_and_one_that_is_down_loses_them() {
     let pool = format!("pools: {{ p: {{ members: [ {FIRST}, {SECOND} ], {monitors} }} }}\n");
     network.configure("", &format!("{}{pool}", server("listen: 10.77.9.1:80, pool: p")));
     network.start();
-    // The second member answers no probe.
+    // The probe port of the second member is closed.
     for _ in 0..8 {
         assert_eq!(network.connect("10.77.9.1:80").member, at(FIRST));
     }
@@ -42,7 +42,7 @@ fn a_member_that_is_drained_keeps_its_flows_and_one_that_is_down_loses_them() {
         connection.echo();
     }
     network.command(&["member", "p", SECOND, "reset"]);
-    // The members' host drops its responses to probes, so probes fail.
+    // The members' host drops its responses to weir, so probes fail.
     network.shell("server", "ip route add blackhole 10.77.2.1/32; sleep 0");
     eventually("both are down, and flows are reset", STEP_TIMEOUT, || {
         connections.iter_mut().all(|it| it.try_echo().is_err())
@@ -59,7 +59,7 @@ fn flows_outlast_reloads() {
     network.configure("", &format!("{server}{POOL}"));
     network.start();
     let mut connections = connect_to_both(&network);
-    // Without the second member: its connections continue, and it gets no new ones.
+    // The reload removes the second member. Its connections continue, and it gets no new ones.
     let one = format!("pools: {{ p: {{ members: [ {FIRST} ] }} }}\n");
     network.configure("", &format!("{server}{one}"));
     network.reload();
@@ -69,14 +69,14 @@ fn flows_outlast_reloads() {
     for _ in 0..8 {
         assert_eq!(network.connect("10.77.9.1:80").member, at(FIRST));
     }
-    // Another rung: programs are replaced.
+    // With another rung, weir replaces the programs.
     network.configure(", rungs: [ tcx ]", &format!("{server}{POOL}"));
     network.reload();
     assert_eq!(network.server("a")["rungs"], "tcx on clients, tcx on servers");
     for connection in &mut connections {
         connection.echo();
     }
-    // A configuration that cannot take effect changes nothing.
+    // A configuration that cannot be applied changes nothing.
     network.configure("", "virtual_servers: { a: { type: http, listen: 10.99.9.9:80, pool: p } }\npools: { p: { members: [ 10.77.2.2:9000 ] } }\n");
     network.weir().signal(rustix::process::Signal::HUP);
     eventually("it is refused", STEP_TIMEOUT, || {
@@ -85,7 +85,7 @@ fn flows_outlast_reloads() {
     for connection in &mut connections {
         connection.echo();
     }
-    // Without a virtual server of type fast_l4 nothing is left in the kernel.
+    // Without a virtual server of type `fast_l4`, weir removes everything from the kernel.
     network.configure("", "virtual_servers: { a: { type: tcp, listen: 10.77.1.1:80, pool: p } }\npools: { p: { members: [ 10.77.2.2:9000 ] } }\n");
     network.reload();
     eventually("it is detached", STEP_TIMEOUT, || !network.has_pins());
@@ -101,7 +101,7 @@ fn flows_outlast_restarts_and_crashes_and_can_be_removed() {
     network.start();
     let mut connections = connect_to_both(&network);
     network.end();
-    // Without a running weir packets are still forwarded: new flows as well.
+    // The kernel forwards packets without a running weir, including those of new flows.
     connections.push(network.connect("10.77.9.1:80"));
     for connection in &mut connections {
         connection.echo();
@@ -118,7 +118,7 @@ fn flows_outlast_restarts_and_crashes_and_can_be_removed() {
     }
     network.start();
     assert_eq!(network.flows(&[]).len(), connections.len());
-    // The state of a running weir is left alone.
+    // The command refuses to remove the state of a running weir.
     let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| network.detach()));
     assert!(refused.is_err() && network.has_pins());
     network.kill();
@@ -131,13 +131,13 @@ fn flows_outlast_restarts_and_crashes_and_can_be_removed() {
     assert_eq!(network.detach(), "nothing is left in the kernel\n");
 }
 
-/// A process that the running weir has started; it ends with this.
+/// A process that weir has started. It is killed on drop.
 struct NewProcess(i32);
 
 impl Drop for NewProcess {
     fn drop(&mut self) {
         if let Some(pid) = rustix::process::Pid::from_raw(self.0) {
-            // It may have ended.
+            // The process may have ended already.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     }
@@ -150,7 +150,7 @@ fn flows_go_on_over_an_upgrade_and_over_one_that_fails() {
     network.configure("", &format!("{good}{POOL}"));
     network.start();
     let mut connections = connect_to_both(&network);
-    // The new process takes packets over, and then cannot listen.
+    // The new process takes over the packet path, and then cannot bind an address.
     let bad = good.replace(" } }\n", " }, other: { listen: 192.0.2.1:80, pool: p } }\n");
     network.configure("", &format!("{bad}{POOL}"));
     let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -169,7 +169,7 @@ fn flows_go_on_over_an_upgrade_and_over_one_that_fails() {
     network.command(&["upgrade"]);
     let pid = network.status()["pid"].as_i64().and_then(|pid| pid.try_into().ok());
     let _new = NewProcess(pid.expect("a process id"));
-    // The old process, which drains.
+    // The old process, which drains, ends.
     network.end();
     connections.push(network.connect("10.77.9.1:80"));
     for connection in &mut connections {
@@ -234,7 +234,7 @@ fn interfaces_may_come_later_and_come_back_as_others() {
     network.start();
     let mut connections = connect_to_both(&network);
     network.end();
-    // The flows of a former process survive a start with one of the interfaces missing.
+    // The flows of the previous process survive a start with a missing interface.
     network.configure(", on_exit: keep, interfaces: [ clients, servers, later ]", &rest);
     network.start();
     assert_eq!(network.server("a")["rungs"], both);
@@ -251,7 +251,7 @@ fn interfaces_may_come_later_and_come_back_as_others() {
         network.shell("adc", "ip link del later");
         eventually("it is gone", STEP_TIMEOUT, || network.server("a")["rungs"] == both);
     }
-    // Settings that change while the interface is missing change nothing else.
+    // A change of settings while the interface is missing has only its own effect.
     network.configure(
         ", on_exit: keep, rungs: [ tcx ], interfaces: [ clients, servers, later ]",
         &rest,
@@ -275,7 +275,7 @@ fn weir_ends_though_somebody_works_on_this_host() {
     network.start();
     let _service = network.listen_within("adc", "10.77.1.1:22");
     let mut session = network.connect_silently("10.77.1.1:22");
-    // The connection sends all the while.
+    // The connection sends data during the whole test.
     std::thread::spawn(move || {
         while std::io::Write::write_all(&mut session, b"x").is_ok() {
             std::thread::sleep(std::time::Duration::from_millis(300));
@@ -298,12 +298,12 @@ fn sockets_are_not_robbed_by_what_a_crash_has_left() {
     network.connect("10.77.1.1:80").echo();
     network.kill();
     assert!(network.has_pins(), "the kernel goes on");
-    // Sockets serve the virtual server from here on, with another member.
+    // From this start on, sockets serve the virtual server, with another member.
     let pool = "pools: { p: { members: [ 10.77.2.2:9300 ] } }\n";
     network.configure(", rungs: [ proxy ]", &format!("{packets}{pool}"));
     network.start();
     assert!(!network.has_pins(), "nothing is left");
-    // The kernel releases programs a little later.
+    // The kernel releases the programs after a short delay.
     eventually("sockets serve", STEP_TIMEOUT, || {
         network.try_connect("10.77.1.1:80").is_some_and(|it| it.member == at("10.77.2.2:9300"))
     });
@@ -353,8 +353,7 @@ fn packets_begin_and_end_with_a_reload() {
     let relay = "virtual_servers: { a: { type: tcp, listen: 10.77.1.1:80, pool: p } }\n";
     network.configure("", &format!("{relay}{POOL}"));
     network.start();
-    // A configuration that cannot take effect leaves nothing in the kernel, though its programs
-    // were loaded.
+    // A configuration that cannot be applied leaves nothing in the kernel, although its programs were loaded.
     let packets = "virtual_servers:\n  a: { type: fast_l4, listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto } }\n";
     let bad = "  b: { type: http, listen: 10.99.9.9:80, pool: p }\n";
     network.configure("", &format!("{packets}{bad}{POOL}"));
@@ -375,7 +374,7 @@ fn packets_begin_and_end_with_a_reload() {
     network.connect("10.77.1.1:80").echo();
 }
 
-/// A configuration that waits for its first probes wants fewer interfaces.
+/// A new configuration with fewer interfaces detaches none of them while it waits for its first probes.
 #[test]
 fn interfaces_stay_until_something_else_is_in_force() {
     let Some(mut network) = Network::make() else { return };

@@ -1,7 +1,7 @@
-//! Heavy traffic: bulk, short connections while programs are replaced, a flood.
+//! Heavy traffic: bulk data, short connections while programs are replaced, and a flood.
 //!
-//! Variables set the amounts, so that a run by hand can be larger: `WEIR_TEST_L4_BODY_MIB`,
-//! `WEIR_TEST_L4_CONNECTIONS`, `WEIR_TEST_L4_RELOADS`.
+//! Environment variables set the amounts for larger runs: `WEIR_TEST_L4_BODY_MIB`, `WEIR_TEST_L4_CONNECTIONS`,
+//! `WEIR_TEST_L4_RELOADS`.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ fn size(variable: &str, default: u64) -> u64 {
     }
 }
 
-/// Fills a buffer with pseudo-random bytes, the same for every connection, so that no two parts are alike.
+/// Fills a buffer with pseudo-random bytes without repetition, the same for every connection.
 fn fill(buffer: &mut [u8], state: &mut u64) {
     for part in buffer.chunks_mut(8) {
         *state ^= *state << 13;
@@ -47,7 +47,7 @@ fn send(stream: &mut TcpStream, blocks: u64) {
     stream.shutdown(std::net::Shutdown::Write).expect("the end");
 }
 
-/// Checks that every received byte equals the sent one.
+/// Checks all received bytes.
 fn receive(stream: &mut TcpStream, blocks: u64) {
     let (mut expected, mut got, mut state) = (vec![0; BLOCK], vec![0; BLOCK], SEED);
     for block in 0..blocks {
@@ -65,7 +65,7 @@ fn connect(network: &Network, to: &str) -> TcpStream {
     stream
 }
 
-/// Sends data in both directions at once, with this MTU on all devices.
+/// Sends data in both directions concurrently, with this MTU on all devices.
 fn bulk_arrives_whole(mtu: u32, settings: &str) {
     let Some(mut network) = Network::make() else { return };
     for (role, device) in
@@ -110,7 +110,7 @@ fn bulk_arrives_whole_in_large_packets() {
     bulk_arrives_whole(9_000, "");
 }
 
-/// Echoes four bytes of each connection and closes it.
+/// Echoes four bytes on each connection and closes it.
 fn answer_each(listener: TcpListener) {
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
@@ -193,7 +193,7 @@ fn short_connections_have_no_error_while_programs_are_replaced() {
     eventually("every connection is a flow", STEP_TIMEOUT, || flows() >= done);
 }
 
-/// Sends SYNs to both addresses from unused addresses and ports, up to a number, and prints the number.
+/// A Python script that sends a number of SYNs to both addresses, from unused addresses and ports, and prints the number.
 const FLOOD: &str = r#"
 import random, socket, struct, sys, time
 out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
@@ -216,12 +216,13 @@ while sent < most:
 print(sent)
 "#;
 
-/// Total number of SYNs. It is small, because the flood runs on a shared machine.
+/// Total number of SYNs, small because the flood shares the machine with the other programs.
 const FLOOD_SYNS: u64 = 30_000;
-/// Connections to each of the two addresses during the flood.
+/// Number of connections to each of the two addresses during the flood.
 const DURING_FLOOD: u32 = 200;
 
-/// SYNs flood a listener of this host behind SYN cookies, and a virtual server that passes SYNs on to members.
+/// A flood of SYNs to a listener of this host, which SYN cookies protect, and to a virtual server that forwards SYNs to its
+/// members.
 #[test]
 fn a_flood_of_syns_leaves_the_others_their_connections() {
     if !tools::present("python3") {
@@ -254,7 +255,7 @@ fn a_flood_of_syns_leaves_the_others_their_connections() {
     }
     assert_eq!(flood.output().trim(), syns.to_string());
     let reasons = || network.status()["packet_path"]["not_forwarded"].clone();
-    // Half of the flood goes to this listener; a busy machine drops some SYNs before weir sees them.
+    // Half of the flood goes to this listener. A busy machine drops some SYNs before weir receives them.
     eventually("the flood got cookies", STEP_TIMEOUT, || {
         reasons()["syn_cookie"].as_u64() >= Some(syns / 4)
     });
@@ -267,7 +268,7 @@ fn a_flood_of_syns_leaves_the_others_their_connections() {
     assert!(f64::from(answered) >= 0.99 * f64::from(2 * asked), "{answered} of {}", 2 * asked);
 }
 
-/// Makes the kernel time all programs, which makes each packet more expensive. Dropping it ends the timing, also when
+/// Enables the kernel's timing of all programs, which makes each packet more expensive. It is disabled on drop, also when
 /// the test fails.
 struct Timed {
     found: String,
@@ -290,12 +291,12 @@ impl Drop for Timed {
     }
 }
 
-/// Time in weir's packet programs, in nanoseconds, and the number of runs.
+/// The time in weir's packet programs, in nanoseconds, and the number of their runs.
 fn program_time(network: &Network) -> (u64, u64) {
     let folder = format!("/proc/{}/fdinfo", network.weir().pid());
     let mut total = BTreeMap::new();
     for file in std::fs::read_dir(folder).expect("its descriptors").flatten() {
-        // The descriptor may be closed by now.
+        // The descriptor may have been closed in the meantime.
         let text = std::fs::read_to_string(file.path()).unwrap_or_default();
         let value = |name: &str| -> Option<u64> {
             text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())

@@ -60,7 +60,7 @@ fn both_addresses_are_translated_and_counted() {
     assert_eq!(status["served_by"], "packets");
     assert_eq!(status["rungs"], "xdp on clients, xdp on servers", "{status}");
     assert!(status["counters"]["bytes_out"].as_u64() > Some(32 * 60), "{status}");
-    // Connections of one member are ended: both of their ends are notified.
+    // The command ends the connections of one member. Both ends are notified.
     let ended = network.command(&["l4", "end", "--member", SECOND]);
     assert!(ended.starts_with(&format!("{to_second} flow")), "{ended}");
     for connection in &mut members {
@@ -105,7 +105,7 @@ fn a_network_is_forwarded_by_the_routing_table() {
 #[test]
 fn what_leaves_goes_to_routers_and_this_host_keeps_its_own() {
     let Some(mut network) = Network::make() else { return };
-    // Behind the router.
+    // An address behind the router.
     network.shell("server", "ip addr add 10.77.9.1/32 dev lo");
     network.serve("10.77.9.1:9000");
     network.serve("10.77.2.2:9100");
@@ -121,7 +121,7 @@ fn what_leaves_goes_to_routers_and_this_host_keeps_its_own() {
     let mut connection = network.connect("10.77.9.1:9000");
     assert_eq!((connection.member, connection.source), (at("10.77.9.1:9000"), connection.own()));
     connection.echo();
-    // Sockets of this host, and its own connections: the relay's and the monitor's.
+    // Connections to sockets of this host, and its own connections (relay and monitor), are not affected.
     let mut own = network.connect("10.77.1.1:80");
     assert_eq!(own.member, at(FIRST));
     own.echo();

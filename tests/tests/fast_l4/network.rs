@@ -3,7 +3,7 @@
 //! ```text
 //!   client 10.77.1.2 ---- 10.77.1.1 weir 10.77.2.1 ---- 10.77.2.2 and 10.77.2.3, members
 //! ```
-//! The virtual address 10.77.9.1 belongs to no interface: the client's default route leads to weir.
+//! The virtual address 10.77.9.1 is on no interface: the client's default route leads to weir.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -20,16 +20,16 @@ use weir_tests::proxy::weir_binary;
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, tools};
 
-/// The kernel verifies programs for seconds when they are loaded, and longer on a busy machine.
+/// Timeout of a start, because the kernel verifies programs for seconds when they are loaded, and longer on a busy machine.
 const LOADING_TIMEOUT: Duration = Duration::from_secs(90);
 
 pub const FIRST: &str = "10.77.2.2:9000";
 pub const SECOND: &str = "10.77.2.3:9000";
 
-/// Waits for an answer of a connection that may fail.
+/// Timeout of a connection that may fail.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Distinguishes the logs of programs.
+/// A unique number for the log file of a program.
 fn number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -39,24 +39,24 @@ pub fn at(text: &str) -> SocketAddr {
     text.parse().unwrap_or_else(|_| panic!("{text} is no address"))
 }
 
-/// The namespaces, a folder, and weir in it; removed when dropped.
+/// The namespaces, a folder for files, and weir; removed on drop.
 pub struct Network {
     pub namespaces: Namespaces,
     directory: TempDir,
     weir: Option<Process>,
-    /// The name of the packet path.
+    /// The name of the packet path, which is also that of weir's namespace.
     pub name: String,
 }
 
 impl Network {
-    /// Creates it; `None`, with the reason printed, where it is not possible.
+    /// Creates the network. If that is impossible, prints the reason and returns `None`.
     #[track_caller]
     pub fn make() -> Option<Self> {
         if !tools::present("ethtool") || !tools::present("nsenter") {
             return None;
         }
         let namespaces = Namespaces::make()?;
-        // Complete checksums: a device does not complete those of packets that XDP sends on.
+        // The sending ends compute complete checksums, because no device does that for packets that XDP forwards.
         for role in ["client", "server"] {
             namespaces.shell(role, "ethtool -K link gro on tx off");
         }
@@ -70,7 +70,7 @@ impl Network {
         Some(network)
     }
 
-    /// Adds addresses of IPv6: 2001:db8:1::2 is the client's, 2001:db8:2::2 the member's.
+    /// Adds IPv6 addresses: 2001:db8:1::2 is the client, 2001:db8:2::2 the member.
     pub fn add_ipv6(&self) {
         for (role, lines) in [
             (
@@ -100,13 +100,13 @@ impl Network {
         self.namespaces.within(role, || TcpListener::bind(at(address)).expect("an own address"))
     }
 
-    /// A connection of the client to a silent listener.
+    /// Connects the client to a listener that does not accept.
     pub fn connect_silently(&self, address: &str) -> TcpStream {
         let connect = || TcpStream::connect_timeout(&at(address), STEP_TIMEOUT);
         self.namespaces.within("client", connect).expect("a connection")
     }
 
-    /// Serves an address: sends `LOCAL REMOTE` on each connection, and then echoes.
+    /// Serves an address: sends `LOCAL REMOTE` on each connection and then echoes.
     pub fn serve(&self, address: &str) {
         let listener = self.listen(address);
         thread::spawn(move || {
@@ -129,17 +129,17 @@ impl Network {
     pub fn start_in(&self, role: &str, words: &[&str]) -> Process {
         let nsenter = tools::find("nsenter").expect("nsenter");
         let namespace = format!("--net=/run/netns/{}", self.namespaces.name(role));
-        // A log of its own: messages of an earlier process are not taken for messages of this one.
+        // Each process has its own log, so that a test cannot find messages of an earlier process.
         let log = self.directory.path().join(format!("{role}-{}.log", number()));
         Process::start(&nsenter, &[&[namespace.as_str()], words].concat(), &log)
     }
 
-    /// Writes the configuration: `rest`, an admin socket, and this network's own packet path with these settings.
+    /// Writes the configuration: `rest`, an admin socket, and the packet path with these settings.
     pub fn configure(&self, settings: &str, rest: &str) {
         self.configure_flows(4_096, settings, rest);
     }
 
-    /// The same, with this maximum number of flows.
+    /// Writes the configuration with this maximum number of flows.
     pub fn configure_flows(&self, flows_max: u32, settings: &str, rest: &str) {
         let socket = self.socket();
         let text = format!(
@@ -159,14 +159,14 @@ impl Network {
         self.directory.path().join("weir.yaml").to_string_lossy().into_owned()
     }
 
-    /// Starts weir and waits until it serves. `before` has words in front of its command.
+    /// Starts weir and waits until it serves. `before` contains words before its command.
     #[track_caller]
     pub fn start_as(&mut self, before: &[&str]) {
         self.start_until(before, " serves ");
         self.wait_until_the_kernel_knows();
     }
 
-    /// Starts weir and waits until its log contains a text.
+    /// Starts weir and waits until its log contains this text.
     #[track_caller]
     pub fn start_until(&mut self, before: &[&str], says: &str) {
         let nsenter = tools::find("nsenter").expect("nsenter");
@@ -218,7 +218,7 @@ impl Network {
         self.wait_until_the_kernel_knows();
     }
 
-    /// Stops weir as a service manager does.
+    /// Stops weir with SIGTERM, as a service manager does.
     #[track_caller]
     pub fn end(&mut self) {
         let mut weir = self.weir.take().expect("weir runs");
@@ -230,7 +230,7 @@ impl Network {
         self.weir.take().expect("weir runs").kill();
     }
 
-    /// The output of a command of weir.
+    /// Runs a command of weir. Returns its output.
     #[track_caller]
     pub fn command(&self, words: &[&str]) -> String {
         let mut command = Command::new(weir_binary());
@@ -242,7 +242,7 @@ impl Network {
         serde_json::from_str(&self.command(&["status", "--json"])).expect("a status")
     }
 
-    /// The `/v1/status` entry of a virtual server of the packet path.
+    /// The status of a virtual server of the packet path, from `/v1/status`.
     #[track_caller]
     pub fn server(&self, name: &str) -> Value {
         let status = self.status();
@@ -266,7 +266,7 @@ impl Network {
         Path::new("/sys/fs/bpf/weirgate").join(&self.name).exists()
     }
 
-    /// Sends a datagram from the client to this address, which echoes it. Returns the reply.
+    /// Sends a datagram from the client to this address and returns the reply.
     pub fn echo_datagram(&self, address: &str) -> String {
         let bind = |role: &str, own: &str| {
             self.namespaces.within(role, || UdpSocket::bind(at(own)).expect("an address"))
@@ -299,7 +299,7 @@ impl Network {
             use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
             let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
             sockopt::set_socket_reuseaddr(&socket, true)?;
-            // No TIME_WAIT: the same addresses and ports are used again.
+            // Avoids TIME_WAIT, because the same addresses and ports are used again.
             sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
             bind(&socket, &at(own))?;
             connect(&socket, &at(address))?;
@@ -309,7 +309,7 @@ impl Network {
         Connection::greeted(stream.expect("a connection")).expect("a greeting")
     }
 
-    /// A connection of the client that its member has greeted; `None`: no greeting in time.
+    /// A connection of the client whose member has sent its greeting; `None`: no greeting in time.
     pub fn try_connect(&self, address: &str) -> Option<Connection> {
         let connect = || TcpStream::connect_timeout(&at(address), CONNECT_TIMEOUT);
         Connection::greeted(self.namespaces.within("client", connect).ok()?)
@@ -330,30 +330,30 @@ impl Drop for Network {
     }
 }
 
-/// A connection to a member.
+/// A connection from the client to a member.
 pub struct Connection {
-    /// The member's end.
+    /// The address of the member's socket.
     pub member: SocketAddr,
-    /// The client's address as the member sees it.
+    /// The client's address that the member received.
     pub source: SocketAddr,
     reader: BufReader<TcpStream>,
 }
 
 impl Connection {
-    /// Waits for the greeting of its member.
+    /// Waits for the member's greeting.
     fn greeted(stream: TcpStream) -> Option<Self> {
         stream.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
-        // Programs are released one after the other: a packet accepted by one may get no answer
-        // through the next.
+        // The kernel releases programs one after the other, so a packet that one of them forwards may get no response
+        // through another one.
         reader.read_line(&mut line).ok()?;
         let (member, source) =
             line.trim_end().split_once(' ').unwrap_or_else(|| panic!("{line:?}"));
         Some(Self { member: at(member), source: at(source), reader })
     }
 
-    /// Sets the time limit for an echo that may not arrive.
+    /// Sets the timeout of an echo that may not arrive.
     pub fn wait_at_most(&self, time: Duration) {
         self.reader.get_ref().set_read_timeout(Some(time)).expect("a timeout");
     }

@@ -1,4 +1,4 @@
-//! The checks of both virtual servers: neither can be used to bypass the other.
+//! The checks of both virtual servers: a request must pass all of them.
 
 use weir_tests::client::Client;
 use weir_tests::member::Member;
@@ -25,7 +25,7 @@ fn rules_of_the_other_refuse() {
     wait_for_log(&mut proxy, "\"entered_at\":\"main\"");
 }
 
-/// The client's address is determined by the virtual server that accepted the connection.
+/// The virtual server that accepted the connection determines the client's address.
 #[test]
 fn proxies_are_trusted_by_the_one_that_was_entered() {
     let mut bed = Bed::new();
@@ -42,8 +42,7 @@ fn proxies_are_trusted_by_the_one_that_was_entered() {
     wait_for_log(&mut proxy, "\"client\":\"10.1.2.3\"");
 }
 
-/// Rules that change a forwarding field do not change the client's address: limits and rules of the
-/// other virtual server use the original.
+/// Rules that change a forwarding header do not affect the client address for limits and rules of the other virtual server.
 #[test]
 fn rules_do_not_change_who_the_client_is() {
     for rule in ["remove_header: X-Forwarded-For", "set_header: { X-Forwarded-For: 10.1.2.3 }"] {
@@ -71,8 +70,8 @@ fn members_are_told_the_host_that_the_client_asked_for() {
     }
 }
 
-/// A client can name each field in `Connection`, which is then not forwarded: rules of the other
-/// virtual server must not read fields that earlier rules have removed or replaced.
+/// A client can list any header in `Connection`, which weir then does not forward. Rules of the other virtual server must
+/// still see the changes of earlier rules to such headers, not the original values.
 #[test]
 fn what_the_connection_names_is_not_read_past_rules() {
     let mut bed = Bed::new();
@@ -134,19 +133,19 @@ fn places_at_a_time_are_held_and_given_back_in_both() {
     gate.store(true, std::sync::atomic::Ordering::Release);
     waits.response().assert_status(200);
     for _ in 0..5 {
-        // Finished requests hold no place.
+        // Finished requests do not count against limits.
         assert_eq!(waits.get("/app").assert_status(200).text(), "late");
         assert_eq!(waits.get("/else").assert_status(200).text(), "of main");
     }
 }
 
-/// The hash of `abc`, of jBCrypt's tests.
+/// The hash of `abc` from jBCrypt's tests.
 const ABC: &str = "$2a$06$If6bvum7DFjUnE9p2uDeDu0YHzrHM6tf.iqN8.yx.jNN1ILEf7h0i";
 const ANN: &str = "Authorization: Basic YW5uOmFiYw==\r\n";
 const ANN_WRONG: &str = "Authorization: Basic YW5uOmFiZA==\r\n";
 const EVE: &str = "Authorization: Basic ZXZlOmFiYw==\r\n";
 
-/// `front` has the user ann, and `app` the user eve.
+/// Adds the authentications `front` with the user `ann`, and `app` with the user `eve`.
 fn with_users(bed: &mut Bed, folder: &TempDir) {
     let file = |name: &str, user: &str| folder.write(name, format!("{user}:{ABC}\n"));
     bed.top.push(format!(
@@ -161,7 +160,7 @@ fn both_may_ask_who_it_is() {
     let directory = TempDir::new("hand-over");
     let mut bed = Bed::new();
     with_users(&mut bed, &directory);
-    // Only at the virtual server that received it.
+    // Authentication only at the receiving virtual server.
     bed.main = "policies: [ routing ]\nauthenticate: front".into();
     bed.app = ", policies: [ of-app ]".into();
     bed.policies = "  of-app:\n    rules:\n      - then: [ { set_header: { X-User: \"<${request.user}>\" } } ]\n".into();
@@ -171,11 +170,11 @@ fn both_may_ask_who_it_is() {
     get(&proxy, "/app", EVE).assert_status(401);
     assert_eq!(bed.member.request_count(), 0);
     let text = get(&proxy, "/app", ANN).assert_status(200).text();
-    // User names belong to one authentication: rules of the other virtual server do not use them.
+    // A user belongs to one authentication, so rules of the other virtual server do not get the user.
     assert!(text.contains("X-User: <>\r\n"), "{text}");
     wait_for_log(&mut proxy, "\"user\":\"ann\"");
 
-    // Only there.
+    // Authentication only at the other virtual server.
     bed.main = String::new();
     bed.app = ", policies: [ of-app ], authenticate: app".into();
     proxy.reload_and_wait(&bed.setup());
@@ -187,7 +186,7 @@ fn both_may_ask_who_it_is() {
     assert!(text.contains("X-User: <eve>\r\n"), "{text}");
     wait_for_log(&mut proxy, "\"user\":\"eve\"");
 
-    // Both: no password is valid for both.
+    // Authentication at both: no password is valid for both.
     bed.main = "policies: [ routing ]\nauthenticate: front".into();
     proxy.reload_and_wait(&bed.setup());
     let before = bed.member.request_count();
@@ -197,8 +196,8 @@ fn both_may_ask_who_it_is() {
     assert_eq!(bed.member.request_count(), before);
 }
 
-/// A limit of the other virtual server may end a request before its password, required by the
-/// receiving one, was checked.
+/// A limit of the other virtual server may end a request before the receiving one has checked the password. Then the log
+/// contains no user.
 #[test]
 fn whose_password_was_not_checked_is_nobody_in_the_log() {
     let directory = TempDir::new("hand-over");
@@ -251,14 +250,14 @@ fn services_of_both_are_asked_one_after_the_other() {
     assert_eq!(bed.member.request_count(), 0);
     let forged = "Cookie: front; app\r\nX-By-front: me\r\nX-By-app: me\r\n";
     let text = get(&proxy, "/app", forged).assert_status(200).text();
-    // Each service is asked about the request as its virtual server sees it.
+    // Each service receives the request as its virtual server processes it.
     assert!(text.contains("X-By-front: /app\r\n"), "{text}");
     assert!(text.contains("X-By-app: /inner\r\n"), "{text}");
     assert!(!text.contains(": me"), "{text}");
     wait_for_log(&mut proxy, "\"user\":\"of-app\"");
 
-    // The log has the result of the receiving virtual server; rules of the other do not know it,
-    // even late ones.
+    // The log contains the user of the receiving virtual server. Rules of the other one do not get this user, even rules
+    // that read the response.
     bed.app = ", policies: [ late ]".into();
     bed.policies = "  late:\n    rules:\n      - when: 'response.status == 200'\n        then: [ { set_response_header: { X-Is: \"<${request.user}>\" } } ]\n".into();
     proxy.reload_and_wait(&pools(bed.setup()));
@@ -327,7 +326,7 @@ fn bodies_are_as_long_as_the_other_lets_them_be() {
     let mut client = proxy.client();
     client.post("/app", &long.as_bytes()[..1000]).assert_status(200);
     client.post("/app", long.as_bytes()).assert_status(413);
-    // The body's length is unknown.
+    // A body without Content-Length.
     let mut client = proxy.client();
     client.send(format!(
         "POST /app HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n{}\r\n",
@@ -383,7 +382,7 @@ fn cookies_of_each_keep_clients_and_no_member_gets_them() {
     let response = get(&proxy, "/app", &format!("Cookie: {front}; {app}; other=1\r\n"));
     assert_eq!(response.head.field("set-cookie"), None, "it is known");
     assert!(response.text().contains("Cookie: other=1\r\n"), "{}", response.text());
-    // A virtual server without persistence has no cookie of its own to look for.
+    // Without persistence at `app`, weir still removes the cookie of `main`.
     bed.app = String::new();
     proxy.reload_and_wait(&bed.setup());
     let text = get(&proxy, "/app", &format!("Cookie: {front}; other=1\r\n")).text();

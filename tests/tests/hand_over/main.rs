@@ -1,5 +1,4 @@
-//! Rules of one virtual server that hand requests to another (`virtual_server`), as clients and
-//! members see it.
+//! Rules that hand over requests to another virtual server (`virtual_server`), from the view of clients and members.
 
 mod checks;
 mod streams;
@@ -9,8 +8,9 @@ use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// The virtual server `main` hands requests below `/app` to `app`. `app` does not listen and has these keys. `rule` has
-/// the actions of an earlier rule, and `top` further policies below `policies:`.
+/// The virtual server `main` hands over requests below `/app` to `app`, which does not listen. The fields `main` and
+/// `app` contain further keys of these virtual servers, `rule` actions of an earlier rule, `policies` further policies, and
+/// `top` further top-level lines.
 struct Bed {
     member: Member,
     other: Member,
@@ -136,7 +136,7 @@ fn what_rules_have_done_to_the_request_is_what_the_other_sees() {
     }
     assert_eq!(response.head.field("x-front"), Some("yes"));
     assert_eq!(response.head.field("x-both"), Some("app"), "its own comes later");
-    // The log has the client's original target.
+    // The log contains the original target.
     wait_for_log(&mut proxy, "\"target\":\"/app/x?a=b\"");
     wait_for_log(&mut proxy, "\"marks\":[\"at-main\",\"at-app\"]");
 }
@@ -163,7 +163,7 @@ fn rules_behind_do_nothing_but_for_every_response() {
     let text = response.assert_status(200).text();
     assert!(!text.contains("X-Behind"), "{text}");
     assert_eq!(response.head.field("x-always"), Some("1"));
-    // Rules that read the response belong to the virtual server that decides.
+    // Rules that read the response are those of the virtual server that processes the request.
     assert_eq!(response.head.field("x-late"), None);
     let response = get(&proxy, "/else", "");
     assert_eq!(response.head.field("x-late"), Some("1"));
@@ -180,7 +180,7 @@ fn it_may_be_handed_on_several_times() {
         )
     };
     let last = Member::echo();
-    // The maximum number.
+    // The maximum number of handovers.
     let policies: String = (1..=8).map(policy).collect();
     let setup = Setup::new(&[members[0].address()])
         .access_log()
@@ -223,7 +223,7 @@ fn a_reload_changes_what_comes_next_alone() {
     let mut client = proxy.client();
     client.send("GET /app HTTP/1.1\r\nHost: a\r\n\r\n");
     bed.member.wait_for_requests(1);
-    // Neither the rule nor the virtual server exists any more.
+    // The reload removes the rule and the virtual server.
     proxy.reload_and_wait(&Setup::new(&[after.address()]).access_log());
     assert_eq!(get(&proxy, "/app", "").assert_status(200).text(), "after");
     gate.store(true, std::sync::atomic::Ordering::Release);

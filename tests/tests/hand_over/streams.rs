@@ -1,4 +1,4 @@
-//! Bodies that stream, upgrades and HTTP/2 over a hand-over.
+//! Streaming bodies, upgrades and HTTP/2 with a handover.
 
 use weir_tests::client::Client;
 use weir_tests::http2::{Http2Member, Peer};
@@ -95,7 +95,7 @@ fn streams_of_one_connection_go_to_both() {
             peer.request("POST", &format!("{path}/{number}"), &[("x-tag", tag.as_str())], false);
         streams.push((stream, number));
     }
-    // Their bodies arrive in pieces, alternately.
+    // The bodies arrive in pieces, in turn.
     for piece in 0..3 {
         for (stream, number) in &streams {
             peer.data(*stream, format!("<{number}.{piece}>").as_bytes(), piece == 2);

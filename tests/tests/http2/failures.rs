@@ -1,4 +1,4 @@
-//! HTTP/2 from clients: slow, failing and leaving clients, reloads and shutdown.
+//! HTTP/2 clients: slow, failing and disconnecting ones, reloads and shutdown.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -14,7 +14,7 @@ use weir_tests::{STEP_TIMEOUT, eventually, require, tools};
 
 use super::{connect, h2c, metric, sized, start};
 
-// Slow, failing and leaving
+// Slow, failing and disconnecting clients
 
 #[test]
 fn what_is_over_in_one_breath_reaches_no_member() {
@@ -55,7 +55,7 @@ fn a_slow_reader_holds_its_own_stream_alone_and_little_memory() {
     let mut peer = connect(&proxy);
     peer.get("/0");
     let before = proxy.process().resident_bytes();
-    // A window of 1 KiB each, and none for more; the connection's stays open.
+    // Each stream has a window of 1 KiB that is never updated. The connection's window remains open.
     let mut settings = vec![];
     Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, 1024)]).write(&mut settings);
     Frame::window_update(0, 10_000_000).write(&mut settings);
@@ -67,7 +67,7 @@ fn a_slow_reader_holds_its_own_stream_alone_and_little_memory() {
     });
     let grown = proxy.process().resident_bytes().saturating_sub(before);
     assert!(grown < GROWTH_BYTES_MAX, "{grown} bytes more");
-    // One stream reads on, slowly.
+    // The client continues to read one stream slowly.
     let going = slow[0];
     for _ in 0..8 {
         peer.pump_for(Duration::from_millis(250));
@@ -182,7 +182,7 @@ fn an_idle_connection_ends_with_goaway() {
     let begun = Instant::now();
     assert_eq!(peer.rest(), Some((1, code::NO_ERROR)));
     assert!(begun.elapsed() >= Duration::from_millis(400), "{:?}", begun.elapsed());
-    // Also a client that never sends a request; PING is no request.
+    // The timeout also applies without any request. PING is not a request.
     let mut peer = connect(&proxy);
     peer.settle();
     assert_eq!(peer.rest(), Some((0, code::NO_ERROR)));
@@ -198,11 +198,11 @@ fn half_a_frame_has_the_time_of_a_head() {
         peer.send_bytes(&whole[..cut]).expect("sent");
         assert_eq!(peer.rest(), Some((0, code::NO_ERROR)), "{cut}");
     }
-    // Half a preface is half a head.
+    // A partial preface has the timeout of a head.
     let mut client = proxy.client();
     client.send("PRI * HTTP/2.0\r\n\r\nSM");
     client.response().assert_status(408);
-    // A head that CONTINUATION never ends.
+    // A head without its last CONTINUATION frame.
     let mut peer = connect(&proxy);
     peer.send(&Frame::new(kind::HEADERS, flag::END_STREAM, 1, []));
     assert_eq!(peer.rest().map(|(_, code)| code), Some(code::NO_ERROR));
@@ -223,9 +223,9 @@ fn frames_that_are_always_cut_somewhere_are_no_slow_head() {
         ];
         Frame::headers(stream, &lines, true).bytes()
     };
-    // Weir sends no frame of its own between the halves.
+    // The client must send no window updates between the halves of a frame.
     peer.holds_windows = true;
-    // Each write ends one request and begins the next.
+    // Each write contains the end of one head and the start of the next.
     peer.send_bytes(&head(1)[..20]).expect("sent");
     for stream in (1..20).step_by(2) {
         peer.pump_for(Duration::from_millis(100));
@@ -236,7 +236,7 @@ fn frames_that_are_always_cut_somewhere_are_no_slow_head() {
     }
 }
 
-// Reloads and the end
+// Reloads and shutdown
 
 #[test]
 fn a_drain_lets_streams_end_and_takes_what_was_under_way() {
@@ -254,7 +254,7 @@ fn a_drain_lets_streams_end_and_takes_what_was_under_way() {
     proxy.process().signal(Signal::TERM);
     peer.pump_until("the announcement", |peer| !peer.goaways.is_empty());
     assert_eq!(peer.goaways[0], (0x7fff_ffff, code::NO_ERROR), "it may still open streams");
-    // It was sent before the client received GOAWAY.
+    // The client sends this request as if it had not received GOAWAY yet.
     let late = peer.new_stream();
     let lines = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "test")];
     peer.headers(late, &lines, true);
@@ -263,20 +263,20 @@ fn a_drain_lets_streams_end_and_takes_what_was_under_way() {
     peer.response(slow).assert_status(200);
     let last = peer.rest().expect("GOAWAY");
     assert!(last.1 == code::NO_ERROR && last.0 >= slow, "{last:?}");
-    // No request covered by the last GOAWAY is lost.
+    // A request up to the last stream in GOAWAY is served.
     assert_eq!(late.status() == 200, last.0 > slow, "{last:?}, {late:?}");
     assert_eq!(idle.rest(), Some((0, code::NO_ERROR)));
     assert!(proxy.process().wait(Duration::from_secs(10)).success());
 }
 
-/// Sends requests on one connection after another, some streams at a time, until told to stop; a
-/// connection that received GOAWAY is replaced. Returns the requests that got no response although
-/// the last GOAWAY covers them.
+/// Sends requests over one connection after another, several streams at a time, until `stop` is set. It replaces a
+/// connection after GOAWAY. Returns the number of responses, and the requests without a response up to the last stream in
+/// GOAWAY.
 fn ask_on(address: SocketAddr, stop: &AtomicBool) -> (usize, Vec<String>) {
     let (mut good, mut failed) = (0, Vec::new());
     'connections: while !stop.load(Ordering::Acquire) {
         let Ok(mut peer) = Peer::try_connect(address, &[]) else { continue };
-        // The kernel may have connected it to a listener that was closed before accepting it.
+        // The kernel may have queued the connection at a listener that was closed before it accepted.
         while peer.settings.is_empty() {
             if !peer.pump() {
                 continue 'connections;
@@ -366,7 +366,7 @@ fn a_reload_turns_it_on_and_off_for_new_connections() {
     let mut before = connect(&proxy);
     before.get("/").assert_status(200);
     proxy.reload_and_wait(&with(false));
-    // The open connection continues, or receives GOAWAY before a request is lost.
+    // The open connection continues, or GOAWAY arrives before a request is lost.
     let stream = before.request("GET", "/", &[], true);
     let response = before.response(stream);
     assert!(response.status() == 200 || !before.goaways.is_empty(), "{response:?}");
@@ -398,14 +398,14 @@ fn a_member_that_hangs_is_given_up_while_its_client_does_not_read() {
     let mut peer = Peer::connect_with(proxy.address(), &[window]);
     peer.drops_data = true;
     peer.send(&Frame::window_update(0, 0x7f00_0000));
-    // Two connections to the member are kept.
+    // Opens two reusable connections to the member.
     for slow in [(); 2].map(|()| peer.request("GET", "/slow", &[], true)) {
         peer.response(slow).assert_status(200);
     }
     let big = peer.request("GET", "/big", &[], true);
     peer.response_head(big);
     let sent = || proxy.metric("weir_virtual_server_sent_bytes_total", &["\"main\""]);
-    // It stalls when the sockets are full.
+    // The download stalls when all buffers are full.
     let mut before = -1.0;
     eventually("no more goes out", STEP_TIMEOUT, || {
         std::thread::sleep(Duration::from_millis(50));
@@ -444,7 +444,7 @@ fn a_member_that_hangs_is_given_up_while_others_are_busy() {
     peer.response(never).assert_status(504);
 }
 
-/// The member's 200 becomes 304 for a client with a current copy: its stream ends before the
+/// weir replaces the member's 200 by 304, because the client has the current version. The client's stream ends before the
 /// member's response.
 #[test]
 fn a_client_may_leave_before_what_it_has_already_was_read() {

@@ -1,4 +1,4 @@
-//! HTTP/2 from clients: the scenarios of HTTP/1.1, on streams.
+//! HTTP/2 clients: the scenarios of HTTP/1.1 on streams.
 
 mod failures;
 mod messages;
@@ -12,7 +12,7 @@ use weir_tests::member::Member;
 use weir_tests::pattern;
 use weir_tests::proxy::{Proxy, Setup};
 
-/// A proxy before these members that takes HTTP/2 without TLS.
+/// A proxy with these members that accepts HTTP/2 without TLS.
 fn h2c(members: &[&Member]) -> Setup {
     let addresses: Vec<SocketAddr> = members.iter().map(|member| member.address()).collect();
     Setup::new(&addresses).http("http2: true")
@@ -22,7 +22,7 @@ fn start(member: &Member) -> Proxy {
     Proxy::start(&h2c(&[member]))
 }
 
-/// A connection, and the peer's settings.
+/// A connection on which weir's SETTINGS have arrived.
 fn connect(proxy: &Proxy) -> Peer {
     let mut peer = Peer::connect(proxy.address());
     peer.pump_until("its settings", |peer| !peer.settings.is_empty());
@@ -33,7 +33,7 @@ fn metric(proxy: &Proxy, name: &str) -> f64 {
     proxy.metric(&format!("weir_virtual_server_{name}"), &["\"main\""])
 }
 
-/// Answers with the number of bytes in the target.
+/// A member whose response body has the size in the path.
 fn sized() -> Member {
     Member::new(|exchange| {
         let size = exchange.request.target()[1..].parse().unwrap_or(0);

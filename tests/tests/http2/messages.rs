@@ -1,5 +1,4 @@
-//! HTTP/2 from clients: messages in both directions, with real and raw clients, and weir's own
-//! responses.
+//! HTTP/2 clients: messages in both directions, with real and raw clients, and responses of weir itself.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -39,7 +38,7 @@ fn curl_speaks_it_over_tls_and_without() {
     let posted = curl(&["--http2-prior-knowledge", "-d", "hello"]);
     assert!(posted.ends_with("\r\n\r\nhello"), "{posted}");
     assert!(curl(&["--http1.1"]).starts_with("GET /x HTTP/1.1\r\n"), "both on one port");
-    // Upgrade: RFC 9113 removed h2c; the request is served as HTTP/1.1.
+    // `Upgrade: h2c`: RFC 9113 removed it, so weir responds over HTTP/1.1.
     assert!(curl(&["--http2"]).starts_with("GET /x HTTP/1.1\r\n"));
 }
 
@@ -80,7 +79,7 @@ fn methods_keep_their_meaning_and_one_connection_serves_all() {
     assert_eq!((metric(&proxy, "http2_connections_total"), member.connection_count()), (1.0, 1));
 }
 
-/// Sends the pattern and checks the received bytes at the same time.
+/// Sends the pattern and checks the received bytes concurrently.
 fn both_ways(exchange: &mut Exchange, size: u64) -> std::io::Result<Then> {
     let mut out = exchange.stream().try_clone()?;
     let sender = std::thread::spawn(move || {
@@ -151,8 +150,7 @@ fn requests_that_are_with_their_members_leave_the_window_to_others() {
     });
     let proxy = start(&member);
     let mut peer = connect(&proxy);
-    // Nearly the whole window of the connection, with complete requests, before their members are
-    // even connected.
+    // Complete requests that nearly fill the window of the connection, before weir has connected to the member.
     peer.settle();
     let window = peer.allowance_of_connection();
     let part = vec![b'x'; 16_000];
@@ -195,7 +193,7 @@ fn trailers_pass_both_ways() {
     assert_eq!(response.assert_status(200).text(), "hello");
     assert_eq!(response.trailers, [("x-back".to_owned(), "42".to_owned())]);
     assert_eq!(response.field("trailer"), Some("X-Back"));
-    // Without data as well.
+    // Trailers without data.
     let stream = peer.request("POST", "/", &[], false);
     peer.headers(stream, &[("x-sum", "43")], true);
     assert_eq!(peer.response(stream).assert_status(200).trailers[0].1, "43");
@@ -212,7 +210,7 @@ fn interim_responses_come_before_the_final_one() {
     let mut peer = connect(&proxy);
     let stream = peer.request("POST", "/", &[("expect", "100-continue")], false);
     let is_told = |peer: &Peer| peer.streams.get(&stream).is_some_and(|it| it.status() == 100);
-    // The body is not sent before that.
+    // The client sends the body only after 100.
     peer.pump_until("100", is_told);
     peer.data(stream, b"now", true);
     let response = peer.response(stream);
@@ -248,7 +246,7 @@ fn any_framing_of_a_member_ends_its_stream() {
     }
 }
 
-// Weir's own responses, and rules
+// Responses of weir itself, and rules
 
 #[test]
 fn own_responses_end_their_stream_alone() {
@@ -272,12 +270,12 @@ fn own_responses_end_their_stream_alone() {
     let head = peer.response(stream);
     assert_eq!((head.assert_status(404).field("content-length"), head.body.len()), (Some("8"), 0));
 
-    // A declared length that is too large is refused before the body.
+    // A Content-Length above the limit is rejected before the body.
     let stream = peer.request("POST", "/", &[("content-length", "1025")], false);
     let refused = peer.response(stream);
     assert_eq!(refused.assert_status(413).text(), "too much");
     assert_eq!(refused.field("content-type"), Some("text/x-page"));
-    // A body without a declared length is refused once it is too large.
+    // A body without Content-Length is rejected when it exceeds the limit.
     let response = peer.post("/", &[b'x'; 1025]);
     response.assert_status(413);
     assert_eq!(peer.post("/", &[b'x'; 1024]).assert_status(200).text(), "member");
@@ -289,7 +287,7 @@ fn own_responses_end_their_stream_alone() {
     let many: Vec<(&str, &str)> = many.iter().map(|(name, value)| (&**name, *value)).collect();
     let stream = peer.request("GET", "/", &many, true);
     peer.response(stream).assert_status(431);
-    // The connection survived all of it.
+    // The connection remains usable.
     assert_eq!(peer.get("/").assert_status(200).text(), "member");
     assert_eq!(metric(&proxy, "http2_connections_total"), 1.0);
 }
@@ -367,7 +365,7 @@ fn responses_are_compressed() {
     }
     let mut peer = connect(&proxy);
     let mut response = Message::default();
-    // A worker that is busy compresses less.
+    // A busy worker skips compression for some responses.
     eventually("it is compressed", STEP_TIMEOUT, || {
         let stream = peer.request("GET", "/", &[("accept-encoding", "gzip")], true);
         response = peer.response(stream);

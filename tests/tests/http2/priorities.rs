@@ -1,4 +1,4 @@
-//! HTTP/2 from clients: priorities (RFC 9218).
+//! HTTP/2 clients: priorities (RFC 9218).
 
 use weir_tests::http2::{Frame, Peer, setting};
 use weir_tests::proxy::Proxy;
@@ -13,7 +13,7 @@ fn the_urgent_come_first_when_the_window_is_short() {
     let mut peer =
         Peer::connect_with(proxy.address(), &[(setting::INITIAL_WINDOW_SIZE, 1_000_000)]);
     peer.holds_windows = true;
-    // This uses up the connection's window.
+    // This response consumes the window of the connection.
     let filler = peer.request("GET", "/65535", &[], true);
     peer.response(filler).assert_status(200);
     let ask = |peer: &mut Peer, priority| {
@@ -24,8 +24,7 @@ fn the_urgent_come_first_when_the_window_is_short() {
     let background = ask(&mut peer, "u=7");
     let usual = ask(&mut peer, "u=3, i");
     let urgent = ask(&mut peer, "u=0");
-    // PRIORITY_UPDATE moves them before all other streams that are not urgent, sent later or with
-    // the head.
+    // PRIORITY_UPDATE changes the priorities of these streams: one after its head, one together with its head.
     let update = |stream: u32, priority: &[u8]| {
         Frame::new(16, 0, 0, [&stream.to_be_bytes()[..], priority].concat())
     };
@@ -81,7 +80,7 @@ fn a_priority_for_a_request_that_ends_its_connection_ends_nothing_else() {
             (b":path", b"/ended"),
             (b":authority", b"test"),
         ];
-        // Streams that the limit admits come before.
+        // These requests are below the limit.
         for _ in 0..before {
             let stream = peer.new_stream();
             peer.send(&Frame::headers(stream, &lines, true));
@@ -96,7 +95,7 @@ fn a_priority_for_a_request_that_ends_its_connection_ends_nothing_else() {
         }
         peer.send_bytes(both).expect("sent");
         while peer.pump() {}
-        // The worker survives, and so do its connections.
+        // The worker has not crashed, and its connections remain.
         other.get("/5").assert_status(200);
         other_peer.get("/5").assert_status(200);
         assert_eq!(proxy.metric("weir_worker_panics_total", &[]), 0.0, "{then}");

@@ -1,4 +1,4 @@
-//! HTTP/2 from clients: extended CONNECT (RFC 8441).
+//! HTTP/2 clients: extended CONNECT (RFC 8441).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,7 @@ fn a_websocket_echoes_on_a_stream() {
     assert_eq!(upgrade.field("sec-websocket-key").map(str::len), Some(24));
     for round in 0..20_u8 {
         for stream in &sockets {
-            // A text of five bytes, masked with zeros.
+            // A frame with a text of five bytes and a zero mask.
             let text = [b"\x81\x85\0\0\0\0he", &[b'a' + round][..], b"lo"].concat();
             peer.data(*stream, &text, false);
         }
@@ -62,11 +62,11 @@ fn a_websocket_echoes_on_a_stream() {
         peer.data(stream, b"", true);
     }
     eventually("the member's sides are closed", STEP_TIMEOUT, || member.open_connections() <= 1);
-    // A member's side may be closed before the other side of its tunnel.
+    // The connection to the member may close before the client's stream.
     eventually("no tunnel is left", STEP_TIMEOUT, || metric(&proxy, "requests_active") == 0.0);
 }
 
-/// RFC 9113 section 8.5.
+/// Only DATA frames are allowed in a tunnel (RFC 9113 section 8.5).
 #[test]
 fn nothing_but_data_goes_through_a_tunnel() {
     let member = websocket::echo_member();
@@ -94,14 +94,14 @@ fn each_half_of_a_tunnel_ends_by_itself() {
                 count => exchange.send(&buffer[..count])?,
             }
         }
-        // The client has ended its half; this one has not.
+        // The client has half-closed. The member has not.
         exchange.send(" bye")?;
         Ok(Then::Close)
     });
     let proxy = start(&member);
     let mut peer = connect(&proxy);
     let stream = peer.open(&websocket_head("/"), false);
-    // Data sent before the answer belongs to the tunnel as well.
+    // Data that is sent before the response also belongs to the tunnel.
     peer.data(stream, b"out ", false);
     assert_eq!(peer.response_head(stream).status(), 200);
     peer.data(stream, b"there", true);
@@ -122,7 +122,7 @@ fn a_tunnel_that_is_refused_reset_or_idle_is_over() {
     });
     let proxy = Proxy::start(&h2c(&[&member]).http("tunnel_timeout: 500ms"));
     let mut peer = connect(&proxy);
-    // If it were forwarded, its 200 would open a tunnel.
+    // weir must not forward the member's 200, because 200 would open a tunnel.
     let stream = peer.open(&websocket_head("/page"), false);
     peer.response(stream).assert_status(502);
     let stream = peer.open(&websocket_head("/refused"), false);
@@ -145,8 +145,7 @@ fn a_tunnel_that_had_to_wait_for_an_end_is_not_cut_for_it_later() {
         exchange.send(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
         )?;
-        // The member reads nothing for longer than `body_timeout`, then everything; so does the
-        // client.
+        // First the member and then the client does not read for longer than `body_timeout`.
         std::thread::sleep(PAUSE);
         let (mut buffer, mut left) = (vec![0; 64 * 1024], SIZE);
         while left > 0 {
@@ -163,7 +162,7 @@ fn a_tunnel_that_had_to_wait_for_an_end_is_not_cut_for_it_later() {
     peer.body(stream, &vec![b'x'; SIZE], false).expect("sending");
     peer.holds_windows = true;
     peer.pump_until("a window full", |peer| peer.streams[&stream].body.len() == 65_535);
-    // Its windows open in small steps at first.
+    // The client first opens its windows in small steps.
     for _ in 0..4 {
         std::thread::sleep(Duration::from_millis(100));
         peer.send(&Frame::window_update(0, 2_000)).send(&Frame::window_update(stream, 2_000));
@@ -176,7 +175,7 @@ fn a_tunnel_that_had_to_wait_for_an_end_is_not_cut_for_it_later() {
     assert!(response.ended && response.body.ends_with(b"still here"), "{:?}", response.reset);
 }
 
-/// A member whose WebSockets send this many bytes and then nothing.
+/// A member that sends this number of bytes through each WebSocket, and then nothing.
 fn talking_member(size: usize) -> Member {
     Member::new(move |exchange| {
         exchange.send(
@@ -221,7 +220,7 @@ fn a_tunnel_whose_client_takes_nothing_more_ends_in_its_time() {
     peer.holds_windows = true;
     let stream = peer.open(&websocket_head("/"), false);
     peer.response_head(stream);
-    // Few bytes are enough.
+    // A few bytes prevent the timeout.
     for _ in 0..8 {
         peer.pump_for(Duration::from_millis(250));
         peer.send(&Frame::window_update(0, 500)).send(&Frame::window_update(stream, 500));
@@ -254,7 +253,7 @@ fn an_idle_tunnel_ends_beside_a_download() {
     peer.request("GET", "/large", &[], true);
     let is_over = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&is_over);
-    // It always has something to read, and reads some of it.
+    // The client reads slowly and always has data to read.
     let reader = std::thread::spawn(move || {
         while !stop.load(Ordering::Acquire) && peer.pump() {
             std::thread::sleep(Duration::from_millis(2));

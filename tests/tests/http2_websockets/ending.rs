@@ -1,4 +1,4 @@
-//! How a tunnel ends: one half at a time, by a break, by a timeout, with the process.
+//! The end of a tunnel: each half on its own, by a break, by a timeout, and at shutdown.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,7 +91,7 @@ fn an_answer_that_is_the_end_at_once_is_one() {
 #[test]
 fn a_member_that_leaves_has_all_of_its_words_delivered() {
     const SIZE: usize = 120_000;
-    // Some end their half and reset the rest with NO_ERROR: they want no more from the client.
+    // Some members end their half and reset the stream with NO_ERROR, because they need no more data from the client.
     let member = with_socket(|peer, stream| {
         let mut bytes = vec![0; SIZE];
         pattern::fill(&mut bytes, 0);
@@ -106,7 +106,7 @@ fn a_member_that_leaves_has_all_of_its_words_delivered() {
         let mut socket = match version {
             Version::One => Socket::open(&proxy, version, "/"),
             Version::Two => {
-                // Bytes beyond the first window wait until it opens.
+                // The bytes beyond the first window wait for a window update.
                 let mut socket = Socket::ask(&proxy, version, "/");
                 if let Socket::Two(peer, stream) = &mut socket {
                     peer.holds_windows = true;
@@ -171,7 +171,7 @@ fn what_a_member_has_ended_is_delivered_whatever_becomes_of_it_then() {
         if ends_too {
             peer.data(stream, b"", true);
         }
-        // The member is done, however slow the client is.
+        // The member is finished, even if the client is slow.
         eventually("the member is free", STEP_TIMEOUT, || {
             proxy.metric("weir_member_requests_active", &[]) == 0.0
         });
@@ -183,7 +183,7 @@ fn what_a_member_has_ended_is_delivered_whatever_becomes_of_it_then() {
         checker.assert_whole(SIZE as u64);
         assert!(message.ended, "{path}: {:?}", message.reset);
         if !ends_too {
-            // Bytes that it still sends are dropped.
+            // Further bytes of the client are dropped.
             peer.pump_until("the break", |peer| peer.streams[&stream].reset.is_some());
             assert_eq!(peer.streams[&stream].reset, Some(code::CANCEL), "{path}");
         }
@@ -206,7 +206,7 @@ fn a_member_that_dies_takes_its_tunnels_with_it() {
                 peer.pump_until("a word", |peer| !peer.streams[&stream].body.is_empty());
                 match path.as_str() {
                     "/resets" => peer.send(&Frame::reset(stream, code::INTERNAL_ERROR)),
-                    // A tunnel has no trailers (RFC 9113 section 8.5).
+                    // A tunnel must not have trailers (RFC 9113 section 8.5).
                     "/trailers" => peer.headers(stream, &[("x", "y")], true),
                     _ => return Ok(()),
                 };
@@ -227,7 +227,7 @@ fn a_member_that_dies_takes_its_tunnels_with_it() {
     }
     assert_logged(&mut proxy, 101, "member_abort");
     assert_logged(&mut proxy, 101, "member_malformed");
-    // The ends of a tunnel decide how it ends.
+    // The end of a tunnel is not a failure of the member.
     assert_eq!(proxy.metric("weir_member_failures_total", &[]), 0.0);
 }
 
@@ -236,7 +236,7 @@ fn a_tunnel_that_ends_leaves_those_beside_it() {
     let resets = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&resets);
     let member = Http2Member::new(&TAKES, move |peer, _| {
-        // Of this connection: the other tunnels have connections of their own.
+        // Counts the resets on this connection. The other tunnels have their own connections.
         let mut counted = 0;
         loop {
             answer(peer)?;
@@ -308,7 +308,7 @@ fn tunnels_outlast_a_reload_and_end_with_the_process() {
     let brief = |member| with_http2(member).top("data_plane: { workers: 1, drain_timeout: 3s }");
     let mut proxy = Proxy::start(&brief(member.address()));
     let mut sockets = BOTH.map(|version| Socket::open(&proxy, version, "/"));
-    // Its member is removed from the pool, and the tunnels stay.
+    // The reload removes the member from the pool. The tunnels remain.
     let other = Member::new(|exchange| exchange.answer("other").map(|_| Then::Close));
     proxy.reload_and_wait(&brief(other.address()));
     for socket in &mut sockets {

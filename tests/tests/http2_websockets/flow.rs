@@ -1,4 +1,4 @@
-//! Flow control: each end limits the other.
+//! Flow control: each side limits the other.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use weir_tests::{STEP_TIMEOUT, eventually};
 
 use super::{BOTH, Socket, TAKES, answer, before, echo, with_socket};
 
-/// More than the kernel's buffers and the windows hold.
+/// More bytes than the kernel's buffers and the windows can hold.
 const LARGE: usize = 24 * 1024 * 1024;
-/// Additional memory of the proxy while one side does not read that.
+/// Maximum growth of weir's memory while one side does not read these bytes.
 const GROWTH_BYTES_MAX: u64 = 6 * 1024 * 1024;
 
-/// A member that reads nothing until told to, then everything, and reports whether it was complete.
+/// A member that does not read until `is_open` is set, then reads everything, and reports whether it was complete.
 fn slow_reader(taken: &Arc<AtomicU64>, is_open: &Arc<AtomicBool>) -> Http2Member {
     let (taken, is_open) = (Arc::clone(taken), Arc::clone(is_open));
     with_socket(move |peer, stream| {
@@ -63,8 +63,7 @@ fn a_member_that_takes_nothing_stops_its_client() {
             socket
         });
         eventually("the window is full", STEP_TIMEOUT, || taken.load(Ordering::Acquire) == 65_535);
-        // Other tunnels continue meanwhile, beyond `body_timeout`: a tunnel's timeout is
-        // `tunnel_timeout`.
+        // weir serves other requests, for longer than `body_timeout`. Only `tunnel_timeout` applies to a tunnel.
         for _ in 0..10 {
             proxy.client().get("/").assert_status(200);
             std::thread::sleep(Duration::from_millis(100));
@@ -74,7 +73,7 @@ fn a_member_that_takes_nothing_stops_its_client() {
         assert!(grown < GROWTH_BYTES_MAX, "{version:?}: {grown} bytes more");
         is_open.store(true, Ordering::Release);
         let mut socket = sender.join().expect("the sender");
-        // No timer that expired meanwhile ends it now.
+        // A timer that was set during the stall must not end the tunnel.
         std::thread::sleep(Duration::from_millis(900));
         socket.assert_echo("still here");
     }
@@ -151,7 +150,7 @@ fn a_slow_member_of_one_tunnel_does_not_hold_up_another() {
         let mut slow = Socket::open(&proxy, version, "/slow");
         let mut quick = Socket::open(&proxy, version, "/quick");
         match &mut slow {
-            // As much as all buffers hold.
+            // As many bytes as all buffers can hold.
             Socket::One(client) => {
                 client.stream().set_nonblocking(true).expect("an option");
                 let part = vec![b'x'; 64 * 1024];
@@ -168,7 +167,7 @@ fn a_slow_member_of_one_tunnel_does_not_hold_up_another() {
         for number in 0..100 {
             quick.assert_echo(&format!("message {number}"));
         }
-        // Nor an upload.
+        // The full tunnel does not block an upload either.
         let mut peer = Peer::connect(proxy.address());
         peer.post("/page", &[b'x'; 1_000]).assert_status(200);
     }

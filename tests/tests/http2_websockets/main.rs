@@ -1,4 +1,4 @@
-//! WebSockets to HTTP/2 members, from clients of either version: extended CONNECT (RFC 8441).
+//! WebSockets to HTTP/2 members from clients of both versions: extended CONNECT (RFC 8441).
 
 mod ending;
 mod flow;
@@ -12,10 +12,10 @@ use weir_tests::http2::{Frame, Http2Member, Message, Peer, code, setting};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// The setting that a member must send before weir asks it for a WebSocket.
+/// The setting that a member must send before weir sends an extended CONNECT to it.
 const TAKES: [(u16, u32); 1] = [(setting::ENABLE_CONNECT_PROTOCOL, 1)];
 
-/// A proxy with one worker whose member speaks HTTP/2, as may its clients.
+/// A proxy with one worker whose member uses HTTP/2. Clients may use it, too.
 fn before(member: SocketAddr) -> Setup {
     with_http2(member).top("data_plane: { workers: 1 }")
 }
@@ -24,7 +24,7 @@ fn with_http2(member: SocketAddr) -> Setup {
     Setup::new(&[member]).http("http2: true").pool("http2: true").access_log()
 }
 
-/// The version of HTTP that a client speaks.
+/// The HTTP version of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
     One,
@@ -33,22 +33,22 @@ enum Version {
 
 const BOTH: [Version; 2] = [Version::One, Version::Two];
 
-/// A client's end of a WebSocket, used for raw bytes.
+/// A client's end of a WebSocket, for raw bytes.
 enum Socket {
     One(Client),
     Two(Box<Peer>, u32),
 }
 
-/// How the peer has ended the stream.
+/// The end of the stream from the peer.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     InOrder,
-    /// By a reset.
+    /// A reset.
     Cut,
 }
 
 impl Socket {
-    /// Requests a WebSocket; the response is not read yet.
+    /// Sends the request for a WebSocket, without reading the response.
     fn ask(proxy: &Proxy, version: Version, path: &str) -> Self {
         match version {
             Version::One => {
@@ -79,7 +79,7 @@ impl Socket {
         }
     }
 
-    /// Opens one.
+    /// Opens a WebSocket.
     #[track_caller]
     fn open(proxy: &Proxy, version: Version, path: &str) -> Self {
         let mut socket = Self::ask(proxy, version, path);
@@ -87,7 +87,7 @@ impl Socket {
             Self::One(client) => {
                 let head = client.response().head;
                 assert_eq!(head.start, "HTTP/1.1 101 Switching Protocols", "{head:?}");
-                // RFC 6455 section 1.3 gives this for the key above.
+                // The value for the key above, from RFC 6455 section 1.3.
                 let accept = head.field("sec-websocket-accept");
                 assert_eq!(accept, Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{head:?}");
                 assert!(head.has_token("upgrade", "websocket"), "{head:?}");
@@ -105,7 +105,7 @@ impl Socket {
         socket
     }
 
-    /// The response that refuses a WebSocket: status and body.
+    /// The status and the body of a response that refuses the WebSocket.
     #[track_caller]
     fn refusal(&mut self) -> (u16, String) {
         match self {
@@ -141,7 +141,7 @@ impl Socket {
         }
     }
 
-    /// Exactly this many bytes.
+    /// Receives exactly this number of bytes.
     #[track_caller]
     fn receive(&mut self, count: usize) -> Vec<u8> {
         match self {
@@ -171,7 +171,7 @@ impl Socket {
         assert_eq!(self.receive(text.len()), text.as_bytes());
     }
 
-    /// All bytes until the end, and how the end is signalled.
+    /// Receives all bytes until the end. Also returns the kind of the end.
     fn rest(&mut self) -> (Vec<u8>, Ended) {
         match self {
             Self::One(client) => {
@@ -198,20 +198,20 @@ impl Socket {
         }
     }
 
-    /// How a break by the member appears.
+    /// Panics unless the tunnel ends like one that the member breaks off.
     #[track_caller]
     fn assert_cut(&mut self) {
         assert_eq!(self.rest(), (Vec::new(), Ended::Cut));
     }
 
-    /// How an abort by the proxy appears: HTTP/1 is closed.
+    /// Panics unless the tunnel ends like one that weir aborts. With HTTP/1, weir closes the connection.
     #[track_caller]
     fn assert_given_up(&mut self) {
         let end = if matches!(self, Self::One(_)) { Ended::InOrder } else { Ended::Cut };
         assert_eq!(self.rest(), (Vec::new(), end));
     }
 
-    /// Breaks it off.
+    /// Breaks off the tunnel.
     fn abort(self) {
         match self {
             Self::One(client) => client.reset(),
@@ -227,7 +227,7 @@ fn is_asked_for(message: &Message) -> bool {
     message.field(":protocol").is_some()
 }
 
-/// Answers received requests: 200 to those that ask for a WebSocket.
+/// Responds to the received requests, with 200 to requests for a WebSocket. Returns the streams of opened tunnels.
 fn answer(peer: &mut Peer) -> io::Result<Vec<u32>> {
     let mut opened = Vec::new();
     while let Some(stream) = peer.try_next_request() {
@@ -243,7 +243,7 @@ fn answer(peer: &mut Peer) -> io::Result<Vec<u32>> {
     Ok(opened)
 }
 
-/// Echoes, and sends a farewell at the end.
+/// Echoes the bytes of each tunnel, and sends " bye" at its end.
 fn echo(peer: &mut Peer) -> io::Result<()> {
     loop {
         answer(peer)?;
@@ -259,7 +259,7 @@ fn echo(peer: &mut Peer) -> io::Result<()> {
                 peer.streams.remove(&stream);
                 bytes.extend_from_slice(b" bye");
             }
-            // A stream that was reset meanwhile needs nothing more.
+            // An error means that the stream was reset.
             let _ = peer.body(stream, &bytes, ended);
         }
         if !peer.pump() {
@@ -272,7 +272,7 @@ fn echoing() -> Http2Member {
     Http2Member::new(&TAKES, |peer, _| echo(peer))
 }
 
-/// A member with one WebSocket on each connection; a scenario controls it once it is open.
+/// A member with one WebSocket per connection. The handler gets the connection and the stream when the WebSocket is open.
 fn with_socket(
     handler: impl Fn(&mut Peer, u32) -> io::Result<()> + Send + Sync + 'static,
 ) -> Http2Member {

@@ -1,4 +1,4 @@
-//! How a WebSocket is requested, and refused.
+//! Requests for a WebSocket, accepted and refused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ fn websockets_cross_two_proxies_to_an_upgrade() {
     let mut sockets: Vec<WebSocket> = (0..5).map(|_| WebSocket::connect(outer.address())).collect();
     let mut streams: Vec<Socket> = Vec::new();
     for _ in 0..5 {
-        // This member's answer names no protocol.
+        // The response of this member does not select a subprotocol.
         let mut socket = Socket::ask(&outer, Version::Two, "/chat");
         if let Socket::Two(peer, stream) = &mut socket {
             assert_eq!(peer.response_head(*stream).status(), 200);
@@ -35,7 +35,7 @@ fn websockets_cross_two_proxies_to_an_upgrade() {
             assert_eq!(socket.echo(&text).expect("an echo"), text);
         }
         for socket in &mut streams {
-            // A text of five bytes, masked with zeros.
+            // A frame with a text of five bytes and a zero mask.
             let text = [b"he", &[b'a' + round][..], b"lo"].concat();
             socket.send(&[b"\x81\x85\0\0\0\0", &text[..]].concat()).expect("sending");
             assert_eq!(socket.receive(7), [b"\x81\x05", &text[..]].concat());
@@ -72,7 +72,7 @@ fn a_member_is_asked_by_an_extended_connect() {
     let setup = before(member.address())
         .virtual_server("policies: [ both ]")
         .top(&format!("policies: {{ both: {{ {rules} }} }}"))
-        // Each has a connection of its own.
+        // One connection per request.
         .pool("reuse: { requests_max: 1 }");
     let proxy = Proxy::start(&setup);
     for version in BOTH {
@@ -123,7 +123,7 @@ fn a_refusal_of_the_member_is_passed_on() {
     for version in BOTH {
         let mut socket = Socket::ask(&proxy, version, "/");
         assert_eq!(socket.refusal(), (403, "no".to_owned()), "{version:?}");
-        // The connection can carry another request.
+        // The connection can be used for another request.
         match &mut socket {
             Socket::One(client) => client.get("/").assert_status(200).text(),
             Socket::Two(peer, _) => peer.get("/").assert_status(200).text(),
@@ -153,7 +153,7 @@ fn a_member_that_has_not_said_that_it_takes_them_is_not_asked() {
         proxy.client().get("/").assert_status(200);
     }
     assert!(!is_asked.load(Ordering::Acquire));
-    // It is no failure of the member.
+    // A refusal is not a failure of the member.
     assert_eq!(proxy.metric("weir_member_failures_total", &[]), 0.0);
     assert_eq!(member.connection_count(), 1);
     assert_logged(&mut proxy, 502, "member_connect");
@@ -228,7 +228,7 @@ fn settings_that_do_not_come_are_a_connect_that_failed() {
     assert_eq!(proxy.metric("weir_member_failures_total", &[]), 4.0);
     assert_logged(&mut proxy, 504, "member_connect");
     assert_eq!(proxy.metric("weir_pool_retries_total", &[]), 0.0);
-    // Their connections get no further one.
+    // These connections are not used again.
     Socket::open(&proxy, Version::One, "/").assert_echo("second");
     assert_eq!(member.connection_count(), 5);
 }
@@ -237,7 +237,7 @@ fn settings_that_do_not_come_are_a_connect_that_failed() {
 fn each_tunnel_has_a_connection_for_itself() {
     let member = Http2Member::new(&TAKES, |peer, _| echo(peer));
     let proxy = Proxy::start(&before(member.address()));
-    // The first one uses a kept connection.
+    // The first tunnel uses an idle connection.
     proxy.client().get("/page").assert_status(200);
     let mut sockets: Vec<Socket> =
         (0..5).map(|number| Socket::open(&proxy, BOTH[number % 2], "/")).collect();
@@ -272,7 +272,7 @@ fn a_member_that_allows_no_stream_is_not_connected_to_without_end() {
 fn what_comes_before_the_answer_is_the_tunnels() {
     let member = Http2Member::new(&TAKES, |peer, _| {
         while let Some(stream) = peer.next_request() {
-            // Its client has sent more, and ended, long before this.
+            // By now the client has sent data and has ended its half. weir must not forward them before the response.
             peer.pump_for(Duration::from_millis(200));
             assert!(!peer.streams[&stream].ended && peer.streams[&stream].body.is_empty());
             peer.headers(stream, &[(":status", "299")], false);

@@ -1,12 +1,11 @@
-//! Every byte that passes weir names its exchange, and every receiver checks it.
+//! Every byte through weir identifies its exchange, and every receiver checks it.
 //!
-//! The clients and members of `weir-tagged` speak HTTP/1 and HTTP/2 through a real weir with
-//! several virtual servers, over sockets and in threads.
+//! The clients and members of `weir-tagged` exchange HTTP/1 and HTTP/2 messages through a real weir with several virtual
+//! servers, over sockets and in threads.
 //!
-//! `WEIR_TEST_ISOLATION_SECONDS` (60) is shared by a run with one worker and one with two,
-//! `WEIR_TEST_ISOLATION_SEED` repeats a seed, after `WEIR_TEST_ISOLATION_FINDINGS` (3) findings it
-//! ends. The access logs go to `WEIR_TEST_ISOLATION_LOG` with `.1` and `.2` appended; the
-//! exchange's name in a finding is in the path.
+//! Two runs, with one and two workers, share `WEIR_TEST_ISOLATION_SECONDS` (60). `WEIR_TEST_ISOLATION_SEED` sets the seed.
+//! The test ends after `WEIR_TEST_ISOLATION_FINDINGS` (3) findings. The access logs are the files `WEIR_TEST_ISOLATION_LOG`
+//! with `.1` and `.2` appended. The name of the exchange in a finding is a part of the path in the log.
 
 mod setup;
 mod sockets;
@@ -27,9 +26,9 @@ use weir_tests::tools;
 use crate::setup::{Listeners, Members, setup};
 use crate::sockets::{block_on, clock, connect, connect_narrow};
 
-/// Clients at a time.
+/// Number of concurrent clients.
 const CLIENTS: usize = 24;
-/// Actions that are not possible with a real weir here.
+/// Kinds of events that are impossible or not planned in this test.
 const IMPOSSIBLE: [Happening; 19] = [
     Happening::Spliced,
     Happening::SurplusBehind,
@@ -51,11 +50,11 @@ const IMPOSSIBLE: [Happening; 19] = [
     Happening::KeptDrained,
     Happening::Moved,
 ];
-/// How often the configuration changes.
+/// Interval between changes of the configuration.
 const RELOAD_EVERY: Duration = Duration::from_millis(700);
-/// How often a long run prints its progress.
+/// Interval between progress reports of a long run.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
-/// Memory may still grow by this much after the first third: pools reach their high mark late.
+/// Allowed growth of memory after the first third: pools reach their maximum size late.
 const GROWTH_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -86,7 +85,7 @@ fn every_byte_belongs_to_its_exchange() {
     assert_eq!(world.tally.missing(&IMPOSSIBLE), Vec::<&str>::new(), "never happened");
 }
 
-/// Clients, reloads and checks of the process, for this long.
+/// Runs clients, reloads and checks of the process for this time.
 fn run(world: &World, members: &Members, workers: usize, phase: usize, length: Duration) {
     let listeners = Listeners::lease();
     let log = std::env::var("WEIR_TEST_ISOLATION_LOG").ok();
@@ -125,14 +124,14 @@ fn client_thread(world: &World, thread: usize, address: impl Fn(Server) -> Socke
         let place = Place::draw(random, &HTTP_SERVERS, true);
         let is_narrow = place.server != Server::Relay && random.percent(20);
         let connect = if is_narrow { connect_narrow } else { connect };
-        // Otherwise weir has exited; the code that ended it expects this.
+        // An error means that weir has exited, which other checks detect.
         if let Ok(link) = connect(address(place.server), world) {
             block_on(session(world, thread, Random::new(random.next()), place, link));
         }
     }
 }
 
-/// Reloads repeatedly until the time is over, and checks the process meanwhile.
+/// Reloads repeatedly until the time is over, and checks the process.
 fn watch(
     world: &World,
     proxy: &mut Proxy,

@@ -1,4 +1,4 @@
-//! Addresses of members and virtual servers, and weir's configuration.
+//! The addresses of members and virtual servers, and weir's configuration.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use weir_tests::tls;
 
 use crate::sockets::{NARROW_BYTES, block_on, link};
 
-/// Members in threads, one for each connection.
+/// The members, with one thread per connection.
 #[derive(Debug)]
 pub struct Members {
     http1: [SocketAddr; 2],
@@ -31,7 +31,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// All that there are.
+    /// Starts all members.
     pub fn start(world: &Arc<World>) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let start = |role| listen(role, Buffer::Usual, world, &is_over);
@@ -47,7 +47,7 @@ impl Members {
         }
     }
 
-    /// With the addresses of virtual servers; the first of them is given.
+    /// All addresses. `first` is the address of the first virtual server.
     fn addresses(&self, listeners: &Listeners, first: SocketAddr) -> Addresses {
         let certificates = tls::pair("shop-ec");
         Addresses {
@@ -68,13 +68,13 @@ impl Drop for Members {
         self.is_over.store(true, Ordering::Release);
         let all = [&self.http1[..], &self.http2, &self.rough, &[self.relay, self.spare]].concat();
         for address in all {
-            // Wakes the acceptor.
+            // Wakes up the accepting thread.
             let _ = TcpStream::connect(address);
         }
     }
 }
 
-/// How much a member reads at a time.
+/// The size of a member's receive buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Buffer {
     Usual,
@@ -85,7 +85,7 @@ fn listen(role: Role, buffer: Buffer, world: &Arc<World>, is_over: &Arc<AtomicBo
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     if buffer == Buffer::Narrow {
-        // Connections inherit it from their listener.
+        // Accepted connections inherit the size from the listener.
         set_socket_recv_buffer_size(&listener, NARROW_BYTES).expect("SO_RCVBUF");
     }
     let address = listener.local_addr().expect("the listener's address");
@@ -109,8 +109,8 @@ fn listen(role: Role, buffer: Buffer, world: &Arc<World>, is_over: &Arc<AtomicBo
     address
 }
 
-/// Addresses of the virtual servers; the first is the harness's own. The last one is not reachable
-/// by clients.
+/// The addresses of the virtual servers. That of the first one is from the harness. The last address is that of the virtual
+/// server to which only weir connects.
 #[derive(Debug)]
 pub struct Listeners(Vec<Lease>);
 
@@ -124,7 +124,7 @@ impl Listeners {
         self.0[SERVERS.len() - 1].address()
     }
 
-    /// Address of one virtual server.
+    /// The address of a virtual server.
     pub fn address(&self, server: Server, first: SocketAddr) -> SocketAddr {
         match server as usize {
             0 => first,
@@ -133,9 +133,9 @@ impl Listeners {
     }
 }
 
-/// The configuration, with one of several small changes.
+/// The configuration with one of several small changes.
 pub fn setup(members: &Members, listeners: &Listeners, workers: usize, change: usize) -> Setup {
-    // The harness knows the address of the first virtual server.
+    // The harness sets the address of the first virtual server.
     let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
     let addresses = members.addresses(listeners, nowhere);
     let settings = Settings { addresses: &addresses, change };

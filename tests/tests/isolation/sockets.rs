@@ -1,4 +1,4 @@
-//! Sessions over sockets: a thread for each, which waits in `poll`.
+//! Sessions over sockets. Each has a thread, which waits in `poll`.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -16,13 +16,13 @@ use weir_tagged::world::World;
 /// Receive buffer of a side that reads little at a time.
 pub const NARROW_BYTES: usize = 8 * 1024;
 
-/// The time that passes.
+/// A clock of the real time.
 pub fn clock() -> Clock {
     let begun = Instant::now();
     Clock::new(move || Moment(begun.elapsed().as_micros() as u64))
 }
 
-/// Runs a session to its end. It waits within [`Stream::poll_wait`], so it is ready at once.
+/// Runs a session to its end. The session blocks in [`Stream::poll_wait`], so one poll completes it.
 pub fn block_on<T>(session: impl Future<Output = T>) -> T {
     match pin!(session).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -30,12 +30,12 @@ pub fn block_on<T>(session: impl Future<Output = T>) -> T {
     }
 }
 
-/// Connects.
+/// Connects to a virtual server.
 pub fn connect(address: SocketAddr, world: &World) -> io::Result<Link> {
     link(TcpStream::connect(address)?, world)
 }
 
-/// Connects with a small receive buffer: a sender of much data has to wait.
+/// Connects with a small receive buffer, so that a sender of much data must wait.
 pub fn connect_narrow(address: SocketAddr, world: &World) -> io::Result<Link> {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     set_socket_recv_buffer_size(&socket, NARROW_BYTES)?;
@@ -67,7 +67,7 @@ impl Stream for Socket {
     }
 
     fn finish(&mut self) {
-        // The peer may be gone.
+        // An error means that the peer has closed.
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
@@ -81,14 +81,14 @@ impl Stream for Socket {
         flags.set(PollFlags::IN, wants_read);
         flags.set(PollFlags::OUT, wants_write);
         if flags.is_empty() {
-            // `poll` also reports a hang-up that was not requested.
+            // Without requested events, `poll` would still return at once after a hang-up.
             std::thread::sleep(time);
             return Poll::Ready(());
         }
         let timeout =
             Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         let mut polled = [PollFd::new(&self.stream, flags)];
-        // Interrupted or not: the next turn sees the current state.
+        // The result does not matter: the session reads the state of the socket afterwards.
         let _ = poll(&mut polled, Some(&timeout));
         Poll::Ready(())
     }

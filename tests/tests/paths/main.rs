@@ -1,4 +1,4 @@
-//! Rules and members see the same path: real servers resolve it as the rules did.
+//! Rules and members interpret the path of a request in the same way: real servers resolve the path that the rules saw.
 
 mod members;
 #[path = "../../../crates/http/tests/invariants/resolvers.rs"]
@@ -14,8 +14,8 @@ use weir_tests::{http2, require};
 use members::{Kind, Resolved, Resolver};
 use resolvers::{SPELLINGS, Server, assemble, merged, resolve, resolve_whole, spell};
 
-/// Requests for `/admin` that passed a rule against that prefix, with members that decode `%2F` and
-/// merge slashes; then similar requests.
+/// Requests for `/admin` that would bypass a rule for that prefix, with members that decode `%2F` and merge slashes; and
+/// similar requests.
 const BYPASSES: [&str; 14] = [
     "//admin/",
     "/public/..%2fadmin/",
@@ -69,7 +69,7 @@ fn no_spelling_of_a_path_passes_the_rule_that_refuses_it() {
     }
 }
 
-/// Settings of `http.path`; the whole corpus is requested under each.
+/// The settings of `http.path`. Every path is requested under each setting.
 const SETTINGS: [&str; 7] = [
     "{}",
     "{ encoded_slashes: decode }",
@@ -80,10 +80,10 @@ const SETTINGS: [&str; 7] = [
     "keep",
 ];
 
-/// Spellings beside those of the table, per setting.
+/// Number of random spellings per setting, in addition to those of the table.
 const GENERATED: usize = 120;
 
-/// URL of each member, by its name.
+/// A proxy with one pool for each member. The Host header selects the member by its name.
 fn in_front_of(members: &[(Kind, Resolver)], path_setting: &str) -> Proxy {
     let mut setup = Setup::new(&[members[0].1.address()]);
     let mut rules = String::new();
@@ -103,7 +103,7 @@ fn in_front_of(members: &[(Kind, Resolver)], path_setting: &str) -> Proxy {
     )
 }
 
-/// Requests a path from a member. `None`: weir refused it.
+/// Requests a path from a member. Returns the path that rules saw, and the answer. `None`: weir refused the path.
 fn ask(
     client: &mut Option<Client>,
     proxy: &Proxy,
@@ -122,7 +122,7 @@ fn ask(
     };
     let answer = match response.status {
         200 => Answer::Resolved(Resolved::read(&response.body)),
-        // nginx, Apache: above the root, %00; an encoded slash.
+        // nginx and Apache reject paths above the root, `%00`, and some encoded slashes.
         400 | 404 => Answer::Refused(response.head.field("x-target").expect("set").to_owned()),
         other => panic!("{path}: {other}"),
     };
@@ -131,7 +131,7 @@ fn ask(
 
 enum Answer {
     Resolved(Resolved),
-    /// The target that was refused.
+    /// The target that the member refused.
     Refused(String),
 }
 
@@ -168,8 +168,8 @@ fn what_rules_saw_is_what_nginx_apache_and_node_resolve() {
     }
 }
 
-/// A member's answer agrees with the model of its kind, and the model of every kind with the path
-/// that rules saw.
+/// Checks a member's answer against the model of its kind. Also checks the path that rules saw against the models of all
+/// kinds.
 fn check(kind: Kind, setting: &str, decided: &str, answer: &Answer, told: &str) {
     let asked = match answer {
         Answer::Resolved(resolved) => {
@@ -186,7 +186,7 @@ fn check(kind: Kind, setting: &str, decided: &str, answer: &Answer, told: &str) 
     for server in resolvers::SERVERS {
         let Some(mut resolved) = resolve(server, asked.as_bytes()) else { continue };
         if server == Server::Url && setting != "{}" {
-            // Here repeated slashes are kept.
+            // Node's `URL` keeps repeated slashes.
             resolved = merged(&resolved);
         }
         assert_eq!(decided, spell(&resolved), "{server:?} resolves another path: {told}");

@@ -1,4 +1,4 @@
-//! Members of the usual kinds, which report how they read a path.
+//! Members of common kinds, which report how they interpret a path.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use weir_tests::tools;
 
 use crate::resolvers::Server;
 
-/// Which program a member is.
+/// The server program of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Nginx,
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// The expected way of reading paths.
+    /// The model of how this program interprets paths.
     pub fn server(self) -> Server {
         match self {
             Self::Nginx => Server::Nginx,
@@ -40,8 +40,7 @@ impl Kind {
     }
 }
 
-/// A real server that answers each request with the requested path, a line end, and its own decoded
-/// form of the path.
+/// A real server that responds to each request with the received path, a line end, and the decoded path.
 pub struct Resolver {
     // Dropped in this order: the process before its folder and its port.
     _process: Process,
@@ -82,12 +81,12 @@ impl Resolver {
     }
 }
 
-/// The answer of a [`Resolver`].
+/// The response of a [`Resolver`].
 #[derive(Debug)]
 pub struct Resolved {
-    /// The path as received.
+    /// The received path.
     pub received: String,
-    /// The path as the member resolved it.
+    /// The path that the member has resolved.
     pub path: Vec<u8>,
 }
 
@@ -126,7 +125,7 @@ function handle(r)
 end
 "#;
 
-/// Applications read the target by `URL`, as the documentation of Node's `http` shows it.
+/// The Node server. It parses the target with `URL`, as in the documentation of Node's `http`.
 const NODE_SCRIPT: &str = r#"
 const http = require('http');
 const decode = path => Buffer.from(

@@ -1,8 +1,8 @@
-//! The path as rules, members, the log and the counters see it.
+//! The path in rules, at members, in the log and in counters.
 
 use super::*;
 
-/// An echoing member; responses contain the path that rules saw.
+/// A member that echoes, and a proxy with a rule that adds the path variables to the request.
 fn echo(http: &str) -> (Member, Proxy) {
     let member = Member::echo();
     let rule = "[ { then: [ { set_header: { X-Path: '${request.path}', X-Raw: '${request.raw_path}', \
@@ -16,7 +16,7 @@ fn echo(http: &str) -> (Member, Proxy) {
     (member, proxy)
 }
 
-/// The path that the member received, and the path that rules saw.
+/// The target that the member received, and the values of the three path variables.
 fn lines(text: &str) -> [String; 4] {
     let field = |name: &str| {
         let mut lines = text.lines().skip(1).filter_map(|line| line.split_once(": "));
@@ -92,7 +92,7 @@ fn rules_see_the_path_as_members_read_it_and_as_it_came() {
     }
 }
 
-/// For a raw target, members, rules and persistence see the same encoded bytes.
+/// Bytes outside ASCII in a target: members, rules and persistence get the same encoded bytes.
 #[test]
 fn raw_bytes_in_targets_are_encoded_or_refused() {
     let targets = ["/caf\u{e9}", "/?q=\u{e9}", "/\"", "/a<b", "/a?b>c", "/a?\u{ff5e}"];
@@ -112,7 +112,7 @@ fn raw_bytes_in_targets_are_encoded_or_refused() {
         }
         let malformed = proxy.metric("weir_virtual_server_requests_malformed_total", &["\"main\""]);
         assert_eq!(malformed as usize, 2 * targets.len() - answered, "{setting}");
-        // Characters at which any parser ends a target are refused, with either setting.
+        // Characters that end a target for some parsers are refused under both settings.
         for target in ["/#", "/a\u{7f}", "/a?\u{1}", "/a\t", "/?a\tb"] {
             proxy.client().get(target).assert_status(400);
         }
@@ -136,7 +136,7 @@ fn a_refused_path_is_answered_logged_and_counted() {
     }
     client.get("/sound").assert_status(200);
     assert_eq!(member.request_count(), 1);
-    // The settings do not apply to a target without a path.
+    // A target without a path is malformed under all settings.
     proxy.client().get("/%zz").assert_status(400);
     let count = |name: &str| proxy.metric(name, &["\"main\""]);
     assert_eq!(count("weir_virtual_server_requests_path_refused_total"), 12.0);
@@ -170,7 +170,7 @@ fn a_rewritten_path_is_taken_as_a_received_one_is() {
                 ("/app/../app;id=1/x?y", Some("/base/app;id=1/x?y")),
                 ("/slash", None),
                 ("/api/x", Some("/backend/x")),
-                // This would become `/admin/x`.
+                // Rewriting would give `/admin/x`.
                 ("/api../admin/x", None),
                 ("/api%2e%2e/admin/x", None),
             ],

@@ -1,7 +1,7 @@
-//! QUIC clients and servers of another implementation: aioquic, in front of weir and behind it.
+//! QUIC clients and servers with aioquic, an independent implementation, on both sides of weir.
 //!
-//! `WEIR_AIOQUIC` names a Python that has it: `python3 -m venv venv && venv/bin/pip install
-//! aioquic`, then `WEIR_AIOQUIC=$PWD/venv/bin/python`.
+//! `WEIR_AIOQUIC` is the path of a Python with aioquic: `python3 -m venv venv && venv/bin/pip install aioquic`, then
+//! `WEIR_AIOQUIC=$PWD/venv/bin/python`.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, repository, tls, tools};
 
 const CLIENTS: usize = 6;
-/// How often each client changes its port.
+/// Number of times that each client changes its port.
 const MOVES: usize = 2;
 
 /// A server that echoes data.
@@ -76,7 +76,7 @@ fn connections_survive_new_ports_and_reloads() {
         (0..CLIENTS).map(|client| self::client(&python, number, client)).collect();
     let sessions = || proxy.metric("weir_virtual_server_connections_total", &["\"quic\""]);
     eventually("all are connected", STEP_TIMEOUT, || sessions() >= CLIENTS as f64);
-    // With one more member the table of IDs is different.
+    // A third member changes the table of connection IDs.
     proxy.reload_and_wait(&setup(&port, &addresses));
     eventually("they have moved", STEP_TIMEOUT, || sessions() >= (CLIENTS + 1) as f64);
     proxy.reload_and_wait(&setup(&port, &addresses[..2]));

@@ -1,8 +1,8 @@
-"""A server and a client of QUIC, by aioquic.
+"""A QUIC server and a QUIC client with aioquic.
 
-server PORT CERTIFICATE KEY         sends back what comes on each stream
-client PORT SEED                    sends random bytes on a stream for some seconds, changes its port twice meanwhile, as a new
-                                    mapping of NAT would, and looks at each byte that comes back
+server PORT CERTIFICATE KEY         echoes the data of each stream
+client PORT SEED                    sends random bytes on a stream for some seconds, changes its port twice in that time, as a new
+                                    NAT mapping would, and checks each echoed byte
 """
 
 import asyncio

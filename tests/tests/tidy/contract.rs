@@ -1,5 +1,5 @@
-//! The interface that transactions require from their environment stays small: a new feature finds
-//! its needs among these methods.
+//! The interface that transactions require from their environment must stay small. A new feature should use the existing
+//! methods.
 
 use weir_tests::repository;
 

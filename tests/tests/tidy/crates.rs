@@ -1,4 +1,4 @@
-//! The table of crates in ARCHITECTURE.md says which may use which, and the manifests say the same.
+//! The dependencies of the crates match the table in ARCHITECTURE.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ const HEADING: &str = "| crate | what | may depend on |";
 /// A row of the table.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
-    /// The crate's folder.
+    /// The folder of the crate.
     folder: String,
     line: usize,
-    /// Last parts of the folders of the crates that it may use.
+    /// The last parts of the folders of its allowed dependencies.
     uses: BTreeSet<(Scope, String)>,
 }
 
@@ -35,7 +35,7 @@ fn row((line, text): (usize, &str)) -> Option<Row> {
     Some(Row { folder, line, uses: uses(cells.get(3)?) })
 }
 
-/// Reads "`a`, `b`; tests: `c`; simulation: `d`", where `d` needs a feature of this name.
+/// Parses "`a`, `b`; tests: `c`; simulation: `d`". The dependency `d` requires a feature with that name.
 fn uses(cell: &str) -> BTreeSet<(Scope, String)> {
     let mut uses = BTreeSet::new();
     for part in cell.split(';') {
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// A package that uses these folders.
+    /// A package with these dependencies.
     fn package(folder: &str, uses: &[(Scope, &str)]) -> Package {
         let dependency = |(scope, folder): &(Scope, &str)| Dependency {
             name: format!("weir-{}", short(folder)),
@@ -124,7 +124,7 @@ mod tests {
         rows(&format!("# Crates\n\n{HEADING}\n|---|---|---|\n{}\n\nText\n", lines.join("\n")))
     }
 
-    /// The findings: one for each text of `expected`, which contains it.
+    /// Checks that there is one finding for each text of `expected`, which the finding contains.
     #[track_caller]
     fn check(lines: &[&str], packages: &[Package], expected: &[&str]) {
         let findings = findings(&table(lines), packages);

@@ -1,10 +1,10 @@
-//! Defects that the simulation must find are patches to the current code: each of them applies.
+//! The defects that the simulation must find are patches. Each patch applies to the current code.
 
 use std::process::Command;
 
 use weir_tests::repository;
 
-/// The minimum number of defects.
+/// Minimum number of defects.
 const DEFECTS_MIN: usize = 25;
 
 #[test]
@@ -15,7 +15,7 @@ fn defects_of_the_simulation_apply() {
     repository::expect_none(&findings);
 }
 
-/// Why a patch does not apply.
+/// The reason why a patch does not apply; `None`: it applies.
 fn refusal(patch: &str) -> Option<String> {
     let output = Command::new("git")
         .args(["apply", "--check", patch])

@@ -1,12 +1,12 @@
-//! Folders and files of the data path use one another in one direction: data below the contract,
-//! the contract below decisions and actions.
+//! Folders and files of the data path depend on each other in one direction: data, then the contract, then decisions and
+//! actions.
 
 use weir_tests::repository;
 
-/// Parts of one folder, each of which may use those before it.
+/// The parts of one folder. Each part may use only the parts before it.
 struct Order {
     root: &'static str,
-    /// The common prefix of its paths.
+    /// The common prefix of module paths.
     prefix: &'static str,
     places: &'static [&'static str],
 }
@@ -28,7 +28,7 @@ impl Order {
         self.places.iter().position(|other| *other == name)
     }
 
-    /// The part that a file belongs to.
+    /// The index of the part that contains a file.
     fn place(&self, path: &str) -> Option<usize> {
         let first = path.strip_prefix(self.root)?.split('/').next()?;
         self.place_of(first.strip_suffix(".rs").unwrap_or(first))

@@ -1,6 +1,6 @@
-//! Structure of the code: which crate uses which, where `unsafe` may be, size limits.
+//! The structure of the code: dependencies between crates, files with `unsafe`, size limits.
 //!
-//! Statements of documents are tested in `tests/tests/documents/`.
+//! The tests of statements in documents are in `tests/tests/documents/`.
 
 mod contract;
 mod crates;

@@ -1,25 +1,25 @@
-//! Size limits. Code above a limit is listed with its size, and may only shrink.
+//! Size limits. Code above a limit is listed with its size, which may only shrink.
 
 use std::collections::BTreeMap;
 
 use weir_tests::repository;
 use weir_tests::source::{self, File, Item, Kind};
 
-/// This file, named in messages.
+/// The path of this file, for messages.
 const HERE: &str = "tests/tests/tidy/sizes.rs";
 
-/// A limit, and the code above it today.
+/// A limit, and the code that exceeds it.
 struct Bound {
-    /// The unit that is counted.
+    /// The unit of the sizes.
     unit: &'static str,
     max: usize,
-    /// Names with their current sizes: these may only shrink, and no name may be added.
+    /// Names of code above the limit, with sizes. Sizes may only shrink, and no name may be added.
     beyond: &'static [(&'static str, usize)],
-    /// Advice for code that is too large.
+    /// Advice about code above the limit.
     advice: &'static str,
 }
 
-/// From the name of a function to its last line. Tests, often tables, have a limit of their own.
+/// Lines from the name of a function to its last line. Tests are often tables, and have their own limit.
 const FUNCTIONS: Bound = Bound {
     unit: "lines",
     max: 70,
@@ -47,7 +47,7 @@ const TEST_FUNCTIONS: Bound = Bound {
     advice: "divide it into several tests or tables",
 };
 
-/// Functions of a type itself, outside of traits, anywhere in its crate.
+/// Number of methods of a type in its whole crate, except those of traits.
 const METHODS: Bound = Bound {
     unit: "methods",
     max: 30,
@@ -87,12 +87,12 @@ const FILES: Bound = Bound {
     advice: "divide it into files about one thing each",
 };
 
-/// The size of something.
+/// The size of an item.
 #[derive(Debug, PartialEq, Eq)]
 struct Size {
-    /// Its name in a list.
+    /// The name in the list.
     name: String,
-    /// Where it begins.
+    /// The line of its definition.
     line: usize,
     size: usize,
 }
@@ -156,7 +156,7 @@ fn findings(bound: &Bound, sizes: &[Size]) -> Vec<String> {
     findings
 }
 
-/// A name in a list without the file.
+/// The part of a listed name after the file.
 fn what(name: &str) -> Option<&str> {
     name.split_once(' ').map(|(_, what)| what)
 }
@@ -171,13 +171,13 @@ fn functions(files: &[File], is_meant: impl Fn(&Item) -> bool) -> Vec<Size> {
     files.iter().flat_map(of_file).collect()
 }
 
-/// "path/of/file.rs Type::function"
+/// The name in the list: "path/of/file.rs Type::function".
 fn name(file: &File, item: &Item) -> String {
     let of = item.of.iter().map(|of| format!("{of}::"));
     format!("{} {}{}", file.path, of.collect::<String>(), item.name)
 }
 
-/// For every type with methods, their number.
+/// The number of methods of each type.
 fn methods(files: &[File]) -> Vec<Size> {
     let definitions = definitions(files);
     let mut sizes: BTreeMap<String, Size> = BTreeMap::new();
@@ -193,7 +193,7 @@ fn methods(files: &[File]) -> Vec<Size> {
     sizes.into_values().collect()
 }
 
-/// Where the types of each crate are defined, by crate and name.
+/// The files and lines of type definitions, by crate and name.
 type Definitions<'a> = BTreeMap<(&'a str, &'a str), Vec<(&'a File, usize)>>;
 
 fn definitions(files: &[File]) -> Definitions<'_> {
@@ -207,7 +207,7 @@ fn definitions(files: &[File]) -> Definitions<'_> {
     definitions
 }
 
-/// The file and line of the type that an `impl` in `file` is for: of several in the crate the nearest.
+/// The file and line of the type of an `impl` in `file`. If several types of the crate have that name, the nearest one.
 fn home<'a>(definitions: &Definitions<'a>, file: &'a File, of: &str) -> (&'a File, usize) {
     let common = |(other, _): &&(&File, usize)| {
         let pairs = other.module().bytes().zip(file.module().bytes());
@@ -232,8 +232,7 @@ fn lines(files: &[File]) -> Vec<Size> {
     files.iter().map(|file| Size { name: file.path.clone(), line: 1, size: file.lines }).collect()
 }
 
-/// The largest sizes today, to compare commits: `cargo test -p weir-tests --test tidy figures --
-/// --ignored --nocapture`
+/// Prints the largest sizes, to compare commits: `cargo test -p weir-tests --test tidy figures -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints figures and checks nothing"]
 fn figures() {
@@ -269,8 +268,8 @@ fn print_largest(what: &str, sizes: Vec<Size>) {
 /// The crates of the data path.
 const HEART: [&str; 2] = ["crates/dataplane", "crates/exchange"];
 
-/// Named fields of a struct of the data path, and how many of them are booleans; with `deep` also
-/// those of the data path's structs inside it.
+/// The number of fields of a struct of the data path, and how many of them are booleans. With `deep`, the fields of
+/// contained structs of the data path are included.
 fn parts(files: &[File], name: &str, deep: bool) -> (usize, usize) {
     let of_heart = |file: &&File| HEART.contains(&file.package()) && !file.is_test;
     let items = files.iter().filter(of_heart).flat_map(|file| &file.items);

@@ -1,4 +1,4 @@
-//! `unsafe` stands only in the files that ARCHITECTURE.md lists; crates without such a file forbid it.
+//! `unsafe` is only in the files that ARCHITECTURE.md lists. Crates without such a file forbid unsafe code.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use weir_tests::repository;
 use weir_tests::source::{self, File};
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
-/// The text that marks the paragraph with the list of files.
+/// The start of the paragraph with the list of files.
 const LIST: &str = "`unsafe` is in ";
 
 #[test]
@@ -15,7 +15,7 @@ fn unsafe_is_where_the_list_says() {
     repository::expect_none(&findings(line, &listed, source::files()));
 }
 
-/// The line of the list, and the files that it names.
+/// The line of the list, and the listed files.
 fn listed(document: &str) -> (usize, BTreeSet<String>) {
     let (before, list) = document.split_at(document.find(LIST).unwrap_or(document.len()));
     let paragraph = list.split("\n\n").next().unwrap_or_default();
@@ -46,7 +46,7 @@ fn findings(line: usize, listed: &BTreeSet<String>, files: &[File]) -> Vec<Strin
     findings
 }
 
-/// Problems with the root of a crate or program that could forbid unsafe code and does not.
+/// A finding if the root of a crate or program could forbid unsafe code and does not.
 fn not_forbidden(file: &File, listed: &BTreeSet<String>) -> Option<String> {
     let is_root = file.path.starts_with("crates/")
         && ["src/lib.rs", "src/main.rs"].iter().any(|root| file.path.ends_with(root));

@@ -1,4 +1,4 @@
-//! Programs as clients of weir.
+//! Other programs as clients of weir.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,11 +15,11 @@ use super::{
     Cell, Handshake, Key, Protocol, REQUEST, Shown, Told, Version, after, protocol, servers, shown,
 };
 
-/// Weir's information about a client, for the member.
+/// The header value that reports weir's view of the client's connection to the member.
 const SEEN: &str =
     "${tls.version} ${request.version} ${tls.cipher} [${tls.client_certificate.subject}]";
 
-/// Each weir, with the kind of its certificate, and the member behind them.
+/// The weirs, each with the type of its certificate, and the member behind all of them.
 pub struct Clients {
     member: Member,
     servers: Vec<(Proxy, Option<Key>)>,
@@ -50,7 +50,7 @@ impl Clients {
         Self { member, servers, folder: TempDir::new("interop") }
     }
 
-    /// The result of each cell.
+    /// Runs the cells of a program. Returns the reports for each cell.
     pub fn talk(&self, program: &str, cells: &[Cell]) -> Vec<Vec<Told>> {
         let addresses: Vec<SocketAddr> = self.servers.iter().map(|it| it.0.address()).collect();
         let gateway = (program == "haproxy").then(|| Gateway::start(&addresses, cells));
@@ -70,7 +70,7 @@ impl Clients {
         cells.iter().enumerate().map(talk).collect()
     }
 
-    /// The client's report, weir's report, and the kind of weir's certificate.
+    /// Runs one cell. Returns the client's report, weir's report, and the type of weir's certificate.
     fn watch(&self, cell: &Cell, talk: impl FnOnce() -> Told) -> Vec<Told> {
         let (proxy, key) = &self.servers[cell.server()];
         let handshakes = |result: &str| {
@@ -101,7 +101,7 @@ impl Clients {
     }
 }
 
-/// One request by the protocol, from a client that closes, or waits for the close, afterwards.
+/// One request in the protocol of the cell. Afterwards the client closes, or waits for the close.
 fn request(cell: &Cell) -> Vec<u8> {
     if cell.protocol == Protocol::Http1 {
         return REQUEST.to_vec();
@@ -119,8 +119,8 @@ fn request(cell: &Cell) -> Vec<u8> {
     out
 }
 
-/// The options, as `--cert FILE` or `--cert=FILE`, that make the client present its certificate, if
-/// it has to.
+/// The options by which the client presents its certificate, as `--cert FILE` or `--cert=FILE`. Empty if the cell does not
+/// require that.
 fn identity(cell: &Cell, options: [&str; 2]) -> Vec<String> {
     let files = [tls::file("client.crt"), tls::file("client.key")];
     let words =
@@ -157,11 +157,11 @@ fn s_client(at: SocketAddr, cell: &Cell, folder: &Path) -> Told {
     }
 }
 
-/// It does not report whether a session was resumed, only that it tried.
+/// curl. It does not report whether a session was resumed, only that it tried.
 fn curl(at: SocketAddr, cell: &Cell) -> Told {
     let mut command = Command::new("curl");
     let to = format!("shop.example:443:{}:{}", at.ip(), at.port());
-    // From different addresses: the connection is not shared, but the session is.
+    // With different source addresses, the second request uses a new connection but the same session.
     let addresses: &[&str] = match cell.handshake {
         Handshake::Full => &["127.0.0.2"],
         _ => &["127.0.0.2", "127.0.0.3"],
@@ -203,7 +203,7 @@ fn gnutls_cli(at: SocketAddr, cell: &Cell) -> Told {
         .arg(format!("--alpn={}", cell.protocol.alpn()))
         .args(identity(cell, ["--x509certfile=", "--x509keyfile="]));
     if cell.handshake != Handshake::Full {
-        // It connects twice, and sends its request on the second connection.
+        // gnutls-cli connects twice and sends its request on the second connection.
         command.args(["--resume", "--waitresumption"]);
     }
     command.arg(format!("--port={}", at.port())).arg(at.ip().to_string());
@@ -250,9 +250,9 @@ fn h2load(at: SocketAddr, cell: &Cell) -> Told {
     }
 }
 
-/// It reports nothing about TLS.
+/// wrk. It reports nothing about TLS.
 fn wrk(at: SocketAddr, folder: &TempDir) -> Told {
-    // It takes a second at least, and one request is enough.
+    // wrk runs for at least a second, but one request is enough.
     let script = "function response(status, headers, body)\n\
                   if body == 'here' then wrk.thread:stop() end\nend\n";
     let script = folder.write("one.lua", script).to_string_lossy().into_owned();

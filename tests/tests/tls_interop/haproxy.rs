@@ -1,4 +1,4 @@
-//! HAProxy on either side: it reports its view in fields and pages.
+//! HAProxy as a client and as a member. It reports its view of the connection in a header and in a page.
 
 use std::net::SocketAddr;
 
@@ -13,14 +13,14 @@ use super::{Cell, Handshake, Key, Shown, Told, Version, after, protocol, shown};
 const DEFAULTS: &str = "global\n nbthread 1\ndefaults\n mode http\n \
                         timeout connect 5s\n timeout client 30s\n timeout server 30s\n";
 
-/// Certificate and key in one file, as HAProxy requires.
+/// A file with certificate and key, as HAProxy requires.
 fn pem(name: &str, folder: &TempDir) -> String {
     let read = |end| std::fs::read_to_string(tls::file(&format!("{name}.{end}")));
     let both = read("crt").expect("a certificate") + &read("key").expect("a key");
     folder.write(&format!("{name}.pem"), both).to_string_lossy().into_owned()
 }
 
-/// The configuration of a member at this address.
+/// The configuration of HAProxy as a member at this address.
 pub fn member(
     at: SocketAddr,
     version: Version,
@@ -41,7 +41,7 @@ pub fn member(
     )
 }
 
-/// The page of a member.
+/// Parses the report in the page of the member.
 pub fn told_by_member(page: &str) -> Told {
     let words: Vec<&str> = page.splitn(5, ' ').collect();
     Told {
@@ -53,7 +53,7 @@ pub fn told_by_member(page: &str) -> Told {
     }
 }
 
-/// HAProxy as a client: it forwards each request on a connection of its own.
+/// HAProxy as a client. It forwards each request on a new connection.
 pub struct Gateway {
     _process: Process,
     _folder: TempDir,
@@ -61,7 +61,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// HAProxy in front of the servers; the number in the path selects the cell.
+    /// Starts HAProxy in front of these servers. The number in the path selects the cell.
     pub fn start(servers: &[SocketAddr], cells: &[Cell]) -> Self {
         let (lease, folder) = (Lease::new(), TempDir::new("interop"));
         let identity = format!("crt {}", pem("client", &folder));
@@ -92,9 +92,9 @@ impl Gateway {
         Self { _process: process, _folder: folder, lease }
     }
 
-    /// Requests the cell of this number, twice if the second handshake counts.
+    /// Sends the request of the cell with this number, twice if the cell is about a second handshake.
     pub fn talk(&self, number: usize, cell: &Cell) -> Told {
-        // One client's requests would share a connection.
+        // Requests of one client would share a connection.
         let ask = || Client::connect(self.lease.address()).get(&format!("/{number}"));
         let mut response = ask();
         if cell.handshake != Handshake::Full {

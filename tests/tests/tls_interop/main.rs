@@ -1,14 +1,12 @@
-//! TLS between weir and other programs, in both roles, as one table: each row, with TLS 1.2 and 1.3
-//! and with an RSA and an ECDSA certificate, gives cells. `--nocapture` prints it.
+//! TLS between weir and other programs in both roles, as one table. Each row gives several cells: TLS 1.2 and 1.3, each with
+//! an RSA and an ECDSA certificate. `--nocapture` prints the table.
 //!
-//! In a cell both sides report their view, and neither may contradict: the version, the kind of the
-//! certificate, whether the client presented one of its own, whether the session was resumed, and
-//! the protocol over TLS.
+//! For each cell, both sides report their view, and both reports must be as expected: the TLS version, the type of the
+//! certificate, whether the client presented a certificate, whether the session was resumed, and the protocol over TLS.
 //!
-//! Cases that involve more than two programs are elsewhere: sessions resumed over a reload, and at
-//! another instance with the same key file (`tls.rs`: `sessions_go_on_over_reloads_and_instances`,
-//! TLS 1.2 and 1.3, tickets with and without a key file, and `stateful`); certificates that are
-//! refused (`tls.rs`, `tls_members.rs`); weir on both sides (`tls_members.rs`).
+//! Other tests cover cases with more than two programs: sessions that are resumed after a reload, and at another instance
+//! with the same key file (`tls.rs`: `sessions_go_on_over_reloads_and_instances`, TLS 1.2 and 1.3, tickets with and without
+//! a key file, and `stateful`); rejected certificates (`tls.rs`, `tls_members.rs`); weir on both sides (`tls_members.rs`).
 
 mod clients;
 mod haproxy;
@@ -26,7 +24,7 @@ use Shown::{No, Yes};
 use Side::{Client, Member};
 use Version::{V12, V13};
 
-/// A program's role towards weir.
+/// The role of the other program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Side {
     Client,
@@ -46,22 +44,22 @@ enum Key {
     Ecdsa,
 }
 
-/// The protocol over TLS. Clients choose it by ALPN; HTTP/1.1 from weir to a member uses no ALPN.
+/// The protocol over TLS. Clients select it by ALPN. weir uses HTTP/1.1 to members without ALPN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Protocol {
     Http1,
     Http2,
 }
 
-/// Whether the client presents a certificate. Every server here requests one.
+/// Whether the client presents a certificate. Every server in this test requests one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Shown {
     No,
     Yes,
 }
 
-/// The first handshake of a client, or that of a returning client: to a server with tickets, or to
-/// one that stores sessions.
+/// The handshake of a cell: the first one of a client, or the second one, with a ticket or with a session that the server
+/// has stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Handshake {
     Full,
@@ -87,10 +85,10 @@ const TABLE: [Row; 11] = [
     (Member, "gnutls-serv", &[Http1],          &[No, Yes],            &[Full, Ticket, Stored]),
 ];
 
-/// Each row runs with each of these.
+/// The variants of each row.
 const COLUMNS: [(Version, Key); 4] = [(V12, Rsa), (V12, Ecdsa), (V13, Rsa), (V13, Ecdsa)];
 
-/// Handshakes that are full in spite of the row, and the reason.
+/// Handshakes that are full although the row expects a resumed session, with the reason.
 const FULL_ALL_THE_SAME: [(&str, Version, Handshake, &str); 2] = [
     ("curl", V12, Ticket, "it asks for no ticket with TLS 1.2"),
     ("gnutls-serv", V13, Stored, "with TLS 1.3 it has tickets alone"),
@@ -108,7 +106,7 @@ fn programs_on_either_side() {
     for row in TABLE {
         let (side, program, ..) = row;
         if tools::find(program).is_none() {
-            // gnutls is optional.
+            // GnuTLS is optional.
             println!("SKIPPED {side:?} {program}: it is not installed");
             continue;
         }
@@ -127,7 +125,7 @@ fn programs_on_either_side() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// The cells of a row, in the table's order.
+/// The cells of a row in the order of the table.
 fn cells(&(_, _, protocols, shown, handshakes): &Row) -> Vec<Cell> {
     let mut cells = Vec::new();
     for &protocol in protocols {
@@ -141,7 +139,7 @@ fn cells(&(_, _, protocols, shown, handshakes): &Row) -> Vec<Cell> {
     cells
 }
 
-/// Prints the cells of a line; returns the wrong ones.
+/// Prints the cells of one line. Returns the differences.
 fn print_line(side: Side, program: &str, line: &[Cell], told: &[Vec<Told>]) -> Vec<String> {
     let Cell { protocol, shown, handshake, .. } = line[0];
     let words = [format!("{side:?}"), format!("{protocol:?}"), format!("{shown:?}")];
@@ -163,7 +161,7 @@ fn print_line(side: Side, program: &str, line: &[Cell], told: &[Vec<Told>]) -> V
     differences
 }
 
-/// The expected result.
+/// The expected values of a connection.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     version: Version,
@@ -173,7 +171,7 @@ struct Cell {
     handshake: Handshake,
 }
 
-/// A side's report of a connection, `None` for a missing value.
+/// The report of one side about a connection; `None`: not reported.
 #[derive(Debug, Default, Clone, Copy)]
 struct Told {
     version: Option<Version>,
@@ -184,7 +182,7 @@ struct Told {
 }
 
 impl Cell {
-    /// Values that differ from the expectation, or that neither side reported.
+    /// The differences from the expectation, including values that neither side reported.
     fn differences(&self, program: &str, told: &[Told]) -> Vec<String> {
         let resumed = self.handshake != Full && !self.is_full_all_the_same(program);
         let results = [
@@ -203,7 +201,7 @@ impl Cell {
         })
     }
 
-    /// The servers to use: first those with tickets, then those that store.
+    /// The index of the server for this cell: servers with tickets come first, then servers that store sessions.
     fn server(&self) -> usize {
         let is_own = |it: &(Version, Key)| *it == (self.version, self.key);
         let column = COLUMNS.iter().position(is_own).expect("a column");
@@ -217,7 +215,7 @@ fn agree<T: Debug + PartialEq>(expected: T, told: impl Iterator<Item = T>) -> Op
     (!is_so).then(|| format!("{expected:?} expected, {told:?} said"))
 }
 
-/// A server for each of [`Cell::server`]: its version, its key, and whether it stores sessions.
+/// Starts one server for each value of [`Cell::server`]. The arguments are version, key, and whether it stores sessions.
 fn servers<T>(start: impl Fn(Version, Key, bool) -> T) -> Vec<T> {
     let one = |is_storing| COLUMNS.map(|(version, key)| start(version, key, is_storing));
     [false, true].map(one).into_iter().flatten().collect()
@@ -231,14 +229,14 @@ impl Version {
         }
     }
 
-    /// The TLS version at the beginning of a text.
+    /// The TLS version at the start of a text.
     fn of(text: &str) -> Option<Self> {
         [V12, V13].into_iter().find(|version| text.starts_with(version.name()))
     }
 }
 
 impl Protocol {
-    /// Its name in ALPN.
+    /// The name of the protocol in ALPN.
     fn alpn(self) -> &'static str {
         match self {
             Http1 => "http/1.1",
@@ -248,7 +246,7 @@ impl Protocol {
 }
 
 impl Key {
-    /// The name of the files of the server's certificate.
+    /// The base name of the files of the server's certificate.
     fn certificate(self) -> &'static str {
         match self {
             Rsa => "shop-rsa",
@@ -256,7 +254,7 @@ impl Key {
         }
     }
 
-    /// The kind of signature at the beginning of a text: `RSA-PSS`, `ECDSA`.
+    /// The type of the signature at the start of a text, such as `RSA-PSS` or `ECDSA`.
     fn of(text: &str) -> Option<Self> {
         match text {
             _ if text.starts_with("RSA") => Some(Rsa),
@@ -265,15 +263,15 @@ impl Key {
         }
     }
 
-    /// The certificate kind of a TLS 1.2 suite, `ECDHE-RSA-AES128-GCM-SHA256`; TLS 1.3 suites have
-    /// none.
+    /// The type of the certificate in the name of a TLS 1.2 suite, such as `ECDHE-RSA-AES128-GCM-SHA256`; `None` for suites
+    /// of TLS 1.3.
     fn of_suite(suite: &str) -> Option<Self> {
         let suite = suite.strip_prefix("TLS_").unwrap_or(suite);
         Self::of(suite.strip_prefix("ECDHE")?.trim_start_matches(['-', '_']))
     }
 
-    /// The kind of certificate that a server presents, as openssl sees it. No server here has more
-    /// than one, so this also covers programs that do not report it.
+    /// The type of a server's certificate as openssl reports it. Every server in this test has only one, so this also
+    /// applies to programs that do not report it.
     fn of_server(address: SocketAddr) -> Option<Self> {
         let text = tls::s_client_text(address, &[], REQUEST);
         after("Peer signature type: ", &text).and_then(Self::of)
@@ -282,7 +280,7 @@ impl Key {
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
 
-/// The text after the first of these words.
+/// The text after the first occurrence of these words.
 fn after<'a>(words: &str, text: &'a str) -> Option<&'a str> {
     text.split_once(words).map(|(_, rest)| rest)
 }

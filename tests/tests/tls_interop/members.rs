@@ -1,4 +1,4 @@
-//! Programs as members behind weir. The answer of each contains its view of the connection.
+//! Other programs as members behind weir. The response of each program contains its view of the connection.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use super::{
     Cell, Handshake, Key, Protocol, Shown, Told, Version, after, haproxy, protocol, servers, shown,
 };
 
-/// The result of each cell: the member's report, and its kind of certificate.
+/// Runs the cells of a program. Returns the member's report and the type of its certificate for each cell.
 pub fn talk(program: &str, cells: &[Cell]) -> Vec<Vec<Told>> {
     let servers = servers(|version, key, is_storing| {
         let server = Server::start(program, version, key, is_storing);
@@ -38,7 +38,7 @@ pub fn talk(program: &str, cells: &[Cell]) -> Vec<Vec<Told>> {
     cells.iter().enumerate().map(talk).collect()
 }
 
-/// A pool for each cell, so that sessions are not shared, and a connection for each request.
+/// A setup with a pool for each cell, so that cells do not share sessions, and a connection for each request.
 fn setup(servers: &[SocketAddr], cells: &[Cell]) -> Setup {
     let mut setup = Setup::new(servers)
         .virtual_server("policies: [ by-cell ]")
@@ -61,7 +61,7 @@ fn setup(servers: &[SocketAddr], cells: &[Cell]) -> Setup {
     setup
 }
 
-/// A running server program.
+/// A running server.
 struct Server {
     // Dropped in this order: the process before its folder and its port.
     _process: Process,
@@ -100,7 +100,7 @@ impl Server {
     }
 }
 
-/// Certificate with its chain, and key.
+/// The files of the certificate with its chain, and of the key.
 fn files(key: Key) -> [String; 2] {
     ["crt", "key"].map(|end| tls::file(&format!("{}.{end}", key.certificate())))
 }
@@ -122,7 +122,7 @@ fn s_server(page: &str) -> Told {
     Told {
         version: after(", TLSv", page).and_then(Version::of),
         key: after(", Cipher is ", page).and_then(Key::of_suite),
-        // It knows no other.
+        // The program supports only HTTP/1.
         protocol: Some(Protocol::Http1),
         shown: shown(page.contains("Subject: CN=A client")),
         resumed: Some(is_resumed),
@@ -187,7 +187,7 @@ fn gnutls_serv_arguments(
     words
 }
 
-/// A resumed session keeps its id.
+/// Parses the reports of two connections. A resumed session has the same session id.
 fn gnutls_serv(first: &str, again: Option<&str>) -> Told {
     let session = |page| after("Session ID: <i>", page).and_then(|rest| rest.split('<').next());
     let last = again.unwrap_or(first);
@@ -195,7 +195,7 @@ fn gnutls_serv(first: &str, again: Option<&str>) -> Told {
     Told {
         version: Version::of(description),
         key: description.splitn(3, ")-(").nth(2).and_then(Key::of),
-        // It knows no other.
+        // The program supports only HTTP/1.
         protocol: Some(Protocol::Http1),
         shown: shown(last.contains("Subject: CN=A client")),
         resumed: Some(again.is_some_and(|again| session(again) == session(first))),

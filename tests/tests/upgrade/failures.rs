@@ -1,4 +1,5 @@
-//! A failed new process changes nothing, and a new process replaces an old one that ends during the upgrade.
+//! Failed upgrades: a new process that fails changes nothing, and a new process takes over if the old one ends during the
+//! upgrade.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -15,14 +16,14 @@ use weir_tests::temp::TempDir;
 
 use crate::Line;
 
-/// Writes a shell script as a program.
+/// Writes a shell script as an executable file.
 fn program(directory: &TempDir, text: &str) -> PathBuf {
     let path = directory.write("program", format!("#!/bin/sh\n{text}\n"));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
     path
 }
 
-/// Makes an upgrade under load that must fail for `reason`; the old process must continue to serve.
+/// Runs an upgrade under load that must fail for `reason`, while the old process continues to serve.
 fn check(prepare: impl FnOnce(&mut Line), arguments: &[&str], reason: &str) {
     let member = Member::named("hello");
     let mut line = Line::start(&Setup::new(&[member.address()]));
@@ -81,8 +82,8 @@ fn an_address_that_is_taken() {
     check(|line| line.proxy.write(&setup), &[], &format!("cannot listen on {address}"));
 }
 
-/// A weir with an upgrade in progress, whose new process waits for the first probe of its member; and the new process
-/// id.
+/// A weir with an upgrade in progress. The new process waits for the first probe of its member. Also returns the process id
+/// of the new process.
 pub(super) fn with_a_new_process(gate: &Member) -> (Line, u32) {
     let setup = Setup::new(&[]).member(&gate.address().to_string());
     let mut line = Line::start(&setup.clone().admin_socket());
@@ -90,7 +91,7 @@ pub(super) fn with_a_new_process(gate: &Member) -> (Line, u32) {
     (line, pid)
 }
 
-/// Begins an upgrade whose new process waits for the first probe of its member. Returns the new process id.
+/// Starts an upgrade whose new process waits for the first probe of its member. Returns the process id of the new process.
 fn begin(line: &mut Line, setup: Setup, gate: &Member, ask: impl FnOnce(&mut Line)) -> u32 {
     let probed = setup
         .pool("monitors: [ { type: http, path: /, interval: 60s, timeout: 60s } ]")
@@ -126,7 +127,7 @@ fn a_version_whose_time_is_over_is_taken_back_by_the_process_that_serves() {
         assert!(output.status.success(), "{output:?}");
     };
     set("5", &["--confirm", "1s"]);
-    // The new process starts after the timeout.
+    // The new process starts only after the timeout.
     let late = program(&directory, &format!("sleep 2; exec {} \"$@\"", weir_binary().display()));
     let mut upgrade = Command::new(weir_binary());
     upgrade.args(["upgrade", "--admin", &admin, "--binary"]).arg(&late).stdout(Stdio::null());
@@ -166,7 +167,7 @@ fn the_old_process_is_killed() {
     let (gate, open) = Member::gated("hello");
     let (mut line, pid) = with_a_new_process(&gate);
     line.proxy.process().kill();
-    // The listening sockets are open, so clients wait in their queues.
+    // The listening sockets remain open, so clients wait in their queues.
     let mut client = line.proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     open.store(true, Ordering::Release);
@@ -179,7 +180,7 @@ fn the_old_process_is_killed() {
 fn after_a_kill_another_one_listens_within_a_second() {
     let member = Member::named("hello");
     let directory = TempDir::new("upgrade-supervised");
-    // A simple supervisor: it restarts a process that has ended.
+    // A minimal supervisor, which restarts the process when it has ended.
     let supervisor = program(&directory, "while :; do \"$@\"; done");
     let mut line = Line::start(&Setup::new(&[member.address()]));
     line.proxy.process().kill();

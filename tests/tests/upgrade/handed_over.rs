@@ -1,4 +1,4 @@
-//! The hand-over: listeners of all kinds for any number of workers, secrets, states of members.
+//! State that the old process hands over: listeners of all types for any number of workers, secrets, states of members.
 
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
@@ -36,7 +36,7 @@ fn listeners_are_shared_by_any_number_of_workers() {
             Client::connect_unix(&path).get("/").assert_status(200);
         }
     }
-    // The last process removes the socket files; earlier ones do not.
+    // Only the last process removes the socket files.
     let last = line.serving();
     Line::signal(last, Signal::TERM);
     weir_tests::eventually("the last process has ended", Duration::from_secs(10), || {
@@ -107,11 +107,11 @@ fn clients_stay_at_their_members() {
         |last: u8| Client::connect_from(address, [127, 0, 0, last].into()).get("/").text();
     let before: Vec<String> = (10..40).map(member_of).collect();
     line.upgrade();
-    // In reverse order: with an empty table, clients would get other members.
+    // In reverse order, because clients would get other members if the table were empty.
     let mut after: Vec<String> = (10..40).rev().map(member_of).collect();
     after.reverse();
     assert_eq!(before, after);
-    // The same after a reload that rebuilds the table.
+    // The table also survives a reload that rebuilds it.
     let (_, others) = addresses.split_last().expect("members");
     let fewer = Setup::new(others)
         .virtual_server("persistence: by-source")

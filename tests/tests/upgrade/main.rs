@@ -1,6 +1,6 @@
 //! Upgrades of a running weir: by `weir upgrade`, and by SIGUSR2.
 //!
-//! `WEIR_UPGRADES=20` sets the number of upgrades under load; the default is small.
+//! `WEIR_UPGRADES=20` sets the number of upgrades under load. The default is small.
 
 mod failures;
 mod handed_over;
@@ -15,7 +15,7 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 /// A running weir, and the processes that have replaced it.
 struct Line {
     proxy: Proxy,
-    /// All processes that were started; they are ended when this is dropped.
+    /// The ids of all started processes. They are killed on drop.
     pids: Vec<u32>,
 }
 
@@ -38,7 +38,7 @@ impl Line {
         output
     }
 
-    /// Upgrades weir; returns the new process id.
+    /// Upgrades weir. Returns the id of the new process.
     #[track_caller]
     fn upgrade(&mut self) -> u32 {
         let output = self.command(&[]);
@@ -48,7 +48,7 @@ impl Line {
         pid
     }
 
-    /// Makes an upgrade that must fail; returns the report.
+    /// Runs an upgrade that must fail. Returns its report.
     #[track_caller]
     fn fail(&mut self, arguments: &[&str]) -> serde_json::Value {
         let output = self.command(arguments);
@@ -70,7 +70,7 @@ impl Line {
         serde_json::from_str(&self.proxy.admin_get("/v1/status")).expect("a status")
     }
 
-    /// All processes that serve this test's configuration file, including those of a failed scenario.
+    /// All processes with this test's configuration file in their arguments, including those of a failed test.
     fn with_its_file(&self) -> Vec<u32> {
         let file = self.proxy.config_path();
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -85,7 +85,7 @@ impl Line {
     /// Sends a signal to a process.
     fn signal(pid: u32, signal: Signal) {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
-        // The process may have ended.
+        // The process may have ended already.
         let _ = kill_process(pid, signal);
     }
 }

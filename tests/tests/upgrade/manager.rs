@@ -36,7 +36,7 @@ impl Manager {
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     }
 
-    /// Reads messages until one begins with `begin`.
+    /// Reads messages until one starts with `begin`.
     #[track_caller]
     fn until(&self, begin: &str) -> String {
         let deadline = Instant::now() + weir_tests::STEP_TIMEOUT;
@@ -82,21 +82,21 @@ fn the_watchdog_is_told_while_each_worker_turns() {
         .environment("WATCHDOG_USEC", "200000")
         .top("data_plane: { workers: 2 }");
     let mut proxy = Proxy::start(&setup);
-    // Without work, the watchdog is notified too.
+    // An idle weir also notifies the watchdog.
     for _ in 0..5 {
         manager.until("WATCHDOG=1");
     }
     proxy.process().while_stopped(|| {
         manager.socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
         let mut buffer = [0; 64];
-        // Reads the messages sent before; then none may follow.
+        // Reads all earlier messages. After that, the stopped process must not send any.
         while manager.socket.recv(&mut buffer).is_ok() {}
         manager.socket.set_read_timeout(Some(weir_tests::STEP_TIMEOUT)).expect("a timeout");
     });
     manager.until("WATCHDOG=1");
 }
 
-/// Opens a socket for the first virtual server of the file and another one, then runs weir in its place.
+/// A Python script that opens a socket for the first virtual server of the file and another socket, and then executes weir.
 const ACTIVATION: &str = r#"
 import os, re, socket, sys
 words = sys.argv[1:]

@@ -25,7 +25,8 @@ fn upgrades() -> usize {
     std::env::var("WEIR_UPGRADES").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
 }
 
-/// Answers `/download` in pieces until `ends`, echoes messages of WebSockets, and answers all other requests at once.
+/// A member that sends `/download` in pieces until `ends` is set, echoes messages of WebSockets, and responds to other
+/// requests at once.
 fn member(ends: &Arc<AtomicBool>) -> Member {
     let ends = Arc::clone(ends);
     Member::new(move |exchange: &mut Exchange| {
@@ -47,7 +48,7 @@ fn member(ends: &Arc<AtomicBool>) -> Member {
     })
 }
 
-/// Runs until `ends`. Returns the number of successes, or the first failure.
+/// A thread that runs until `ends` is set. It returns the number of successes, or the first failure.
 type Worker = JoinHandle<Result<usize, String>>;
 
 fn websocket(address: SocketAddr, ends: &Arc<AtomicBool>) -> Worker {
@@ -77,7 +78,7 @@ fn download(address: SocketAddr) -> Worker {
     })
 }
 
-/// Sends requests over HTTP/2. After GOAWAY, opens a new connection; the last streams of the old one must be answered.
+/// Sends requests over HTTP/2. After GOAWAY it opens a new connection, and waits for the responses on the old one.
 fn streams(address: SocketAddr, ends: &Arc<AtomicBool>) -> Worker {
     let ends = Arc::clone(ends);
     thread::spawn(move || {
@@ -122,7 +123,7 @@ fn nothing_fails_and_nothing_is_cut() {
     let first = line.proxy.process().pid();
     for _ in 0..upgrades() {
         line.upgrade();
-        // New connections reach the new process.
+        // The new connections belong to the new process.
         workers.push(websocket(address, &ends));
         workers.push(download(address));
     }
@@ -136,7 +137,7 @@ fn nothing_fails_and_nothing_is_cut() {
         let tally = load.stop();
         assert!(tally.failed() == 0 && tally.good > 100, "{tally:?}");
     }
-    // The old process ends with its last client.
+    // The old process ends when its last client has disconnected.
     assert_ne!(line.serving(), first);
     assert!(line.proxy.process().wait(weir_tests::STEP_TIMEOUT).success());
 }
@@ -161,7 +162,7 @@ fn datagrams_are_answered_by_the_new_process() {
     };
     ask_all("before");
     line.upgrade();
-    // The same clients begin new sessions, and each datagram gets one answer.
+    // The same clients have new sessions, and each datagram gets one reply.
     ask_all("after");
     ask_all("again");
     for client in &clients {

@@ -1,4 +1,4 @@
-//! Blocked requests, the responsible settings, and the log.
+//! Blocked requests, the settings that decide about them, and the log.
 
 use weir_testing::skip_without_data;
 use weir_tests::http2::Peer;
@@ -49,7 +49,7 @@ fn built_in_rules_protect_without_a_download() {
     }
     assert_eq!(counted(&proxy, "blocked"), blocked as f64);
     assert_eq!(counted(&proxy, "inspected"), (blocked + 2 * HARMLESS.len() + 1) as f64);
-    // Both logs use the same id for a request.
+    // Both logs contain the same request id.
     let id = format!("\"request_id\":{}", told[0]["request_id"]);
     eventually("the access log has it", STEP_TIMEOUT, || {
         let output = proxy.process().output();
@@ -142,7 +142,7 @@ SecRule ARGS:do "@beginsWith split" "id:4,phase:1,redirect:/%{ARGS.do}"
     assert_eq!(member.request_count(), 1);
     let told = wait_for_lines(&mut proxy, 4);
     let mut decided: Vec<_> = told.iter().map(|line| line["rule"].as_u64()).collect();
-    // Workers write their log lines when idle.
+    // The lines may be in any order, because workers write them when they are idle.
     decided.sort_unstable();
     assert_eq!(decided, [1, 2, 3, 4].map(Some));
 }
@@ -164,7 +164,7 @@ fn pages_tell_the_number_of_the_request() {
     assert_eq!(response.head.field("content-type"), Some("text/html; charset=utf-8"));
 }
 
-/// The ids that proxies and members assign to a request are those of the log and of pages.
+/// The log and the error page contain the request id that a proxy or weir has assigned.
 #[test]
 fn a_request_that_has_an_id_is_blocked_by_it() {
     let member = Member::echo();
@@ -202,7 +202,7 @@ fn streams_are_guarded_alike() {
     assert_eq!(member.request_count(), 2);
 }
 
-/// Thresholds, paranoia and early blocking of CRS, in any version.
+/// The settings for thresholds, paranoia levels and early blocking of CRS, in any version of CRS.
 #[test]
 fn settings_of_crs_hold() {
     let Some(crs) = crs() else { return skip_without_data("OWASP CRS is not here: set WEIR_CRS") };
@@ -212,7 +212,7 @@ fn settings_of_crs_hold() {
         Proxy::start(&guarded(&member, &waf))
     };
     let attack = get("/?q=1'+or+'1'='1'--");
-    // 920272 and similar: only stricter levels object to these characters.
+    // Rule 920272 and similar ones: only higher paranoia levels reject these characters.
     let odd = get("/?q=a%25b%7c%7c%5bc%5d%7bd%7d");
     for (more, is_attack_blocked, is_odd_blocked) in [
         ("mode: block", true, false),
@@ -230,7 +230,7 @@ fn settings_of_crs_hold() {
     }
 }
 
-/// Early blocking answers before the body has arrived.
+/// With early blocking, weir responds before the body has arrived.
 #[test]
 fn heads_are_blocked_early() {
     let Some(crs) = crs() else { return skip_without_data("OWASP CRS is not here: set WEIR_CRS") };
@@ -249,14 +249,14 @@ fn heads_are_blocked_early() {
         );
         let proxy = Proxy::start(&guarded(&member, &waf));
         let mut client = proxy.client();
-        // The first phase sees the scanner's name: with the missing Accept twice the threshold.
+        // In the first phase, the scanner's name and the missing Accept header score twice the threshold.
         let head = "POST /.env HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: sqlmap/1.0\r\n\
                     Content-Type: application/json\r\nContent-Length: 10\r\n\r\n";
         client.send(head);
         let early = match status {
             Some(_) => Some(client.response().status),
             None => {
-                // No response is sent before the body has arrived.
+                // weir does not respond before the body has arrived.
                 client.send("{\"a\":\"bc\"}");
                 assert_eq!(client.response().status, 403);
                 None

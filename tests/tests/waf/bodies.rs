@@ -1,5 +1,4 @@
-//! Bodies: held until they were inspected, complete at the member; and bodies that cannot be
-//! inspected.
+//! Bodies that weir holds until they are inspected and then sends completely, and bodies that it cannot inspect.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,14 +11,14 @@ use weir_tests::{STEP_TIMEOUT, eventually};
 
 use crate::setup::{Rules, ask, counted, form, guarded, wait_for_any, wait_for_lines, with_type};
 
-/// Rules that inspect everything.
+/// Rules that require the inspection of all bodies.
 const EVERY_BODY: &str = r#"
 SecAction "id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On"
 SecRule REQUEST_BODY "@contains attack" "id:2,phase:2,deny,status:403,msg:'in the body'"
 SecRule ARGS "@contains attack" "id:3,phase:2,deny,status:403,msg:'an argument'"
 "#;
 
-/// Longer than sockets accept at once.
+/// More bytes than sockets accept without a reader.
 const LONG_BYTES: usize = 1_000_000;
 
 #[test]
@@ -63,12 +62,12 @@ fn what_rules_do_not_look_at_passes_as_it_comes() {
     eventually("the member has the first half", STEP_TIMEOUT, || seen.load(Ordering::Relaxed) == 5);
     client.send("world");
     assert_eq!(client.response().text(), "done");
-    // The query is inspected in any case.
+    // The query is inspected in every case.
     let attack = with_type("/?q=attack", "application/octet-stream", "x");
     assert_eq!(ask(&proxy, attack).status, 403);
 }
 
-/// Where rules only detect, members receive everything: nothing is held.
+/// In the mode `detect`, weir forwards bodies without holding them.
 #[test]
 fn what_is_only_detected_passes_while_it_is_judged() {
     let seen = Arc::new(AtomicUsize::new(0));
@@ -106,7 +105,7 @@ fn what_is_only_detected_passes_while_it_is_judged() {
     half(3);
     peer.data(stream, b"ack", true);
     assert_eq!(peer.response(stream).text(), "done");
-    // Its member decides whether it wants the body.
+    // With `detect`, the member decides about `Expect: 100-continue`.
     client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 6\r\n\r\n");
     let interim = client.reader().head().expect("a head").expect("one more");
     assert!(interim.start.contains(" 100 "), "{interim:?}");
@@ -130,7 +129,7 @@ fn what_is_only_detected_passes_whatever_its_body_is() {
     let keys = "mode: detect, body_size_max: 16KiB";
     let mut proxy = Proxy::start(&guarded(&member, &rules.key(keys)));
     let mut client = proxy.client();
-    // Found before the limit, and behind it.
+    // With an attack before the limit, and with one only after it.
     for (body, outcome) in [("attack", "unjudged"), ("", "unjudged")] {
         let long = format!("{body}{}attack", "x".repeat(100_000));
         client.send(format!(
@@ -145,7 +144,7 @@ fn what_is_only_detected_passes_whatever_its_body_is() {
     assert_eq!(client.response().text(), "4");
     let line = wait_for_any(&mut proxy, |line| line["limit"] == "body");
     assert_eq!((&line["outcome"], &line["blocked"]), (&"unjudged".into(), &false.into()));
-    // The request ends before its body: findings in its head are logged.
+    // If the client disconnects before the end of the body, findings in the head are still logged.
     let rules = Rules::new(
         "SecRule ARGS_GET \"@contains attack\" \"id:7,phase:1,pass,log,msg:'in the query'\"\nSecAction \"id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On\"",
     );
@@ -157,7 +156,7 @@ fn what_is_only_detected_passes_whatever_its_body_is() {
     assert_eq!(line["rules"][0]["id"], 7, "{line}");
 }
 
-/// A member may answer before the body is complete.
+/// A member may respond before the body is complete, while weir still inspects the body.
 #[test]
 fn an_early_answer_does_not_end_what_only_detects() {
     let member = Member::streaming(|exchange| {
@@ -177,7 +176,7 @@ fn an_early_answer_does_not_end_what_only_detects() {
     assert!(crate::setup::lines(&mut proxy).is_empty(), "half of a word is no finding");
 }
 
-/// Rules have a time limit as well: the cost of a byte differs between rules.
+/// Rules also have a time limit, because the cost of a byte depends on the rules.
 #[test]
 fn rules_that_take_too_long_do_not_judge() {
     let member = Member::named("member");
@@ -265,7 +264,7 @@ fn too_long_bodies_are_not_judged() {
             assert_eq!(line["blocked"], outcome, "{line}");
         }
         assert_eq!(counted(&proxy, "unjudged"), 2.0);
-        // Padding does not hide an attack elsewhere.
+        // A long body does not hide an attack in another part.
         let expected = if more.contains("block") { 403 } else { 200 };
         assert_eq!(ask(&proxy, form("/?q=attack", &long)).status, expected, "{more}");
     }
@@ -301,7 +300,7 @@ fn clients_that_wait_are_told_to_go_on() {
         client.send(
             "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 8\r\n\r\n",
         );
-        // Weir sends 100 (Continue) before any of the body has arrived.
+        // weir sends 100 (Continue) before any part of the body has arrived.
         std::thread::sleep(Duration::from_millis(50));
         client.send(body);
         let response = client.response();
@@ -383,7 +382,7 @@ fn requests_wait_for_their_turn_with_what_was_judged() {
     assert_eq!(bodies, ["a=1", "n=0", "n=1", "n=2", "n=3"]);
 }
 
-/// Bodies that servers read differently than the rules are not inspected.
+/// Bodies that servers may interpret differently than the rules are not inspected.
 #[test]
 fn bodies_that_cannot_be_looked_into_are_not_judged() {
     let member = Member::echo();
@@ -408,7 +407,7 @@ fn bodies_that_cannot_be_looked_into_are_not_judged() {
     }
 }
 
-/// Client and member of a call answer each other before either has ended.
+/// In a gRPC call, client and member send data in turn before either has ended.
 #[test]
 fn calls_are_not_held() {
     let (heard, told) = std::sync::mpsc::channel();
@@ -424,17 +423,17 @@ fn calls_are_not_held() {
     assert_eq!(told.recv_timeout(STEP_TIMEOUT).expect("it is passed on"), b"first");
     client.send("0\r\n\r\n");
     assert_eq!(client.response().text(), "done");
-    // A second type does not bypass the rules.
+    // A second Content-Type does not bypass the rules.
     let two = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n\
                Content-Type: application/grpc\r\nContent-Length: 8\r\n\r\na=attack";
     assert_eq!(ask(&proxy, two).status, 400);
-    // Nor does a type that the member does not get.
+    // A Content-Type that is not forwarded to the member does not bypass the rules.
     let nominated = "POST / HTTP/1.1\r\nHost: a\r\nConnection: content-type\r\n\
                      Content-Type: application/grpc\r\nContent-Length: 8\r\n\r\na=attack";
     assert_eq!(ask(&proxy, nominated).status, 403);
 }
 
-/// Excess arguments hide nothing in the accepted ones, nor in the body.
+/// If there are too many arguments, the accepted ones and the body are still inspected.
 #[test]
 fn many_arguments_hide_nothing() {
     let member = Member::echo();
@@ -462,7 +461,7 @@ fn bodies_have_to_be_whole_some_time() {
     let request = form("/", "a=0123456789012345678901234567890123456789");
     let (head, body) = request.split_at(request.len() - 42);
     client.send(head);
-    // Each byte is progress, but does not extend the time.
+    // Single bytes do not extend the timeout.
     for byte in body.as_bytes().chunks(1).take(8) {
         client.send(byte);
         std::thread::sleep(Duration::from_millis(200));

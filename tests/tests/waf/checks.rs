@@ -1,4 +1,4 @@
-//! Checks without rules, by their names.
+//! The native checks, each by its name.
 
 use weir_tests::http2::Peer;
 use weir_tests::member::Member;
@@ -6,7 +6,7 @@ use weir_tests::proxy::Proxy;
 
 use crate::setup::{ask, form, get, guarded, wait_for_lines, with_type};
 
-/// `waf` with a single check.
+/// A `waf` with this action for one check.
 fn only(check: &str, action: &str) -> String {
     format!(
         "waf: {{ mode: block, variables: {{ inbound_anomaly_score_threshold: \"100000\" }}, checks: {{ actions: {{ {check}: {action} }} }} }}"
@@ -52,7 +52,7 @@ fn checks_are_done_without_being_asked_for() {
     assert_eq!(member.request_count(), 2);
 }
 
-/// Bodies without a declared length are measured when they have arrived.
+/// The size of a body without Content-Length is checked when the body has arrived.
 #[test]
 fn lengths_of_bodies_are_those_that_came() {
     let member = Member::echo();

@@ -1,4 +1,4 @@
-//! Cookies of the application: sealed for the client, opened for the member.
+//! Sealed cookies of the application: weir signs them for the client and restores them for the member.
 
 use weir_tests::client::Response;
 use weir_tests::member::{Member, Then};
@@ -7,7 +7,7 @@ use weir_tests::temp::TempDir;
 
 use crate::setup::{ask, get, guarded, wait_for_lines};
 
-/// Sets the cookies of its path (`/set/a=1/b=2`), and answers with those that it received.
+/// A member that sets the cookies in its path (`/set/a=1/b=2`), and responds with the cookies of the request.
 fn application() -> Member {
     Member::new(|exchange| {
         let cookies = exchange.request.target().strip_prefix("/set/").unwrap_or_default();
@@ -27,7 +27,7 @@ fn sealing(member: &Member, mode: &str, cookies: &str, folder: &TempDir) -> Setu
     guarded(member, &waf).top(&format!("state_dir: {}", folder.path().display()))
 }
 
-/// The cookies set by a response: name and value, then attributes.
+/// The cookies that a response sets, as pairs of `NAME=value` and attributes.
 fn set_cookies(response: &Response) -> Vec<(String, String)> {
     let divided = |line: &str| {
         let (pair, attributes) = line.split_once(';').unwrap_or((line, ""));
@@ -53,7 +53,7 @@ fn sealed_cookies_come_back_as_they_were_set() {
     assert!(cart.0.starts_with("cart_1=x%20y."), "{cart:?}");
     let all = format!("{}; {}; {}", session.0, theme.0, cart.0);
     assert_eq!(ask(&proxy, with_cookies(&all)).text(), "session=alice; theme=dark; cart_1=x%20y");
-    // Unsealed cookies are the client's own.
+    // A cookie that is not sealed belongs to the client.
     assert_eq!(ask(&proxy, with_cookies("theme=light")).text(), "theme=light");
     let forged = [
         "session=alice".to_owned(),
@@ -69,7 +69,7 @@ fn sealed_cookies_come_back_as_they_were_set() {
     }
     let lines = wait_for_lines(&mut proxy, forged.len());
     assert!(lines.iter().all(|line| line["check"] == "cookie_changed"), "{lines:#?}");
-    // The key is kept: earlier cookies are still valid.
+    // The key is stored, so earlier cookies remain valid.
     drop(proxy);
     let proxy = Proxy::start(&setup);
     assert_eq!(ask(&proxy, with_cookies(&session.0)).text(), "session=alice");
@@ -82,7 +82,7 @@ fn members_get_opened_cookies_whatever_the_mode() {
         let proxy = Proxy::start(&sealing(&member, mode, "sealed: [ \"*\" ]", &folder));
         let session = &set_cookies(&ask(&proxy, get("/set/session=alice")))[0].0;
         assert_eq!(ask(&proxy, with_cookies(session)).text(), "session=alice", "{mode}");
-        // Detection alone lets a forged cookie through, unchanged.
+        // With `detect`, a forged cookie is forwarded unchanged.
         let forged = ask(&proxy, with_cookies("session=admin"));
         if mode == "block" {
             assert_eq!(forged.status, 403);

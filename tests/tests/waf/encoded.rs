@@ -1,4 +1,4 @@
-//! Encoded bodies: inspected decoded, and forwarded as received.
+//! Encoded bodies: weir inspects them decoded and forwards them as received.
 
 use weir_testing::encode;
 use weir_tests::http2::Peer;
@@ -11,7 +11,7 @@ const RULES: &str = r#"
 SecRule ARGS "@contains attack" "id:3,phase:2,deny,status:403,msg:'an argument'"
 "#;
 
-/// A form in these codings, the last applied one at the end.
+/// A request with a form in these codings, in the order in which they were applied.
 fn request(codings: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n\
@@ -21,7 +21,7 @@ fn request(codings: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// The same in chunks of some bytes.
+/// The chunked form of that request, in small chunks.
 fn chunked(codings: &str, body: &[u8]) -> Vec<u8> {
     let mut request = format!(
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n\
@@ -37,7 +37,7 @@ fn chunked(codings: &str, body: &[u8]) -> Vec<u8> {
     request
 }
 
-/// The same over HTTP/2; the status.
+/// Sends that request over HTTP/2. Returns the status.
 fn over_http2(peer: &mut Peer, codings: &str, body: &[u8]) -> u16 {
     let form = ("content-type", "application/x-www-form-urlencoded");
     let stream = peer.request("POST", "/", &[form, ("content-encoding", codings)], false);
@@ -120,7 +120,7 @@ fn what_cannot_be_inflated_is_not_judged() {
     }
 }
 
-/// The bytes before an undecodable place are inspected.
+/// The bytes before an undecodable position are inspected.
 #[test]
 fn a_bad_end_hides_nothing() {
     let member = Member::echo();
@@ -141,7 +141,7 @@ fn a_bad_end_hides_nothing() {
     assert_eq!(member.request_count(), 0);
 }
 
-/// Servers that ignore the coding get the received bytes.
+/// The encoded bytes are also inspected, because some servers ignore the coding.
 #[test]
 fn a_coding_hides_nothing_from_those_who_do_not_know_it() {
     let member = Member::echo();
@@ -151,7 +151,7 @@ fn a_coding_hides_nothing_from_those_who_do_not_know_it() {
     named[3] |= 8;
     named.splice(10..10, *b"&q=an attack&\0");
     assert_eq!(ask(&proxy, request("gzip", &named)).status, 403);
-    // A field that the member does not get has no effect on the body.
+    // A Content-Encoding that is not forwarded to the member has no effect.
     let only_here = "gzip\r\nConnection: content-encoding";
     assert_eq!(ask(&proxy, request(only_here, b"a=attack")).status, 403);
     assert_eq!(ask(&proxy, request(only_here, b"a=harmless")).status, 200);

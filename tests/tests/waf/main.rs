@@ -1,5 +1,4 @@
-//! The web application firewall, over sockets: blocked requests, the bytes that members get, and
-//! the log.
+//! The web application firewall over sockets: blocked requests, the bytes that members receive, and the log.
 
 mod blocking;
 mod bodies;

@@ -1,4 +1,4 @@
-//! Requests recorded in the log, so that they can be inspected again.
+//! Recorded requests in the firewall's log, which can be inspected again.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ fn all_requests_are_recorded_without_their_secrets() {
     let member = Member::echo();
     let setup = guarded(&member, "waf: { mode: detect, checks: off }").record("all");
     let mut proxy = Proxy::start(&setup);
-    // One connection is served by one worker, whose lines have their order.
+    // One connection is served by one worker, which writes its lines in order.
     let mut client = proxy.client();
     for request in [
         get("/a/../?q=shoes&token=hunter2"),

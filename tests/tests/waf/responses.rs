@@ -1,5 +1,5 @@
-//! Responses: inspected before clients get them, held as a whole where rules inspect them, and
-//! never held if they are streams.
+//! Responses: inspected before the client receives them, held completely if rules inspect them, and never held if they are
+//! streams.
 
 use std::net::Shutdown;
 use std::sync::mpsc;
@@ -18,7 +18,7 @@ SecRule RESPONSE_BODY "@contains ORA-00933" "id:3,phase:4,deny,status:504,msg:'a
 SecRule ARGS "@contains attack" "id:4,phase:2,deny,status:403,msg:'an attack'"
 "#;
 
-/// Answers with the fields and the body in the target: `/FIELD~FIELD~BODY`, with `_` for blanks.
+/// A member that responds with the headers and the body in the path `/FIELD~FIELD~BODY`, in which `_` is a space.
 fn member() -> Member {
     Member::new(|exchange| {
         let target = exchange.request.target().replace('_', " ");
@@ -68,10 +68,10 @@ fn what_must_not_leave_is_answered_in_place_of() {
         (format!("/Content-Type:TEXT/Plain;charset=utf-8~{leak}"), 504),
         (format!("/Content-Type:application/json~chunked~{leak}"), 504),
         (format!("/Content-Type:text/html~eof~{leak}"), 504),
-        // These are not inspected.
+        // These responses are not inspected.
         (format!("/Content-Type:image/png~{leak}"), 200),
         (format!("/Content-Type:text/html~Content-Encoding:br~{leak}"), 200),
-        // Browsers guess the type if there is none, or several.
+        // Browsers guess the type of a response without Content-Type, or with several.
         (format!("/{leak}"), 504),
         (format!("/Content-Type:image/png~Content-Type:text/html~{leak}"), 504),
     ];
@@ -105,7 +105,7 @@ fn responses_arrive_as_they_were_sent() {
     }
     let head = ask(&proxy, get("/Content-Type:text/html~abc").replace("GET", "HEAD"));
     assert_eq!((head.status, head.head.field("Content-Length")), (200, Some("3")));
-    // Bytes beyond the inspected part are not seen.
+    // Bytes beyond the maximum size are not inspected.
     let behind = format!("/Content-Type:text/html~{long}ORA-00933");
     assert_eq!(ask(&proxy, get(&behind)).status, 200);
 }
@@ -123,7 +123,7 @@ fn a_member_that_breaks_off_is_told_to_the_client() {
     });
 }
 
-/// The log has the number of response bytes that the client got: none of a held one.
+/// The log contains the number of bytes that the client has received: zero for a held response.
 #[test]
 fn a_client_that_leaves_while_its_response_is_held_has_got_none() {
     let (sender, receiver) = mpsc::sync_channel::<()>(1);
@@ -131,7 +131,7 @@ fn a_client_that_leaves_while_its_response_is_held_has_got_none() {
     let member = Member::new(move |exchange| {
         exchange
             .send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\nhalf")?;
-        // Until the client has left.
+        // Until the client has disconnected.
         let _ = receiver.lock().expect("one client").recv();
         Ok(Then::Close)
     });
@@ -167,7 +167,7 @@ fn event_streams_are_not_held() {
         Ok(Then::Close)
     });
     let rules = Rules::new(LEAKS);
-    // Not even if their type is listed.
+    // Streams are not held even if their type is listed.
     let proxy = Proxy::start(&leaks(&member, &rules, "types: [ \"text/*\" ]"));
     let mut client = proxy.client();
     client.send(get("/"));
@@ -239,8 +239,7 @@ fn only_detecting_lets_everything_leave() {
     assert_eq!((&line["outcome"], &line["rule"]), (&"detected".into(), &3.into()));
 }
 
-/// The request's own type, or a failed inspection of the request, does not exempt its response from
-/// inspection.
+/// A response is inspected regardless of the request's type, and even if the inspection of the request failed.
 #[test]
 fn each_response_is_judged_whatever_its_request_was() {
     let (member, rules) = (member(), Rules::new(LEAKS));
@@ -258,7 +257,7 @@ fn each_response_is_judged_whatever_its_request_was() {
     {
         assert_eq!(ask(&proxy, post(media_type, body)).status, 504, "{media_type} {body}");
     }
-    // Where the response has no finding, the log says that the request was not inspected.
+    // If the response has no finding, the log contains the incomplete inspection of the request.
     let fine = post("application/json", "{bad").replace("ORA-00933", "fine");
     assert_eq!(ask(&proxy, fine).status, 200);
     let lines = wait_for_lines(&mut proxy, 4);

@@ -1,12 +1,11 @@
-//! The member gets exactly the inspected bytes: with requests that servers are known to read
-//! differently.
+//! The member receives exactly the inspected bytes, tested with requests that servers interpret in different ways.
 
 use weir_tests::member::Member;
 use weir_tests::proxy::Proxy;
 
 use crate::setup::{Rules, guarded, lines};
 
-/// Logs the rules' view.
+/// Rules that log the variables of a request.
 const TELLING: &str = r#"
 SecAction "id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On"
 SecRule REQUEST_URI "@unconditionalMatch" "id:2,phase:2,pass,log,msg:'uri'"
@@ -16,7 +15,7 @@ SecRule REQUEST_HEADERS:Host "@unconditionalMatch" "id:5,phase:2,pass,log,msg:'h
 SecRule REQUEST_HEADERS:Content-Type "@unconditionalMatch" "id:6,phase:2,pass,log,msg:'type'"
 "#;
 
-/// Requests, each on a connection of its own.
+/// The requests. Each is sent on its own connection.
 const REQUESTS: &[&str] = &[
     // Paths.
     "GET /a/../b HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -64,7 +63,7 @@ const REQUESTS: &[&str] = &[
     "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n\x01\x02\x7f",
 ];
 
-/// The text logged by one of the rules.
+/// The value that the rule with this message has logged.
 fn told(line: &serde_json::Value, message: &str) -> String {
     let rules = line["rules"].as_array().expect("rules");
     let rule = rules.iter().find(|rule| rule["message"] == message);

@@ -9,39 +9,39 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// Rules of a test in a file of their own.
+/// The rules of a test in a file.
 pub struct Rules {
     folder: TempDir,
 }
 
 impl Rules {
-    /// These rules.
+    /// Writes the rules to a file.
     pub fn new(text: &str) -> Self {
         let folder = TempDir::new("rules");
         folder.write("rules.conf", text);
         Self { folder }
     }
 
-    /// `waf` of a virtual server with these rules and further keys.
+    /// The key `waf` of a virtual server with these rules and further keys.
     pub fn key(&self, more: &str) -> String {
         let path = self.folder.path().join("rules.conf");
         format!("waf: {{ rules: \"{}\", checks: off, {more} }}", path.display())
     }
 }
 
-/// A virtual server with this `waf`.
+/// A virtual server with this `waf` in front of a member.
 pub fn guarded(member: &Member, waf: &str) -> Setup {
     Setup::new(&[member.address()]).virtual_server(waf)
 }
 
-/// The firewall's log, line by line.
+/// The lines of the firewall's log.
 pub fn lines(proxy: &mut Proxy) -> Vec<Value> {
     let output = proxy.process().output();
     let json = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     json.filter(|line| line["type"] == "waf").collect()
 }
 
-/// Waits for this many lines.
+/// Waits until the firewall's log has this number of lines. Returns the lines.
 #[track_caller]
 pub fn wait_for_lines(proxy: &mut Proxy, count: usize) -> Vec<Value> {
     let mut found = Vec::new();
@@ -53,7 +53,7 @@ pub fn wait_for_lines(proxy: &mut Proxy, count: usize) -> Vec<Value> {
     found
 }
 
-/// Waits for a line with this text, which is the last one.
+/// Waits until the firewall's log has a line that passes `is_it`. Returns the last of these lines.
 #[track_caller]
 pub fn wait_for_any(proxy: &mut Proxy, is_it: impl Fn(&Value) -> bool) -> Value {
     let mut found = None;
@@ -64,18 +64,18 @@ pub fn wait_for_any(proxy: &mut Proxy, is_it: impl Fn(&Value) -> bool) -> Value 
     found.unwrap_or_default()
 }
 
-/// Number of requests with this outcome.
+/// The number of requests with this outcome.
 pub fn counted(proxy: &Proxy, outcome: &str) -> f64 {
     let labels = ["\"main\"", &format!("outcome=\"{outcome}\"")];
     proxy.metric("weir_virtual_server_waf_requests_total", &labels)
 }
 
-/// A form.
+/// A POST request with a form.
 pub fn form(path: &str, body: &str) -> String {
     with_type(path, "application/x-www-form-urlencoded", body)
 }
 
-/// A request with a body of this type.
+/// A POST request with a body of this type.
 pub fn with_type(path: &str, content_type: &str, body: &str) -> String {
     let length = body.len();
     format!(
@@ -84,12 +84,12 @@ pub fn with_type(path: &str, content_type: &str, body: &str) -> String {
     )
 }
 
-/// A request for a path.
+/// A GET request for a path.
 pub fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n")
 }
 
-/// The response to a request on a connection of its own.
+/// The response to a request on a new connection.
 #[track_caller]
 pub fn ask(proxy: &Proxy, request: impl AsRef<[u8]>) -> Response {
     let mut client = proxy.client();
@@ -97,7 +97,7 @@ pub fn ask(proxy: &Proxy, request: impl AsRef<[u8]>) -> Response {
     client.response()
 }
 
-/// OWASP CRS, if it is installed.
+/// The folder of OWASP CRS, if it is installed.
 pub fn crs() -> Option<PathBuf> {
     let places = [std::env::var_os("WEIR_CRS").map(PathBuf::from)];
     let debian = Some(PathBuf::from("/usr/share/modsecurity-crs"));

@@ -213,10 +213,12 @@ pub fn maker(name: &str) -> &str {
     }
 }
 
-/// The first word that begins with a digit: `2.6.12-1+deb12u2` in `HAProxy version 2.6.12-1+deb12u2 2023/12/16`.
+/// The first word that begins with a digit, or with `v` and a digit: `2.6.12-1+deb12u2` in `HAProxy version
+/// 2.6.12-1+deb12u2 2023/12/16`, and `1.0.6` in `v1.0.6, Linux 6.18.44`.
 pub fn version_number(version: &str) -> Option<&str> {
     version
-        .split(|character: char| character.is_whitespace() || character == '/')
+        .split(|character: char| character.is_whitespace() || matches!(character, '/' | ','))
+        .map(|word| word.strip_prefix('v').unwrap_or(word))
         .find(|word| word.starts_with(|character: char| character.is_ascii_digit()))
 }
 
@@ -251,6 +253,20 @@ pub fn sentence_case(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn version_numbers() {
+        for (version, expected) in [
+            ("HAProxy version 2.6.12-1+deb12u2 2023/12/16", Some("2.6.12")),
+            ("nginx version: nginx/1.22.1", Some("1.22.1")),
+            ("v1.0.6, Linux 6.18.44-fc-v657", Some("1.0.6")),
+            ("Linux 6.18.44-fc-v657", Some("6.18.44")),
+            ("very old", None),
+            ("", None),
+        ] {
+            assert_eq!(short_version_number(version), expected, "{version}");
+        }
+    }
 
     #[test]
     fn numbers() {

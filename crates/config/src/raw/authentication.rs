@@ -12,7 +12,7 @@ section! {
     Authentication at "authentication.NAME" {
         /// The type of credentials.
         required kind as "type": AuthenticationType;
-        /// The `realm` of `WWW-Authenticate`: the name that clients see. Default: the name of this section.
+        /// The `realm` of `WWW-Authenticate`: the name that clients see. Default: the name of this entry.
         optional realm: Text;
         /// `true`: members get the header or cookie with the client's token or password. `false`: weir removes it.
         default forward_credentials: bool = true;

@@ -34,7 +34,7 @@ section! {
 section! {
     /// Separate limits for each value of a key. Set at least one of `requests_per_second`, `requests`, `connections_per_second` and `connections`. Without `key`, connections are counted by the address of the connection's peer, and requests by the client's address (see `client_address`).
     RateLimit at "virtual_servers.NAME.limits.per_key[]" {
-        /// A template (TEXT) whose value is the key. An empty value is not limited. Default: the client's address; for connections, the peer's address.
+        /// A template (TEXT) whose value is the key. Requests with an empty value are not limited. Default: the client's address; for connections, the peer's address.
         optional key: Text;
         /// Without `key`: clients whose IPv4 addresses share this many leading bits count as one.
         default prefix_v4: Whole<u8, 0, 32> = Whole(32);

@@ -1,7 +1,7 @@
 //! `log`: what is logged, and where.
 
 use crate::address::Endpoint;
-use crate::raw::log_format::LogFormatOr;
+use crate::raw::log_format::{AccessLogFormat, LogFormatOr};
 use crate::raw::tls::PoolTls;
 use crate::raw::waf::WafLog;
 use crate::scalar::Name;
@@ -32,7 +32,7 @@ section! {
 }
 
 section! {
-    /// The audit log: one JSON line, with the user, for each change that was requested over the admin listeners, whether done or refused. Without this section, weir writes the lines to its event log on standard error.
+    /// The audit log: one JSON line, with the user, for each change that was requested over the admin listeners, executed or refused. Without this section, weir writes the lines to its event log on standard error.
     AuditLog at "log.audit" {
         /// `stdout`, a file, or a syslog server, as for `log.access.to`.
         required to: LogPath;
@@ -122,17 +122,4 @@ impl SyslogFacility {
             Self::Local7 => 23,
         }
     }
-}
-
-choice! {
-    /// Format of an access log line.
-    AccessLogFormat {
-        /// One JSON object per line, with timers and the termination reason.
-        Json = "json",
-        /// Apache's combined format.
-        Combined = "combined",
-        /// No access log.
-        Off = "off",
-    }
-    later [] maps []
 }

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::log::AccessLogFormat;
 use crate::decode::{Context, Decode, List, Registry, Shown, Spanned};
 use crate::scalar::Text;
 use crate::tree::{Node, NodeValue};
@@ -16,6 +15,19 @@ section! {
         optional text: Text;
     }
     later []
+}
+
+choice! {
+    /// Format of an access log line.
+    AccessLogFormat {
+        /// One JSON object per line, with timers and the termination reason.
+        Json = "json",
+        /// Apache's combined format.
+        Combined = "combined",
+        /// No access log.
+        Off = "off",
+    }
+    later [] maps []
 }
 
 /// A word, or a custom format.

@@ -12,7 +12,7 @@ use crate::tree::{Node, NodeValue};
 section! {
     /// One server of a pool. A member without further settings can be written as its address alone.
     Member at "pools.NAME.members[]" {
-        /// The address of the server. weir resolves a name repeatedly; each address found becomes a member. If all virtual servers of the pool have `type: tcp`, the port may be omitted; weir then uses the port that the client connected to.
+        /// The address of the server. weir resolves a name repeatedly; each address found becomes a member. If no virtual server of `type: http` uses the pool, the port may be omitted; weir then uses the port that the client connected to.
         required address: Endpoint;
         /// The share of traffic, relative to the weights of the other members. 0: no new clients; clients with persistence stay, as with `state: drain`.
         default weight: Weight = Whole(1);

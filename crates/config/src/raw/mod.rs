@@ -29,7 +29,8 @@ pub(crate) mod waf;
 use std::path::PathBuf;
 
 pub(crate) use balance::{Balance, BalanceOr};
-pub(crate) use log::{AccessLogFormat, Log};
+pub(crate) use log::Log;
+pub(crate) use log_format::AccessLogFormat;
 
 use crate::decode::{Named, NamedItem, OneOrMany, Section as _, Spanned};
 use crate::destination::ListenOn;
@@ -116,11 +117,11 @@ section! {
         optional pools: Named<Pool>;
         /// Policies, by name: rules for requests and responses.
         optional policies: Named<policy::Policy>;
-        /// Data sets, by name: lists for conditions and templates.
+        /// Data sets, by name: lists and maps for conditions and templates.
         optional data_sets: Named<policy::DataSet>;
         /// Persistence settings, by name: they keep a client on one member.
         optional persistence: Named<persistence::Persistence>;
-        /// The time zone of `time` in [expressions](expressions.md#time): `UTC`; a zone name such as `Europe/Berlin` (with daylight saving time); or an offset from UTC such as `"+01:00"`. weir reads a zone from `/usr/share/zoneinfo` (package `tzdata`) when it loads the configuration.
+        /// The time zone of `time` in [expressions](expressions.md#time). A zone name includes daylight saving time. weir reads a zone from `/usr/share/zoneinfo` (package `tzdata`) when it loads the configuration.
         default time_zone: ZoneChoice = ZoneChoice::default();
         /// Authentication settings, by name.
         optional authentication: Named<authentication::Authentication>;
@@ -232,14 +233,14 @@ section! {
         optional tcp: Named<tcp::TcpProfile>;
         /// Packet forwarding, for `virtual_servers.NAME.fast_l4`.
         optional fast_l4: Named<packet::FastL4Profile>;
-        /// Sessions of datagrams, for `virtual_servers.NAME.udp`.
+        /// UDP sessions, for `virtual_servers.NAME.udp`.
         optional udp: Named<udp::UdpProfile>;
     }
     later []
 }
 
 section! {
-    /// Addresses that clients connect to, with the settings for their traffic. Without `listen`, a virtual server gets requests from other virtual servers.
+    /// Addresses that clients connect to, with the settings for their traffic. Without `listen`, a virtual server gets requests only from other virtual servers.
     VirtualServer at "virtual_servers.NAME" {
         /// The addresses to listen on, each with a port or a range of ports (`10.0.0.1:8000-8100`), at most 1024 ports in total. With `type: fast_l4`, an entry can also be a network, and `*` stands for any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest matching prefix wins. Two virtual servers cannot have the same address and port, unless their protocols (TCP, UDP, `protocol`) or their `interfaces` differ. Required, unless other virtual servers hand requests to this one (action `virtual_server`).
         optional listen: Tried<OneOrMany<crate::decode::Spanned<ListenOn>>>;
@@ -257,7 +258,7 @@ section! {
         either pool: Name = "by_server_name|forward|policies|connection_policies|https_redirect";
         /// `fast_l4` only, instead of a pool: the forwarding of packets.
         optional forward: Forward;
-        /// `fast_l4` only: the IP protocol of the packets. A number needs any port (`*`). A virtual server for a specific protocol takes precedence over `any`.
+        /// `fast_l4` only: the IP protocol of the packets. With a number, the port in `listen` must be `*`. A virtual server for a specific protocol takes precedence over `any`.
         default protocol: packet::PacketProtocol = packet::PacketProtocol::Tcp;
         /// `fast_l4` only: how packets are forwarded. A profile's name, or the settings inline. Default: the default of each setting.
         optional fast_l4: ProfileOr<packet::FastL4Profile>;
@@ -285,7 +286,7 @@ section! {
         optional policies: Vec<crate::decode::Spanned<Name>>;
         /// For `type: http` and `tcp`: policies, by name, that allow or refuse connections. They run once per connection, before the TLS handshake: when weir has accepted the connection and read its PROXY header, if any. If they read `tls.sni`, they run when weir has received the ClientHello. They can read `client`, `server` and, if the virtual server has `tls`, `tls.sni`. Their actions are `rate_limit` (`connections`, `connections_per_second`), `log`, `close` and `reset`. Default: none.
         optional connection_policies: Vec<crate::decode::Spanned<Name>>;
-        /// The authentication that clients need: the name of an entry in `authentication`. It applies before the rules of `policies`: until the client is authenticated, no rule responds or selects a member. A request without valid credentials is refused: with 401, or with `type: external` by the response of the service. To authenticate only some paths, use the action `authenticate`. Default: no authentication.
+        /// The authentication that clients need: the name of an entry in `authentication`. Until the client is authenticated, the results of rules do not take effect, except limits, hand-overs and the action `log`. A request without valid credentials is refused: with 401, or with `type: external` by the response of the service. To authenticate only some paths, use the action `authenticate`. Default: no authentication.
         optional authenticate: Name;
         /// Persistence: keeps a client on one member. The name of an entry in `persistence`, or the settings inline. Default: none.
         optional persistence: ProfileOr<persistence::Persistence>;
@@ -385,7 +386,7 @@ section! {
         default head_size_max: Size<KIB, HEAD_SIZE_BYTES_MAX> = Size(32 * KIB);
         /// Maximum number of headers in one head or trailer section. A request with more gets 431.
         default headers_max: Whole<u16, 1, HEADERS_MAX> = Whole(128);
-        /// Maximum size of a request body; a larger one gets 413. `off`: no limit. This needs no memory, because weir streams bodies.
+        /// Maximum size of a request body; a larger one gets 413. `off`: no limit. Large bodies need no additional memory, because weir streams them.
         default body_size_max: WordOr<Off, Size<0, BODY_SIZE_BYTES_MAX>> = WordOr::Word(Off);
         /// Maximum time for a request head, from its first byte to its last. After it, the client gets 408.
         default header_timeout: Timeout = Duration(10 * SECOND);
@@ -437,9 +438,9 @@ section! {
         optional passive: Passive;
         /// Idle connections to members, kept for further requests.
         optional reuse: Reuse;
-        /// Maximum number of further members for a request whose member fails. A request of which nothing has been sent can always be retried, other requests only if they are safe to repeat (idempotent: GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
+        /// Maximum number of other members that weir tries if the member of a request fails. A request of which nothing has been sent can always be retried; other requests only if weir still has everything that it has sent, and if they are safe to repeat (idempotent: GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
         default retries: Whole<u8, 0, RETRIES_MAX> = Whole(1);
-        /// Response statuses from 400 to 599 after which weir tries another member, for example 502 and 503, within `retries` and `retry_budget`. Conditions: the request is safe to repeat, weir still has everything that it has sent of the request (up to 16 KiB), and the client has received nothing of a response. If no other member can take the request, the client gets this response. Default: none.
+        /// Response statuses from 400 to 599 after which weir tries another member, for example 502 and 503, within `retries` and `retry_budget`. Conditions: the request is safe to repeat, weir still has everything that it has sent of the request (up to 16 KiB, at most 4 KiB from one read), and the client has received nothing of a response. If no other member can take the request, the client gets this response. Default: none.
         optional retry_on: Vec<crate::decode::Spanned<FailureStatus>>;
         /// `true`: `retry_on` also applies to requests that are not safe to repeat (POST, PATCH). The first member may already have executed such a request.
         default retry_non_idempotent: bool = false;
@@ -451,15 +452,15 @@ section! {
         optional tls: tls::PoolTls;
         /// `true`: weir connects to members by HTTP/2. Many requests then share one connection. gRPC needs it. With `tls`, members must select `h2` by ALPN. Without `tls`, they must accept h2c with prior knowledge.
         default http2: bool = false;
-        /// The source address of connections to members: one local address; several, which weir uses in turn; a map with addresses and ports (`{ addresses: …, ports: 40000-49999 }`); or `client`: the client's own address. This needs CAP_NET_RAW or CAP_NET_ADMIN, and members must route their responses through this host. Default: the kernel selects the address.
+        /// The source address of connections to members: one local address; several, which weir uses in turn; a map with addresses and ports (`{ addresses: …, ports: 40000-49999 }`); or `client`: the address of the client connection, or from its PROXY header. This needs CAP_NET_RAW or CAP_NET_ADMIN, and members must route their responses through this host. Default: the kernel selects the address.
         optional source: source::SourceOr;
-        /// The use of members with lower `priority`.
+        /// Activation of members with lower `priority`.
         optional priority: Priority;
         /// After a member comes up, its traffic rises to its full share within this time. Default: the member gets its full share at once.
         optional slow_start: Timeout;
         /// A queue for requests while all members have reached their limits. Default: such requests get 503.
         optional queue: Queue;
-        /// The pool that is used while no member of this pool is up. Default: no other pool; clients get the page of `maintenance`, or 503.
+        /// The pool that is used while no member of this pool is up. Default: no other pool; clients get the response of `maintenance`; without one, a short 503.
         optional fallback: Name;
         /// The pool for further requests when this pool is full. A client with persistence stays with its member until that member reaches its limit.
         optional spillover: Spillover;
@@ -469,7 +470,7 @@ section! {
         optional retry_budget: RetryBudget;
         /// The page for clients while no member is up, with status 503; or `{ redirect: URL }`, a redirect for clients.
         optional maintenance: Maintenance;
-        /// The PROXY protocol to members, which tells them the client's address. With it, each connection to a member serves only one client.
+        /// The PROXY protocol to members, which tells them the address of the client connection (or the one from the client's PROXY header, never one from HTTP headers). With it, each connection to a member serves only one client.
         default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
         /// Malformed responses to accept from members. weir always accepts these: the same `Content-Length` several times, `Content-Length` together with `Transfer-Encoding: chunked`, and spaces after the size of a chunk. For any other malformed response, the client gets 502. weir always sends well-formed responses; only a status accepted by `unknown_status` is passed on unchanged. Default: none.
         optional lenient: Vec<crate::decode::Spanned<Leniency>>;
@@ -491,7 +492,7 @@ choice! {
 }
 
 section! {
-    /// The use of members with lower `priority`.
+    /// Activation of members with lower `priority`.
     Priority at "pools.NAME.priority" {
         /// Minimum number of members that are up at the highest priority. If fewer are up, weir also uses the members of the next lower priority, and so on.
         default active_members_min: Whole<u16, 1, 65_535> = Whole(1);
@@ -587,7 +588,7 @@ choice! {
 }
 
 section! {
-    /// Passive health checks: consecutive failures (no connection, 5xx, malformed response) take a member out of service for a while.
+    /// Passive health checks: consecutive failures (no connection, timeout, aborted connection, malformed response, 5xx) take a member out of service for a while.
     Passive at "pools.NAME.passive" {
         /// Number of consecutive failures that eject a member.
         default failures: Whole<u16, 1, PASSIVE_FAILURES_MAX> = Whole(5);

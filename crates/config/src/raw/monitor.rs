@@ -251,7 +251,7 @@ section! {
 }
 
 section! {
-    /// The answer that drains a member. All given conditions must hold. weir tests them before it tests for the expected answer.
+    /// The answer that drains a member. All given conditions must hold. weir checks them before `expect` and `receive`.
     DrainOn at "pools.NAME.monitors[].drain_on" {
         /// Status codes: one, a range in quotes, or a list of both (http and https).
         optional status: StatusExpectation;

@@ -208,7 +208,7 @@ impl Decode for PacketProtocol {
         let words = words_schema(&[
             ("tcp", "TCP."),
             ("udp", "UDP."),
-            ("any", "Every IP protocol; needs any port (`*`)."),
+            ("any", "Every IP protocol; the port in `listen` must be `*`."),
         ]);
         json!({ "anyOf": [words, number] })
     }

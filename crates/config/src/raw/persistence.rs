@@ -23,13 +23,13 @@ section! {
         optional domain: Text;
         /// For an inserted cookie: its lifetime, at most 400 days (the limit of browsers). Default: until the browser is closed.
         optional max_age: Duration<SECOND, { 400 * DAY }>;
-        /// For an inserted cookie: `Secure`: browsers send it only over TLS. `auto`: set if the request came over TLS.
+        /// `Secure` of an inserted cookie: browsers send it only over TLS. `auto`: set if the request came over TLS.
         default secure: AutoOr = AutoOr::Auto;
-        /// For an inserted cookie: `HttpOnly`: scripts cannot read it.
+        /// `HttpOnly` of an inserted cookie: scripts cannot read it.
         default http_only: bool = true;
-        /// For an inserted cookie: `SameSite`: whether browsers send it with cross-site requests. Default: `SameSite` is not set.
+        /// `SameSite` of an inserted cookie: whether browsers send it with cross-site requests. Default: `SameSite` is not set.
         optional same_site: SameSite;
-        /// For an inserted cookie: `true`: members get it. `false`: weir removes from requests the cookie with this name, and any other cookie with a token of a configured pool.
+        /// `true`: members get the inserted cookie. `false`: weir removes it from requests, and also cookies with another name that hold a token of a configured pool.
         default to_member: bool = false;
         /// For an inserted cookie: a file with keys, shared by several instances. The first key signs; all keys are accepted. Default: one key, kept in `state_dir`.
         optional key_file: FilePath;
@@ -41,7 +41,7 @@ section! {
         default timeout: Timeout = Duration(3 * MINUTE);
         /// For types with a table: maximum number of entries. A full table drops the entry that would expire first.
         default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 17);
-        /// For `source_address`, `destination_address` and `learned`: `true`: virtual servers that use this persistence and the same pool share the table.
+        /// With `true`, virtual servers that use this entry and the same pool share the table. For `source_address`, `destination_address` and `learned`.
         default across_virtual_servers: bool = false;
         /// For `quic`: the position of the server ID in the members' connection IDs. weir then also recognises connection IDs that the member creates later. Default: weir recognises a client by the complete first connection ID of the member.
         optional server_id: ServerId;

@@ -55,11 +55,11 @@ one_of! {
         Authenticate as "authenticate": Name;
         /// Sends a copy of the request to another pool. The response to the copy is discarded.
         Mirror as "mirror": Mirror;
-        /// Hands the request, as earlier rules have changed it, to another virtual server of type `http`. That virtual server processes it like a request of its own clients. Ends the policies.
+        /// Hands the request, as earlier rules have changed it, to another virtual server of type `http`. That virtual server processes it like a request of its own clients. Later rules can only change the response.
         VirtualServer as "virtual_server": Name;
-        /// Responds with a redirect. Ends the policies. In a rule that reads the response, it replaces the response.
+        /// Responds with a redirect. Later rules can only change this response. In a rule that reads the response, it replaces the response.
         Redirect as "redirect": Redirect;
-        /// weir responds itself; no member gets the request. Ends the policies. In a rule that reads the response, it replaces the response.
+        /// weir responds itself; no member gets the request. Later rules can only change this response. In a rule that reads the response, it replaces the response.
         Respond as "respond": Respond;
         /// A new path: TEXT, or a pattern with a replacement for each match. weir changes the path after the last policy, and normalises the new path. If the new path is invalid or has a dot-segment (`/..`), the client gets 500.
         RewritePath as "rewrite_path": Rewrite;
@@ -89,7 +89,7 @@ one_of! {
         ReplaceResponseBody as "replace_response_body": ReplaceBody;
         /// Sets a cookie at the client.
         SetCookie as "set_cookie": SetCookie;
-        /// Sets attributes of cookies that members set.
+        /// Sets attributes of cookies that members and earlier rules set.
         SetCookieAttributes as "set_cookie_attributes": SetCookieAttributes;
         /// Removes request cookies for the member.
         RemoveCookie as "remove_cookie": OneOrMany<Spanned<FieldName>>;
@@ -218,7 +218,7 @@ section! {
 }
 
 section! {
-    /// Attributes for cookies of members. They do not apply to weir's persistence cookie; set those in `persistence`.
+    /// Attributes for cookies that members and earlier rules set. They do not apply to weir's persistence cookie; set those in `persistence`.
     SetCookieAttributes at "policies.NAME.rules[].then[].set_cookie_attributes" {
         /// Names of the cookies; `cart_*` matches all names with this prefix. Default: all.
         optional names: OneOrMany<Spanned<Text>>;
@@ -233,7 +233,7 @@ section! {
 }
 
 section! {
-    /// A named list for conditions and templates: `data['NAME']`. Each reload reads its file again.
+    /// A named list or map for conditions and templates: `data['NAME']`. Each reload reads its file again.
     DataSet at "data_sets.NAME" {
         /// The type of its items.
         required kind as "type": DataSetType;
@@ -261,11 +261,11 @@ choice! {
 choice! {
     /// Treatment of a request that rules would deny.
     WafMode {
-        /// Requests are not inspected.
+        /// The request is not inspected.
         Off = "off",
-        /// The request is logged and passed on.
+        /// A request that rules would deny is logged and passed on.
         Detect = "detect",
-        /// The request is denied: the member does not get it.
+        /// A request that rules deny does not get to the member.
         Block = "block",
     }
     later [] maps []

@@ -24,11 +24,11 @@ section! {
         optional curves: Vec<crate::decode::Spanned<Curve>>;
         /// TLS session resumption, which saves returning clients the full handshake.
         default resumption: Resumption = Resumption::Tickets;
-        /// For `tickets`: a file with ticket keys, shared by several instances. The first key encrypts; all keys are accepted. Default: weir generates keys, changes them every six hours, and does not store them.
+        /// With `resumption: tickets`: a file with ticket keys, shared by several instances. The first key encrypts; all keys are accepted. Default: weir generates keys, changes them every six hours, and does not store them.
         optional ticket_key_file: FilePath;
-        /// For `stateful`: memory for sessions. A full cache drops the oldest sessions.
+        /// With `resumption: stateful`: memory for sessions. A full cache drops the oldest sessions.
         default cache_size: Size<MIB, { 64 * GIB }> = Size(64 * MIB);
-        /// For `stateful`: `true`: a returning client may send requests with its ClientHello (0-RTT), which saves a round trip. weir serves only GET, HEAD, OPTIONS and TRACE this way; other methods wait for the handshake (HTTP/2: 425). Members get these requests with `Early-Data: 1`.
+        /// With `resumption: stateful`. `true`: a returning client may send requests with its ClientHello (0-RTT), which saves a round trip. weir serves only GET, HEAD, OPTIONS and TRACE this way; other methods wait for the handshake (HTTP/2: 425). Members get these requests with `Early-Data: 1`.
         default early_data: bool = false;
         /// `true`: clients without SNI, or with a name that no certificate covers, are refused.
         default strict_sni: bool = false;
@@ -53,7 +53,7 @@ section! {
         either key: FilePath = "acme";
         /// Host names: weir gets a certificate for them from the authority of [`acme`](#acme), and renews it. `acme` can be combined with `cert` and `key`: clients then get that certificate until the authority has issued one.
         optional acme: Vec<crate::decode::Spanned<ServerName>>;
-        /// OCSP stapling: weir sends this OCSP response with the certificate while the response is valid. A file in DER; or `fetch`: weir gets the response from the OCSP responder of the certificate, and renews it after half of its lifetime. Default: none.
+        /// OCSP stapling: weir sends this OCSP response with the certificate while the response is valid. A path: a file with the response in DER. `fetch`: weir gets the response from the OCSP responder of the certificate, and renews it after half of its lifetime. Default: none.
         optional ocsp: OcspSource;
     }
     later []

@@ -15,7 +15,7 @@ const SESSIONS_PER_SOCKET_MAX: u64 = 10_000;
 pub(crate) type Datagrams<const MIN: u64> = Whole<u32, MIN, DATAGRAMS_MAX>;
 
 section! {
-    /// Sessions of datagrams (`type: udp`). A session is the traffic from one address and port of a client. weir sends it to one member, and sends the member's datagrams back to that address and port.
+    /// UDP sessions (`type: udp`). A session is the traffic from one address and port of a client. weir sends it to one member, and sends the member's datagrams back to that address and port.
     UdpProfile at "profiles.udp.NAME" {
         /// Maximum time without a datagram in either direction.
         default idle_timeout: Timeout = Duration(30 * SECOND);

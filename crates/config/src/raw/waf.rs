@@ -50,9 +50,9 @@ section! {
         optional arguments_max: Whole<u32, 1, 1_000_000>;
         /// Maximum nesting depth of JSON and XML. Default: the value in the rules (`SecRequestBodyJsonDepthLimit`), else 512.
         optional depth_max: Whole<u16, 1, 10_000>;
-        /// Maximum number of bytes that rules may read for one request. A byte counts each time it is read.
+        /// Maximum number of bytes that rules may read for one request. A byte counts each time it is read. Above it, `unjudged` applies.
         default work_max: Size<MIB, WORK_BYTES_MAX> = Size(256 * MIB);
-        /// Maximum CPU time that rules may use for one request and its response. weir checks this time after about every 64 KiB that rules have read.
+        /// Maximum CPU time that rules may use for one request and its response. Above it, `unjudged` applies. weir checks this time after about every 64 KiB that rules have read.
         default time_max: Duration<10, MINUTE> = Duration(SECOND);
         /// Treatment of a request that cannot be inspected completely (it is *unjudged*), because its body is unreadable or exceeds a limit.
         default unjudged: Unjudged = Unjudged::Block;

@@ -8,8 +8,7 @@ use weir_tls::SignatureAlgorithm;
 use weir_tls::identity::{Identity, read_authorities};
 use weir_tls::managed::Managed;
 
-use super::files::{KEYS_BYTES_MAX, read};
-use super::tls::PEM_BYTES_MAX;
+use super::files::{KEYS_BYTES_MAX, PEM_BYTES_MAX, read};
 use crate::decode::{Context, Spanned};
 use crate::raw;
 use crate::raw::acme as keys;

@@ -9,7 +9,6 @@ use weir_core::jwt::{Algorithm, JWKS_BYTES_MAX, Keys, TokenPlace, TokenReader, T
 use weir_core::passwords::{USERS_BYTES_MAX, Users, UsersError};
 use weir_core::policy::{Action, Authenticator, How};
 
-use super::compiler::Compiler;
 use super::external::external;
 use super::files::read;
 use super::names::{by_name, find};
@@ -24,7 +23,8 @@ pub(super) struct Authentications<'a> {
     by_name: BTreeMap<&'a str, usize>,
     /// The authentications; `None`: invalid, which was reported.
     all: Vec<Option<Arc<Authenticator>>>,
-    pub used: HashSet<usize>,
+    /// The authentications that virtual servers and rules require.
+    required: HashSet<usize>,
     /// Token readers with keys that are fetched by URL.
     pub fetched: Vec<FetchedKeys>,
 }
@@ -63,7 +63,7 @@ impl<'a> Authentications<'a> {
             }))
         });
         let all = all.collect();
-        Self { by_name: by_name(items), all, used: HashSet::new(), fetched }
+        Self { by_name: by_name(items), all, required: HashSet::new(), fetched }
     }
 }
 
@@ -78,25 +78,19 @@ impl Authentications<'_> {
     pub fn checks_passwords(&self) -> bool {
         self.all.iter().flatten().any(|it| matches!(it.how, How::Password(_)))
     }
-}
 
-/// The authentications used by virtual servers, rules and expressions.
-pub(super) fn used(compiler: &Compiler<'_>) -> HashSet<usize> {
-    let known = &compiler.authentications;
-    let read = compiler.slots.token_names_read().filter_map(|name| known.by_name.get(name));
-    read.chain(&known.used).copied().collect()
-}
+    /// The authentications used by virtual servers, by rules, and by expressions, which read these `slots`.
+    pub fn used(&self, slots: &Slots) -> HashSet<usize> {
+        let read = slots.token_names_read().filter_map(|name| self.by_name.get(name));
+        read.chain(&self.required).copied().collect()
+    }
 
-/// The action that requires credentials for this authentication.
-pub(super) fn authenticate(
-    compiler: &mut Compiler<'_>,
-    name: &Spanned<Name>,
-    context: &mut Context,
-) -> Option<Action> {
-    let known = &mut compiler.authentications;
-    let found = find("authentication", &known.by_name, name, context)?;
-    known.used.insert(found);
-    known.all[found].clone().map(Action::Authenticate)
+    /// The action that requires credentials for the authentication with this name.
+    pub fn require(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<Action> {
+        let found = find("authentication", &self.by_name, name, context)?;
+        self.required.insert(found);
+        self.all[found].clone().map(Action::Authenticate)
+    }
 }
 
 /// The realm for clients, which is safe inside quotes.

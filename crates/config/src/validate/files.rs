@@ -14,6 +14,8 @@ use crate::tree::Span;
 const PAGE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum size of a list.
 pub(super) const LIST_BYTES_MAX: u64 = 64 << 20;
+/// Maximum size of a file with certificates, a key or revocation lists.
+pub(super) const PEM_BYTES_MAX: u64 = 16 << 20;
 /// Maximum size of a key file.
 pub(super) const KEYS_BYTES_MAX: u64 = 64 << 10;
 

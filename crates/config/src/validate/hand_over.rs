@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use weir_core::policy::{Action, Answer, Body, WafMode};
 
-use super::compiler::Compiler;
 use super::names::undefined;
 use crate::decode::{Context, Decode as _, NamedItem, Spanned};
 use crate::quote::clip;
@@ -59,6 +58,40 @@ impl<'a> Targets<'a> {
         }
         Self(found)
     }
+
+    /// The hand-over action to the virtual server with this name.
+    pub fn action(&self, name: &Spanned<Name>, context: &mut Context) -> Option<Action> {
+        let wanted = name.value.0.as_str();
+        match self.0.get(wanted).copied() {
+            Some(Target::Serving(index)) => Some(Action::VirtualServer(index)),
+            Some(Target::Disabled) => {
+                let message = format!(
+                    "virtual server `{}` is disabled: requests that this rule hands to it get {DISABLED_STATUS}",
+                    clip(wanted)
+                );
+                context.warning_help(name.span, message, "enable it, or hand them to another");
+                Some(Action::Answer(Arc::new(Answer {
+                    status: DISABLED_STATUS,
+                    body: Body::None,
+                    fields: Vec::new(),
+                })))
+            }
+            Some(Target::OfType(kind)) => {
+                let message = format!(
+                    "virtual server `{}` is of type {}: requests can only be handed to one of type http",
+                    clip(wanted),
+                    kind.word()
+                );
+                context.error_help(name.span, message, "name one of type http, or use `pool`");
+                None
+            }
+            None => {
+                let known = self.0.keys().copied();
+                undefined("virtual server", &clip(wanted), name.span, known, context);
+                None
+            }
+        }
+    }
 }
 
 /// A rule that hands requests to another virtual server.
@@ -71,47 +104,9 @@ pub(super) struct HandOver {
     leaves_out_waf: bool,
 }
 
-/// The hand-over action to the virtual server with this name.
-pub(super) fn action(
-    compiler: &Compiler<'_>,
-    name: &Spanned<Name>,
-    context: &mut Context,
-) -> Option<Action> {
-    let wanted = name.value.0.as_str();
-    match compiler.virtual_servers.0.get(wanted).copied() {
-        Some(Target::Serving(index)) => Some(Action::VirtualServer(index)),
-        Some(Target::Disabled) => {
-            let message = format!(
-                "virtual server `{}` is disabled: requests that this rule hands to it get {DISABLED_STATUS}",
-                clip(wanted)
-            );
-            context.warning_help(name.span, message, "enable it, or hand them to another");
-            Some(Action::Answer(Arc::new(Answer {
-                status: DISABLED_STATUS,
-                body: Body::None,
-                fields: Vec::new(),
-            })))
-        }
-        Some(Target::OfType(kind)) => {
-            let message = format!(
-                "virtual server `{}` is of type {}: requests can only be handed to one of type http",
-                clip(wanted),
-                kind.word()
-            );
-            context.error_help(name.span, message, "name one of type http, or use `pool`");
-            None
-        }
-        None => {
-            let known = compiler.virtual_servers.0.keys().copied();
-            undefined("virtual server", &clip(wanted), name.span, known, context);
-            None
-        }
-    }
-}
-
 /// Records that a rule hands requests over, and reports its other actions that would have no effect.
 pub(super) fn note(
-    compiler: &mut Compiler<'_>,
+    hand_overs: &mut Vec<HandOver>,
     policy: &str,
     raw: &Spanned<raw_policy::Rule>,
     actions: &[(Action, Span)],
@@ -142,7 +137,7 @@ pub(super) fn note(
         span,
         leaves_out_waf,
     });
-    compiler.notes.hand_overs.extend(noted);
+    hand_overs.extend(noted);
     is_sound
 }
 

@@ -6,12 +6,14 @@ mod authentication;
 mod certificate_folder;
 mod compiler;
 mod compression;
+mod cookie_attributes;
 mod data_sets;
 mod datagrams;
 mod demands;
 mod external;
 mod files;
 mod hand_over;
+mod header_names;
 mod limit;
 mod listening;
 mod log;
@@ -126,7 +128,12 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
     path_texts::warn(&compiler.notes.path_conditions, &path_forms, context);
-    warn_of_unused("authentication", authentication, &authentication::used(&compiler), context);
+    warn_of_unused(
+        "authentication",
+        authentication,
+        &compiler.authentications.used(&compiler.slots),
+        context,
+    );
     let template = Snapshot {
         admin: admin.unwrap_or_default(),
         data_plane: data_plane(file),

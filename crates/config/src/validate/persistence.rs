@@ -9,8 +9,8 @@ use weir_core::persistence::keys::Keys;
 use weir_http::cookies::SetCookie;
 
 use super::compiler::{Compiler, varying};
+use super::cookie_attributes::{same_site, secure};
 use super::files::{KEYS_BYTES_MAX, field_value, read};
-use super::policy::{same_site, secure};
 use crate::decode::{Context, NamedItem, Spanned, if_given};
 use crate::raw::persistence as raw;
 use crate::shapes::{AutoOr, FilePath};

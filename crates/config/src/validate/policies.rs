@@ -7,7 +7,6 @@ use weir_core::expression::Reads;
 use weir_core::policy::Policy;
 use weir_http::path::PathForm;
 
-use super::authentication::authenticate;
 use super::compiler::Compiler;
 use super::demands::Place;
 use super::names::find;
@@ -63,7 +62,7 @@ impl Policies<'_, '_> {
         }
         if let Some(name) = &raw.authenticate {
             // Looked up here, so that an error is reported at the place of the name.
-            is_sound &= authenticate(self.compiler, name, context).is_some();
+            is_sound &= self.compiler.authentications.require(name, context).is_some();
             if is_sound {
                 let action = format!("authenticate: {}", name.value.0);
                 found.push(self.built_in(server, "authenticate", &action, context));

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use weir_core::expression::{Condition, Purpose, Template};
 use weir_core::policy::{
     Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Policy, Rewrite, Rule, Rules,
-    Secure, Strategy, WafMode,
+    Strategy, WafMode,
 };
-use weir_http::cookies::{SameSite, SetCookie};
+use weir_http::cookies::SetCookie;
 
-use super::authentication::authenticate;
 use super::compiler::Compiler;
+use super::cookie_attributes::{same_site, secure};
 use super::demands::Demands;
 use super::files::{Source, content_type_of, field_value, source};
 use super::hand_over;
+use super::header_names::{may_be_changed, remove};
 use super::path_texts::PathCondition;
 use super::responses;
 use super::split;
@@ -21,7 +22,7 @@ use super::unreachable::{self, Outline};
 use crate::decode::{Context, NamedItem, Spanned, if_given};
 use crate::raw::policy as raw;
 use crate::scalar::{Name, Text, WordOr};
-use crate::shapes::{self, AnyText, AutoOr, FieldName, FieldTexts, HeaderPatterns};
+use crate::shapes::{self, AnyText, AutoOr, FieldTexts, HeaderPatterns};
 use crate::snapshot::{RuleName, RulePlace};
 use crate::tree::Span;
 
@@ -105,7 +106,7 @@ impl Compiler<'_> {
             is_sound &= self.action(action, &mut actions, context).is_some();
         }
         is_sound &= come_in_time(&actions, waits, context);
-        is_sound &= hand_over::note(self, policy, raw, &actions, context);
+        is_sound &= hand_over::note(&mut self.notes.hand_overs, policy, raw, &actions, context);
         let actions = actions.into_iter().map(|(action, _)| action);
         let actions: Vec<Action> = actions.collect();
         let demands = Demands::of(raw, &name, condition.as_ref(), (&actions, &self.limits));
@@ -152,7 +153,7 @@ impl Compiler<'_> {
                     push(Action::RateLimit(limit as u32));
                 }
             }
-            raw::Action::VirtualServer(name) => push(hand_over::action(self, name, context)?),
+            raw::Action::VirtualServer(name) => push(self.virtual_servers.action(name, context)?),
             raw::Action::Redirect(redirect) => push(self.redirect(&redirect.value, context)?),
             raw::Action::Respond(respond) => push(self.respond(&respond.value, context)?),
             raw::Action::RewritePath(how) => {
@@ -185,7 +186,7 @@ impl Compiler<'_> {
                 let names = names.value.0.iter().map(|name| name.value.0.as_bytes().into());
                 push(Action::RemoveCookies(names.collect()));
             }
-            raw::Action::Authenticate(name) => push(authenticate(self, name, context)?),
+            raw::Action::Authenticate(name) => push(self.authentications.require(name, context)?),
             raw::Action::Log(text) => push(Action::Log(line(self, text, context)?)),
             raw::Action::Trace(text) => push(Action::Trace(line(self, text, context)?)),
             raw::Action::Close => push(Action::Close),
@@ -421,47 +422,6 @@ fn place(raw: &Spanned<raw::Rule>, context: &Context) -> RulePlace {
     RulePlace { file: file.into(), position, when }
 }
 
-pub(super) fn remove(
-    names: &[Spanned<FieldName>],
-    context: &mut Context,
-) -> Option<Vec<FieldAction>> {
-    let is_sound = names.iter().filter(|name| !may_be_changed(name, context)).count() == 0;
-    let fields = names.iter().map(|name| {
-        let text = name.value.0.as_str();
-        let (name, change) = match text.strip_suffix('*') {
-            Some(prefix) => (prefix, FieldChange::RemovePrefix),
-            None => (text, FieldChange::Remove),
-        };
-        FieldAction { name: name.into(), change }
-    });
-    is_sound.then(|| fields.collect())
-}
-
-/// Whether policies may change a field; if not, that is reported.
-fn may_be_changed(name: &Spanned<FieldName>, context: &mut Context) -> bool {
-    let Some(instead) = name.value.is_framing() else {
-        return true;
-    };
-    let message = format!("a policy cannot change the header `{}`", name.value.0);
-    context.error_help(name.span, message, instead);
-    false
-}
-
-pub(super) fn secure(raw: AutoOr) -> Secure {
-    match raw {
-        AutoOr::Auto => Secure::Auto,
-        AutoOr::Always(true) => Secure::Always,
-        AutoOr::Always(false) => Secure::Never,
-    }
-}
-
-pub(super) fn same_site(raw: raw::SameSite) -> SameSite {
-    match raw {
-        raw::SameSite::Strict => SameSite::Strict,
-        raw::SameSite::Lax => SameSite::Lax,
-        raw::SameSite::None => SameSite::None,
-    }
-}
 /// Whether an answer that waits for the response would replace the answer that `authenticate` in the same rule gives to
 /// unauthenticated clients.
 fn answers_no_strangers(

@@ -10,8 +10,8 @@ use weir_http::media_types::MediaTypes;
 
 use super::compiler::{Compiler, explain};
 use super::compression::given_types;
-use super::policy::{remove, same_site};
-use super::waf::cookies;
+use super::cookie_attributes::{is_name, is_sent, same_site};
+use super::header_names::remove;
 use crate::decode::{Context, Spanned};
 use crate::raw::policy as raw;
 use crate::shapes::Replacements;
@@ -67,7 +67,7 @@ fn cookie_attributes(
     let mut is_sound = true;
     let mut names = Vec::new();
     for name in raw.names.iter().flat_map(|names| &names.value.0) {
-        is_sound &= cookies::is_name(name, context);
+        is_sound &= is_name(name, context);
         names.push(NamePattern::new(&name.value.0));
     }
     let attributes = CookieAttributes {
@@ -76,7 +76,7 @@ fn cookie_attributes(
         same_site: raw.same_site.as_ref().map(|word| same_site(word.value).as_str()),
         replaces_same_site: true,
     };
-    is_sound &= cookies::is_sent(raw.same_site.as_ref(), &raw.secure, context);
+    is_sound &= is_sent(raw.same_site.as_ref(), &raw.secure, context);
     if !attributes.secure && !attributes.http_only && attributes.same_site.is_none() {
         let help = "add `secure: true`, `http_only: true` or `same_site`";
         context.error_help(raw.span, "no attribute is set", help);

@@ -20,7 +20,7 @@ use weir_tls::server::{
 
 use super::acme::AcmeCertificates;
 use super::certificate_folder;
-use super::files::{KEYS_BYTES_MAX, read};
+use super::files::{KEYS_BYTES_MAX, PEM_BYTES_MAX, read};
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::profile::ProfileOr;
@@ -30,8 +30,6 @@ use crate::shapes::{FilePath, OcspSource};
 use crate::snapshot::{NameTls, PoolTls, ServerTls, SessionsOf};
 use crate::tree::Span;
 
-/// Maximum size of a file with certificates, a key or revocation lists.
-pub(super) const PEM_BYTES_MAX: u64 = 16 << 20;
 /// A certificate that expires within this many days causes a warning.
 const EXPIRY_WARNING_DAYS: i64 = 30;
 const DAY_S: i64 = 24 * 60 * 60;

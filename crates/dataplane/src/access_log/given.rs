@@ -1,7 +1,7 @@
 //! Lines in a custom format of the configuration.
 //!
-//! Values of the request head are kept unformatted, each behind its field and its length. They are written when the
-//! request ends, in the format that is active then.
+//! Values of the request head are stored unformatted, each preceded by its tag and its length. They are written when the
+//! request ends, in the latest custom format.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use super::{
 };
 use crate::json::{SHOWN_BYTES_MAX, put_id, put_json_string, put_number, put_three_digits};
 
-/// A form, and the number that the worker gave it.
+/// A custom format, and the number that the worker has assigned to it.
 #[derive(Debug, Clone)]
 pub struct Given {
-    /// Distinguishes data that was kept for this format from data of an earlier format.
+    /// Identifies the format that stored data belongs to.
     pub number: u8,
-    /// The form.
+    /// The format.
     pub format: Arc<LogFormat>,
-    /// The JSON keys of the form, in its order: `"status":`.
+    /// The JSON keys of the format, in order: `"status":`.
     keys: Vec<Box<[u8]>>,
-    /// The parts of a request head that the form shows.
+    /// The parts of a request head that the format contains.
     head: HeadFields,
 }
 
-/// The parts of a request head that a form shows.
+/// The parts of a request head that a format contains.
 #[derive(Debug, Clone, Copy)]
 struct HeadFields {
     method: bool,
@@ -41,7 +41,7 @@ struct HeadFields {
     user_agent: bool,
 }
 
-/// Tags of the kept data of a request; [`HEADERS`] and higher values are header fields of the format.
+/// Tags of a request's stored data; [`HEADERS`] and higher values are header fields of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kept {
     Client = 0,
@@ -60,7 +60,7 @@ enum Kept {
 const HEADERS: u8 = 64;
 
 impl Given {
-    /// Prepares a form, so that lines need not search in its list of fields.
+    /// Prepares a format, so that writing a line needs no search in the list of fields.
     pub fn new(number: u8, format: &Arc<LogFormat>) -> Self {
         let key = |field: &LogField| {
             let mut key = Vec::new();
@@ -83,7 +83,7 @@ impl Given {
         Self { number, format: Arc::clone(format), keys, head }
     }
 
-    /// Keeps the data of a request head that lines need.
+    /// Stores the parts of a request head that lines contain.
     pub fn keep_head(
         &self,
         client: Option<SocketAddr>,
@@ -131,13 +131,13 @@ impl Given {
         }
     }
 
-    /// Keeps the server name of a connection without requests.
+    /// Stores the server name of a connection without requests.
     pub fn keep_server_name(&self, server_name: &str, out: &mut Vec<u8>) {
         self.begin(out);
         keep(out, Kept::ServerName as u8, server_name.as_bytes());
     }
 
-    /// Keeps how many datagrams a session had.
+    /// Stores the numbers of a session's datagrams.
     pub fn keep_datagrams(&self, (received, sent): (u64, u64), out: &mut Vec<u8>) {
         self.begin(out);
         for (tag, number) in [(Kept::DatagramsReceived, received), (Kept::DatagramsSent, sent)] {
@@ -181,7 +181,7 @@ fn keep(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// The value behind this tag.
+/// The stored value with this tag.
 fn kept(mut rest: &[u8], wanted: u8) -> Option<&[u8]> {
     while let [tag, low, high, behind @ ..] = rest {
         let (value, next) =
@@ -194,18 +194,18 @@ fn kept(mut rest: &[u8], wanted: u8) -> Option<&[u8]> {
     None
 }
 
-/// A value of a field.
+/// The value of a field.
 enum Value<'a> {
-    /// Bytes of a client, or a name.
+    /// Bytes from the client, or a name.
     Text(&'a [u8]),
-    /// Text that was made here.
+    /// Generated text.
     Made(Vec<u8>),
     Number(u64),
-    /// A list in JSON.
+    /// A list as JSON.
     List(Vec<u8>),
 }
 
-/// The name of a field in JSON.
+/// The name of a field in JSON lines.
 fn name(format: &LogFormat, field: LogField) -> &str {
     if let LogField::Header(place) = field {
         return format.headers.get(usize::from(place)).map_or("", |name| name);
@@ -257,7 +257,7 @@ impl Line<'_> {
         }
     }
 
-    /// The request's data; `None`: nothing is known.
+    /// The value of a field; `None`: unknown.
     fn value(&self, field: LogField) -> Option<Value<'_>> {
         let entry = self.entry;
         Some(match field {
@@ -353,7 +353,7 @@ impl Line<'_> {
 
     fn kept_at(&self, tag: u8) -> Option<Value<'_>> {
         let (number, rest) = self.entry.request.split_first()?;
-        // Header fields of another form than this one stand at other places.
+        // In another format, the tag may belong to a different header field.
         let is_known = tag < HEADERS || *number == self.given.number;
         kept(rest, tag).filter(|_| is_known).map(Value::Text)
     }
@@ -364,7 +364,7 @@ impl Line<'_> {
     }
 }
 
-/// Writes a value, which is one word unless it `keeps_spaces`: a client cannot put columns into the line.
+/// Writes a value. Spaces are escaped unless the field `keeps_spaces`: a client must not be able to add columns to the line.
 fn put_text(out: &mut Vec<u8>, value: &[u8], keeps_spaces: bool) {
     if keeps_spaces {
         return put_quoted(out, value);
@@ -384,7 +384,7 @@ fn id_text(id: u128) -> Vec<u8> {
     text
 }
 
-/// An address as it was kept, without its port.
+/// A stored address, without its port.
 fn without_port(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     match text.parse::<SocketAddr>() {
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(kept(&out, HEADERS + 1), Some(&b"\0\xff"[..]));
         assert_eq!(kept(&out, HEADERS), None);
         for cut in 0..out.len() {
-            // Even from a truncated text, only stored parts are read.
+            // If the data is truncated, only complete values are read.
             let method = kept(&out[..cut], Kept::Method as u8);
             assert!(matches!(method, None | Some(b"GET")), "{method:?}");
         }

@@ -1,8 +1,8 @@
-//! Records of requests: the decisions about each request, and its result.
+//! Records of requests: the decisions about each request, and the result.
 //!
-//! A worker notes the facts of a request while it decides ([`recorder`]), and sends the [`record`](record::Record) to
-//! the control plane at the end of the request. The control plane keeps and shows the last records. Without recording
-//! there is no extra cost: one byte says both whether a request is recorded and whether it is logged.
+//! While a request is processed, the worker takes notes ([`recorder`]). At the end of the request, the worker sends the
+//! [`record`](record::Record) to the control plane, which stores and shows the latest records. Without recording there is no
+//! extra cost: one byte states both whether a request is recorded and whether it is logged.
 
 pub mod record;
 pub mod recorder;

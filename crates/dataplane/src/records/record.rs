@@ -14,16 +14,17 @@ use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::termination::Termination;
 use weir_http::message::Version;
 
-/// A finished request and its result. Texts are as received: secrets are masked when a record is shown.
+/// A finished request and its result. Texts are stored as received; secrets are masked when a record is shown.
 #[derive(Debug)]
 pub struct Record {
     /// The request id, as in the access log.
     pub id: Id,
-    /// When the request head was complete, in milliseconds since 1970.
+    /// The time when the request head was complete, in milliseconds since 1970.
     pub begun_unix_ms: u64,
-    /// The request was sampled. Others are recorded because they were slow, or because a client follows all requests.
+    /// Whether the request was sampled. Others are recorded because they were slow, or because a client follows all
+    /// requests.
     pub is_sampled: bool,
-    /// The request took at least as long as the configured limit for slow requests.
+    /// Whether the request took at least as long as the configured limit for slow requests.
     pub is_slow: bool,
     /// The client address that rules and the access log use.
     pub client: Option<SocketAddr>,
@@ -51,28 +52,28 @@ pub struct Record {
     pub persistence: Option<Kept>,
     /// The authenticated user; empty: none.
     pub user: Box<[u8]>,
-    /// How the request ended.
+    /// The termination reason.
     pub termination: Termination,
-    /// Notes taken during the decision; `None`: the request was rejected before, or the transaction is not a request.
+    /// The notes about the decisions; `None`: the request was rejected before, or the transaction is not an HTTP request.
     pub notes: Option<Box<Notes>>,
 }
 
 /// Bytes, retries and times of a request. Times are those of the access log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amounts {
-    /// Body bytes of the request.
+    /// The number of body bytes in the request.
     pub bytes_received: u64,
-    /// Bytes of the response.
+    /// The number of bytes in the response.
     pub bytes_sent: u64,
-    /// Number of further members tried.
+    /// The number of retries on other members.
     pub retries: u32,
-    /// Time until the first attempt with a member.
+    /// Microseconds from the complete request head to the first attempt with a member.
     pub queue_us: u64,
-    /// Time from there to an open connection; 0: an idle connection was reused.
+    /// Microseconds from there to an open connection; 0: an idle connection was reused.
     pub connect_us: u64,
-    /// Time from there to the response head.
+    /// Microseconds from there to the response head.
     pub first_byte_us: u64,
-    /// Total time.
+    /// Microseconds in total.
     pub total_us: u64,
 }
 
@@ -94,18 +95,18 @@ impl fmt::Display for Id {
     }
 }
 
-/// Notes taken while a request was decided.
+/// The notes about the processing of a request.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// The request was sampled.
+    /// Whether the request was sampled.
     pub(super) is_sampled: bool,
     /// The request head, in the syntax of HTTP/1.
     pub head: Vec<u8>,
-    /// The head was longer than the limit, and is truncated.
+    /// Whether the head exceeded the maximum size, and is truncated.
     pub is_head_cut: bool,
     /// The HTTP version of the request.
     pub version: Option<Version>,
-    /// The request has, or may have, a body. Bodies are not kept.
+    /// Whether the request has, or may have, a body. Bodies are not stored.
     pub has_body: bool,
     /// The peer address of the connection.
     pub peer: Option<SocketAddr>,
@@ -115,13 +116,13 @@ pub struct Notes {
     pub tls: Option<SeenTls>,
     /// The virtual server that received the request.
     pub entered: Option<Arc<str>>,
-    /// The configuration that was used; it may no longer exist.
+    /// The configuration that was used, if it still exists.
     pub snapshot: Weak<Snapshot>,
-    /// Decisions of virtual servers.
+    /// The decisions of virtual servers, in order.
     pub decided: Vec<Decided>,
-    /// Pools, as they were when a member was chosen.
+    /// The pools at each selection of a member.
     pub sought: Vec<Sought>,
-    /// Members that failed to serve the request.
+    /// The failed attempts at members, in order.
     pub failed: Vec<Failed>,
     /// Findings of the web application firewall.
     pub firewall: Option<Firewall>,
@@ -147,65 +148,65 @@ pub enum Verdict {
     Forward {
         /// The pool.
         pool: Arc<str>,
-        /// The delay that a rate limit imposes.
+        /// The delay that a rate limit imposes, in microseconds.
         delay_us: u64,
     },
     /// The request is handed over to another virtual server.
     HandedOver(Arc<str>),
-    /// A rule answers the request with this status, or closes its connection (0).
+    /// A rule answers the request with this status, or closes the connection (0).
     Ended(u16),
-    /// The requested name has other TLS settings (misdirected request).
+    /// The requested host has other TLS settings than the connection (misdirected request).
     Misdirected,
     /// The request exceeds a limit; the number is the seconds until a retry can succeed.
     Limited(u64),
     /// The request exceeds a limit that closes connections.
     LimitClosed,
-    /// Rule actions made the request invalid, so it cannot be forwarded.
+    /// Actions of rules made the request invalid, so it cannot be forwarded.
     Unsendable,
 }
 
-/// The state of a pool when a member was chosen.
+/// The state of a pool at the selection of a member.
 #[derive(Debug)]
 pub struct Sought {
     /// The pool.
     pub pool: Arc<str>,
-    /// The preference for a member, such as a session.
+    /// The preference of the request for a member, for example because of a session.
     pub preference: Preference,
-    /// Members and their states.
+    /// The members and their states.
     pub candidates: Vec<Candidate>,
-    /// Number of members that were not noted.
+    /// The number of members that were not recorded.
     pub left_out: usize,
 }
 
-/// The state of a member when one was chosen.
+/// The state of a member at a selection.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Its address.
+    /// The address.
     pub member: Arc<str>,
-    /// The health according to its monitors.
+    /// The health by monitors.
     pub health: Health,
-    /// The state set by an administrator.
+    /// The administrative state.
     pub state: AdminState,
-    /// The member is ejected because of its failures.
+    /// Whether the member is ejected because of failures.
     pub is_ejected: bool,
-    /// The number of requests in progress at the member.
+    /// The number of active requests at the member.
     pub occupancy: u32,
-    /// Whether the member accepted new requests.
+    /// Whether the member was eligible for new requests.
     pub is_eligible: bool,
 }
 
-/// A member that failed to serve a request.
+/// A failed attempt at a member.
 #[derive(Debug)]
 pub struct Failed {
-    /// Its pool.
+    /// The pool.
     pub pool: Arc<str>,
     /// The member.
     pub member: Arc<str>,
     /// The reason.
     pub why: MemberFailure,
-    /// The time from the start of the request to the attempt.
+    /// The time from the start of the request to the attempt, in microseconds.
     pub after_us: u64,
-    /// The duration of the attempt.
+    /// The duration of the attempt, in microseconds.
     pub took_us: u64,
 }
 
@@ -216,18 +217,18 @@ pub struct Firewall {
     pub mode: &'static str,
     /// `passed`, `detected`, `blocked`, `unjudged` or `unfinished`.
     pub outcome: &'static str,
-    /// The status of the firewall's response; 0: the request went on.
+    /// The status of the firewall's response; 0: the request continued.
     pub status: u16,
     /// The anomaly score.
     pub score: i64,
-    /// Rules that matched: their ids and messages.
+    /// The ids and messages of matched rules.
     pub rules: Vec<(u64, Box<[u8]>)>,
-    /// Checks that matched.
+    /// The names of checks with findings.
     pub checks: Vec<&'static str>,
 }
 
 impl Record {
-    /// The approximate size in memory.
+    /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let texts = self.marks.iter().map(|mark| mark.len() + size_of::<Box<[u8]>>());
         let rules = self.rules.len() * size_of::<RuleName>();
@@ -236,7 +237,7 @@ impl Record {
     }
 }
 
-/// The estimated size of the names of virtual server, pool and member, with their allocations.
+/// The estimated size of the names of virtual server, pool and member in bytes, including their allocations.
 const NAMES_BYTES: usize = 256;
 
 impl Notes {

@@ -1,4 +1,4 @@
-//! Notes the facts of the requests of one worker.
+//! The recorder of a worker, which takes notes about requests and sends their records.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -31,7 +31,7 @@ use crate::records::record::{
 };
 use crate::redaction::Secrets;
 
-/// Maximum size of a recorded head.
+/// Maximum size of a recorded head in bytes.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
 
 /// Maximum number of recorded members of a pool.
@@ -43,37 +43,37 @@ const STEPS_MAX: usize = 8;
 /// Maximum number of recorded rules, and of checks, of the firewall for one request.
 const FINDINGS_MAX: usize = 20;
 
-/// The queue of records; records are dropped and counted while it is full.
+/// The sending end of the queue of records. While the queue is full, records are dropped and counted.
 #[derive(Debug, Clone)]
 pub struct RecordSender {
     /// The queue.
     pub records: SyncSender<Box<Record>>,
-    /// Records that were dropped.
+    /// The number of dropped records.
     pub dropped: Arc<AtomicU64>,
 }
 
-/// Notes the facts of the requests of one worker.
+/// Takes notes about the requests of one worker, and sends their records.
 pub struct Recorder {
-    /// How new requests are logged and recorded.
+    /// Whether and how new requests are logged and recorded.
     pub logged: Logged,
     format: AccessFormat,
     settings: Option<RecentRequests>,
-    /// A client follows all requests.
+    /// Whether a client follows all requests.
     is_followed: bool,
-    /// The accumulated share of sampled requests; a request is sampled when it reaches the whole.
+    /// The accumulated share of sampled requests. A request is sampled when the sum reaches [`SHARE_OF_ALL`].
     share: u32,
-    /// Notes of requests in progress.
+    /// The notes of requests in progress.
     open: HashMap<ExchangeKey, Box<Notes>>,
-    /// Requests under inspection by the firewall.
+    /// Requests that the firewall is inspecting.
     inspected: HashMap<InspectionId, ExchangeKey>,
-    /// The request in its first stages, which have no key of their exchange yet. `None` between two calls: a request without
-    /// notes leaves none for the one before it.
+    /// The request in its first stages, whose steps do not contain the key of the exchange. `None`: no request is in these
+    /// stages, or the request has no notes.
     current: Option<ExchangeKey>,
     sender: Option<RecordSender>,
 }
 
-/// An inspection by the firewall, identified by its own text of the request id: clients of a trusted proxy can send the same
-/// id twice at a time.
+/// An inspection by the firewall. It is identified by the address of its request id in memory, because clients of a trusted
+/// proxy can send the same id at the same time.
 struct InspectionId(Rc<str>);
 
 impl PartialEq for InspectionId {
@@ -92,9 +92,9 @@ impl Hash for InspectionId {
 
 /// A new request.
 pub struct Begun<'a> {
-    /// Its exchange.
+    /// The exchange.
     pub key: ExchangeKey,
-    /// Its head.
+    /// The head.
     pub head: &'a RequestHead,
     /// The bytes that the head refers to.
     pub input: &'a [u8],
@@ -109,7 +109,7 @@ pub struct Begun<'a> {
 }
 
 impl Recorder {
-    /// Creates a recorder that is off. Without a sender it stays off.
+    /// Creates a recorder that is off. Without a sender, it stays off.
     pub fn new(sender: Option<RecordSender>) -> Self {
         Self {
             logged: Logged::Nothing,
@@ -124,7 +124,7 @@ impl Recorder {
         }
     }
 
-    /// Applies the settings of recording. `format`: the format of the access log.
+    /// Applies the settings for records. `format`: the format of the access log.
     pub fn set(&mut self, settings: Option<RecentRequests>, format: AccessFormat) {
         (self.settings, self.format) = (settings, format);
         self.choose();
@@ -141,7 +141,7 @@ impl Recorder {
         self.logged = Logged::of(self.format, records);
     }
 
-    /// Starts the notes of a request if they may be needed. Returns whether notes are taken.
+    /// Starts the notes of a request if a record may be needed. Returns whether notes are taken.
     pub fn begin(&mut self, begun: &Begun<'_>, clock: Clock) -> bool {
         let is_sampled = self.samples();
         let may_be_slow = self.settings.is_some_and(|it| it.slow_us.is_some());
@@ -165,7 +165,7 @@ impl Recorder {
         true
     }
 
-    /// Ends the first stages of a request: later steps name their request.
+    /// Ends the first stages of a request. Later steps contain the key of the exchange.
     pub fn begun(&mut self) {
         self.current = None;
     }
@@ -184,7 +184,7 @@ impl Recorder {
         !self.open.is_empty()
     }
 
-    /// Notes a step of the current transaction.
+    /// Adds a step of a transaction to its notes.
     pub fn note(&mut self, step: Step<'_, '_>, clock: Clock) {
         match step {
             Step::Decided(decided) => {
@@ -226,13 +226,14 @@ impl Recorder {
         (!is_full).then_some(notes)
     }
 
-    /// Sends the record of a finished transaction if it is to be kept. `key`: the key of its notes.
+    /// Sends the record of a finished transaction, if the request was sampled, slow or followed. `key`: the key of the
+    /// notes.
     pub fn finish(&mut self, key: Option<ExchangeKey>, entry: &Entry<'_>, id: Id, unix_ms: u64) {
         let notes = key.and_then(|key| self.take(key));
         let slow_us = self.settings.and_then(|it| it.slow_us);
         let is_slow = slow_us.is_some_and(|slow_us| entry.total_us >= slow_us);
         let is_sampled = notes.as_ref().is_some_and(|notes| notes.is_sampled);
-        // A transaction without notes is not an ordinary request, and may be slow without a problem.
+        // A transaction without notes is not an ordinary request, and a long duration is normal for it.
         let is_slow = is_slow && notes.is_some();
         if !is_slow && !is_sampled && !self.is_followed {
             return;
@@ -244,7 +245,7 @@ impl Recorder {
         }
     }
 
-    /// Removes and returns the notes of a request; `None`: it has none.
+    /// Removes and returns the notes of a request; `None`: there are none.
     pub fn take(&mut self, key: ExchangeKey) -> Option<Box<Notes>> {
         let notes = self.open.remove(&key)?;
         if !self.inspected.is_empty() {
@@ -253,7 +254,7 @@ impl Recorder {
         Some(notes)
     }
 
-    /// Drops all notes: all connections are closed.
+    /// Drops all notes, because all connections are closed.
     pub fn forget(&mut self) {
         self.open.clear();
         self.inspected.clear();
@@ -341,10 +342,10 @@ fn note_decided(notes: &mut Notes, decided: &witness::Decided<'_, '_>, clock: Cl
     });
 }
 
-/// Returns the current state of a pool.
+/// The current state of a pool.
 fn sought(pool: &LocalPool, preference: Preference, clock: Clock) -> Sought {
     let eligible = pool.eligible(clock);
-    // The first members as bits: all that are shown, except a preferred member behind them.
+    // The first 64 members as bits. They include all recorded ones, except a preferred member with a higher index.
     let first = eligible.iter().filter(|member| **member < u64::BITS);
     let first = first.fold(0_u64, |bits, member| bits | 1 << member);
     let is_eligible = |member: u32| match member {

@@ -1,7 +1,7 @@
 //! The complete record of a request, without its secrets.
 //!
-//! `weir waf diff` inspects recorded requests again, so as much as possible remains unchanged. A body is omitted if it
-//! may contain a secret that cannot be masked.
+//! `weir waf diff` inspects recorded requests again, so as much as possible stays unchanged. A body is omitted if it may
+//! contain a secret that cannot be masked.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::{
     MASK, Secrets, decoded, is_secret_field, is_secret_name, last_word, target, without_pair,
 };
 
-/// Characters in parameter names that show that the text is not a form.
+/// Characters that do not occur in the parameter names of forms.
 const FOREIGN: &[u8] = b"\"'<>{}\\\n";
 
 /// A request target with masked secrets.
@@ -29,7 +29,7 @@ pub fn recorded_field(name: &[u8], value: &[u8], secrets: &Secrets<'_>) -> Vec<u
     secrets.without(&shown).into_owned()
 }
 
-/// A Cookie value with masked values; names of cookies are not secret.
+/// A Cookie value with masked cookie values. Names of cookies are not secret.
 fn cookies(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     for (index, cookie) in value.split(|byte| *byte == b';').enumerate() {
@@ -44,7 +44,7 @@ fn cookies(value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Facts about a body, from the head.
+/// Properties of a body that follow from the request head.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BodyKind<'a> {
     /// The value of Content-Type.
@@ -53,7 +53,7 @@ pub struct BodyKind<'a> {
     pub is_encoded: bool,
 }
 
-/// A body with masked secrets; `None`: masking is not possible.
+/// A body with masked secrets; `None`: secrets cannot be masked.
 pub fn recorded_body<'a>(
     body: &'a [u8],
     kind: BodyKind<'_>,
@@ -82,7 +82,7 @@ pub fn recorded_body<'a>(
     without_all(masked, secrets)
 }
 
-/// The text with masked values that are secrets elsewhere in the request.
+/// The text, in which secrets from other parts of the request are masked; `None`: the search took too long.
 fn without_all<'a>(text: Cow<'a, [u8]>, secrets: &Secrets<'_>) -> Option<Cow<'a, [u8]>> {
     let shown = match secrets.without(&text) {
         Cow::Borrowed(shown) if shown.len() == text.len() => None,
@@ -129,7 +129,7 @@ fn has_secret(value: &[u8], secrets: &Secrets<'_>) -> bool {
         || matches!(secrets.without(&text), Cow::Owned(_))
 }
 
-/// JSON with masked secrets, if they are strings, numbers or literals.
+/// JSON in which secret strings, numbers and literals are masked; `None`: secrets cannot be masked.
 fn json(body: &[u8]) -> Option<Vec<u8>> {
     let (mut out, mut outside) = (Vec::with_capacity(body.len()), Vec::new());
     let mut at = 0;
@@ -148,7 +148,7 @@ fn json(body: &[u8]) -> Option<Vec<u8>> {
             at = end;
             continue;
         }
-        // An escape may obfuscate the real name.
+        // An escape may hide a secret name.
         if text.contains(&b'\\') {
             return None;
         }
@@ -163,7 +163,7 @@ fn json(body: &[u8]) -> Option<Vec<u8>> {
     (!is_secret_name(&outside)).then_some(out)
 }
 
-/// Writes the value of a name that is not secret.
+/// Writes a string value whose name is not secret.
 fn put_value(out: &mut Vec<u8>, text: &[u8]) {
     let is_document = text.contains(&b'\\') && is_secret_name(text);
     let is_masked = is_document || without_pair(text, last_word).is_some();
@@ -172,7 +172,7 @@ fn put_value(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-/// The end of the string that begins at this quote: the index after the closing quote.
+/// The index after the closing quote of the string that starts at this quote.
 fn string_end(body: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
@@ -189,7 +189,7 @@ fn blanks_end(body: &[u8], start: usize) -> usize {
     body[start..].iter().position(is_other).map_or(body.len(), |at| start + at)
 }
 
-/// The end of a secret value, unless it is an object or an array.
+/// The end of a secret value; `None`: the value is an object or an array, or it is truncated.
 fn secret_end(body: &[u8], start: usize) -> Option<usize> {
     match body.get(start)? {
         b'"' => string_end(body, start),

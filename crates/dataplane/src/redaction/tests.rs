@@ -104,7 +104,7 @@ fn where_looking_takes_too_long_nothing_is_shown() {
     assert_eq!(text(&secrets.without(b"x")), "***");
 }
 
-/// Data and values of a match, as displayed.
+/// The shown data and values of a match.
 fn shown(
     secrets: &Secrets<'_>,
     data: &'static str,
@@ -186,7 +186,7 @@ fn findings_of_checks_show_no_secret() {
     }
 }
 
-/// JSON that is sent as a form is one long name.
+/// JSON sent as a form is parsed as one long parameter name.
 #[test]
 fn names_that_are_documents_are_not_shown() {
     for (name, expected) in [
@@ -222,7 +222,7 @@ fn variables_that_are_secrets() {
         ("REQUEST_HEADERS:Authorization", true),
         ("REQUEST_HEADERS:Accept", false),
         ("MATCHED_VARS:ARGS:pin", true),
-        // The owner of these elements is not known any more.
+        // The names of these elements are unknown.
         ("XML:/*", true),
         ("XML", false),
     ] {

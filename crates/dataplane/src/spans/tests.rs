@@ -3,7 +3,7 @@
 use super::*;
 use crate::protobuf::{Fields, Value};
 
-/// The written attributes: names, and values as text.
+/// The written attributes: `name=value`.
 fn attributes(write: impl FnOnce(&mut Message<'_>)) -> Vec<String> {
     let mut out = Vec::new();
     write(&mut Message::new(&mut out));

@@ -1,4 +1,4 @@
-//! A request in its line, so that it can be judged again: `"request":{"head":"…","body":"…"}`.
+//! A request recorded in its log line for another inspection: `"request":{"head":"...","body":"..."}`.
 
 use weir_waf::inspection::{Inspection, RecordedBody};
 use weir_waf::seclang::Variable;
@@ -7,12 +7,12 @@ use crate::json::{put_text_key, put_whole_string};
 use crate::redaction::Secrets;
 use crate::redaction::message::{BodyKind, recorded_body, recorded_field, recorded_target};
 
-/// Bytes of a request in a line: a body of 64 KiB in base64, and its head.
+/// Maximum size of a recorded request in a line in bytes: a body of 64 KiB in base64, and the head.
 const REQUEST_BYTES_MAX: usize = 160 * 1024;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Writes the request, if requests are recorded. One that is too long loses its body, or is left out.
+/// Writes the request, if requests are recorded. If it is too long, it is written without its body, or not at all.
 pub fn put_recorded(out: &mut Vec<u8>, inspection: &Inspection, secrets: &Secrets<'_>) {
     let recorded = inspection.recorded_body();
     if recorded == RecordedBody::Off {
@@ -33,7 +33,7 @@ pub fn put_recorded(out: &mut Vec<u8>, inspection: &Inspection, secrets: &Secret
     }
 }
 
-/// The request line, and the fields as the inspection has got them.
+/// The request line and the fields, as the inspection received them.
 fn head(inspection: &Inspection, secrets: &Secrets<'_>) -> Vec<u8> {
     let value = |variable| inspection.value(variable).unwrap_or_default();
     let target = recorded_target(value(Variable::RequestUriRaw), secrets);
@@ -47,7 +47,7 @@ fn head(inspection: &Inspection, secrets: &Secrets<'_>) -> Vec<u8> {
     head
 }
 
-/// The target that the member gets, where it is not the received one.
+/// Writes the target that the member receives, if it differs from the received target.
 fn put_member_target(out: &mut Vec<u8>, inspection: &Inspection, secrets: &Secrets<'_>) {
     let member = inspection.value(Variable::RequestUri).unwrap_or_default();
     if member != inspection.value(Variable::RequestUriRaw).unwrap_or_default() {
@@ -88,7 +88,7 @@ fn put_body(
     }
 }
 
-/// Base64 (RFC 4648, section 4).
+/// Writes bytes as base64 (RFC 4648 section 4).
 fn put_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     for group in bytes.chunks(3) {
         let byte = |index: usize| u32::from(group.get(index).copied().unwrap_or_default());

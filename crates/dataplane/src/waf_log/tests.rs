@@ -29,7 +29,7 @@ SecRule ARGS|REQUEST_HEADERS \"@contains evil\" \"id:2,phase:1,deny,log,severity
     msg:'Evil \\\"things\\\"',logdata:'found in %{MATCHED_VAR_NAME}: %{MATCHED_VAR}'\"
 SecRule ARGS \"@contains evil\" \"id:3,phase:1,pass,nolog,auditlog,msg:'not logged'\"";
 
-/// The log of these rules on a request.
+/// The inspection of a request by these rules.
 fn inspected(rules: &str, target: &str, headers: &[(&str, &str)]) -> Inspection {
     inspected_by(&Options::new(Mode::Detect), rules, target, headers)
 }
@@ -135,7 +135,7 @@ fn no_secret_is_in_a_line() {
         assert!(!inspection.matches().is_empty(), "{target} {headers:?}");
         let line = line(&inspection, Outcome::Detected(Cause::Rule(2)), 0);
         let line = String::from_utf8(line).unwrap();
-        // Text in the target beside a secret parameter is not secret there.
+        // The target may contain `hunter2` outside of secret parameters.
         let (head, rules) = line.split_once("\"rules\":").unwrap();
         assert!(!rules.to_ascii_lowercase().contains("hunter2"), "{target} {headers:?}: {rules}");
         assert!(!head.contains("pin=hunter2") && !head.contains("ord=evil"), "{head}");
@@ -204,7 +204,7 @@ fn lines_are_handed_over_and_those_that_are_not_taken_are_counted() {
     assert_eq!(counters.waf_log_lines_dropped.get(), 1);
 }
 
-/// `docs/observability.md` has every key of these lines.
+/// `docs/observability.md` must contain every key of these lines.
 #[test]
 fn all_keys_are_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");

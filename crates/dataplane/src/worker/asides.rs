@@ -1,4 +1,4 @@
-//! Errands of transactions, executed after their call: begin and end weir's own requests.
+//! Executes the errands of transactions after the call that ordered them: starts and ends weir's own requests.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ExchangeKey;
@@ -21,7 +21,7 @@ pub fn run(worker: &mut Worker, io: &mut EventLoop, errand: Errand) {
 }
 
 fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut Order) {
-    // The transaction that ordered it may have ended.
+    // The transaction that ordered the request may have ended.
     if let Some(parent) = order.parent
         && !worker.with(io, parent, |it, _| authorisation::awaits_beginning(it))
     {
@@ -47,7 +47,7 @@ fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut Order) {
     }
 }
 
-/// Handles the end of one of weir's own requests: removes it, and continues the request that waits for it.
+/// Handles the end of one of weir's own requests: removes the request, and continues the transaction that waits for it.
 pub fn ended(worker: &mut Worker, io: &mut EventLoop, aside: ExchangeKey) {
     let transaction = worker.exchanges.get_mut(aside).and_then(Transaction::http_mut);
     let scrutiny = transaction.and_then(|it| it.scrutiny.take()).map(|scrutiny| *scrutiny);

@@ -9,12 +9,12 @@ use weir_exchange::parts::scratch::Scratch;
 use weir_http::h1::{CHUNK_HEADER_SIZE_MAX, LAST_CHUNK, write_chunk_header, write_trailers};
 use weir_http::message::Framing;
 
-/// Pieces up to this size are copied behind the head, which is cheaper than another element of a vectored send.
+/// Maximum number of data bytes that are copied behind the head, which is cheaper than more elements of a vectored send.
 pub const COALESCE_BYTES: usize = 4096;
 
-/// The end of a body on the wire: the last chunk, with trailers if there are any; or nothing.
+/// The bytes after the data of a body: the last chunk, with trailers if there are any; without chunks, none.
 pub enum Tail {
-    /// A body without trailers.
+    /// A tail without trailers.
     Plain(&'static [u8]),
     /// A last chunk with trailers.
     Trailers(Message),
@@ -50,8 +50,8 @@ impl Tail {
     }
 }
 
-/// Passes to `send`: the contents of `out`, the pieces framed for the receiver, and `end` (the last chunk with
-/// trailers, or nothing). Returns the number of bytes sent; `out` keeps its content.
+/// Calls `send` with the contents of `out`, the pieces with the framing for the receiver, and `end` (the last chunk with
+/// trailers, or nothing). Returns the number of bytes sent. `out` keeps its contents, and may get further bytes.
 pub fn send(
     out: &mut Vec<u8>,
     framing: Framing,

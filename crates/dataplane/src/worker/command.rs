@@ -1,4 +1,4 @@
-//! Commands of the control plane to a worker.
+//! Commands from the control plane to a worker.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -6,45 +6,45 @@ use std::sync::atomic::AtomicBool;
 use weir_config::snapshot::ListenPoint;
 use weir_exchange::shared::live::LiveTable;
 
-/// On the control socket: a listener, as ancillary data.
+/// Message on the control socket: a listener, as ancillary data.
 pub const LISTENER_MESSAGE: u8 = b'L';
-/// On the control socket: a command is in the channel.
+/// Message on the control socket: the channel has a command.
 pub const COMMAND_MESSAGE: u8 = b'C';
 
-/// A message of the control plane. It is put into the channel first, then announced on the control socket. Listeners
-/// are sent on the socket before the command that names them.
+/// A command of the control plane. It is first put into the channel, and then announced on the control socket. Listeners are
+/// sent on the control socket before the command that contains their addresses.
 #[derive(Debug)]
 pub enum Command {
-    /// Make another table active.
+    /// Activates another table.
     Apply {
         /// The table.
         table: Arc<LiveTable>,
-        /// The addresses of the listeners that were sent before, in their order.
+        /// The addresses of the listeners that were sent before the command, in the same order.
         added: Vec<ListenPoint>,
-        /// Listeners to close.
+        /// The addresses of the listeners to close.
         removed: Vec<ListenPoint>,
     },
-    /// Accept no more connections; end after the last client, at the latest after `timeout_ms`.
+    /// Accepts no more connections. The worker ends after the last client, at the latest after `timeout_ms`.
     Drain {
-        /// The time that open transactions have.
+        /// The time limit for open transactions.
         timeout_ms: u64,
-        /// Another process accepts connections and reads datagrams; idle HTTP/1 clients may send one more request
-        /// within this time. `None`: no other process serves, and idle clients are closed at once.
+        /// Another process accepts connections and reads datagrams. Idle HTTP/1 clients may send one more request within
+        /// this time. `None`: no other process serves, and idle clients are closed at once.
         idle_ms: Option<u64>,
     },
-    /// End now.
+    /// Ends the worker at once.
     Stop,
-    /// Start or stop recording all requests.
+    /// Starts or stops recording all requests.
     Follow(bool),
-    /// Set this flag to show that the loop makes turns.
+    /// Sets this flag, which shows that the loop makes turns.
     Answer(Arc<AtomicBool>),
-    /// Open a file, for tests.
+    /// Opens a file, for tests.
     #[cfg(test)]
     Open(std::path::PathBuf, std::sync::mpsc::Sender<std::io::Result<()>>),
-    /// Panic, for tests.
+    /// Panics, for tests.
     #[cfg(test)]
     Panic,
-    /// Block until this channel has a message, for tests.
+    /// Blocks until this channel has a message, for tests.
     #[cfg(test)]
     Wait(std::sync::mpsc::Receiver<()>),
 }

@@ -21,14 +21,13 @@ use super::desk::Desk;
 use super::world::{Draining, World};
 use crate::owners::owner_key;
 use crate::worker::command::{Command, LISTENER_MESSAGE};
-use crate::worker::recording;
 use crate::worker::state::client::Client;
 use crate::worker::state::destination::Destination;
 use crate::worker::state::listener::Listener;
 use crate::worker::state::stage::Stage;
 
 impl Worker {
-    /// Reads the control socket, and executes the commands.
+    /// Reads the control socket, and executes the announced commands.
     pub fn receive_commands(&mut self, io: &mut EventLoop) {
         loop {
             let Some(socket) = io.descriptor(self.control).and_then(Descriptor::socket) else {
@@ -43,7 +42,7 @@ impl Worker {
                         self.obey(io, command);
                     }
                 }
-                // The control plane is gone: the worker stops too.
+                // The control plane has ended, so the worker stops, too.
                 Ok(Received::End) => return io.stop(),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
@@ -55,7 +54,7 @@ impl Worker {
         }
     }
 
-    /// Executes a command with the listeners that belong to it.
+    /// Executes a command with its listeners.
     #[cfg(feature = "simulation")]
     pub fn obey_in_simulation(
         &mut self,
@@ -72,7 +71,7 @@ impl Worker {
             Command::Apply { table, added, removed } => self.apply(io, table, added, &removed),
             Command::Drain { timeout_ms, idle_ms } => self.drain(io, timeout_ms, idle_ms),
             Command::Stop => self.stop(io),
-            Command::Follow(is_followed) => recording::follow(&mut self.world, is_followed),
+            Command::Follow(is_followed) => self.world.follow(is_followed),
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
             Command::Open(path, answer) => {
@@ -104,7 +103,7 @@ impl Worker {
         self.move_waiting(&next);
         self.world.table = next;
         self.world.live = live;
-        recording::log_as_configured(&mut self.world);
+        self.world.log_as_configured();
         self.desk(io).remove_listeners(removed);
         self.world.refresh_listeners();
         self.refresh_idle_clients();
@@ -125,7 +124,7 @@ impl Worker {
         self.close_idle_clients(io);
     }
 
-    /// Makes idle clients use the new table: otherwise they would keep the old table alive.
+    /// Assigns idle clients to the active table. Otherwise they would keep the previous table in memory.
     fn refresh_idle_clients(&mut self) {
         let idle = self.world.clients.iter().filter(|(_, client)| client.exchange().is_none());
         let keys: Vec<ClientKey> = idle.map(|(key, _)| key).collect();
@@ -136,8 +135,8 @@ impl Worker {
 }
 
 impl World {
-    /// A client without a virtual server, or with a handshake for other client certificates, must end by `leave_by_ms`;
-    /// an earlier deadline stays.
+    /// Sets the deadline of clients without a virtual server, and of clients whose handshake was checked by other settings
+    /// for client certificates. An earlier deadline stays.
     fn set_leave_times(&mut self, leave_by_ms: u64) {
         let is_lost = |client: &Client| {
             self.has_lost_its_server(client) || self.has_handshake_of_others(client)
@@ -149,7 +148,7 @@ impl World {
         self.leave_by_ms = self.next_leave_ms();
     }
 
-    /// The earliest of these times.
+    /// The earliest deadline of these clients.
     fn next_leave_ms(&self) -> Option<u64> {
         self.clients.iter().filter_map(|(_, client)| client.leave_by_ms).min()
     }
@@ -201,7 +200,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Closes idle clients that must leave; all idle clients if the process stops. Clients with an open request get
+    /// Closes idle clients that have a deadline, or all idle clients if the process drains. Clients with an open request get
     /// `Connection: close` in the response.
     fn close_idle_clients(&mut self, io: &mut EventLoop) {
         let keys: Vec<ClientKey> = self
@@ -249,7 +248,8 @@ impl Worker {
         self.close_idle_clients(io);
     }
 
-    /// Checks whether draining has ended or must end. Returns the time of the next check.
+    /// Checks whether draining is finished or its time is over, and closes clients whose deadlines have passed. Returns the
+    /// time of the next check.
     pub fn drain_step(&mut self, io: &mut EventLoop) -> Option<u64> {
         let now_ms = io.now_ms();
         let has_ended = self.world.clients.is_empty() && self.udp.is_empty();
@@ -281,7 +281,7 @@ impl Worker {
         io.stop();
     }
 
-    /// Closes client connections in any state.
+    /// Closes the client connections that satisfy a condition, in any state.
     fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&Client) -> bool) {
         let keys: Vec<ClientKey> = self
             .world
@@ -305,7 +305,7 @@ impl Worker {
     }
 }
 
-/// Accepts the connections in the queues of listeners that are about to be removed.
+/// Accepts the connections in the queues of listeners that are about to be closed.
 fn accept_last(worker: &mut Worker, io: &mut EventLoop, removed: &[ListenPoint]) {
     let listeners = worker.world.listeners.iter().map(|(_, listener)| listener);
     let going = listeners.filter(|listener| removed.contains(listener.address.listen()));
@@ -318,7 +318,7 @@ fn accept_last(worker: &mut Worker, io: &mut EventLoop, removed: &[ListenPoint])
 enum Received {
     /// A listener; `None`: the process had no free descriptor for it.
     Listener(Option<OwnedFd>),
-    /// A command waits in the channel.
+    /// The channel has a command.
     Command,
     End,
 }

@@ -1,4 +1,4 @@
-//! Implements the interface of transactions with sockets; each call goes to the connection of its side.
+//! The implementation of the interface between transactions and sockets. Each call is passed to the code for the given side.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};

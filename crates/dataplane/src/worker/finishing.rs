@@ -1,4 +1,4 @@
-//! Ends transactions: removes them from queues, leaves the client's connection, and writes the log line.
+//! Ends transactions: removes them from queues and from their client connections, and writes their log lines.
 
 use weir_core::clock::Clock;
 use weir_exchange::arena::ExchangeKey;
@@ -19,7 +19,7 @@ use crate::worker::state::client::Client;
 use crate::worker::world::World;
 
 impl Desk<'_> {
-    /// Ends a transaction.
+    /// Ends a transaction, and closes its stream if it has one.
     pub fn finish_transaction(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd) {
         if !matches!(ends.parked, Parked::No) {
             leave_wait(self, ends);
@@ -49,7 +49,7 @@ fn leave_wait(desk: &mut Desk<'_>, ends: &mut Ends) {
 }
 
 impl World {
-    /// Writes the log line of a transaction that has ended.
+    /// Writes the log line and the record of an ended transaction.
     fn log_transaction(&mut self, ends: &Ends, clock: Clock, termination: Termination) {
         let (account, attempt) = (&ends.account, &ends.attempt);
         let total_us = clock.now_us() - account.begun_us;
@@ -79,7 +79,7 @@ impl World {
             bytes_sent: account.bytes_sent,
             head_bytes_sent: account.head_bytes_sent,
             retries: account.retries,
-            // A request that was never sent to a member was queued the whole time.
+            // A request that was not sent to any member was queued for the whole time.
             queue_us: match account.tried_us {
                 0 => total_us,
                 tried_us => tried_us.saturating_sub(account.begun_us),
@@ -107,7 +107,7 @@ impl World {
     }
 }
 
-/// Writes the log line of a finished transaction, and its record if it is to be kept. `noted`: the key of its notes.
+/// Writes the log line of a finished transaction, and sends its record if one is needed. `noted`: the key of its notes.
 pub fn write_down(
     (log, recorder): (&mut AccessLog, &mut Recorder),
     mut entry: Entry<'_>,

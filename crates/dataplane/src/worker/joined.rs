@@ -1,8 +1,8 @@
-//! Joins the data of many small frames of one read. Separately, each would become a chunk, a frame or a call of its own
-//! on the other side.
+//! Joins the data of small frames within one read. Otherwise each of them would become a separate chunk, frame or call on
+//! the other side.
 //!
-//! The data waits with its stream until the whole read is processed, or until an event of the stream must follow it.
-//! Long frames are forwarded directly, and so is the last frame of a read.
+//! The data waits with its stream until the whole read is processed, or until another event of the stream occurs. Long
+//! frames are forwarded directly, and so is the last frame of a read.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::parts::end::End;
@@ -14,37 +14,38 @@ use super::desk::Desk;
 use crate::worker::state::backlog::Backlog;
 use crate::worker::world::StreamOf;
 
-/// Longer frames are forwarded directly, unless earlier data waits: copying costs more than it saves.
+/// Maximum size of a frame whose data is joined. For longer frames, copying costs more than it saves, so they are forwarded
+/// directly, unless earlier data waits.
 const JOINED_FRAME_BYTES_MAX: usize = COALESCE_BYTES;
 
-/// The input after a frame.
+/// The rest of a read after a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
-    /// Nothing follows, so there is no reason to wait.
+    /// No data follows, so the frame need not wait.
     Nothing,
-    /// More frames.
+    /// More frames follow.
     More,
 }
 
 impl Behind {
-    /// The input after the data that ends at `end` of the read.
+    /// The rest of the read after data that ends at `end`.
     pub fn of(input: &[u8], end: usize) -> Self {
         if end < input.len() { Self::More } else { Self::Nothing }
     }
 }
 
-/// The treatment of a piece of a stream's data.
+/// The treatment of data from a frame.
 enum Step {
-    /// Pass the data on as it is.
+    /// Forward the data directly.
     Pass,
-    /// Keep the data with earlier data. `is_first`: there is no earlier data.
+    /// Store the data. `is_first`: no earlier data waits.
     Wait { is_first: bool },
-    /// Forward all data, including the earlier data, with the end.
+    /// Forward the stored data with the end; it includes this data.
     PassAll,
 }
 
 impl Step {
-    /// The treatment of `data`; if it must wait, it is added to `joined`.
+    /// Determines the treatment of `data`. Data that is not forwarded directly is added to `joined`.
     fn of(
         io: &mut EventLoop,
         joined: &mut Backlog,
@@ -57,7 +58,7 @@ impl Step {
         let is_first = joined.is_empty();
         match (is_first, waits) {
             (true, false) => return Self::Pass,
-            // Nothing needs to wait.
+            // An empty frame without an end is forwarded directly.
             (true, true) if data.is_empty() => return Self::Pass,
             (true, true) | (false, _) => {}
         }
@@ -67,7 +68,7 @@ impl Step {
 }
 
 impl Desk<'_> {
-    /// Handles data of a request, and its end.
+    /// Handles data of a request and its end: forwards or joins it.
     pub fn join_request_data(
         &mut self,
         it: &mut Transaction,
@@ -95,7 +96,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Forwards the joined data of requests after the whole read of a client is processed.
+    /// Forwards the joined data of requests after a read of a client is processed.
     pub fn pass_joined_requests(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.queues.joined_requests.pop() {
             self.with_any(io, key, |it, at| at.pass_joined_request(it, End::No));
@@ -104,7 +105,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Handles data of a response, and its end.
+    /// Handles data of a response and its end: forwards or joins it.
     pub fn join_response_data(
         &mut self,
         it: &mut Transaction,
@@ -122,7 +123,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Forwards the joined data of a response before another event of its stream.
+    /// Forwards the joined data of a response, before another event of its stream or with its end.
     pub fn pass_joined_response(&mut self, it: &mut Transaction, end: End<'_>) {
         let stream = self.world.member_stream_mut(it.ends()).map(|it| it.stream);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
@@ -133,7 +134,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Forwards the joined data of responses after the whole read of a member is processed.
+    /// Forwards the joined data of responses after a read of a member is processed.
     pub fn pass_joined_responses(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.queues.joined_responses.pop() {
             self.with_any(io, key, |it, at| at.pass_joined_response(it, End::No));

@@ -1,4 +1,4 @@
-//! The ways to end a client connection: in order, truncated, with a reset, or at once.
+//! The ways to end a client connection: orderly, truncated, with a reset, or immediately.
 
 use crate::worker::state::streams::ClientStreams;
 use weir_exchange::arena::ClientKey;
@@ -8,14 +8,14 @@ use super::world::World;
 use crate::worker::state::stage::Stage;
 
 impl Desk<'_> {
-    /// Ends a client connection in order. `may_send`: the client may still be sending; closing at once would then cause
-    /// a reset, which could destroy the last response.
+    /// Ends a client connection in an orderly way. `may_send`: the client may still be sending. An immediate close would
+    /// then cause a reset, which could destroy the last response.
     pub fn leave(&mut self, key: ClientKey, may_send: bool) {
         self.flush_http2(key);
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let token = client.token;
         let timeout_ms = client.server.http.body_timeout_ms;
-        // A client in the handshake is about to send the rest of it.
+        // A client with early data is about to send the rest of the handshake.
         if (may_send || client.is_early) && !client.ended {
             self.world.begin_leaving(key);
             self.io.linger(token, timeout_ms);
@@ -29,10 +29,10 @@ impl Desk<'_> {
 }
 
 impl World {
-    /// Marks a client connection as ending: nothing but its close remains to be done.
+    /// Marks a client connection as ending. It only has to be closed after its queued data was sent.
     fn begin_leaving(&mut self, key: ClientKey) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        // The event loop sets a deadline for the data that is still queued.
+        // The event loop sets a deadline for the queued data.
         client.leave_by_ms = None;
         if std::mem::replace(&mut client.stage, Stage::Leaving) != Stage::Leaving {
             self.counted.connections_leaving.add(1);
@@ -41,7 +41,7 @@ impl World {
 }
 
 impl Desk<'_> {
-    /// Ends a client connection between requests. A request that has arrived is served first.
+    /// Ends a client connection between requests. If a request has arrived, it is served first.
     pub fn leave_idle(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         if self.io.has_arrived(client.token) {
@@ -52,12 +52,12 @@ impl Desk<'_> {
         }
     }
 
-    /// Ends a client connection in the middle of a response; data sent before still reaches the client. `must_reset`:
-    /// an orderly end would make the part look like the whole.
+    /// Ends a client connection in the middle of a response. Data that was sent before still reaches the client.
+    /// `must_reset`: after an orderly end, the client would take the truncated response for a complete one.
     pub fn cut_client(&mut self, key: ClientKey, must_reset: bool) {
         let Some(client) = self.world.clients.get(key) else { return };
         if !must_reset {
-            // A close with unread bytes of the client causes a reset. If nothing was sent, the reset destroys nothing.
+            // A close with unread bytes of the client causes a reset, which is harmless if nothing was sent.
             let (sent_bytes, queued) =
                 (self.io.sent_bytes(client.token), self.io.queued(client.token));
             return self.leave(key, sent_bytes > 0 || queued > 0);
@@ -69,7 +69,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Resets a client connection at once; data in transit is lost.
+    /// Resets a client connection immediately. Data in transit is lost.
     pub fn reset_client(&mut self, key: ClientKey) {
         if let Some(client) = self.world.clients.get(key) {
             self.io.reset(client.token);
@@ -77,7 +77,7 @@ impl Desk<'_> {
         self.forget_client(key);
     }
 
-    /// Closes a client connection at once.
+    /// Closes a client connection immediately.
     pub fn close_client(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         self.io.close(client.token);

@@ -1,9 +1,9 @@
 //! A worker: a thread, its event loop, and the state that only this thread uses.
 //!
-//! The path of a request through this folder: `client` (bytes to a request head) -> [`Transaction`] (decisions, the
-//! member, failures, the response) -> `member` (a connection to the member, its response). Shared parts: `world` has
-//! the state that operations change, `desk` executes the operations of a transaction, `waiting` has the requests that
-//! wait for a member, `commands` has the commands of the control plane.
+//! The path of a request through this folder: `client` (bytes to a request head) -> [`Transaction`] (decisions, the member,
+//! failures, the response) -> `member` (a connection to the member, its response). Shared parts: `world` has the state that
+//! operations change, `desk` executes the operations of a transaction, `waiting` has the requests that wait for a member,
+//! `commands` executes the commands of the control plane.
 
 mod asides;
 mod body;
@@ -17,7 +17,6 @@ mod joined;
 mod leaving;
 mod member;
 mod notices;
-mod recording;
 #[cfg(feature = "simulation")]
 mod remains;
 mod setup;
@@ -55,23 +54,23 @@ use crate::owners::key_of;
 pub use command::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 pub use setup::Setup;
 
-/// A worker: its transactions, the message being read, and the state that operations change. Each can be borrowed
-/// separately.
+/// A worker: its transactions, memory for the current message, and the state that operations change. The three can be
+/// borrowed separately.
 pub struct Worker {
     exchanges: Arena<OfExchange, Transaction>,
     inbox: Inbox,
     world: World,
-    /// Sessions of UDP.
+    /// The UDP sessions.
     udp: Udp,
-    /// Commands of the control plane.
+    /// Commands from the control plane.
     commands: Receiver<Command>,
     control: Token,
-    /// Listeners that arrived before the command that names them; `None`: lost for lack of a descriptor.
+    /// Listeners that have arrived, and whose command has not; `None`: lost, because no descriptor was free.
     handed_over: VecDeque<Option<Descriptor>>,
 }
 
 impl Worker {
-    /// A worker without listeners: its first command brings them.
+    /// Creates a worker without listeners. They arrive with the first command.
     pub fn new(setup: Setup, control: Token) -> Self {
         let (world, commands) = World::new(setup);
         Self {
@@ -85,7 +84,7 @@ impl Worker {
         }
     }
 
-    /// Calls `f` with an exchange, if it still exists and has not become a tunnel.
+    /// Calls a function with an exchange, if it still exists and has not become a tunnel.
     fn with<R: Default>(
         &mut self,
         io: &mut EventLoop,
@@ -97,7 +96,7 @@ impl Worker {
         })
     }
 
-    /// Calls `f` with a tunnel, if it still exists.
+    /// Calls a function with a tunnel, if it still exists.
     fn with_tunnel<R: Default>(
         &mut self,
         io: &mut EventLoop,
@@ -109,7 +108,7 @@ impl Worker {
         })
     }
 
-    /// Calls `f` with a relay, if it still exists and has not become a tunnel.
+    /// Calls a function with a relay, if it still exists and has not become a tunnel.
     fn with_relay(
         &mut self,
         io: &mut EventLoop,
@@ -123,8 +122,8 @@ impl Worker {
         });
     }
 
-    /// Calls a function with a transaction, if it still exists. If it has ended then, it is removed, and its client
-    /// connection continues.
+    /// Calls a function with a transaction, if it still exists. If the transaction has ended afterwards, it is removed, and
+    /// its client connection continues.
     fn with_any<R: Default>(
         &mut self,
         io: &mut EventLoop,
@@ -156,7 +155,7 @@ impl Worker {
         self.exchanges.discard(key);
         let is_shared = self.world.clients.get(client).is_none_or(|it| it.streams().is_some());
         match after {
-            // A shared connection stays open when one stream ends.
+            // A shared connection stays open when one of its streams ends.
             After::Response(_) | After::Whole | After::Broken { .. } | After::Gone { .. }
                 if is_shared => {}
             After::Response(outcome) => self.response_ended(io, client, outcome),
@@ -165,7 +164,7 @@ impl Worker {
             After::Gone { must_reset: false } => self.desk(io).close_client(client),
             After::Broken { must_reset } => self.desk(io).cut_client(client, must_reset),
             After::Cut { termination, must_reset } => {
-                // All exchanges on the same connection end with it.
+                // All exchanges on the connection end with it.
                 self.abandon_streams(io, client, termination);
                 self.desk(io).cut_client(client, must_reset);
             }
@@ -173,13 +172,13 @@ impl Worker {
         }
     }
 
-    /// The state for calls of this turn.
+    /// The sockets and the state, for calls of transactions.
     fn desk<'a>(&'a mut self, io: &'a mut EventLoop) -> Desk<'a> {
         Desk { io, world: &mut self.world }
     }
 
-    /// Resets the worker after a panic: the state of all connections is unreliable. Takes back what they added to
-    /// shared counts.
+    /// Resets the worker after a panic, because the state of all connections is unreliable. Corrects the shared counts that
+    /// include them.
     pub fn forget_connections(&mut self, message: &str) {
         use std::sync::atomic::Ordering::Relaxed;
         let counters = &self.world.counted;
@@ -192,7 +191,7 @@ impl Worker {
         for exchange in self.exchanges.values_mut() {
             transforms.push(exchange.http_mut().and_then(|it| it.transforms.take()));
         }
-        // Compressed data for clients whose connections are gone is dropped.
+        // Compressed data for clients that are disconnected is dropped.
         transforms.into_iter().for_each(|it| self.world.tools.give_transforms(it));
         self.exchanges.clear();
         self.world.tools.encoders.forget_taken();
@@ -202,7 +201,7 @@ impl Worker {
         self.world.tools.mirrors_under_way = 0;
         self.world.waiting = Waiting::default();
         self.world.members.clear();
-        // A removed object may be added again, and must know its open requests.
+        // A removed object may be added again, and must have the correct number of open requests.
         let departed = &self.world.live.departed;
         let servers =
             self.world.live.virtual_servers.iter().cloned().chain(departed.virtual_servers());
@@ -226,7 +225,7 @@ impl Worker {
             counters.connections_open.subtract(counters.connections_open.get());
             counters.connections_idle.subtract(counters.connections_idle.get());
         }
-        // Without the old table, no idle connection is reused.
+        // The table is built without the previous one, so that no idle connection is reused.
         self.world.table = LocalTable::new(&self.world.live, None, self.world.id);
         self.world.refresh_listeners();
         self.udp.forget(&self.world);
@@ -252,7 +251,7 @@ fn become_tunnel(
     });
 }
 
-/// The earlier of two times; `None` means no time.
+/// The earlier of two times; `None`: no time.
 fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -260,7 +259,7 @@ fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// The owner of a socket with an event.
+/// The side whose socket has an event.
 enum Side {
     Client(ClientKey),
     Member(ConnectionKey),
@@ -412,7 +411,7 @@ impl Handler for Worker {
     fn closed(&mut self, io: &mut EventLoop, owner: Owner) {
         match Side::of(owner) {
             Side::Client(key) => self.desk(io).forget_client(key),
-            // A lingering member connection was removed before.
+            // The member connection was removed when it started to linger.
             Side::Member(_) => self.world.counted.member_connections_leaving.subtract(1),
             Side::Neither => {}
         }
@@ -423,7 +422,7 @@ impl Handler for Worker {
     }
 
     fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
-        // This may write log lines.
+        // This call may write log lines.
         let udp_due_ms = self.udp.turn_ended(io, &mut self.world);
         let counters = &self.world.counted;
         counters.loop_turns.add(1);
@@ -443,7 +442,7 @@ impl Handler for Worker {
         self.desk(io).flush_members();
         self.desk(io).flush_clients();
         if has_unbegun || !self.world.queues.lost_streams.is_empty() {
-            // Streams that were lost again are handled in the next turn, at once.
+            // Streams that were lost after `fail_lost_streams` are handled in the next turn, which starts immediately.
             return Some(io.clock().now_us());
         }
         sooner(due_ms.map(|due_ms| due_ms * 1_000), waiting_us)

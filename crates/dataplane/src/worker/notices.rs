@@ -1,5 +1,5 @@
-//! Events of a worker for operators. They are sent over channels that the worker never waits for, at a limited rate. If
-//! a channel is full, the event is dropped; counters and the access log have its facts.
+//! Events of a worker for operators. They are sent through channels for which the worker never waits, at a limited rate. If
+//! a channel is full, the event is dropped. Counters and the access log contain the same facts.
 
 use std::sync::mpsc::SyncSender;
 
@@ -10,7 +10,7 @@ use weir_tls::TlsError;
 
 use crate::reports::Event;
 
-/// At most one event of each frequent kind is sent in this time.
+/// Interval in which at most one event of each frequent kind is sent.
 const INTERVAL_MS: u64 = 1_000;
 
 /// The earliest time of the next event of a kind.
@@ -20,7 +20,7 @@ struct Throttle {
 }
 
 impl Throttle {
-    /// Whether an event may be sent now; if so, it counts.
+    /// Whether an event may be sent. If so, the next one must wait for the interval.
     fn is_due(&mut self, now_ms: u64) -> bool {
         let is_due = now_ms >= self.next_ms;
         if is_due {
@@ -42,7 +42,7 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Sends events over these channels.
+    /// Creates the sender of events for these channels.
     pub fn new(
         events: SyncSender<Event>,
         policy_lines: SyncSender<Event>,
@@ -59,7 +59,7 @@ impl Notices {
         }
     }
 
-    /// Reports a transaction's notice.
+    /// Reports a notice of a transaction.
     pub fn tell(&mut self, notice: Notice<'_>, now_ms: u64) {
         let event = match notice {
             Notice::PolicyLine(line) => {
@@ -69,9 +69,9 @@ impl Notices {
                 }
                 return;
             }
-            // These notices have logs of their own.
+            // These notices are written to their own logs.
             Notice::Inspected(_) | Notice::Traced { .. } => return,
-            // This could happen with every request, so it is rate-limited.
+            // Every request may cause this notice, so the rate is limited.
             Notice::Unsendable { .. } if !self.of_rewrites.is_due(now_ms) => return,
             Notice::Unsendable { server, why } => Event::Policy {
                 text: format!(
@@ -93,7 +93,7 @@ impl Notices {
         self.send(event);
     }
 
-    /// This host could not provide a socket.
+    /// Reports that this host could not provide a socket.
     pub fn tell_of_socket(&mut self, now_ms: u64, error: &str) {
         self.counters.socket_failures.add(1);
         if self.of_sockets.is_due(now_ms) {
@@ -101,7 +101,7 @@ impl Notices {
         }
     }
 
-    /// A member's TLS failed.
+    /// Reports a TLS failure of a member.
     pub fn tell_of_member_tls(&mut self, member: &LocalMember, error: &TlsError, now_ms: u64) {
         if self.of_member_tls.is_due(now_ms) {
             self.send(Event::MemberInsecure {
@@ -112,7 +112,7 @@ impl Notices {
         }
     }
 
-    /// The worker panicked.
+    /// Reports a panic of the worker.
     pub fn tell_of_panic(&self, worker: usize, message: &str) {
         self.send(Event::WorkerPanicked { worker, message: message.to_owned() });
     }

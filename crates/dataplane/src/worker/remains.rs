@@ -1,4 +1,4 @@
-//! The remaining state of an idle worker, for the simulation: there must be none.
+//! The remaining state of a worker without clients, for the simulation. No state must remain.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,7 +9,7 @@ use super::Worker;
 use super::world::World;
 
 impl Worker {
-    /// State that remains although no client is connected. Kept connections to members do not count.
+    /// State that remains after the last client has disconnected. Idle connections to members are not included.
     pub fn remains(&self) -> Vec<String> {
         let mut remains = Vec::new();
         let mut look = |what: &str, count: usize| {
@@ -37,8 +37,8 @@ impl Worker {
         remains
     }
 
-    /// HTTP/2 connections that have lost a part of their windows: received bytes were not released, although no stream
-    /// is open.
+    /// HTTP/2 connections that have lost a part of their windows: no stream is open, but window for received bytes was not
+    /// returned.
     pub fn lost_windows(&self) -> Vec<String> {
         let clients = self.world.clients.iter().filter_map(|(_, it)| {
             let http2 = it.http2.as_ref().filter(|http2| http2.has_nothing())?;

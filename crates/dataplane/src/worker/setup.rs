@@ -30,6 +30,6 @@ pub struct Setup {
     pub policy_lines: SyncSender<Event>,
     /// The queue of request records; `None`: requests are not recorded.
     pub records: Option<RecordSender>,
-    /// Commands of the control plane; each message is announced on the control socket.
+    /// The commands from the control plane. Each command is also announced on the control socket.
     pub commands: Receiver<Command>,
 }

@@ -1,4 +1,4 @@
-//! Sizes in bytes of the objects that a worker has many of: they must not grow unnoticed.
+//! Tests of the sizes of objects that a worker has many of, in bytes. They must not grow unnoticed.
 
 use weir_exchange::arena::Slot;
 use weir_exchange::parts::remembered::Remembered;
@@ -13,10 +13,10 @@ use crate::worker::state::streams::{MemberStream, Stream};
 
 #[test]
 fn nothing_is_larger_than_today() {
-    // An idle client uses one of these slots, and a slot in the event loop's table of sockets.
+    // An idle client uses one of these slots, and one slot in the event loop's table of sockets.
     check::<Slot<Client>>(320);
     check::<Client>(312);
-    // Additional size of a client and a member with HTTP/2.
+    // The additional sizes of a client and a member connection with HTTP/2.
     check::<Http2>(1_088);
     check::<Stream>(192);
     check::<MemberConnection>(200);

@@ -1,5 +1,5 @@
-//! Tunnels between two plain connections: the event loop may move data directly between the sockets; it is counted
-//! here.
+//! Tunnels between two plain connections. The event loop may move data directly between their sockets, and the bytes are
+//! counted here.
 
 use weir_event_loop::{EventLoop, Reading};
 use weir_exchange::edge::{self, Passing};
@@ -9,7 +9,7 @@ use crate::worker::world::World;
 use crate::worker::{Side, Worker};
 
 /// Allows the event loop to move data directly from one side to the other, if neither side is a stream. The loop checks
-/// that both connections are plain.
+/// whether both connections are plain.
 pub fn offer(io: &mut EventLoop, world: &World, ends: &Ends, from: edge::Side) {
     let client = world.clients.get(ends.client).filter(|_| ends.stream.is_none());
     let member = ends.attempt.connection.and_then(|key| world.members.get(key));
@@ -23,7 +23,7 @@ pub fn offer(io: &mut EventLoop, world: &World, ends: &Ends, from: edge::Side) {
     io.read_as(source, Reading::Straight(sink));
 }
 
-/// Bytes of a tunnel were moved directly from this side to the other.
+/// Counts bytes of a tunnel that were moved directly from this side to the other.
 pub fn passed(worker: &mut Worker, io: &mut EventLoop, from: &Side, count: usize) {
     let world = &mut worker.world;
     world.counted.bytes_spliced.add(count as u64);

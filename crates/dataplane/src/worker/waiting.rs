@@ -1,7 +1,7 @@
-//! Requests that wait: in the queue for a member, or for the delay of a limit.
+//! Waiting requests: in the queue for a member, or in the delay of a rate limit.
 //!
-//! The queues and their order are in [`weir_core::queue`]. A worker checks its queues at the end of each turn of its
-//! loop, and at least every [`LOOK_US`] while requests wait: that finds places freed by other workers.
+//! The queues and their order are implemented in [`weir_core::queue`]. A worker checks its queues at the end of each turn of
+//! its loop. While requests wait, it also checks them every [`LOOK_US`], which finds places that other workers have freed.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -23,10 +23,10 @@ use super::desk::Desk;
 use super::world::World;
 use crate::worker::state::waiting::{Again, PoolLine};
 
-/// Interval of checks for places that other workers have freed, while requests wait.
+/// Interval between checks for places that other workers have freed, while requests wait.
 const LOOK_US: u64 = 1_000;
 
-/// Maximum number of requests waiting for a retry that are checked per turn of the loop.
+/// Maximum number of requests with a pending retry that are checked per turn of the loop.
 const AGAIN_LOOKS_MAX: usize = 64;
 
 impl Desk<'_> {
@@ -78,7 +78,7 @@ impl Desk<'_> {
 }
 
 impl World {
-    /// Removes a request that ends from the queue.
+    /// Removes a request from the queue because the request ends.
     pub fn leave_line(&mut self, pool: &LocalPool, parked: &Parked, exchange: ExchangeKey) {
         if let Some(line) = self.waiting.lines.get_mut(&pool.live.number) {
             let was_there = match parked {
@@ -97,7 +97,7 @@ impl World {
 }
 
 impl Worker {
-    /// Serves requests whose turn or time has come. Returns when the next check is due.
+    /// Continues requests that get a place at a member, and requests whose time is over. Returns the time of the next check.
     pub fn serve_waiting(&mut self, io: &mut EventLoop) -> Option<u64> {
         if self.world.waiting.lines.is_empty() && self.world.waiting.delayed.is_empty() {
             return None;
@@ -142,7 +142,7 @@ impl Worker {
                 line.pop_first(self.world.id);
                 continue;
             };
-            // Another worker whose first request has waited about as long gets one place in several.
+            // Another worker whose first request has waited for about the same time gets one of several free places.
             let (next, after) = places.next(live.waiting_words(), self.world.id);
             let member = match next {
                 Turn::Own => ends.tries.pool.occupy(&[], now, ends.tries.preference).map(Some),
@@ -158,7 +158,7 @@ impl Worker {
                     ends.parked = Parked::Called(lease);
                 }
                 Err(NoMember::Full) => break,
-                // All members are down: the request is dispatched like a new one.
+                // All members are down, so the request is handled like a new one.
                 Err(NoMember::Down) => {
                     ends.go_elsewhere(now);
                     ends.parked = Parked::Called(None);
@@ -169,8 +169,8 @@ impl Worker {
         }
     }
 
-    /// Serves requests that wait for a retry, if other members have places. If there are more than one turn checks, the
-    /// next turn continues behind the last one checked.
+    /// Continues requests that wait for a retry, if other members have places. If one turn cannot check all of them, the
+    /// next turn continues after the last one checked.
     fn serve_again(&mut self, io: &mut EventLoop, pool: u64) {
         let now = io.clock();
         let Some(line) = self.world.waiting.lines.get(&pool) else { return };
@@ -208,7 +208,7 @@ impl Worker {
         }
     }
 
-    /// A new table is active: moves waiting requests to its pools.
+    /// Moves waiting requests to the pools of the new active table.
     pub fn move_waiting(&mut self, next: &LocalTable) {
         for transaction in self.exchanges.values_mut() {
             if !transaction.ends().parked.is_in_queue() {
@@ -221,7 +221,7 @@ impl Worker {
     }
 }
 
-/// The same pool in another table, if that has it and it has changed.
+/// The same pool in another table, if that table has the pool with other settings.
 fn newer_pool<'t>(table: &'t LocalTable, pool: &Rc<LocalPool>) -> Option<&'t Rc<LocalPool>> {
     let is_it = |other: &&Rc<LocalPool>| Arc::ptr_eq(&other.live, &pool.live);
     table.pools().iter().find(is_it).filter(|other| !Rc::ptr_eq(other, pool))

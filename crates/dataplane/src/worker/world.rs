@@ -1,4 +1,4 @@
-//! The state that operations of a worker's transactions change: connections, queues, buffers, the log.
+//! The state that operations of a worker's transactions change: connections, queues, buffers, logs.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -22,7 +22,6 @@ use crate::records::recorder::Recorder;
 use crate::side_logs::SideLogs;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
-use crate::worker::recording;
 use crate::worker::setup::Setup;
 use crate::worker::state::client::Client;
 use crate::worker::state::frames::Frames;
@@ -33,10 +32,10 @@ use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::streams::{MemberStream, Stream, StreamRoom};
 use crate::worker::state::waiting::Waiting;
 
-/// The message being read: it is borrowed while the worker acts on its contents.
+/// Memory for the message that is being read. It is borrowed while the worker processes the message.
 #[derive(Default)]
 pub struct Inbox {
-    // Reused for every message; stale between events. The heads are taken out while they are used.
+    // The contents are reused for every message, and stale between events. Heads are taken out while they are in use.
     pub request_head: Option<Box<RequestHead>>,
     pub header_block: Option<HeaderBlock>,
     pub member_block: Option<HeaderBlock>,
@@ -44,25 +43,25 @@ pub struct Inbox {
     pub trailers: Vec<Field>,
 }
 
-/// Work for later turns.
+/// Work for the end of the read or turn, or for the next turn.
 #[derive(Default)]
 pub struct Queues {
     /// HTTP/2 clients with frames to send at the end of the turn.
     pub unflushed: Vec<ClientKey>,
     /// Member connections with unsent frames.
     pub unflushed_members: Vec<ConnectionKey>,
-    /// Requests that got no stream.
+    /// Exchanges that got no stream, with their connections and the reasons.
     pub lost_streams: Vec<(ExchangeKey, Option<ConnectionKey>, LostStream)>,
     /// HTTP/2 clients with more requests to begin in the next turn.
     pub unbegun: Vec<ClientKey>,
-    /// Requests whose bodies had not begun when their heads arrived.
+    /// Exchanges of requests whose bodies had not begun when their heads were processed.
     pub bodies_to_come: Vec<ExchangeKey>,
-    /// Requests and responses with joined data of small frames of the current read; empty between reads.
+    /// Requests and responses with joined data of small frames from the current read. Empty between reads.
     pub joined_requests: Vec<ExchangeKey>,
     pub joined_responses: Vec<ExchangeKey>,
 }
 
-/// Reused buffers.
+/// Memory stored for reuse.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
 pub struct Spare {
@@ -86,19 +85,19 @@ pub struct World {
     pub side_logs: SideLogs,
     pub recorder: Recorder,
     pub notices: Notices,
-    /// The earliest deadline of a client whose virtual server was removed.
+    /// The earliest deadline of a client that must leave after a reload.
     pub leave_by_ms: Option<u64>,
-    /// Set while the process stops.
+    /// The deadlines of the process while it drains.
     pub draining: Option<Draining>,
     pub wall: WallClock,
-    /// Requests that wait for a member or for their time.
+    /// Requests that wait for a member or for the end of a delay.
     pub waiting: Waiting,
     pub queues: Queues,
     pub spare: Spare,
     pub tools: Tools,
 }
 
-/// A stream of a member connection, and the connection.
+/// A stream of a member connection, with everything needed to send on it.
 pub struct StreamOf<'a> {
     pub key: ConnectionKey,
     pub token: Token,
@@ -107,7 +106,7 @@ pub struct StreamOf<'a> {
 }
 
 impl World {
-    /// A world without connections, and the receiver for commands of the control plane.
+    /// Creates the state without connections, and returns the receiver for commands of the control plane.
     pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
         let Setup { id, table, counters, log, side_logs, events, policy_lines, records, commands } =
             setup;
@@ -138,28 +137,45 @@ impl World {
             spare: Spare::default(),
             tools,
         };
-        recording::log_as_configured(&mut world);
+        world.log_as_configured();
         (world, commands)
     }
 
-    /// The stream that an exchange has on a shared client connection.
+    /// Applies the active table's settings for the access log and for records of requests.
+    pub fn log_as_configured(&mut self) {
+        self.log.set_format(self.table.access_format(), self.table.given_format());
+        self.recorder.set(self.table.recent_requests(), self.log.format());
+        self.note_rules();
+    }
+
+    /// Starts or stops recording all requests for a client that follows them.
+    pub fn follow(&mut self, is_followed: bool) {
+        self.recorder.follow(is_followed);
+        self.note_rules();
+    }
+
+    fn note_rules(&mut self) {
+        self.tools.notes_rules = self.log.notes_rules() || self.recorder.logged.is_recorded();
+    }
+
+    /// The stream of an exchange on its client connection.
     pub fn stream(&self, ends: &Ends) -> Option<&Stream> {
         self.clients.get(ends.client)?.streams()?.get(ends.stream?)
     }
 
-    /// The stream, for changes.
+    /// The stream of an exchange on its client connection, mutable.
     pub fn stream_mut(&mut self, ends: &Ends) -> Option<&mut Stream> {
         let key = ends.stream?;
         self.clients.get_mut(ends.client)?.streams_mut()?.get_mut(key)
     }
 
-    /// The stream that an exchange has on a shared member connection.
+    /// The stream of an exchange on its member connection.
     pub fn member_stream(&self, ends: &Ends) -> Option<&MemberStream> {
         let http2 = self.members.get(ends.attempt.connection?)?.http2.as_ref()?;
         http2.streams.get(ends.attempt.member_stream?)
     }
 
-    /// The stream of a transaction on its member's connection, with everything needed to send on it.
+    /// The stream of an exchange on its member connection, with everything needed to send on it.
     pub fn member_stream_mut(&mut self, ends: &Ends) -> Option<StreamOf<'_>> {
         let key = ends.attempt.connection?;
         let connection = self.members.get_mut(key)?;
@@ -168,23 +184,23 @@ impl World {
         Some(StreamOf { key, token: connection.token, frames: &mut http2.frames, stream })
     }
 
-    /// Whether the process is stopping.
+    /// Whether the process is draining.
     pub fn is_draining(&self) -> bool {
         self.draining.is_some()
     }
 }
 
-/// The deadlines of a process that drains.
+/// The deadlines of a draining process.
 #[derive(Debug, Clone, Copy)]
 pub struct Draining {
-    /// When the remaining clients are closed.
+    /// The time at which the remaining clients are closed.
     pub until_ms: u64,
-    /// Until when idle HTTP/1 clients may send one more request; `None`: they are closed at once.
+    /// The time until which idle HTTP/1 clients may send one more request; `None`: they are closed at once.
     pub idle_until_ms: Option<u64>,
 }
 
 impl Draining {
-    /// Whether the process is stopping while idle clients may still send a request.
+    /// Whether the process is draining, but idle clients may still send one more request.
     pub fn spares_idle(this: Option<Self>) -> bool {
         this.is_some_and(|draining| draining.idle_until_ms.is_some())
     }

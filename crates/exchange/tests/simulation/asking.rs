@@ -1,4 +1,4 @@
-//! The simulated world's side of members: connections, requests on them, and their release.
+//! The simulated world's operations on members: connections, requests on them, and their release.
 
 use std::rc::Rc;
 
@@ -18,12 +18,12 @@ use super::member::{MemberConnection, MemberStream};
 use super::model::Attempt;
 use super::world::{World, end_of_chunks};
 
-/// A kept connection carries a non-repeatable request if it has rested for less than this.
+/// Maximum idle time of a connection that is reused for a request that cannot be repeated.
 const UNREPEATABLE_REUSE_IDLE_MS: u64 = 1_000;
-/// A body of at most this many bytes is sent with its head.
+/// Maximum size of body data that is sent together with the head, in bytes.
 const SMALL_BYTES: usize = 4_096;
 
-/// Gets a connection to a member: a kept one, or a new one.
+/// Gets a connection to a member for an exchange: an idle one, or a new one.
 pub fn connect(
     world: &mut World,
     ends: &mut Ends,
@@ -113,7 +113,7 @@ fn send(world: &mut World, ends: &Ends, bytes: &[u8]) {
     }
 }
 
-/// Sends a request, or more of it.
+/// Sends a request, or a further part of it.
 pub fn ask(
     world: &mut World,
     ends: &mut Ends,
@@ -214,7 +214,7 @@ fn send_on_stream(world: &mut World, ends: &Ends, data: &[u8], end: End<'_>) {
     send(world, ends, &data[..out]);
 }
 
-/// Sends waiting bytes of a request, as the window allows. Returns whether any waited.
+/// Sends waiting bytes of a request, as far as the window allows. Returns whether any bytes waited.
 pub fn let_out(world: &mut World, ends: &Ends) -> bool {
     let Some(connection) = world.member(ends) else { return false };
     let attempt = connection.attempt;
@@ -233,7 +233,7 @@ pub fn let_out(world: &mut World, ends: &Ends) -> bool {
     true
 }
 
-/// Sends a request to another member than before.
+/// Sends a request again, on another connection.
 pub fn ask_again(world: &mut World, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
     request.send();
     if ends.attempt.member_stream.is_none() {
@@ -261,7 +261,7 @@ pub fn awaits_settings(world: &mut World, ends: &Ends, request: &Request) -> boo
     stream.is_some_and(|stream| !stream.is_opened) && request.websocket.is_some()
 }
 
-/// Requests a WebSocket, as soon as it is known whether the member supports it.
+/// Requests a WebSocket, if the member is known to support it. Before the SETTINGS arrive, the request waits.
 pub fn ask_for_tunnel(world: &mut World, ends: &Ends, request: &Request) {
     let connection = ends.attempt.connection;
     match world.member(ends).and_then(|it| it.takes_tunnels) {
@@ -274,7 +274,7 @@ pub fn ask_for_tunnel(world: &mut World, ends: &Ends, request: &Request) {
     }
 }
 
-/// Sends bytes of a tunnel, and its end.
+/// Sends bytes of a tunnel, and possibly its end.
 pub fn pass(world: &mut World, ends: &Ends, bytes: &[u8], is_end: bool) {
     if ends.attempt.member_stream.is_none() {
         return send(world, ends, bytes);
@@ -287,7 +287,7 @@ pub fn pass(world: &mut World, ends: &Ends, bytes: &[u8], is_end: bool) {
     send_on_stream(world, ends, bytes, if is_end { End::Data } else { End::No });
 }
 
-/// Tells the member of a tunnel that nothing follows.
+/// Ends the sending direction of a tunnel to the member.
 pub fn half_close(world: &mut World, ends: &Ends) {
     if ends.attempt.member_stream.is_some() {
         return pass(world, ends, b"", true);
@@ -299,7 +299,7 @@ pub fn half_close(world: &mut World, ends: &Ends) {
     }
 }
 
-/// The deadline of a member for accepting more.
+/// The deadline of a member that reads slowly; 0: there is no sign of progress.
 pub fn patience_until_ms(world: &mut World, ends: &Ends, timeout_ms: u64) -> u64 {
     let Some(connection) = world.member(ends) else { return 0 };
     let (progress_ms, is_queued) = (connection.progress_ms, !connection.queued.is_empty());
@@ -311,8 +311,7 @@ pub fn patience_until_ms(world: &mut World, ends: &Ends, timeout_ms: u64) -> u64
     }
 }
 
-/// Releases the connection to the member. Returns whether any of the request was sent on its
-/// stream.
+/// Releases the connection to the member. Returns whether a part of the request was sent on its stream.
 pub fn release(world: &mut World, ends: &mut Ends, how: Release) -> bool {
     let Some(key) = ends.attempt.connection.take() else { return false };
     let now_ms = world.now_ms();
@@ -322,7 +321,7 @@ pub fn release(world: &mut World, ends: &mut Ends, how: Release) -> bool {
     if stream.is_some() {
         let was_opened = connection.stream.take().is_some_and(|stream| stream.is_opened);
         (connection.exchange, connection.idle_since_ms) = (None, now_ms);
-        // Earlier sent bytes say nothing about the next request.
+        // Bytes that were queued earlier do not affect the next request.
         connection.queued.clear();
         if !connection.is_connecting {
             connection.due_ms = None;

@@ -2,7 +2,7 @@
 
 use weir_testing::Random;
 
-/// Chooses the next event.
+/// A source of choices, such as the next event.
 pub trait Choices {
     /// A number in `0..end`.
     fn below(&mut self, end: usize) -> usize;
@@ -34,17 +34,17 @@ impl Choices for Bytes<'_> {
     }
 }
 
-/// All sequences of this many choices, one after another.
+/// All sequences of a number of choices, one after another.
 pub struct Sequences {
-    /// The choices made, each with the number of options.
+    /// The choices of the current sequence, each with its number of options.
     chosen: Vec<(usize, usize)>,
-    /// Number of choices made.
+    /// The number of choices made in this run.
     made: usize,
     length_max: usize,
 }
 
 impl Sequences {
-    /// The first sequence.
+    /// Starts with the first sequence.
     pub fn new(length_max: usize) -> Self {
         Self { chosen: Vec::new(), made: 0, length_max }
     }

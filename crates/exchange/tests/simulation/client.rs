@@ -1,4 +1,4 @@
-//! The client's side of the simulated world: an HTTP/1 connection, or a stream of an HTTP/2 connection.
+//! The client side of the simulated world: an HTTP/1 connection, or a stream of an HTTP/2 connection.
 
 use weir_exchange::edge::Lag;
 use weir_exchange::parts::end::{End, OwnedEnd};
@@ -6,20 +6,20 @@ use weir_exchange::parts::pieces::Pieces;
 
 use super::plan::Plan;
 
-/// Data received by a client.
+/// The data that a client has received.
 #[derive(Debug, Default)]
 pub struct Got {
-    /// Heads of interim responses.
+    /// The number of interim responses.
     pub interims: usize,
-    /// The status of the final head; 0: none has arrived.
+    /// The status of the final response; 0: no final head has arrived.
     pub status: u16,
-    /// The final head was written, but not sent yet.
+    /// Whether the final head was written, but not sent yet.
     pub is_head_written: bool,
-    /// Weir generated the response.
+    /// Whether weir generated the response.
     pub is_own: bool,
-    /// Bytes of the body, or of the tunnel.
+    /// The number of body bytes, or of tunnel bytes.
     pub bytes: usize,
-    /// Whether the end has arrived, after all bytes.
+    /// Whether the end has arrived.
     pub has_end: bool,
     /// Whether the response ends with the connection.
     pub is_until_close: bool,
@@ -29,21 +29,21 @@ pub struct Got {
 
 /// The stream of an HTTP/2 client.
 pub struct ClientStream {
-    /// Bytes that the client's window still allows.
+    /// The number of bytes that the client's window still allows.
     pub allowance: usize,
-    /// Bytes that wait for the window.
+    /// The number of bytes that wait for the window.
     pub pending: usize,
-    /// Whether the end waits with them.
+    /// Whether the end waits after these bytes.
     pub is_end_pending: bool,
-    /// Bytes that cannot be sent yet.
+    /// Request bytes that cannot be forwarded yet.
     pub held: Vec<u8>,
     /// The end that follows the held bytes.
     pub held_end: OwnedEnd,
-    /// Bytes of the request that were not returned to the window.
+    /// The number of received request bytes whose window was not returned yet.
     pub unreleased: usize,
-    /// Whether the client of a tunnel knows that the member has ended its sending side.
+    /// Whether END_STREAM was sent to the client of a tunnel, because the member has ended its sending direction.
     pub is_end_told: bool,
-    /// Since when the client's window has been closed.
+    /// The time since which the client's window has been exhausted.
     pub stalled_ms: u64,
 }
 
@@ -51,32 +51,32 @@ pub struct ClientStream {
 pub struct Client {
     /// The stream, with HTTP/2.
     pub stream: Option<ClientStream>,
-    /// Whether the client currently does not read from the connection.
+    /// Whether the client does not read from the connection.
     pub is_slow: bool,
-    /// Bytes that the client has not read.
+    /// The number of bytes sent to the client that it has not read.
     pub queued: usize,
-    /// When the client last read something.
+    /// The time of the client's last read.
     pub progress_ms: u64,
-    /// Whether weir currently does not read from the client.
+    /// Whether weir does not read from the client.
     pub is_paused: bool,
-    /// Bytes that the client has sent, and how many of them the transaction has seen.
+    /// The number of bytes that the client has sent, and the number of those that the transaction has received.
     pub sent: usize,
     pub used: usize,
-    /// Whether the client has sent the end of its body, and whether the transaction has seen it.
+    /// Whether the client has sent the end of its body, and whether the transaction has received the end.
     pub has_sent_end: bool,
     pub is_end_used: bool,
-    /// Whether the client has ended its connection.
+    /// Whether the client has closed its side of the connection.
     pub has_ended: bool,
-    /// Whether the client's buffered bytes are examined after the call.
+    /// Whether the client's buffered bytes must be processed after the call.
     pub goes_on: bool,
-    /// The client's deadline.
+    /// The deadline of the client.
     pub due_ms: Option<u64>,
     /// The data that the client has received.
     pub got: Got,
 }
 
 impl Client {
-    /// A client that has sent the head of its request.
+    /// Creates a client that has sent the head of its request.
     pub fn new(plan: &Plan, now_ms: u64) -> Self {
         let stream = plan.has_http2_client.then(|| ClientStream {
             allowance: usize::MAX,
@@ -105,12 +105,12 @@ impl Client {
         }
     }
 
-    /// Whether some of the client's bytes are buffered.
+    /// Whether bytes of the client are buffered.
     pub fn has_input(&self) -> bool {
         self.stream.is_none() && (self.used < self.sent || self.has_sent_end && !self.is_end_used)
     }
 
-    /// Whether the client reads its data.
+    /// Whether the client has received the data that was sent to it.
     pub fn lag(&self) -> Lag {
         match &self.stream {
             Some(stream) if stream.pending > 0 => Lag::Behind,
@@ -120,7 +120,7 @@ impl Client {
         }
     }
 
-    /// Queues bytes on the client's connection.
+    /// Queues bytes on the client's connection, if the client does not read.
     pub fn queue(&mut self, bytes: usize, now_ms: u64) {
         if self.is_slow && bytes > 0 {
             if self.queued == 0 {
@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    /// The client receives data, and possibly the end. Data of the member is compared with the plan.
+    /// Delivers data to the client, and possibly the end. Data of a member must be as planned.
     pub fn get(&mut self, plan: &Plan, (input, pieces): (&[u8], &Pieces), end: End<'_>) {
         let got = &mut self.got;
         assert!(!got.has_end, "nothing follows the end");

@@ -1,4 +1,4 @@
-//! The events possible in a state.
+//! The events that are possible in a state, and their application.
 
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::transaction::Transaction;
@@ -11,7 +11,7 @@ use super::router::Router;
 use super::scene::BODY_BYTES_MAX;
 use super::{from_client, from_member, from_service, from_worker};
 
-/// The size by which a window opens a little.
+/// The size of a small window update in bytes.
 const LITTLE_BYTES: usize = 5;
 
 /// An event.
@@ -19,37 +19,37 @@ const LITTLE_BYTES: usize = 5;
 pub enum Event {
     /// The client sends a piece of the request's body or of the tunnel.
     ClientSends,
-    /// The client sends the rest, and the end.
+    /// The client sends the rest of its data, and the end.
     ClientSendsRest,
     /// The client sends a malformed body.
     ClientSendsGarbage,
     /// The client stops reading.
     ClientStops,
-    /// The client reads everything.
+    /// The client reads all data.
     ClientTakes,
-    /// The window of the client's stream closes, opens a little, opens.
+    /// The window of the client's stream closes, opens a little, or opens completely.
     ClientShuts,
     ClientOpensALittle,
     ClientOpens,
     /// The client ends its connection, or its half of a tunnel.
     ClientEnds,
-    /// The client knows the answer and ends its request early.
+    /// The client ends its request early, because it has the response.
     ClientCuts,
     /// The client's connection fails.
     ClientLeaves,
-    /// The connection to the member opens.
+    /// The connection to the member is opened.
     MemberConnects,
-    /// The connection to the member fails to open.
+    /// The connection to the member cannot be opened.
     MemberRefuses,
     /// The member stops reading.
     MemberStops,
-    /// The member reads everything.
+    /// The member reads all data.
     MemberTakes,
-    /// The window of the member's stream closes, opens a little, opens.
+    /// The window of the member's stream closes, opens a little, or opens completely.
     MemberShuts,
     MemberOpensALittle,
     MemberOpens,
-    /// The member's SETTINGS arrive: it supports extended CONNECT, or not.
+    /// The member's SETTINGS arrive, with or without support for extended CONNECT.
     MemberTakesTunnels,
     MemberTakesNoTunnels,
     /// The member sends an interim response.
@@ -64,19 +64,19 @@ pub enum Event {
     MemberRespondsBare,
     /// The member sends the head of a response that counts as a failure: 503.
     MemberFails,
-    /// The member sends a piece of the body or of the tunnel.
+    /// The member sends a piece of its body or of the tunnel.
     MemberSends,
-    /// The member sends the rest, and the end.
+    /// The member sends the rest of its data, and the end.
     MemberSendsRest,
     /// The member ends its connection, or its half of a tunnel.
     MemberEnds,
-    /// The member's connection fails.
+    /// The connection to the member fails.
     MemberBreaks,
     /// The member resets its stream.
     MemberResets,
-    /// The member reports its stream as unprocessed.
+    /// The member reports that it has not processed the request on its stream.
     MemberHasNotRead,
-    /// The member has ended its half of a tunnel, and refuses the rest of the other half.
+    /// After the end of its half of a tunnel, the member refuses the rest of the other half.
     MemberLeaves,
     /// The member sends invalid bytes.
     MemberSendsGarbage,
@@ -84,11 +84,11 @@ pub enum Event {
     ServiceLetsIn,
     ServiceDenies,
     ServiceFails,
-    /// A place becomes free.
+    /// A place at a member becomes free.
     PlaceIsFreed,
-    /// Time passes until a timer expires.
+    /// Time passes until the next timer expires.
     TimePasses,
-    /// The process drains, and stops.
+    /// The process drains, or stops.
     Drains,
     Stops,
 }
@@ -117,7 +117,7 @@ impl Event {
         )
     }
 
-    /// Whether the event causes a loss that peers can avoid.
+    /// Whether the event can cause a failure that cooperating peers avoid.
     fn spoils(self, plan: &Plan) -> bool {
         if matches!(self, MemberSwitches | MemberResponds | MemberRespondsWhole | MemberFails) {
             return plan.is_tunnel() != (self == MemberSwitches);
@@ -147,13 +147,13 @@ impl Event {
     }
 }
 
-/// The remaining bytes of a body, and the size of the next piece.
+/// The number of remaining bytes of a body, and the size of the next piece.
 fn next(body: &Body, sent: usize) -> (usize, usize) {
     let rest = body.bytes.saturating_sub(sent);
     (rest, rest.min(body.piece))
 }
 
-/// The events possible now.
+/// Lists the events that are possible.
 pub fn possible(router: &Router, into: &mut Vec<Event>) {
     into.clear();
     let Some(it) = &router.it else { return };
@@ -223,7 +223,7 @@ fn client_takes(client: &Client, into: &mut Vec<Event>) {
 
 fn client_ends(router: &Router, it: &Transaction, into: &mut Vec<Event>) {
     let client = &router.world.client;
-    // The end is read after all sent bytes.
+    // The client's FIN is read only after all its bytes.
     let is_read = !client.is_paused && client.stream.is_none();
     if is_read
         && !client.has_ended
@@ -251,7 +251,7 @@ fn member_takes(connection: &MemberConnection, into: &mut Vec<Event>) {
     }
 }
 
-/// Bytes that a member may send; `None`: weir does not read from it.
+/// The number of bytes that a member may send; `None`: weir does not read from it.
 fn room(connection: &MemberConnection) -> Option<usize> {
     if connection.is_connecting || connection.is_paused {
         return None;
@@ -321,7 +321,7 @@ fn member_of_tunnel(router: &Router, connection: &MemberConnection, into: &mut V
     into.push(MemberEnds);
 }
 
-/// Applies the event.
+/// Applies an event.
 pub fn happen(router: &mut Router, event: Event) {
     router.pass_ms(1);
     router.world.book.is_spoiled |= event.spoils(&router.world.plan);
@@ -345,7 +345,7 @@ fn of_client(router: &mut Router, event: Event) {
     let (rest, piece) = next(&plan.request, router.world.client.sent);
     match event {
         ClientSends => from_client::sends(router, piece, false),
-        // An HTTP/1 connection is not read beyond the limit of a body.
+        // The body is too large for the limit, and is refused on an HTTP/1 connection.
         ClientSendsRest
             if plan.request.bytes > BODY_BYTES_MAX && plan.has_body() && !plan.has_http2_client =>
         {

@@ -1,4 +1,4 @@
-//! The client's actions, as its connection reports them to the transaction.
+//! The client's actions, as the client connection reports them to the transaction.
 
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::ends::LetOut;
@@ -29,7 +29,7 @@ pub fn sends(router: &mut Router, bytes: usize, is_end: bool) {
     router.with(|it, at| it.client_data(at, data, end));
 }
 
-/// Examines the sent bytes of an HTTP/1 client.
+/// Processes the bytes that an HTTP/1 client has sent.
 pub fn input(router: &mut Router) {
     let plan = router.world.plan;
     let client = &mut router.world.client;
@@ -63,7 +63,7 @@ pub fn input(router: &mut Router) {
     }
 }
 
-/// The client may continue: examines its buffered bytes, and the end that may follow them.
+/// Continues with the client: processes buffered bytes, and then the client's FIN.
 pub fn goes_on(router: &mut Router) {
     if router.world.client.has_input() {
         input(router);
@@ -73,7 +73,7 @@ pub fn goes_on(router: &mut Router) {
     }
 }
 
-/// The client sends malformed bytes, or too many.
+/// The client sends malformed or excessive data.
 pub fn sends_garbage(router: &mut Router) {
     if router.world.client.stream.is_some() {
         return router.with(|it, at| it.abandon(at, Termination::ClientMalformed));
@@ -81,7 +81,7 @@ pub fn sends_garbage(router: &mut Router) {
     router.with_http(|it, at| it.respond(at, 400, Termination::ClientMalformed));
 }
 
-/// The client has read all bytes on its connection.
+/// The client reads all bytes on its connection.
 pub fn takes(router: &mut Router) {
     let now_ms = router.world.now_ms();
     let client = &mut router.world.client;
@@ -135,13 +135,13 @@ fn lets_out(router: &mut Router) {
     }
 }
 
-/// The HTTP/1 client ends its connection.
+/// The HTTP/1 client closes its side of the connection.
 pub fn ends(router: &mut Router) {
     router.world.client.has_ended = true;
     router.with(|it, at| it.client_finished(at));
 }
 
-/// The client ends its stream early, because it knows the answer.
+/// The client ends its stream early, because it has the response.
 pub fn cuts(router: &mut Router) {
     router.world.client.has_sent_end = true;
     router.with(|it, at| it.client_cut(at));

@@ -1,4 +1,4 @@
-//! The member's actions, as its connection reports them to the transaction.
+//! The member's actions, as the member connection reports them to the transaction.
 
 use weir_exchange::edge::{Edge, Flow, Side};
 use weir_exchange::parts::end::End;
@@ -25,7 +25,7 @@ fn is_stream(router: &Router) -> bool {
     router.ends().is_some_and(|ends| ends.attempt.member_stream.is_some())
 }
 
-/// The connection to the member opens, and accepts the queued bytes.
+/// The connection to the member is opened, and accepts the queued bytes.
 pub fn connects(router: &mut Router) {
     let now_us = router.world.clock.now_us();
     let Some(connection) = connection(router) else { return };
@@ -109,7 +109,7 @@ pub fn opens(router: &mut Router, bytes: usize) {
     router.let_request_out();
 }
 
-/// The member announces whether it supports extended CONNECT.
+/// The member's SETTINGS arrive, with or without support for extended CONNECT.
 pub fn says(router: &mut Router, takes_tunnels: bool) {
     let Some(connection) = connection(router) else { return };
     connection.takes_tunnels = Some(takes_tunnels);
@@ -123,7 +123,7 @@ pub fn says(router: &mut Router, takes_tunnels: bool) {
     }
 }
 
-/// Bytes of an answer arrive. False: the connection carries no request.
+/// Handles the arrival of response bytes. False: no response is expected on the connection.
 fn answers(router: &mut Router) -> bool {
     let Some(connection) = connection(router) else { return false };
     let (attempt, sent_bytes) = (connection.attempt, connection.sent_bytes);
@@ -151,7 +151,7 @@ pub fn says_interim(router: &mut Router) {
     }
 }
 
-/// The member switches to another protocol, offered or not.
+/// The member switches protocols, whether that was offered or not.
 pub fn switches(router: &mut Router) {
     if !answers(router) {
         return;
@@ -167,7 +167,7 @@ pub fn switches(router: &mut Router) {
     });
 }
 
-/// The member sends the head of its response, with this many bytes of the body.
+/// The member sends the head of its response, with this number of body bytes.
 pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     if !answers(router) {
         return;
@@ -189,7 +189,7 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     }
     let message = router.with_http(|it, at| it.begin_response(at, &mut head, (&text, body)));
     if router.http().is_some_and(|it| it.phase == Phase::AwaitHead && !it.is_over()) {
-        // Another member is tried instead.
+        // The response is dropped, and another member is tried.
         return;
     }
     if let Some(attempt) = attempt {
@@ -198,7 +198,7 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     if !is_on_stream {
         return passes(router, message, bytes, is_end);
     }
-    // On a stream, data follows the head in its own frame.
+    // On a stream, the data follows the head in a separate frame.
     let end = if is_end && bytes == 0 { End::Data } else { End::No };
     router.world.book.has_response_end |= !matches!(end, End::No);
     router.with_http(|it, at| it.member_body(at, message, b"", end));
@@ -241,7 +241,7 @@ fn count_sent(router: &mut Router, bytes: usize) -> &'static [u8] {
     data
 }
 
-/// Part of a response's body is forwarded, on an HTTP/1 connection.
+/// Forwards a part of a response's body on an HTTP/1 connection.
 fn passes(router: &mut Router, head: Message, bytes: usize, is_end: bool) {
     let plan = router.world.plan;
     let data = count_sent(router, bytes);
@@ -294,7 +294,7 @@ pub fn ends(router: &mut Router) {
     router.with_http(|it, at| it.response_done(at, true));
 }
 
-/// The member's bytes are invalid.
+/// The member sends invalid bytes.
 pub fn fails(router: &mut Router, why: MemberFailure) {
     if !is_stream(router) {
         return router.connection_lost(why);
@@ -305,7 +305,7 @@ pub fn fails(router: &mut Router, why: MemberFailure) {
     router.with(|it, at| it.stream_lost(at, why, false));
 }
 
-/// The member has not processed the request.
+/// The member reports that it has not processed the request.
 pub fn has_not_read(router: &mut Router) {
     let Some(connection) = connection(router) else { return };
     let attempt = connection.attempt;
@@ -313,7 +313,7 @@ pub fn has_not_read(router: &mut Router) {
     router.with(|it, at| it.stream_lost(at, MemberFailure::Abort, true));
 }
 
-/// The member has ended its half of a tunnel, and refuses the rest of the other half.
+/// After the end of its half of a tunnel, the member refuses the rest of the other half.
 pub fn leaves(router: &mut Router) {
     if !router.with_tunnel(|it, at| it.member_left(at)) {
         fails(router, MemberFailure::Abort);

@@ -1,4 +1,4 @@
-//! The answers of an authorisation service, and the transaction's request to it.
+//! The transaction's request to an authorisation service, and the service's responses.
 
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::parts::aside::Reply;
@@ -11,7 +11,7 @@ use super::router::Router;
 
 const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
-/// Executes the transaction's request to the service.
+/// Executes an errand of the transaction: begins or cancels its request to the service.
 pub fn run(router: &mut Router, errand: &Errand) {
     match errand {
         Errand::Client(_) => unreachable!("the client goes on by itself here"),
@@ -35,7 +35,7 @@ pub fn run(router: &mut Router, errand: &Errand) {
     }
 }
 
-/// The service answers with this status; 0: it fails.
+/// The service responds with this status; 0: it fails.
 pub fn says(router: &mut Router, status: u16) {
     let Some(aside) = router.world.asked.take() else { return };
     router.world.book.is_let_in |= status == 200;

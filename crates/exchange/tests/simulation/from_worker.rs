@@ -1,4 +1,4 @@
-//! Events of a transaction that neither of its ends causes: its turn, its timer, the end of its connection.
+//! Events that neither the client nor the member causes: a free place, a timer, the loss of a connection.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use weir_exchange::termination::Termination;
 use super::asking;
 use super::router::Router;
 
-/// Serves the transaction if its turn has come or its timer has expired.
+/// Continues the transaction if it gets a place or its timer has expired.
 pub fn serve_waiting(router: &mut Router) {
     let now = router.world.clock;
     if router.world.delayed_until_us.is_some_and(|until_us| until_us <= now.now_us()) {
@@ -41,14 +41,14 @@ pub fn serve_waiting(router: &mut Router) {
     router.with(|it, at| it.go_on(at));
 }
 
-/// The timer that expires first, and its time.
+/// The timer that expires first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Due {
     Client,
-    /// The connection of a client that speaks HTTP/2.
+    /// The timer of an HTTP/2 client's connection.
     ClientConnection,
     Member,
-    /// The transaction's turn, or its timeout in the queue.
+    /// The delay of the transaction, or its timeout in the queue.
     Worker,
 }
 
@@ -75,7 +75,7 @@ fn first_due(router: &Router) -> Option<(u64, Due)> {
     dues.into_iter().filter_map(|(at_ms, due)| Some((at_ms?, due))).min_by_key(|(at_ms, _)| *at_ms)
 }
 
-/// Time passes until a timer expires.
+/// Advances the time until the next timer expires.
 pub fn time_passes(router: &mut Router) {
     let Some((at_ms, due)) = first_due(router) else { return };
     router.pass_ms(at_ms.saturating_sub(router.world.now_ms()));
@@ -123,7 +123,7 @@ fn member_timer(router: &mut Router) {
     }
 }
 
-/// A connection to a member has become unusable: its transaction continues elsewhere or ends.
+/// Handles a lost connection to a member: its transaction is retried elsewhere or ends.
 pub fn connection_lost(router: &mut Router, why: MemberFailure) {
     let Some(it) = &mut router.it else { return };
     let ends = it.ends_mut();
@@ -154,7 +154,7 @@ fn close(router: &mut Router, key: ConnectionKey) {
     asking::close(&mut router.world, &local, key);
 }
 
-/// The process stops.
+/// Ends the transaction, because the process stops.
 pub fn stop(router: &mut Router) {
     let is_stream = router.world.client.stream.is_some();
     router.with(|it, at| match is_stream {

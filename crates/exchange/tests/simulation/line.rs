@@ -1,4 +1,4 @@
-//! The queue of a pool, in which one transaction may wait, and the other requests that occupy places.
+//! The queue of a pool, in which one transaction may wait, and other requests that occupy places at the members.
 
 use std::rc::Rc;
 
@@ -13,16 +13,16 @@ use weir_exchange::parts::tries::Lease;
 /// The waiting transaction, and the occupied places.
 #[derive(Default)]
 pub struct Queue {
-    /// The transaction in the queue.
+    /// The queue.
     line: Option<Line<ExchangeKey>>,
-    /// A transaction that waits outside the queue, and its deadline.
+    /// The transaction that waits outside the queue for a retry, and its deadline.
     beside: Option<(ExchangeKey, u64)>,
-    /// Places occupied by others.
+    /// The places occupied by other requests.
     others: Vec<Lease>,
 }
 
 impl Queue {
-    /// Other requests occupy all places of this pool.
+    /// Lets other requests occupy all places of this pool.
     pub fn fill(&mut self, pool: &Rc<LocalPool>, now: Clock) {
         while self.others.len() < 8
             && let Ok(member) = pool.occupy(&[], now, Preference::Any)
@@ -31,12 +31,12 @@ impl Queue {
         }
     }
 
-    /// Places occupied by others.
+    /// The number of places occupied by other requests.
     pub fn others(&self) -> usize {
         self.others.len()
     }
 
-    /// Another request ends and frees its place.
+    /// Ends another request, which frees its place.
     pub fn free(&mut self) {
         self.others.pop();
     }
@@ -46,13 +46,13 @@ impl Queue {
         self.line.as_ref().is_none_or(Line::is_empty) && self.beside.is_none()
     }
 
-    /// Until when a transaction waits.
+    /// The time until which the transaction waits.
     pub fn due_ms(&self) -> Option<u64> {
         let in_line = self.line.as_ref().and_then(Line::next_deadline_ms);
         in_line.or(self.beside.map(|(_, until_ms)| until_ms))
     }
 
-    /// Queues a transaction. False: it cannot wait.
+    /// Adds a transaction to the queue. False: it cannot wait.
     pub fn join(
         &mut self,
         ends: &mut Ends,
@@ -78,7 +78,7 @@ impl Queue {
         true
     }
 
-    /// A transaction stops waiting.
+    /// Removes a transaction that ends.
     pub fn leave(&mut self, pool: &LocalPool, parked: &Parked) {
         match (parked, &mut self.line) {
             (Parked::InLine(ticket), Some(line)) => {
@@ -92,7 +92,7 @@ impl Queue {
         self.publish(pool);
     }
 
-    /// Removes the transaction: its turn has come, or its timeout has expired.
+    /// Removes the transaction, because it gets a place or its timeout has expired.
     pub fn take_out(&mut self, pool: &LocalPool) {
         if self.beside.take().is_none() {
             let first = self.line.as_mut().and_then(Line::pop);

@@ -1,4 +1,4 @@
-//! The members' side of the simulated world: HTTP/1 connections, and HTTP/2 connections with one stream each.
+//! The member side of the simulated world: HTTP/1 connections, and HTTP/2 connections with one stream each.
 
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::edge::Lag;
@@ -8,22 +8,22 @@ use weir_exchange::parts::end::OwnedEnd;
 pub struct MemberStream {
     /// Whether the request head was written.
     pub is_opened: bool,
-    /// Bytes that the member's window still allows.
+    /// The number of bytes that the member's window still allows.
     pub allowance: usize,
-    /// Bytes that wait for the window.
+    /// The bytes that wait for the window.
     pub pending: Vec<u8>,
-    /// The end that waits with them.
+    /// The end that waits after these bytes.
     pub pending_end: OwnedEnd,
-    /// Whether the client waits until the member has accepted the available bytes of the request.
+    /// Whether the client is paused until the member has accepted the request data sent so far.
     pub was_backed_up: bool,
-    /// Whether the member of a tunnel knows that the client has ended its sending side.
+    /// Whether END_STREAM was sent to the member of a tunnel, because the client has ended its sending direction.
     pub is_end_told: bool,
-    /// Bytes of the response that were not returned to the window.
+    /// The number of received response bytes whose window was not returned yet.
     pub unreleased: usize,
 }
 
 impl MemberStream {
-    /// A stream that is not open.
+    /// Creates a stream that is not open yet.
     pub fn new() -> Self {
         Self {
             is_opened: false,
@@ -39,40 +39,40 @@ impl MemberStream {
 
 /// A connection to a member.
 pub struct MemberConnection {
-    /// Index of the member in its pool.
+    /// The index of the member in its pool.
     pub member: u32,
     /// The exchange on the connection.
     pub exchange: Option<ExchangeKey>,
     /// Whether the connection is not open yet.
     pub is_connecting: bool,
-    /// Whether the member currently does not read.
+    /// Whether the member does not read.
     pub is_slow: bool,
-    /// Bytes that the member has not read.
+    /// The bytes sent to the member that it has not read.
     pub queued: Vec<u8>,
     /// The number of bytes that the member has read.
     pub sent_bytes: u64,
-    /// When the member last read something.
+    /// The time of the member's last read.
     pub progress_ms: u64,
-    /// Whether weir currently does not read from the member.
+    /// Whether weir does not read from the member.
     pub is_paused: bool,
-    /// Since when the connection has been idle, after a request.
+    /// The time since which the connection has been idle.
     pub idle_since_ms: u64,
     /// Whether the connection may carry another request.
     pub keep: bool,
-    /// The member's deadline.
+    /// The deadline of the member.
     pub due_ms: Option<u64>,
     /// Whether the connection uses HTTP/2.
     pub is_http2: bool,
-    /// Whether it supports extended CONNECT; `None`: not announced yet.
+    /// Whether the member supports extended CONNECT; `None`: not announced yet.
     pub takes_tunnels: Option<bool>,
     /// The stream of the exchange, with HTTP/2.
     pub stream: Option<MemberStream>,
-    /// The exchange's try at this member, in the model.
+    /// The index of the exchange's attempt in the model.
     pub attempt: usize,
 }
 
 impl MemberConnection {
-    /// A connection that is being opened.
+    /// Creates a connection that is not open yet.
     pub fn opening(member: u32, is_http2: bool, now_ms: u64) -> Self {
         Self {
             member,
@@ -93,7 +93,7 @@ impl MemberConnection {
         }
     }
 
-    /// Sends bytes. Returns whether some of them are accepted at once.
+    /// Sends bytes. Returns whether the member reads them at once.
     pub fn send(&mut self, bytes: &[u8], now_ms: u64) -> bool {
         let waits = self.is_connecting || self.is_slow || !self.queued.is_empty();
         if waits && !bytes.is_empty() {
@@ -107,7 +107,7 @@ impl MemberConnection {
         !bytes.is_empty()
     }
 
-    /// Accepts the queued bytes. Returns whether there were any.
+    /// Reads the queued bytes. Returns whether there were any.
     pub fn take_all(&mut self, now_ms: u64) -> bool {
         let bytes = std::mem::take(&mut self.queued);
         self.sent_bytes += bytes.len() as u64;
@@ -115,7 +115,7 @@ impl MemberConnection {
         !bytes.is_empty()
     }
 
-    /// Whether the member reads its data. The caller waits for it from then on.
+    /// Whether the member has received the data that was sent to it. If not, a stream is marked as waited for.
     pub fn lag(&mut self) -> Lag {
         let is_queued = !self.queued.is_empty();
         let Some(stream) = &mut self.stream else {

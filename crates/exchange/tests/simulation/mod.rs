@@ -1,15 +1,15 @@
 //! Transactions without sockets: a driver that chooses events, a simulated world, and a model that checks invariants.
 //!
-//! | part | what |
+//! | part | content |
 //! |---|---|
 //! | [`choices`] | the source of choices: a seed, the bytes of a fuzzer, or all sequences in turn |
 //! | [`scene`], [`plan`] | a small configuration; the content of a request and its response |
 //! | [`world`] | [`Edge`](weir_exchange::edge::Edge) in memory: [`client`], [`asking`] and [`member`], [`line`] |
-//! | [`router`], [`from_client`], [`from_member`], [`from_service`], [`from_worker`] | report events to a transaction as a worker does |
+//! | [`router`], [`from_client`], [`from_member`], [`from_service`], [`from_worker`] | report events to a transaction |
 //! | [`events`] | the events that are possible in a state |
 //! | [`model`] | the invariants of all runs |
 //!
-//! The driver keeps the same contract as the workers of the data path (`crates/dataplane/src/worker/`).
+//! The driver obeys the same contract as the workers of the data path (`crates/dataplane/src/worker/`).
 
 #![allow(dead_code, reason = "each of those that include this uses a part")]
 

@@ -1,5 +1,4 @@
-//! Invariants of all runs: an independent account of the requested actions, separate from the
-//! transaction's.
+//! The invariants of all runs: a record of the requested actions that is independent of the transaction's own.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,32 +14,32 @@ use super::client::Client;
 use super::plan::{Ask, Framed, Plan};
 use super::scene::{BODY_BYTES_MAX, Scene, Server};
 
-/// Members get targets as received; nothing in them is raw.
+/// Members receive targets as the client sent them; no byte in them is raw.
 const KEPT: TargetForm = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Refuse };
 const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
-/// Upper bound for the length of a head.
+/// The assumed maximum size of a head in bytes.
 const HEAD_BYTES_MAX: usize = 300;
-/// Maximum number of tries of a request: with each eligible member, on a stale kept connection and
-/// on a new one, and once more if it was not processed.
+/// Maximum number of attempts of a request: at each eligible member, one on a stale idle connection and one on a new one,
+/// and another one if the request was not processed.
 const ATTEMPTS_MAX: usize = 2 * 3 + 1;
 
-/// A try at a member: the bytes sent to it.
+/// An attempt at a member: the bytes sent to the member.
 #[derive(Default)]
 pub struct Attempt {
-    /// As sent by HTTP/1; on a stream the body follows the head without framing.
+    /// The bytes. On an HTTP/1 connection, the body has its framing; on a stream, the body follows the head without framing.
     pub bytes: Vec<u8>,
-    /// The length of the head, on a stream.
+    /// The length of the head on a stream.
     pub stream_head: Option<usize>,
     /// Whether the stream has ended.
     pub has_end: bool,
-    /// Whether it ended with trailers.
+    /// Whether the stream has ended with trailers.
     pub has_trailers: bool,
-    /// Whether part of it has reached the member.
+    /// Whether a part of the request has reached the member.
     pub is_reached: bool,
     /// Whether the member has reported the request as unprocessed.
     pub is_unread: bool,
-    /// Whether the member has sent a response that the client receives.
+    /// Whether the member has sent a response that is forwarded to the client.
     pub is_answered: bool,
     /// Whether the member has sent an interim response.
     pub has_interim: bool,
@@ -49,30 +48,31 @@ pub struct Attempt {
 /// The requested actions.
 #[derive(Default)]
 pub struct Book {
-    /// Tries of members, in their order.
+    /// The attempts, in order.
     pub attempts: Vec<Attempt>,
-    /// The logged end.
+    /// The logged termination reason, and the end of the stream.
     pub finished: Option<(Termination, StreamEnd)>,
-    /// Returned buffers.
+    /// The number of returned buffers.
     pub recycled: usize,
-    /// Lent buffers with data of the client, to be returned with the others.
+    /// The number of lent buffers with client data, which must be returned like the others.
     pub handed_out: usize,
-    /// Bytes of its response that the member has sent, and whether it has sent the end.
+    /// The number of response bytes that the member has sent, and whether it has sent the end.
     pub response_sent: usize,
     pub has_response_end: bool,
     /// Whether a service has allowed the request.
     pub is_let_in: bool,
-    /// Whether an undesired event has happened.
+    /// Whether an event has occurred that can cause a failure.
     pub is_spoiled: bool,
 }
 
 impl Book {
-    /// Checks that the transaction has not ended: only then may it request an action.
+    /// Checks that the transaction has not ended. After its end, it must not request any action.
     pub fn expect_under_way(&self, what: &str) {
         assert!(self.finished.is_none(), "{what} of a transaction that is over");
     }
 
-    /// A member has accepted part of the request.
+    /// Records that a member has accepted a part of the request. A request must not reach two members, unless it is
+    /// idempotent.
     pub fn reach(&mut self, plan: &Plan, attempt: usize) {
         if !std::mem::replace(&mut self.attempts[attempt].is_reached, true) {
             for earlier in
@@ -84,14 +84,15 @@ impl Book {
         }
     }
 
-    /// A response begins. If its status counts as a failure, it may be dropped and another member tried.
+    /// Records the start of a response. If its status counts as a failure, it may be dropped, and another member may be
+    /// tried.
     pub fn begin_answer(&mut self, plan: &Plan, attempt: usize, status: u16) {
         let it = &mut self.attempts[attempt];
         let has_got_some = it.has_interim && plan.ask != Ask::OldGet;
         it.is_answered = status != 503 || has_got_some;
     }
 
-    /// A transaction has ended: checks the sent part of its request, and the data that its client received.
+    /// Checks an ended transaction: the requests sent to members, and the data that the client received.
     pub fn check_over(&self, plan: &Plan, client: &Client, after: &After) {
         let (why, stream_end) = self.finished.expect("what is over was logged");
         assert!(self.attempts.len() <= ATTEMPTS_MAX, "it is tried for ever");
@@ -126,7 +127,7 @@ impl Book {
             After::Broken { must_reset } => {
                 let looks_whole = got.has_end || got.is_until_close;
                 let is_visible = !looks_whole || !client.is_delivered() || *must_reset;
-                // The other half of a tunnel may have failed.
+                // A failure of the other half of a tunnel is possible.
                 let is_whole = self.has_response_end && self.response_sent == got.bytes;
                 assert!(is_visible || is_whole, "a part does not look like the whole");
                 assert_ne!(why, Termination::Complete);
@@ -153,7 +154,7 @@ impl Attempt {
         self.has_trailers |= matches!(end, End::Trailers(..));
     }
 
-    /// Whether all of the request was sent.
+    /// Whether the whole request was sent.
     pub fn is_whole(&self, plan: &Plan) -> bool {
         if self.stream_head.is_some() {
             return self.has_end;
@@ -169,7 +170,7 @@ impl Attempt {
         }
     }
 
-    /// Checks that the member's bytes are a prefix of this request, and the whole request if they look complete.
+    /// Checks that the member's bytes are a prefix of this request, and that the request is complete if it looks complete.
     fn check(&self, plan: &Plan, client: &Client) {
         if plan.is_held() && !self.bytes.is_empty() {
             assert!(client.has_sent_end, "it was judged before all of it was there");
@@ -230,17 +231,17 @@ impl Attempt {
     }
 }
 
-/// Events of all runs.
+/// Statistics of all runs.
 #[derive(Default)]
 pub struct Tally {
-    /// Events.
+    /// The number of events.
     pub steps: usize,
-    /// How transactions ended.
+    /// The termination reasons that occurred.
     pub ends: Vec<Termination>,
 }
 
 impl Tally {
-    /// Records the end of a transaction.
+    /// Records the termination reason of a transaction.
     pub fn note(&mut self, why: Termination) {
         if !self.ends.contains(&why) {
             self.ends.push(why);
@@ -248,7 +249,7 @@ impl Tally {
     }
 }
 
-/// Checks that an ended transaction leaves nothing, except places of others.
+/// Checks that an ended transaction leaves no counts and no places. `others`: the places of other requests.
 pub fn check_nothing_is_left(scene: &Scene, others: usize) {
     let mut occupied = 0;
     for pool in scene.pools() {
@@ -266,7 +267,7 @@ pub fn check_nothing_is_left(scene: &Scene, others: usize) {
 }
 
 impl super::router::Router {
-    /// Checks that no party has done anything that could harm another.
+    /// Checks that the transaction is complete, if neither peers nor limits could make it fail.
     pub fn expect_fine(&self) {
         let (plan, book, got) = (&self.world.plan, &self.world.book, &self.world.client.got);
         let (why, _) = book.finished.expect("it is over");

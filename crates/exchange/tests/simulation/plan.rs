@@ -11,13 +11,13 @@ use weir_testing::Random;
 use super::choices::Choices;
 use super::scene::{JUDGED_BYTES_MAX, Server};
 
-/// Maximum number of bytes that either side sends.
+/// Maximum number of bytes that each side sends.
 pub const BYTES_MAX: usize = 40_000;
-/// Bytes that either side may send on a stream until its window is returned.
+/// The number of bytes that each side may send on a stream before window is returned.
 pub const WINDOW_BYTES: usize = 16 * 1024;
 const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
-/// The content of bodies: no two positions look alike.
+/// The source of body data: random bytes, so that data at a wrong position is detected.
 static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut random = Random::new(1);
     std::iter::repeat_with(|| random.next() as u8).take(4 * BYTES_MAX).collect()
@@ -36,7 +36,7 @@ pub enum Ask {
     Put,
     /// A non-repeatable request with a body.
     Post,
-    /// As [`Self::Post`], with a body that waits for an answer to the head.
+    /// As [`Self::Post`], with `Expect`: the client waits for a response to the head before it sends the body.
     Expect,
     /// A tunnel.
     WebSocket,
@@ -45,16 +45,16 @@ pub enum Ask {
 const ASKS: [Ask; 7] =
     [Ask::Get, Ask::Head, Ask::OldGet, Ask::Put, Ask::Post, Ask::Expect, Ask::WebSocket];
 
-/// How the end of a body is signalled.
+/// The framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed {
-    /// By a length before the body.
+    /// A length that precedes the body.
     Length,
-    /// By a mark behind the last piece.
+    /// A mark after the last piece.
     Mark,
-    /// By a mark with trailers.
+    /// A mark with trailers.
     Trailers,
-    /// By the end of the connection; for a request and on a stream by a mark.
+    /// The end of the connection. In a request or on a stream, a mark is used instead.
     Close,
 }
 
@@ -65,9 +65,9 @@ const FRAMED: [Framed; 4] = [Framed::Length, Framed::Mark, Framed::Trailers, Fra
 pub struct Body {
     /// The length.
     pub bytes: usize,
-    /// The number of bytes that arrive at a time.
+    /// The size of a piece, as it arrives.
     pub piece: usize,
-    /// How the end is signalled.
+    /// The framing.
     pub framed: Framed,
 }
 
@@ -76,7 +76,7 @@ impl Body {
         const BYTES: [usize; 7] = [10, 1, 0, 200, 6_000, 20_000, BYTES_MAX];
         const PIECES: [usize; 4] = [7, 100, 5_000, WINDOW_BYTES];
         let bytes = BYTES[choices.below(BYTES.len())];
-        // Bounds the number of pieces.
+        // This limits the number of pieces.
         let piece = PIECES[choices.below(PIECES.len())].max(bytes / 40);
         Self { bytes, piece, framed: FRAMED[choices.below(FRAMED.len())] }
     }
@@ -101,14 +101,14 @@ pub struct Plan {
     pub response: Body,
     /// Whether the member closes its connection after the response.
     pub member_closes: bool,
-    /// Whether others occupy all places at the members.
+    /// Whether other requests occupy all places at the members.
     pub others: bool,
-    /// The number of connects that fail at once.
+    /// The number of connection attempts that fail immediately.
     pub bad_connects: usize,
 }
 
 impl Plan {
-    /// Draws a plan.
+    /// Chooses a plan.
     pub fn draw(choices: &mut dyn Choices, number: usize) -> Self {
         let mut plan = Self {
             number,
@@ -126,7 +126,7 @@ impl Plan {
         plan
     }
 
-    /// Plans whose beginnings are tried in every order: few of each kind.
+    /// A few plans of each kind, for which all sequences of first events are tested.
     pub fn few() -> Vec<Self> {
         let body = Body { bytes: 10, piece: 7, framed: Framed::Mark };
         let mut plans = Vec::new();
@@ -168,7 +168,7 @@ impl Plan {
         plans
     }
 
-    /// Makes the plan consistent.
+    /// Changes combinations that are not possible.
     fn settle(&mut self) {
         if self.server == Server::Relay {
             (self.has_http2_client, self.has_http2_members) = (false, false);
@@ -211,39 +211,39 @@ impl Plan {
         matches!(self.server, Server::Asked | Server::HandedOver)
     }
 
-    /// Whether repeating the request does no harm.
+    /// Whether the request may be repeated.
     pub fn is_idempotent(&self) -> bool {
         !matches!(self.ask, Ask::Post | Ask::Expect)
     }
 
-    /// Whether bytes flow in both directions at the end, if nothing fails.
+    /// Whether the transaction becomes a tunnel, if nothing fails.
     pub fn is_tunnel(&self) -> bool {
         self.ask == Ask::WebSocket || self.server == Server::Relay
     }
 
-    /// Bytes of the client's body or tunnel, from this position on.
+    /// The bytes of the client's body or tunnel from a position.
     pub fn request_bytes(&self, at: usize, count: usize) -> &'static [u8] {
         let start = self.number % 64 * 97 + at;
         &NOISE[start..start + count]
     }
 
-    /// Bytes of the member's body or tunnel, from this position on.
+    /// The bytes of the member's body or tunnel from a position.
     pub fn response_bytes(&self, at: usize, count: usize) -> &'static [u8] {
         let start = 2 * BYTES_MAX + self.number % 64 * 89 + at;
         &NOISE[start..start + count]
     }
 
-    /// The length of the request's body, or of the client's bytes in a tunnel.
+    /// The length of the request body, or of the client's data in a tunnel.
     pub fn request_length(&self) -> usize {
         if self.has_body() || self.is_tunnel() { self.request.bytes } else { 0 }
     }
 
-    /// The length of the response's body.
+    /// The length of the response body.
     pub fn response_length(&self) -> usize {
         if self.ask == Ask::Head { 0 } else { self.response.bytes }
     }
 
-    /// The head of the request, as the client's connection reads it.
+    /// The request head as parsed by the client's connection, and its text.
     pub fn request_head(&self) -> (RequestHead, Vec<u8>) {
         let method = match self.ask {
             Ask::Get | Ask::OldGet | Ask::WebSocket => "GET",
@@ -289,8 +289,7 @@ impl Plan {
         }
     }
 
-    /// A head of the member, as its connection reads it. `is_end`: nothing follows it on its
-    /// stream.
+    /// A response head as parsed by the member's connection, and its text. `is_end`: nothing follows the head on its stream.
     pub fn response_head(&self, status: u16, is_end: bool) -> (ResponseHead, Vec<u8>) {
         let mut text = format!("HTTP/1.1 {status} Said\r\n");
         if status == 101 {

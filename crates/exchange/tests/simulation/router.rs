@@ -1,4 +1,4 @@
-//! Reports events to a transaction, as a worker does, and handles their consequences.
+//! Reports events to a transaction as a worker does, and handles the consequences.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -36,11 +36,11 @@ pub struct Router {
     pub scene: Scene,
     /// The environment.
     pub world: World,
-    /// The state from which transactions begin.
+    /// The arena in which transactions are created.
     transactions: Arena<OfExchange, Transaction>,
     /// The current transaction.
     pub it: Option<Transaction>,
-    /// Whether a head has arrived on a stream, and its body has not begun to.
+    /// Whether the head of a request on a stream has arrived, and its body has not begun.
     pub is_body_to_come: bool,
 }
 
@@ -49,7 +49,7 @@ fn key<K>(number: usize) -> weir_exchange::arena::Key<K> {
 }
 
 impl Router {
-    /// The initial state.
+    /// Creates the initial state.
     pub fn new(plan: Plan) -> Self {
         let world = World {
             tools: Tools::new(
@@ -82,7 +82,7 @@ impl Router {
         self.world.clock = Clock::at_us(self.world.clock.now_us() + ms * 1_000);
     }
 
-    /// The two connections of the transaction.
+    /// The connections of the transaction.
     pub fn ends(&self) -> Option<&Ends> {
         self.it.as_ref().map(Transaction::ends)
     }
@@ -92,7 +92,7 @@ impl Router {
         self.it.as_ref().and_then(Transaction::http)
     }
 
-    /// A request arrives, or a relayed connection.
+    /// Begins the transaction of a request or of a relayed connection.
     pub fn begin(&mut self, plan: Plan) {
         assert!(self.it.is_none(), "one at a time");
         let world = &mut self.world;
@@ -141,7 +141,7 @@ impl Router {
             it.enter(at, &head, verdict);
         });
         if !plan.has_http2_client {
-            // The bytes after the head are examined, even if there are none.
+            // The bytes after the head are processed, even if there are none.
             from_client::input(self);
         }
     }
@@ -155,7 +155,7 @@ impl Router {
         self.with(|it, at| it.go_on(at));
     }
 
-    /// Applies an action to the transaction. An ended transaction is removed.
+    /// Calls a function with the transaction. If the transaction has ended afterwards, it is removed.
     pub fn with<R: Default>(&mut self, act: impl FnOnce(&mut Transaction, &mut World) -> R) -> R {
         let Some(it) = &mut self.it else { return R::default() };
         let result = act(it, &mut self.world);
@@ -221,7 +221,7 @@ impl Router {
         model::check_nothing_is_left(&self.scene, self.world.queue.others());
     }
 
-    /// Ends a turn of the loop.
+    /// Handles the end of a turn of the loop.
     pub fn turn_ends(&mut self) {
         if std::mem::take(&mut self.is_body_to_come) {
             self.send_head();
@@ -234,7 +234,7 @@ impl Router {
         self.check();
     }
 
-    /// Sends the head alone: a client may wait for an answer before it sends its body.
+    /// Sends the head of a request alone, because a client may wait for a response before it sends the body.
     fn send_head(&mut self) {
         let is_unsent =
             |it: &Exchange| !it.request.is_sent() && it.ends.attempt.connection.is_some();
@@ -243,7 +243,7 @@ impl Router {
         }
     }
 
-    /// Checks that a waiting transaction has a timer or a turn to come.
+    /// Checks that a timer is set, so that the transaction cannot wait forever.
     fn check(&mut self) {
         let Some(it) = &self.it else { return };
         let ends = it.ends();
@@ -258,12 +258,12 @@ impl Router {
         assert!(!ends.parked.is_in_queue() || !self.world.queue.is_empty(), "a place in line");
     }
 
-    /// The connection to the member has become unusable.
+    /// Handles a lost connection to the member.
     pub fn connection_lost(&mut self, why: MemberFailure) {
         from_worker::connection_lost(self, why);
     }
 
-    /// Whether the request waits for its member to accept more.
+    /// Sends waiting data of the request, and continues if the member has received enough.
     pub fn let_request_out(&mut self) {
         self.with(|it, at| {
             if asking::let_out(at, it.ends()) && !it.is_member_backed_up(at) {

@@ -1,4 +1,4 @@
-//! A run: transactions one after another, each with any possible events, and an end.
+//! A run: consecutive transactions, each with any possible events, and an end.
 
 use super::choices::Choices;
 use super::events::{self, Event};
@@ -7,12 +7,12 @@ use super::plan::{Ask, Plan};
 use super::router::Router;
 use super::scene::BEGINNING_US;
 
-/// Events that end most transactions are omitted, except for one choice in this many.
+/// One in this many choices may select an event that ends most transactions.
 const RASH_ONE_IN: usize = 6;
-/// Number of events within which a transaction must make progress.
+/// Maximum number of events until a transaction must end.
 const EVENTS_MAX: usize = 400;
 
-/// A run's description, printed if it panics.
+/// The description of a run, which is printed after a panic.
 #[derive(Default)]
 struct Story(Vec<Line>);
 
@@ -42,7 +42,7 @@ impl Drop for Story {
     }
 }
 
-/// Runs with any choices.
+/// Runs transactions with the given choices.
 pub fn run(choices: &mut dyn Choices, transactions: usize, tally: &mut Tally) {
     let mut story = Story::default();
     let mut router = Router::new(Plan::draw(choices, 1));
@@ -72,8 +72,8 @@ fn one(router: &mut Router, plan: Plan, choices: &mut dyn Choices, story: &mut S
     let steps = chosen(router, choices, (events_max, RASH_ONE_IN), story);
     let steps = steps + end(router, choices.below(3) > 0, story);
     router.world.is_draining = false;
-    // A connection left for the next run has rested for less than the limit of kept connections, or
-    // for more.
+    // The idle time of a connection left for the next transaction is below or above the limit for requests that cannot be
+    // repeated.
     router.pass_ms([1, 2_000][choices.below(2)]);
     while router.world.queue.others() > 0 {
         router.world.queue.free();
@@ -120,7 +120,7 @@ fn chosen(
     steps
 }
 
-/// Ends the transaction: from now on both sides cooperate, or both stop.
+/// Ends the transaction. `is_fair`: both peers cooperate; otherwise, both do nothing.
 fn end(router: &mut Router, is_fair: bool, story: &mut Story) -> usize {
     story.0.push(Line::Ends { is_fair });
     let (mut possible, mut steps) = (Vec::new(), 0);
@@ -140,7 +140,7 @@ fn end(router: &mut Router, is_fair: bool, story: &mut Story) -> usize {
     steps
 }
 
-/// The next actions of cooperating peers.
+/// The next action of cooperating peers.
 fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
     use Event::*;
     const ORDER: [Event; 19] = [
@@ -168,7 +168,7 @@ fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
     let is_tunnel = router.it.as_ref().is_some_and(|it| it.is_tunnel());
     let attempt = router.world.book.attempts.last();
     let is_asked = attempt.is_some_and(|attempt| attempt.is_reached);
-    // A peer whose message was cut off is not waited for.
+    // The rest of a truncated request is not expected.
     let is_cut = router.http().is_some_and(|it| it.request.is_cut);
     let has_all = || is_cut || attempt.is_some_and(|attempt| is_asked && attempt.is_whole(plan));
     let got = &router.world.client.got;
@@ -179,7 +179,7 @@ fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
         MemberSwitches => plan.is_tunnel() && is_asked,
         MemberRespondsWhole | MemberResponds => !plan.is_tunnel() && has_all(),
         ClientEnds | MemberEnds => is_tunnel,
-        // Time passes only for a transaction with a timer.
+        // The time is advanced only for a delayed transaction.
         TimePasses => router.world.delayed_until_us.is_some(),
         _ => true,
     };

@@ -1,4 +1,4 @@
-//! A small configuration, and the state that belongs to it while it is active.
+//! A small configuration, and its state while it is active.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use weir_waf::body::Limits;
 use weir_waf::inspection::CommonTexts;
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 
-/// The time at the beginning.
+/// The time at the start.
 pub const BEGINNING_US: u64 = 1_000_000_000;
-/// Maximum length of a body.
+/// Maximum size of a request body in bytes.
 pub const BODY_BYTES_MAX: usize = 32 * 1024;
-/// Maximum length of the queue.
+/// The configuration of the queue.
 const LINE: &str = "queue: { length_max: 4, timeout: 5s }";
 
 /// A virtual server of the configuration.
@@ -26,21 +26,22 @@ const LINE: &str = "queue: { length_max: 4, timeout: 5s }";
 pub enum Server {
     /// Forwards requests.
     Plain,
-    /// The members have one place each, and there is a queue.
+    /// Requests wait in a queue for the members, which have one place each.
     Queue,
-    /// One request per second; others are delayed.
+    /// One request per second is permitted; others are delayed.
     Delayed,
     /// Relays connections.
     Relay,
-    /// Requests are inspected before members get them.
+    /// Requests are inspected before members receive them.
     Guarded,
-    /// Requests are inspected, and members get them in any case.
+    /// Requests are inspected, but members receive them in any case.
     Watched,
-    /// Text is replaced in response bodies, which holds back part of each; responses without a body are replaced.
+    /// Text in response bodies is replaced, for which a part of each body is held back. Responses with status 304 are
+    /// replaced.
     Rewritten,
     /// A service authorises each request.
     Asked,
-    /// A service authorises each request; then another virtual server with its own limits handles it.
+    /// A service authorises each request. Another virtual server with its own limits handles it.
     HandedOver,
 }
 
@@ -63,11 +64,11 @@ impl Server {
 pub struct Scene {
     /// State shared by all workers.
     pub live: LiveTable,
-    /// The part of it owned by the single worker.
+    /// The state of the only worker.
     pub table: LocalTable,
 }
 
-/// A text that occurs in no body; but each byte of a body may be its beginning.
+/// Rules for texts that do not occur in bodies. Each byte of a body may be the start of a match.
 const REWRITING: &str = r#"
   rewriting:
     strategy: all_match
@@ -80,7 +81,7 @@ const REWRITING: &str = r#"
         then: [ { respond: { status: 410, body: "gone" } } ]
 "#;
 
-/// A delay that is longer than a request accepts.
+/// The authorisation service.
 const PORTAL: &str =
     "  portal: { type: external, pool: service, add_headers: X-User, timeout: 3s }\n";
 
@@ -152,14 +153,14 @@ fn snapshot() -> Snapshot {
     snapshot
 }
 
-/// Rules that read every body.
+/// Rules that require whole bodies.
 const RULES: &str = r#"
 SecAction "id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On"
 SecRule REQUEST_URI "@rx 7$" "id:2,phase:1,deny,status:403"
 SecRule REQUEST_BODY_LENGTH "@eq 200" "id:3,phase:2,deny,status:403"
 "#;
 
-/// Length of inspected bodies.
+/// Maximum size of an inspected body in bytes.
 pub const JUDGED_BYTES_MAX: usize = 10_000;
 
 struct OneFile;
@@ -206,7 +207,7 @@ impl Scene {
         Self { live, table }
     }
 
-    /// The virtual server whose members speak HTTP/2, or HTTP/1.
+    /// The virtual server of this kind, with members that use HTTP/1 or HTTP/2.
     pub fn server(&self, server: Server, has_http2_members: bool) -> &Rc<LocalServer> {
         let name = match (server, has_http2_members) {
             (Server::Plain, false) => "plain1",

@@ -1,4 +1,4 @@
-//! The environment of a transaction, in memory: the counterpart of the data path's `Desk` without sockets.
+//! The environment of a transaction, in memory: it replaces the data path's `Desk` and has no sockets.
 
 use std::collections::VecDeque;
 
@@ -28,39 +28,39 @@ use super::plan::Plan;
 
 /// The environment of a transaction.
 pub struct World {
-    /// Scratch state reused by each transaction.
+    /// The tools that transactions share.
     pub tools: Tools,
     /// The current time.
     pub clock: Clock,
-    /// Whether the process is stopping.
+    /// Whether the process is draining.
     pub is_draining: bool,
-    /// The transaction's plan.
+    /// The plan of the transaction.
     pub plan: Plan,
-    /// The transaction's client.
+    /// The client of the transaction.
     pub client: Client,
-    /// Connections to members, kept ones included.
+    /// The connections to members, including idle ones.
     pub members: Arena<OfConnection, MemberConnection>,
-    /// Connects that fail at once.
+    /// The failures of the next connection attempts.
     pub bad_connects: VecDeque<MemberFailure>,
     /// The queue.
     pub queue: Queue,
-    /// The transaction's timer.
+    /// The end of the transaction's delay.
     pub delayed_until_us: Option<u64>,
-    /// The transaction's request to the service.
+    /// The transaction's request to the authorisation service.
     pub asked: Option<ExchangeKey>,
-    /// The connection whose member does not support tunnels: the transaction is notified at the end of the turn.
+    /// The connection whose member does not support tunnels. The transaction is informed at the end of the turn.
     pub refuses_tunnel: Option<ConnectionKey>,
     /// The requested actions.
     pub book: Book,
 }
 
 impl World {
-    /// The current time.
+    /// The current time in milliseconds.
     pub fn now_ms(&self) -> u64 {
         self.clock.now_ms()
     }
 
-    /// The connection that a transaction has.
+    /// The member connection of a transaction.
     pub fn member(&mut self, ends: &Ends) -> Option<&mut MemberConnection> {
         self.members.get_mut(ends.attempt.connection?)
     }
@@ -305,7 +305,7 @@ impl Edge for World {
         if parked.is_in_queue() {
             self.queue.leave(&ends.tries.pool, &parked);
         }
-        // A transaction may have ended before its timer expires.
+        // A transaction may end before its delay is over.
         self.delayed_until_us = None;
         self.client.due_ms = None;
         ends.stream = None;
@@ -326,7 +326,7 @@ impl Edge for World {
     }
 }
 
-/// The bytes after the last data of a body in HTTP/1.
+/// The bytes after the data of a body in HTTP/1.
 pub fn end_of_chunks(framing: Framing, end: End<'_>) -> &'static [u8] {
     match (framing, end) {
         (Framing::Chunked, End::Data | End::Trailers(..)) => b"0\r\n\r\n",

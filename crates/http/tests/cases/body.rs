@@ -1,9 +1,9 @@
-//! Bodies, chunked and other, and trailer sections.
+//! Cases for bodies with every framing, and for trailer sections.
 
 use weir_http::h1::{BodyError as E, CHUNK_EXTENSION_SIZE_MAX, FieldError as F, TrailerError};
 use weir_http::message::Framing;
 
-/// One body.
+/// A body and the expected outcome.
 pub struct BodyCase {
     pub name: &'static str,
     pub section: &'static str,
@@ -13,16 +13,16 @@ pub struct BodyCase {
     pub expected: BodyExpected,
 }
 
-/// The outcome.
+/// The outcome of decoding a body.
 pub enum BodyExpected {
-    /// These data and forwarded trailer fields; this many bytes are left for the next message.
+    /// The body is complete, with this data and these forwarded trailer fields. `left`: the number of bytes that follow it.
     Whole {
         data: Vec<u8>,
         trailers: Vec<(&'static str, &'static str)>,
         left: usize,
     },
-    /// These data, and more to come; the end of the connection would be the end of the body, or a
-    /// truncation.
+    /// More data is expected after this. `may_end_at_eof`: the end of the connection would end the body; otherwise, it would
+    /// truncate the body.
     Open {
         data: Vec<u8>,
         may_end_at_eof: bool,
@@ -31,7 +31,7 @@ pub enum BodyExpected {
     TrailersRefused(TrailerError),
 }
 
-/// Every body.
+/// All body cases.
 pub fn cases() -> Vec<BodyCase> {
     [unchunked(), chunks(), sizes(), ends(), extensions(), extension_limits(), trailers(), limits()]
         .into_iter()
@@ -55,7 +55,7 @@ fn chunked(
     }
 }
 
-/// Chunks that decode to `data`.
+/// A case of complete chunks that decode to `data`.
 fn whole(name: &'static str, section: &'static str, received: &[u8], data: &[u8]) -> BodyCase {
     chunked(
         name,
@@ -65,7 +65,7 @@ fn whole(name: &'static str, section: &'static str, received: &[u8], data: &[u8]
     )
 }
 
-/// Chunks that break off.
+/// A case of incomplete chunks.
 fn open(name: &'static str, received: &[u8], data: &[u8]) -> BodyCase {
     chunked(name, "8", received, BodyExpected::Open { data: data.to_vec(), may_end_at_eof: false })
 }
@@ -239,10 +239,10 @@ fn extensions() -> Vec<BodyCase> {
 fn extension_limits() -> Vec<BodyCase> {
     let line = |size: u16| [b"1;".as_slice(), &vec![b'a'; usize::from(size) - 1], b"\r\n"].concat();
     let chunk = |size: u16| [line(size).as_slice(), b"x\r\n"].concat();
-    // 256 bytes each, 1 byte of data: the 65th exceeds 16 KiB plus the data.
+    // Each chunk has 256 bytes and 1 byte of data. The 65th chunk exceeds 16 KiB plus the data.
     let many = chunk(CHUNK_EXTENSION_SIZE_MAX).repeat(64);
     let too_many = chunk(CHUNK_EXTENSION_SIZE_MAX).repeat(65);
-    // As in signed uploads: the extensions are smaller than the data.
+    // In signed uploads, the extensions are smaller than the data.
     let signed =
         [format!("200;chunk-signature={}\r\n", "f".repeat(64)).as_bytes(), &[b'x'; 512], b"\r\n"]
             .concat();

@@ -1,6 +1,6 @@
 //! Values of Cookie fields.
 
-/// The first ones hold tokens known to the fuzz target of cookies.
+/// The values. The first ones contain tokens for which the cookie fuzz target searches.
 pub const FIELDS: [&[u8]; 15] = [
     b"lang=en; WEIR=5_kQtrsSeiwvBCh6L54GqPLplvtM1g; theme=dark",
     b"WEIR=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA.5_kQtrsSeiwvBCh6L54GqPLplvtM1g.BBBBBBBBBBBBBBBBBBBBBB",

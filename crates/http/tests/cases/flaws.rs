@@ -1,27 +1,26 @@
-//! Flawed responses of members: the strict parser's error, the flaws to tolerate, and the resulting
-//! response.
+//! Flawed responses of members: the strict parser's error, the flaws that must be tolerated, and the resulting response.
 
 use weir_http::flaws::{Flaw, Flaws};
 use weir_http::h1::{BodyError as B, FieldError as F, FramingError as R, ResponseError as E};
 use weir_http::h1::{CHUNK_EXTENSION_SIZE_MAX, TrailerError};
 use weir_http::message::{Framing, Method};
 
-/// One response head.
+/// A response head and the expected outcomes.
 pub struct HeadCase {
     pub name: &'static str,
     pub method: Method,
     pub received: Vec<u8>,
-    /// The strict parser's result.
+    /// The error of the strict parser.
     pub strict: E,
     pub lenient: HeadExpected,
 }
 
-/// The outcome with all flaws tolerated.
+/// The outcome if all flaws are tolerated.
 pub enum HeadExpected {
-    /// An HTTP/1.1 client gets this head. It has only these flaws, and with fewer tolerated it is
-    /// refused.
+    /// An HTTP/1.1 client receives this head. The response has exactly these flaws, and is refused if one of them is not
+    /// tolerated.
     Sent { flaws: Flaws, head: &'static str, framing: Framing, keep_alive: bool },
-    /// Refused with any settings.
+    /// The response is refused with any settings.
     Refused(E),
 }
 
@@ -59,7 +58,7 @@ impl HeadCase {
     }
 }
 
-/// Every head.
+/// All response heads.
 pub fn heads() -> Vec<HeadCase> {
     [lengths(), both_framings(), line_feeds(), controls(), statuses()]
         .into_iter()
@@ -201,7 +200,7 @@ fn line_feeds() -> Vec<HeadCase> {
             &[Flaw::BareLineFeed, Flaw::RepeatedContentLength],
             (LENGTH, Framing::Length(2)),
         ),
-        // The mended head is checked as strictly as any.
+        // A repaired head is checked as strictly as any other head.
         refused(
             "space before a colon",
             b"HTTP/1.1 200 OK\nA : b\n\n",
@@ -321,31 +320,31 @@ fn statuses() -> Vec<HeadCase> {
     ]
 }
 
-/// One chunked body.
+/// A chunked body and the expected outcomes.
 pub struct BodyCase {
     pub name: &'static str,
     pub received: Vec<u8>,
-    /// The strict decoder's result.
+    /// The error of the strict decoder.
     pub strict: BodyRefused,
     pub lenient: BodyExpected,
 }
 
-/// Why a body or its trailer section is refused.
+/// The reason for which a body or its trailer section is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyRefused {
     Body(B),
     Trailers(TrailerError),
 }
 
-/// The outcome with all flaws tolerated.
+/// The outcome if all flaws are tolerated.
 pub enum BodyExpected {
-    /// These data and forwarded trailers, mended; with fewer flaws tolerated it is refused.
+    /// The body has this data and these forwarded trailers after repair. It is refused if one of the flaws is not tolerated.
     Whole { flaws: Flaws, data: &'static str, trailers: Vec<(&'static str, &'static str)> },
-    /// Refused with any settings.
+    /// The body is refused with any settings.
     Refused(BodyRefused),
 }
 
-/// Every body.
+/// All bodies.
 pub fn bodies() -> Vec<BodyCase> {
     let whole = |name, received: &[u8], strict, flaws: &[Flaw], data| BodyCase {
         name,

@@ -1,11 +1,11 @@
-//! HTTP/2: frames of a peer after its preface, and their outcome. Sections refer to RFC 9113 unless another document is
-//! named.
+//! HTTP/2 cases: frames that a peer sends after its preface, and their outcome. Sections refer to RFC 9113 unless another
+//! document is named.
 
 use weir_http::h2::frame::{FrameHeader, flag, kind};
 use weir_http::h2::hpack::HpackError;
 use weir_http::h2::{ConnectionError, ErrorCode, Flood, Misbehaviour};
 
-/// Some frames, sent to a server after preface and SETTINGS.
+/// Frames that a server receives after the preface and SETTINGS, and the expected outcome.
 pub struct FramesCase {
     pub name: &'static str,
     pub section: &'static str,
@@ -13,18 +13,18 @@ pub struct FramesCase {
     pub expected: FramesExpected,
 }
 
-/// The outcome.
+/// The outcome of receiving frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FramesExpected {
-    /// The connection ends.
+    /// The connection ends with this error.
     Fails(ConnectionError),
-    /// One stream ends.
+    /// One stream is reset with this error.
     Resets(u32, ErrorCode),
-    /// Neither ends.
+    /// The connection and the streams stay open.
     Lives,
 }
 
-/// A frame.
+/// Encodes a frame.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     FrameHeader { length: payload.len() as u32, kind, flags, stream }.write(&mut out);
@@ -32,7 +32,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A block of literals that are not added to the table.
+/// Encodes a header block of literals without indexing.
 pub fn block(lines: &[(&str, &str)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in lines {
@@ -50,18 +50,18 @@ pub fn block(lines: &[(&str, &str)]) -> Vec<u8> {
     out
 }
 
-/// The minimal request.
+/// The header list of a minimal request.
 pub const GET: [(&str, &str); 4] =
     [(":method", "GET"), (":scheme", "https"), (":path", "/"), (":authority", "a")];
 
 const END: u8 = flag::END_STREAM | flag::END_HEADERS;
 
-/// A request without a body.
+/// A HEADERS frame of a request without a body.
 pub fn get(stream: u32) -> Vec<u8> {
     frame(kind::HEADERS, END, stream, &block(&GET))
 }
 
-/// A request whose body follows.
+/// A HEADERS frame of a request whose body follows.
 pub fn post(stream: u32) -> Vec<u8> {
     frame(kind::HEADERS, flag::END_HEADERS, stream, &block(&GET))
 }
@@ -581,9 +581,9 @@ fn control_cases() -> Vec<FramesCase> {
     ]
 }
 
-/// Seeds of the connection fuzz target: each case as a server receives it, and as a client does.
+/// Seeds of the connection fuzz target: each case as received by a server and by a client.
 pub fn connections() -> impl Iterator<Item = Vec<u8>> {
-    // The connection's preface is given, and requests are answered.
+    // These modes add the preface, and some of them answer requests.
     let modes = [2 | 8, 1 | 2, 2 | 16];
     let cases = cases().into_iter().filter(|case| case.received.len() <= 1000);
     let raw =

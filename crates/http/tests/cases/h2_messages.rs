@@ -1,4 +1,4 @@
-//! HTTP/2: header lists as requests, responses and trailers. Sections refer to RFC 9113 unless another document is
+//! HTTP/2 cases: header lists as requests, responses and trailers. Sections refer to RFC 9113 unless another document is
 //! named; `policy` marks refusals that the standards do not require.
 
 use weir_http::h1::{FieldError, RequestError, ResponseError};
@@ -7,10 +7,10 @@ use weir_http::h2::message::{Malformed, ReadError};
 use weir_http::message::{Framing, Method};
 use weir_http::path::PathError;
 
-/// A list of names and values.
+/// A header list: names and values.
 pub type List = Vec<(String, String)>;
 
-/// One request.
+/// A request and the expected outcome.
 pub struct RequestCase {
     pub name: &'static str,
     pub section: &'static str,
@@ -19,7 +19,7 @@ pub struct RequestCase {
     pub expected: Result<String, ReadError<RequestError>>,
 }
 
-/// A GET of `https://a/` with `lines` behind its pseudo-header fields.
+/// The header list of a GET of `https://a/`, with `lines` after its pseudo-header fields.
 fn with(lines: &[(&str, &str)]) -> List {
     list(&[&super::h2::GET[..], lines].concat())
 }
@@ -28,7 +28,7 @@ fn list(lines: &[(&str, &str)]) -> List {
     lines.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// The given pseudo-header fields in the usual order.
+/// A header list of pseudo-header fields in the usual order.
 fn pseudo(lines: &[(&str, &str)]) -> List {
     list(lines)
 }
@@ -61,7 +61,7 @@ fn refused(
     RequestCase { name, section, list, end_stream: true, expected }
 }
 
-/// The request that an HTTP/1.1 member gets.
+/// A case in which an HTTP/1.1 member receives `head`.
 fn sent(name: &'static str, section: &'static str, list: List, head: &str) -> RequestCase {
     RequestCase { name, section, list, end_stream: true, expected: Ok(head.to_owned()) }
 }
@@ -71,7 +71,7 @@ fn open(mut case: RequestCase) -> RequestCase {
     case
 }
 
-/// All requests.
+/// All request cases.
 pub fn requests() -> Vec<RequestCase> {
     [sound(), malformed_fields(), malformed_pseudo(), malformed_targets(), malformed_bodies()]
         .into_iter()
@@ -537,8 +537,7 @@ fn malformed_bodies() -> Vec<RequestCase> {
     ]
 }
 
-/// One response: the request's method, its list, END_STREAM, and the response that an HTTP/1.1
-/// client gets.
+/// A response to a request with this method, and the expected outcome: the head that an HTTP/1.1 client receives.
 pub struct ResponseCase {
     pub name: &'static str,
     pub method: Method,
@@ -547,7 +546,7 @@ pub struct ResponseCase {
     pub expected: Result<(&'static str, Framing), ReadError<ResponseError>>,
 }
 
-/// All responses.
+/// All response cases.
 pub fn responses() -> Vec<ResponseCase> {
     type Expected = Result<(&'static str, Framing), ReadError<ResponseError>>;
     fn case(
@@ -671,8 +670,7 @@ pub fn responses() -> Vec<ResponseCase> {
     ]
 }
 
-/// Seeds of the header block fuzz target: the lists of all messages, encoded, each after its
-/// length.
+/// Seeds of the header block fuzz target: the encoded lists of all cases, each preceded by its length.
 pub fn blocks() -> impl Iterator<Item = Vec<u8>> {
     let lists = requests()
         .into_iter()
@@ -681,7 +679,7 @@ pub fn blocks() -> impl Iterator<Item = Vec<u8>> {
         .filter(|list| list.len() < 20);
     lists.filter_map(|list| {
         let (mut encoder, mut out) = (Encoder::new(4096), Vec::new());
-        // A line is added to the table when it occurs again, and is referenced from then on.
+        // When a line occurs again, it is added to the dynamic table, and later blocks refer to it.
         for _ in 0..3 {
             let mut block = Vec::new();
             let mut lines = encoder.block(&mut block);

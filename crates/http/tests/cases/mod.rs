@@ -18,7 +18,7 @@ pub mod response_framing;
 use weir_http::h1::{FieldError, FramingError, RequestError, ResponseError};
 use weir_http::message::{Framing, Method};
 
-/// One request head.
+/// A request head and the expected outcome.
 pub struct RequestCase {
     pub name: &'static str,
     pub section: &'static str,
@@ -26,17 +26,17 @@ pub struct RequestCase {
     pub expected: RequestExpected,
 }
 
-/// The outcome.
+/// The outcome of parsing and forwarding a request head.
 pub enum RequestExpected {
-    /// The member gets this head.
+    /// The member receives this head.
     Sent { head: Vec<u8>, keep_alive: bool },
-    /// The client gets this status.
+    /// The client receives this status.
     Refused { status: u16, error: RequestError },
-    /// More bytes could complete it.
+    /// The head is incomplete.
     Partial,
 }
 
-/// `received` reaches the member as `head`, and the client's connection persists.
+/// A case in which the member receives `head`, and the client's connection persists.
 pub fn sent(
     name: &'static str,
     section: &'static str,
@@ -47,7 +47,7 @@ pub fn sent(
     RequestCase { name, section, received: received.to_vec(), expected }
 }
 
-/// As [`sent`], and the client's connection ends.
+/// As [`sent`], but the client's connection does not persist.
 pub fn sent_then_closed(
     name: &'static str,
     section: &'static str,
@@ -58,7 +58,7 @@ pub fn sent_then_closed(
     RequestCase { name, section, received: received.to_vec(), expected }
 }
 
-/// `received` is answered with `status`.
+/// A case in which the client receives `status`.
 pub fn refused(
     name: &'static str,
     section: &'static str,
@@ -74,12 +74,12 @@ pub fn refused(
     }
 }
 
-/// `received` is the beginning of a valid head.
+/// A case of an incomplete head.
 pub fn partial(name: &'static str, section: &'static str, received: &[u8]) -> RequestCase {
     RequestCase { name, section, received: received.to_vec(), expected: RequestExpected::Partial }
 }
 
-/// A GET of `target` reaches the member as one of `sent_target`.
+/// A GET of `target`, which reaches the member as a GET of `sent_target`.
 pub fn target(
     name: &'static str,
     section: &'static str,
@@ -91,7 +91,7 @@ pub fn target(
     sent(name, section, received.as_bytes(), head.as_bytes())
 }
 
-/// A GET of `target` is answered with 400.
+/// A GET of `target` that is answered with 400.
 pub fn target_refused(
     name: &'static str,
     section: &'static str,
@@ -102,7 +102,7 @@ pub fn target_refused(
     refused(name, section, &received, 400, error)
 }
 
-/// A request with this request line and a Host is answered with `status`.
+/// A request with this request line and a Host field, which is answered with `status`.
 pub fn line_refused(
     name: &'static str,
     section: &'static str,
@@ -113,7 +113,7 @@ pub fn line_refused(
     refused(name, section, &[line, b"\r\nHost: a\r\n\r\n"].concat(), status, error)
 }
 
-/// A GET with these field lines (each with its line end) reaches the member with those.
+/// A GET with these field lines, each with its line end, which reaches the member with `sent_lines`.
 pub fn fields(
     name: &'static str,
     section: &'static str,
@@ -124,7 +124,7 @@ pub fn fields(
     sent(name, section, &wrap(lines), &wrap(sent_lines))
 }
 
-/// A GET with these field lines is answered with `status`.
+/// A GET with these field lines, which is answered with `status`.
 pub fn fields_refused(
     name: &'static str,
     section: &'static str,
@@ -136,23 +136,23 @@ pub fn fields_refused(
     refused(name, section, &received, status, error)
 }
 
-/// A GET with this Host value is answered with 400.
+/// A GET with this Host value, which is answered with 400.
 pub fn host_refused(name: &'static str, section: &'static str, host: &[u8]) -> RequestCase {
     let received = [b"GET / HTTP/1.1\r\nHost: ".as_slice(), host, b"\r\n\r\n"].concat();
     refused(name, section, &received, 400, RequestError::HostInvalid)
 }
 
-/// A field section error of a request.
+/// The request error for an invalid field section.
 pub const fn in_fields(error: FieldError) -> RequestError {
     RequestError::Field(error)
 }
 
-/// A framing error of a request.
+/// The request error for invalid framing.
 pub const fn in_framing(error: FramingError) -> RequestError {
     RequestError::Framing(error)
 }
 
-/// Every request head.
+/// All request cases.
 pub fn requests() -> Vec<RequestCase> {
     [request_line::cases(), request_fields::cases(), request_framing::cases()]
         .into_iter()
@@ -160,39 +160,39 @@ pub fn requests() -> Vec<RequestCase> {
         .collect()
 }
 
-/// One response head.
+/// A response head and the expected outcome.
 pub struct ResponseCase {
     pub name: &'static str,
     pub section: &'static str,
     pub method: Method,
-    /// The time of weir's clock, if it is used.
+    /// The current time of weir; `None`: weir adds no Date field.
     pub date: Option<&'static [u8]>,
     pub received: Vec<u8>,
     pub expected: ResponseExpected,
 }
 
-/// The outcome.
+/// The outcome of parsing and forwarding a response head.
 pub enum ResponseExpected {
-    /// An HTTP/1.1 client gets this head.
+    /// An HTTP/1.1 client receives this head.
     Sent { head: Vec<u8>, framing: Framing, keep_alive: bool },
-    /// The client gets 502.
+    /// The client receives 502.
     Refused(ResponseError),
-    /// More bytes could complete it.
+    /// The head is incomplete.
     Partial,
 }
 
 impl ResponseCase {
-    /// The same bytes in answer to another method.
+    /// The same response, to a request with this method.
     pub fn to(self, method: Method) -> Self {
         Self { method, ..self }
     }
 
-    /// The same bytes, received at a given time.
+    /// The same response, received at this time.
     pub fn at(self, date: &'static [u8]) -> Self {
         Self { date: Some(date), ..self }
     }
 
-    /// The same, and the member's connection cannot be used again.
+    /// The same response, but the member's connection cannot be reused.
     pub fn then_closed(mut self) -> Self {
         if let ResponseExpected::Sent { keep_alive, .. } = &mut self.expected {
             *keep_alive = false;
@@ -201,8 +201,8 @@ impl ResponseCase {
     }
 }
 
-/// `received` in answer to GET reaches an HTTP/1.1 client as `head`; the member's body has `framing`
-/// and its connection can be used again.
+/// A response to GET that an HTTP/1.1 client receives with `head`. The member's body has this framing, and the member's
+/// connection can be reused.
 pub fn answered(
     name: &'static str,
     section: &'static str,
@@ -214,7 +214,7 @@ pub fn answered(
     response_case(name, section, received, expected)
 }
 
-/// `received` in answer to GET makes a 502.
+/// A response to GET that is answered with 502.
 pub fn bad(
     name: &'static str,
     section: &'static str,
@@ -225,7 +225,7 @@ pub fn bad(
     response_case(name, section, received, expected)
 }
 
-/// A 200 with these field lines makes a 502.
+/// A 200 with these field lines, which is answered with 502.
 pub fn bad_fields(
     name: &'static str,
     section: &'static str,
@@ -235,7 +235,7 @@ pub fn bad_fields(
     bad(name, section, &[b"HTTP/1.1 200 OK\r\n".as_slice(), lines, b"\r\n"].concat(), error)
 }
 
-/// `received` is the beginning of a valid head.
+/// A case of an incomplete head.
 pub fn partly(name: &'static str, section: &'static str, received: &[u8]) -> ResponseCase {
     let expected = ResponseExpected::Partial;
     response_case(name, section, received, expected)
@@ -251,18 +251,18 @@ fn response_case(
     ResponseCase { name, section, method: Method::Get, date: None, received, expected }
 }
 
-/// Every response head.
+/// All response cases.
 pub fn responses() -> Vec<ResponseCase> {
     [response::cases(), response_framing::cases()].into_iter().flatten().collect()
 }
 
-/// Heads of members, valid or not.
+/// The received heads of all response cases, valid or not.
 pub fn received_responses() -> impl Iterator<Item = Vec<u8>> {
     let flawed = flaws::heads().into_iter().map(|case| case.received);
     responses().into_iter().map(|case| case.received).chain(flawed)
 }
 
-/// Chunked bodies.
+/// The received bytes of all body cases.
 pub fn received_bodies() -> impl Iterator<Item = Vec<u8>> {
     let flawed = flaws::bodies().into_iter().map(|case| case.received);
     body::cases().into_iter().map(|case| case.received).chain(flawed)

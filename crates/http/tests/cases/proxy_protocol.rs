@@ -1,6 +1,6 @@
-//! Headers of the PROXY protocol, valid and damaged.
+//! Headers of the PROXY protocol, valid and invalid.
 
-/// A header of version 2 from its version and command, its family and transport, and the rest.
+/// A header of version 2. `version_command`: the byte with version and command; `kind`: the byte with family and transport.
 fn v2(version_command: u8, kind: u8, body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u16).to_be_bytes();
     [b"\r\n\r\n\0\r\nQUIT\n", &[version_command, kind][..], &length, body].concat()

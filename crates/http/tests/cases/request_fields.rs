@@ -1,4 +1,4 @@
-//! Field lines, Host, and fields that an intermediary removes.
+//! Cases for field lines, Host, and fields that an intermediary removes.
 
 use weir_http::h1::{FieldError as F, FramingError as R, NOMINATIONS_MAX, RequestError as E};
 

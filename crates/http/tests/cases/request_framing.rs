@@ -1,4 +1,4 @@
-//! How the end of a request's body is found.
+//! Cases for the framing of request bodies.
 
 use weir_http::h1::{FramingError as R, RequestError as E};
 
@@ -8,7 +8,7 @@ pub fn cases() -> Vec<RequestCase> {
     [content_length(), transfer_encoding(), both(), look_alikes()].into_iter().flatten().collect()
 }
 
-/// A POST with these lines reaches the member with those.
+/// A POST with these field lines, which reaches the member with `sent_lines`.
 fn post(name: &'static str, section: &'static str, lines: &[u8], sent_lines: &[u8]) -> RequestCase {
     let wrap = |lines| [b"POST / HTTP/1.1\r\nHost: a\r\n".as_slice(), lines, b"\r\n"].concat();
     sent(name, section, &wrap(lines), &wrap(sent_lines))

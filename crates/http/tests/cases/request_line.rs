@@ -1,4 +1,4 @@
-//! Request lines.
+//! Cases for request lines.
 
 use weir_http::h1::RequestError as E;
 use weir_http::path::PathError;

@@ -1,4 +1,4 @@
-//! Status lines, and the fields of responses.
+//! Cases for status lines and for fields of responses.
 
 use weir_http::h1::{FieldError as F, ResponseError as E};
 
@@ -19,7 +19,7 @@ pub fn cases() -> Vec<ResponseCase> {
     .collect()
 }
 
-/// A response without a body, so that only its status line and fields matter.
+/// A case of a response without a body, for which only the status line and the fields matter.
 fn empty(
     name: &'static str,
     section: &'static str,

@@ -1,4 +1,4 @@
-//! How the end of a response's body is found (RFC 9112 section 6.3).
+//! Cases for the framing of response bodies (RFC 9112 section 6.3).
 
 use weir_http::h1::{FramingError as R, ResponseError as E};
 

@@ -1,4 +1,4 @@
-//! Bodies and trailer sections.
+//! Invariants of bodies and trailer sections.
 
 use weir_http::edits::TrailerEdits;
 use weir_http::flaws::Flaws;
@@ -17,14 +17,14 @@ pub struct Outcome {
     pub end: End,
 }
 
-/// How it ended.
+/// The end of decoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// More is to come.
+    /// The body is incomplete. `may_end_at_eof`: the end of the connection would end it.
     Open {
         may_end_at_eof: bool,
     },
-    /// After this many bytes, with these trailer fields.
+    /// The body has ended after this number of bytes, with these forwarded trailer fields.
     Ended {
         consumed: usize,
         trailers: Vec<(Vec<u8>, Vec<u8>)>,
@@ -33,7 +33,7 @@ pub enum End {
     TrailersRefused(TrailerError),
 }
 
-/// Decodes `input` handed over in two pieces, or in single bytes where `cut` is `None`.
+/// Decodes `input`, which arrives in two pieces, or byte by byte if `cut` is `None`.
 pub fn decode(
     framing: Framing,
     size_max: Option<u64>,
@@ -43,7 +43,7 @@ pub fn decode(
     decode_by(BodyDecoder::new(framing, size_max), input, cut, Flaws::NONE).0
 }
 
-/// The same for a member's body, with tolerated flaws; and the flaws found.
+/// As [`decode`], for a member's body with tolerated flaws. Also returns the flaws found.
 pub fn decode_of_member(
     framing: Framing,
     taken: Flaws,
@@ -165,21 +165,21 @@ fn check_trailers_forwarding(fields: &[Field], section: &[u8]) {
     assert_eq!(forwarded(&again, sent), forwarded(fields, section));
 }
 
-/// All invariants of `input` as a chunked body.
+/// Checks all invariants of `input` as a chunked body.
 pub fn check_chunked(input: &[u8]) {
     check(Framing::Chunked, None, input);
     check(Framing::Chunked, Some(input.len() as u64 / 4), input);
     check_lenient(input);
 }
 
-/// Tolerating flaws changes nothing in a body without flaws; cut anywhere the result is the same.
+/// Checks that tolerance for flaws does not change a body without flaws, and that cuts do not change the result.
 fn check_lenient(input: &[u8]) {
     let strict = decode(Framing::Chunked, None, input, Some(input.len()));
     for taken in [Flaws::USUAL, Flaws::ALL] {
         let of_member = |cut| decode_of_member(Framing::Chunked, taken, input, cut);
         let (whole, flaws) = of_member(Some(input.len()));
         if matches!(strict.end, End::Refused(_) | End::TrailersRefused(_)) {
-            // A mended section is checked when it is complete.
+            // A section that can be repaired is checked when it is complete.
             let is_judged = !matches!(whole.end, End::Open { .. });
             assert!(!flaws.is_empty() || !is_judged || whole.end == strict.end, "no flaw");
         } else {
@@ -197,10 +197,10 @@ fn check_lenient(input: &[u8]) {
     }
 }
 
-/// Cut anywhere the result is the same, and so is that of the forwarded body.
+/// Checks that cuts do not change the result, and that the forwarded body has the same result.
 pub fn check(framing: Framing, size_max: Option<u64>, input: &[u8]) {
     let whole = decode(framing, size_max, input, Some(input.len()));
-    // The data before an error depends on the pieces only in UntilClose.
+    // With `UntilClose`, the amount of data before an error depends on the cuts.
     let comparable =
         framing != Framing::UntilClose || whole.end != End::Refused(BodyError::TooLarge);
     for cut in cuts(input.len()).map(Some).chain([None]) {
@@ -233,7 +233,7 @@ fn check_rechunked(data: &[u8]) {
     assert_eq!(received, Outcome { data: data.to_vec(), end });
 }
 
-/// Cut anywhere, directly and through the scan, a trailer section gives the same result.
+/// Checks that neither cuts nor the use of a scan change the result for a trailer section.
 pub fn check_trailers(input: &[u8]) {
     for taken in [Flaws::NONE, Flaws::ALL] {
         check_trailers_by(input, taken);

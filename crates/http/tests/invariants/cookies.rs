@@ -1,10 +1,10 @@
-//! Cookie fields.
+//! Invariants of Cookie fields.
 
 use weir_http::cookies::{Remaining, cookie, cookies, write_without};
 
 type Pair<'a> = (&'a [u8], &'a [u8]);
 
-/// All invariants of the value of a Cookie field.
+/// Checks all invariants of a Cookie field's value.
 pub fn check(field: &[u8]) {
     let pairs: Vec<Pair<'_>> = cookies(field).collect();
     check_pairs(field, &pairs);
@@ -18,7 +18,7 @@ pub fn check(field: &[u8]) {
     check_removal(field, &pairs, |_| false);
 }
 
-/// A reader of the names and values finds the same.
+/// Checks that the names and values are found, and that they are the same after they were written.
 fn check_pairs(field: &[u8], pairs: &[Pair<'_>]) {
     for (name, value) in pairs {
         assert!(!name.is_empty() && !name.contains(&b'=') && !name.contains(&b';'));
@@ -32,7 +32,7 @@ fn check_pairs(field: &[u8], pairs: &[Pair<'_>]) {
     assert_eq!(cookies(&written).collect::<Vec<_>>(), pairs);
 }
 
-/// Removed cookies are gone, the rest keeps its order.
+/// Checks that removed cookies are absent, and that the others keep their order.
 fn check_removal(field: &[u8], pairs: &[Pair<'_>], is_removed: impl Fn(Pair<'_>) -> bool) {
     let mut out = b"before".to_vec();
     let remaining = write_without(field, |name, value| is_removed((name, value)), &mut out);

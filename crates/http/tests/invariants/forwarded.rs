@@ -1,4 +1,4 @@
-//! X-Forwarded-For and Forwarded fields.
+//! Invariants of X-Forwarded-For and Forwarded fields.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use weir_http::forwarded::{
 const PROXY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
-/// No bytes of a client change the addresses that the one trusted proxy has added.
+/// Checks that bytes from a client cannot change the address that the trusted proxy has added.
 pub fn check(field: &[u8]) {
     let is_trusted = |ip| ip == PROXY;
     let find = |source, fields: &[&[u8]]| {
@@ -25,7 +25,7 @@ pub fn check(field: &[u8]) {
     write_element((CLIENT, 0).into(), None, b"http", &mut element);
     assert_eq!(find(Source::Forwarded, &[field, &element]), CLIENT);
     let mut list = Vec::new();
-    // An incomplete field, such as one with an open quote, would swallow the proxy's element.
+    // The proxy's element would become part of an incomplete field, for example one with an open quote.
     write_existing(Some(field).filter(|field| is_whole(field)), &mut list);
     list.extend_from_slice(&element);
     assert_eq!(find(Source::Forwarded, &[&list]), CLIENT);
@@ -39,7 +39,7 @@ pub fn check(field: &[u8]) {
     check_elements(field);
 }
 
-/// A parsed element can be written, and reads back.
+/// Checks that parsed elements are the same after they were written.
 fn check_elements(field: &[u8]) {
     for element in elements(field).map_while(Result::ok) {
         let Some(ip) = element.client_ip() else {

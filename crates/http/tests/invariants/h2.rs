@@ -1,4 +1,4 @@
-//! HTTP/2: header blocks, the messages in them, and connections.
+//! Invariants of HTTP/2: header blocks, the messages in them, and connections.
 
 use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
 use weir_http::flaws::Flaws;
@@ -23,7 +23,7 @@ const LISTS: ListLimits =
 
 const TIGHT_LISTS: ListLimits = ListLimits { size_max: 200, lines_max: 3, hard_size_max: 1000 };
 
-/// All invariants of header blocks: the input is some blocks, each after a byte with its length.
+/// Checks all invariants of header blocks. The input consists of blocks, each after a byte with its length.
 pub fn check_blocks(input: &[u8]) {
     let (mut decoder, mut tight) = (Decoder::new(), Decoder::new());
     let (mut encoder, mut mirror) = (Encoder::new(4096), Decoder::new());
@@ -61,7 +61,7 @@ fn list(block: &HeaderBlock) -> Vec<(Vec<u8>, Vec<u8>)> {
     block.lines().iter().map(|found| line(found.name.of(text), found.value.of(text))).collect()
 }
 
-/// Decoding, encoding and decoding again gives the same result.
+/// Checks that decoding, encoding and decoding again yields the same list.
 fn check_again(
     block: &HeaderBlock,
     encoder: &mut Encoder,
@@ -84,8 +84,8 @@ fn check_again(
     }
 }
 
-/// A list as a request, as a response and as trailers: an accepted list keeps its meaning when
-/// forwarded in either version.
+/// Checks a list as a request, as a response and as trailers: an accepted message has the same meaning when it is forwarded
+/// by HTTP/1 or HTTP/2.
 pub fn check_messages(block: &mut HeaderBlock) {
     for end_stream in [true, false] {
         let mut copy = block.clone();
@@ -127,7 +127,7 @@ fn recode(write: impl FnOnce(&mut weir_http::h2::hpack::BlockEncoder<'_>)) -> He
     block
 }
 
-/// A request forwarded over HTTP/2.
+/// Checks a request that is forwarded over HTTP/2.
 fn check_request_again(head: &RequestHead, input: &[u8], end_stream: bool) {
     let protocol =
         if head.extended_connect { head.upgrade.map(|span| span.of(input)) } else { None };
@@ -151,7 +151,7 @@ fn check_request_again(head: &RequestHead, input: &[u8], end_stream: bool) {
     assert_eq!(forwarded(&again.fields, text), forwarded(&head.fields, input));
 }
 
-/// A response forwarded over HTTP/2.
+/// Checks a response that is forwarded over HTTP/2.
 fn check_response_again(head: &ResponseHead, input: &[u8], method: Method, end_stream: bool) {
     let forward = ResponseForward {
         framing: head.framing.toward(Version::Http2),
@@ -170,7 +170,7 @@ fn check_response_again(head: &ResponseHead, input: &[u8], method: Method, end_s
     assert_eq!(forwarded(&again.fields, text), forwarded(&head.fields, input));
 }
 
-/// The events of a connection, data joined into one piece.
+/// The events of a connection. Data in consecutive events of a stream is joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
     Headers { stream: u32, kind: HeadersKind, end_stream: bool, list: Vec<(Vec<u8>, Vec<u8>)> },
@@ -179,18 +179,18 @@ pub enum Told {
     Failed(ConnectionError),
 }
 
-/// The caller's further actions.
+/// The actions of a connection's caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Habits {
-    /// Answers every complete request.
+    /// Whether every complete request is answered.
     pub answers: bool,
-    /// Returns data to the window.
+    /// Whether window is returned for received data.
     pub releases: bool,
-    /// Answers every request as soon as its head has arrived, and leaves it.
+    /// Whether every request is answered when its head arrives, without reading the rest.
     pub answers_early: bool,
 }
 
-/// A connection with a recorder of its events.
+/// A connection whose events are recorded.
 pub struct Listener {
     pub connection: Connection,
     pub told: Vec<Told>,
@@ -210,18 +210,18 @@ impl Listener {
         Self { connection, told: Vec::new(), out, habits, block: HeaderBlock::new() }
     }
 
-    /// Opens streams, of a client.
+    /// Opens streams, as a client.
     pub fn open(&mut self, count: usize) {
         for number in 0..count {
             let answer = [Answer::Usual, Answer::HeadOnly, Answer::Tunnel][number % 3];
-            // Tight limits allow fewer.
+            // Small limits permit fewer streams.
             let _ = self.connection.open_stream(answer, number % 2 == 0, &mut self.out, |lines| {
                 lines.field(b":method", b"GET");
             });
         }
     }
 
-    /// Processes bytes. Returns whether the connection is alive.
+    /// Processes bytes. Returns whether the connection is still open.
     pub fn feed(&mut self, mut input: &[u8]) -> bool {
         loop {
             let received = self.connection.receive(input, 0, &mut self.block, &mut self.out);
@@ -284,7 +284,7 @@ impl Listener {
     }
 
     fn answer(&mut self, stream: u32) {
-        // The error reported next may have ended it.
+        // This fails if the stream was closed by an error, which is reported next.
         let _ = self.connection.send_headers(
             stream,
             SendKind::Response,
@@ -297,8 +297,8 @@ impl Listener {
     }
 }
 
-/// Frames in a short form: each is type, flags, stream, length and the payload, one byte each for
-/// the first four; the stream's uppermost bit asks for a wrong length.
+/// Expands frames in a short form. Each frame has one byte each for type, flags, stream and length, followed by the payload.
+/// If the highest bit of the stream is set, the frame header has a wrong length.
 pub fn frames_of(script: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = script;
@@ -315,11 +315,10 @@ pub fn frames_of(script: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A connection that receives any bytes: cut anyhow, it gives the same events and answers.
+/// Checks that a connection that receives arbitrary bytes yields the same events and output, however the bytes are cut.
 ///
-/// Of the first byte, bit 0 selects the role, bit 1 gives the preface of the role, bit 2 expands a
-/// script into frames, bit 3 answers requests, bit 4 sets tight limits, bit 5 answers before
-/// requests end. The second byte selects cuts.
+/// Bits of the first byte: 0 selects the role, 1 adds the preface, 2 expands the input into frames, 3 answers requests, 4
+/// sets small limits, 5 answers requests before they end. The second byte selects the cuts.
 pub fn check_connection(input: &[u8]) {
     let [mode, seed, rest @ ..] = input else { return };
     let role = if mode & 1 == 0 { Role::Server } else { Role::Client };
@@ -360,12 +359,12 @@ pub fn check_connection(input: &[u8]) {
         1 + (random >> 24) as usize % 23
     });
     assert_eq!(run(habits, some), whole, "in pieces");
-    // The size of answers is bounded by that of any input.
+    // The size of the output is limited by the size of the input.
     assert!(whole.1.len() <= 4096 + 4 * bytes.len());
     run(Habits { releases: true, ..habits }, Box::new(|| 7));
 }
 
-/// Limits that small inputs reach.
+/// Limits that small inputs can reach.
 pub const TIGHT: Limits = Limits {
     streams_max: 2,
     header_list_size_max: 100,

@@ -1,5 +1,5 @@
-//! Invariants of every input: asserted for each conformance case, for random mutations of them, and
-//! by the fuzz targets, which include this file.
+//! The invariants of all inputs. They are checked for each conformance case, for random mutations of the cases, and by the
+//! fuzz targets, which include this file.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod body;
@@ -19,16 +19,16 @@ use weir_http::message::{Field, FieldId};
 
 pub const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
-/// Inputs up to this length are cut at every position, longer ones at some.
+/// Maximum size of an input that is cut at every position. Longer inputs are cut at about 100 positions.
 const CUT_EVERYWHERE_SIZE_MAX: usize = 1024;
 
-/// Tested lengths of prefixes of an input.
+/// The positions at which an input of this length is cut.
 pub fn cuts(length: usize) -> impl Iterator<Item = usize> {
     let step = if length <= CUT_EVERYWHERE_SIZE_MAX { 1 } else { length / 100 };
     (0..length).step_by(step).chain([length])
 }
 
-/// Names and values of the forwarded fields.
+/// The names and values of the forwarded fields.
 pub fn forwarded<'a>(fields: &[Field], input: &'a [u8]) -> Vec<(&'a [u8], &'a [u8])> {
     let travels = fields.iter().filter(|field| field.forward);
     travels.map(|field| (field.name.of(input), field.value.of(input))).collect()
@@ -51,7 +51,7 @@ pub fn assert_clean_head(head: &[u8]) {
     }
 }
 
-/// How many lines of a head start with this field name.
+/// The number of lines in a head with this field name.
 pub fn count_fields(head: &[u8], name: &str) -> usize {
     let lines = head.split(|byte| *byte == b'\n').skip(1);
     lines
@@ -63,7 +63,7 @@ pub fn count_fields(head: &[u8], name: &str) -> usize {
         .count()
 }
 
-/// No field nominated by a Connection field is forwarded; `close` stands for itself.
+/// Checks that no field that a Connection field nominates is forwarded, except a field named `close`.
 pub fn assert_nominated_stay(fields: &[Field], input: &[u8]) {
     let travelling = forwarded(fields, input);
     for field in fields.iter().filter(|field| field.id == FieldId::Connection) {

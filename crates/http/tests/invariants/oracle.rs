@@ -1,5 +1,4 @@
-//! `httparse`, a lenient parser, as a reference: it accepts every accepted input, and reads it
-//! alike.
+//! A comparison with `httparse`, a lenient parser. It must accept every accepted input, with the same result.
 
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
@@ -7,9 +6,9 @@ use super::LIMITS;
 
 const FIELDS_MAX: usize = LIMITS.headers_max as usize;
 
-/// `head` is the result of parsing all of `input`.
+/// Checks a request head. `head`: the result of parsing the whole input.
 pub fn check_request(head: &RequestHead, input: &[u8]) {
-    // It supports no minor version above 1, and no target that is not UTF-8.
+    // `httparse` supports neither minor versions above 1 nor targets that are not UTF-8.
     if has_higher_minor_version(input) || str::from_utf8(head.target.of(input)).is_err() {
         return;
     }
@@ -23,7 +22,7 @@ pub fn check_request(head: &RequestHead, input: &[u8]) {
     check_fields(&head.fields, input, witness.headers);
 }
 
-/// `head` is the result of parsing all of `input`.
+/// Checks a response head. `head`: the result of parsing the whole input.
 pub fn check_response(head: &ResponseHead, input: &[u8]) {
     if has_higher_minor_version(input) {
         return;

@@ -1,4 +1,4 @@
-//! Paths: the path for decisions equals the members' reading of their path.
+//! Invariants of paths: the path that rules see equals the path as members read it.
 
 use weir_http::h1::parse_request;
 use weir_http::message::RequestHead;
@@ -10,7 +10,7 @@ use weir_http::path::{
 use super::LIMITS;
 use super::resolvers::{SERVERS, Server, merged, resolve, spell};
 
-/// The default, and forms in which each setting has each of its values.
+/// The default form, and forms that contain every value of each setting.
 pub fn forms() -> impl Iterator<Item = PathForm> {
     let kept = Spellings {
         slashes: Slashes::Keep,
@@ -39,12 +39,12 @@ pub fn forms() -> impl Iterator<Item = PathForm> {
     forms.into_iter().map(PathForm::Canonical).chain([PathForm::Keep])
 }
 
-/// Raw bytes are encoded.
+/// The form of targets with this path form, in which raw bytes are encoded.
 pub fn encoding(path: PathForm) -> TargetForm {
     TargetForm { path, raw_bytes: RawBytes::Encode }
 }
 
-/// The paths of a request of this path, in every form.
+/// Checks a request with this path, in every form.
 pub fn check_spelling(path: &str) {
     for form in forms() {
         let input = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
@@ -55,7 +55,7 @@ pub fn check_spelling(path: &str) {
     }
 }
 
-/// `head` was parsed with this form.
+/// Checks the paths of a request head that was parsed with this form.
 pub fn check(head: &RequestHead, input: &[u8], form: PathForm) {
     let (member_path, decided) = (head.member_path(input), head.path(input));
     if decided == b"*" {
@@ -65,7 +65,7 @@ pub fn check(head: &RequestHead, input: &[u8], form: PathForm) {
     let mut again = Vec::new();
     assert_eq!(canonicalise(member_path, form, &mut again), Ok(()), "{}", told());
     assert_eq!(again, member_path, "not stable: {}", told());
-    // The head of a stream to an HTTP/2 member is made from the one written for HTTP/1.
+    // The head for an HTTP/2 member is derived from the head for HTTP/1.
     assert_eq!(canonicalise(member_path, PathForm::Keep, &mut again), Ok(()), "{}", told());
     if form == PathForm::Keep {
         let mut received = Vec::new();
@@ -74,14 +74,14 @@ pub fn check(head: &RequestHead, input: &[u8], form: PathForm) {
     } else {
         assert!(!member_path.starts_with(b"//"), "may be taken for a host: {}", told());
     }
-    // `weir check` warns of texts that differ from their form for decisions.
+    // `weir check` warns of texts that differ from their form in decisions.
     let decided_again = weir_http::path::decided(decided, form);
     assert_eq!(decided_again.as_deref(), Ok(decided), "decided another way: {}", told());
     for server in SERVERS {
-        // A server that refuses a path does not read it differently.
+        // A server that refuses a path cannot read it in another way.
         let Some(mut resolved) = resolve(server, member_path) else { continue };
         if server == Server::Url && form != PathForm::default() {
-            // Here repeated slashes are kept.
+            // This server does not merge repeated slashes.
             resolved = merged(&resolved);
         }
         assert_eq!(

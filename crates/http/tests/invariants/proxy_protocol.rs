@@ -1,4 +1,4 @@
-//! Headers of the PROXY protocol.
+//! Invariants of PROXY headers.
 
 use weir_http::proxy_protocol::{
     Parsed, Proxied, ProxyHeader, Transport, V1_BYTES_MAX, V2_BYTES_MAX, parse, write_v1, write_v2,
@@ -6,7 +6,7 @@ use weir_http::proxy_protocol::{
 
 use super::cuts;
 
-/// All invariants of the start of a connection.
+/// Checks all invariants of the start of a connection.
 pub fn check(input: &[u8]) {
     let whole = parse(input);
     let mut decided = None;
@@ -27,7 +27,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// Written in either version it reads back as far as the version can express it.
+/// Checks that a header is the same after it was written, as far as the version can express it.
 fn check_written(header: &ProxyHeader<'_>) {
     for with_checksum in [false, true] {
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Request heads.
+//! Invariants of request heads.
 
 use weir_http::edits::RequestEdits;
 use weir_http::h1::{
@@ -11,7 +11,7 @@ use super::{
     LIMITS, assert_clean_head, assert_nominated_stay, count_fields, cuts, forwarded, oracle, paths,
 };
 
-/// All invariants, with the usual limits and with limits that the input exceeds.
+/// Checks all invariants, with the usual limits and with limits that the input exceeds.
 pub fn check(input: &[u8]) {
     let tight = HeadLimits { head_size_max: input.len() as u32 / 2, headers_max: 3 };
     for limits in [LIMITS, tight] {
@@ -29,7 +29,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// In pieces, directly and through the scan, the outcome is that of the whole.
+/// Checks that neither cuts nor the use of a scan change the outcome.
 fn check_cuts(input: &[u8], limits: &HeadLimits) {
     let mut head = RequestHead::new();
     let whole = parse_request(input, limits, TargetForm::default(), &mut head);
@@ -77,7 +77,7 @@ pub fn check_head(head: &RequestHead, input: &[u8], form: PathForm) {
     }
 }
 
-/// The member's request has the same meaning as the client's.
+/// Checks that the member's request has the same meaning as the client's.
 pub fn check_forwarding(head: &RequestHead, input: &[u8], form: PathForm) {
     let mut sent = b"before".to_vec();
     write_request_head(head, input, &RequestEdits::NONE, &mut sent);
@@ -90,7 +90,7 @@ pub fn check_forwarding(head: &RequestHead, input: &[u8], form: PathForm) {
 
     let limits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
     let mut again = RequestHead::new();
-    // No byte is left to be encoded.
+    // No byte of the target needs encoding.
     let strict = TargetForm { path: form, raw_bytes: RawBytes::Refuse };
     let outcome = parse_request(sent, &limits, strict, &mut again);
     assert_eq!(
@@ -113,7 +113,7 @@ pub fn check_forwarding(head: &RequestHead, input: &[u8], form: PathForm) {
     assert!(again.keep_alive);
     assert_eq!(forwarded(&again.fields, sent), forwarded(&head.fields, input));
 
-    // One forward fewer would be left the second time.
+    // The written value is already decremented, and would be decremented again.
     again.max_forwards = head.max_forwards;
     let mut twice = Vec::new();
     write_request_head(&again, sent, &RequestEdits::NONE, &mut twice);

@@ -1,38 +1,37 @@
-//! How common servers read a path, and a corpus of spellings. Nothing here uses the codecs under
-//! test; in `tests/tests/paths/` the servers themselves read the same corpus.
+//! The path resolution of common servers, and a corpus of spellings. This file does not use the code under test. In
+//! `tests/tests/paths/`, real servers read the same corpus.
 
-/// A kind of server, by its reading of paths.
+/// A kind of server, by its path resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
-    /// nginx: decodes, merges slashes, removes dot-segments.
+    /// nginx: decodes, merges slashes and removes dot-segments.
     Nginx,
-    /// Apache httpd: the same, but an encoded slash is no slash, and an error if it remains at the
-    /// end.
+    /// Apache httpd: as nginx, but an encoded slash is not a separator, and is refused if it remains at the end.
     Apache,
-    /// Tomcat and similar: strips parameters, decodes, merges slashes, removes dot-segments.
+    /// Tomcat and similar servers: remove parameters, decode, merge slashes and remove dot-segments.
     Tomcat,
-    /// Programs that follow the browsers' URL standard, as most programs for Node do: remove
-    /// dot-segments, merge nothing, decode last.
+    /// Programs that follow the URL standard of browsers, like most programs for Node: remove dot-segments, do not merge
+    /// slashes, and decode last.
     Url,
 }
 
 pub const SERVERS: [Server; 4] = [Server::Nginx, Server::Apache, Server::Tomcat, Server::Url];
 
-/// A byte of a decoded path; [`SEMICOLON`] is a semicolon that was not encoded.
+/// A byte of a decoded path, or a special value. [`SEMICOLON`] is a semicolon that was not encoded.
 type Character = u16;
 const SEMICOLON: Character = 0x13b;
-/// A slash that was encoded, for servers that distinguish the two.
+/// An encoded slash, for servers that distinguish it from other slashes.
 const ENCODED_SLASH: Character = 0x12f;
 const SLASH: Character = b'/' as Character;
 const DOT: Character = b'.' as Character;
 
-/// A server's reading of a requested path, decoded and without parameters; `None`: it refuses.
+/// The path as a server resolves it, decoded and without parameters; `None`: the server refuses the path.
 pub fn resolve(server: Server, path: &[u8]) -> Option<Vec<u8>> {
     let resolved = read(server, path)?;
     Some(to_bytes(&without_parameters(&resolved, SEMICOLON, SLASH)))
 }
 
-/// The same with parameters, for servers that treat them as part of the name.
+/// As [`resolve`], but with parameters, for servers that treat them as part of a name.
 pub fn resolve_whole(server: Server, path: &[u8]) -> Option<Vec<u8>> {
     read(server, path).map(|resolved| to_bytes(&resolved))
 }
@@ -54,7 +53,7 @@ fn read(server: Server, path: &[u8]) -> Option<Vec<Character>> {
         Server::Nginx => normalise(&decode(path)?),
         Server::Apache => {
             let mut decoded = decode(path)?;
-            // A refused part may have been removed with its segment before.
+            // This is checked at the end, because a refused character may be in a removed segment.
             let is_refused = |character: &Character| matches!(*character, 0 | ENCODED_SLASH);
             mark_encoded_slashes(path, &mut decoded);
             normalise(&decoded).filter(|path| !path.iter().any(is_refused))
@@ -64,7 +63,7 @@ fn read(server: Server, path: &[u8]) -> Option<Vec<Character>> {
     }
 }
 
-/// Text after a semicolon is removed, up to the next slash.
+/// Removes the text from each semicolon up to the next slash.
 fn without_parameters<T: Copy + PartialEq>(path: &[T], semicolon: T, slash: T) -> Vec<T> {
     let mut is_parameter = false;
     let is_kept = |character: &T| {
@@ -74,14 +73,14 @@ fn without_parameters<T: Copy + PartialEq>(path: &[T], semicolon: T, slash: T) -
     path.iter().copied().filter(is_kept).collect()
 }
 
-/// The slashes around an empty segment are one slash.
+/// Merges repeated slashes.
 pub fn merged(path: &[u8]) -> Vec<u8> {
     let mut merged = path.to_vec();
     merged.dedup_by(|one, other| *one == b'/' && *other == b'/');
     merged
 }
 
-/// The single URI spelling of a decoded path.
+/// The unique URI spelling of a decoded path.
 pub fn spell(path: &[u8]) -> String {
     let mut text = String::new();
     for &byte in path {
@@ -94,7 +93,7 @@ pub fn spell(path: &[u8]) -> String {
     text
 }
 
-/// `decoded` is the decoded form of `path`.
+/// Marks encoded slashes. `decoded`: the decoded form of `path`.
 fn mark_encoded_slashes(path: &[u8], decoded: &mut [Character]) {
     let mut at = 0;
     for character in decoded {
@@ -105,7 +104,7 @@ fn mark_encoded_slashes(path: &[u8], decoded: &mut [Character]) {
     }
 }
 
-/// `None`: there is an invalid escape.
+/// Decodes a path; `None`: it has an invalid escape.
 fn decode(path: &[u8]) -> Option<Vec<Character>> {
     let mut decoded = Vec::new();
     let mut rest = path;
@@ -124,7 +123,7 @@ fn decode(path: &[u8]) -> Option<Vec<Character>> {
     Some(decoded)
 }
 
-/// Merges slashes and removes dot-segments; `None`: it leads above the root.
+/// Merges slashes and removes dot-segments; `None`: the path leads above the root.
 fn normalise(path: &[Character]) -> Option<Vec<Character>> {
     let segments = path.strip_prefix(&[SLASH])?.split(|it| *it == SLASH);
     let mut kept: Vec<&[Character]> = Vec::new();
@@ -152,7 +151,7 @@ fn normalise(path: &[Character]) -> Option<Vec<Character>> {
     Some(path)
 }
 
-/// The path state of the URL standard, for a special scheme; the application decodes.
+/// The path state of the URL standard for special schemes. The application decodes the result.
 fn resolve_as_url(path: &[u8]) -> Option<Vec<Character>> {
     let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
     let dots = |name: &[u8]| {
@@ -177,7 +176,7 @@ fn resolve_as_url(path: &[u8]) -> Option<Vec<Character>> {
     decode(&path)
 }
 
-/// Spellings that have bypassed rules somewhere, or might.
+/// Spellings that have bypassed access rules, or might do so.
 pub const SPELLINGS: [&str; 62] = [
     "/",
     "/admin/x",
@@ -243,14 +242,14 @@ pub const SPELLINGS: [&str; 62] = [
     "/%C3%A9/%c3%a9",
 ];
 
-/// Parts of further spellings.
+/// Parts of generated spellings.
 const PIECES: [&str; 36] = [
     "/", "/", "/", "//", "/.", "/..", "/./", "/../", ".", "..", "%2e", "%2E%2e", "%2f", "%2F",
     "%5c", "\\", ";", ";x=1", "%3b", "%00", "%25", "%252e", "%c0%af", "a", "admin", "B.", "...",
     "%26", "&", "|", "%61", "%5A", "~", "%7e", "+", "%20",
 ];
 
-/// The path made of these pieces, each chosen by a byte.
+/// Generates a path from these parts. Each byte selects a part.
 pub fn assemble(choices: &[u8]) -> String {
     let pieces = choices.iter().map(|choice| PIECES[usize::from(*choice) % PIECES.len()]);
     std::iter::once("/").chain(pieces).collect()

@@ -1,4 +1,4 @@
-//! Response heads.
+//! Invariants of response heads.
 
 use weir_http::edits::FieldEdits;
 use weir_http::flaws::{Flaw, Flaws};
@@ -12,10 +12,10 @@ use super::{
     LIMITS, assert_clean_head, assert_nominated_stay, count_fields, cuts, forwarded, oracle,
 };
 
-/// When every response was received.
+/// The time at which every response is received.
 const DATE: &[u8] = b"Sat, 21 Nov 2026 12:00:00 GMT";
 
-/// All invariants, as the answer to a request with `method`.
+/// Checks all invariants of a response to a request with `method`.
 pub fn check(input: &[u8], method: Method) {
     let tight = HeadLimits { head_size_max: input.len() as u32 / 2, headers_max: 3 };
     let lines = Flaws::USUAL.with(Flaw::BareLineFeed);
@@ -38,7 +38,7 @@ pub fn check(input: &[u8], method: Method) {
     }
 }
 
-/// Tolerating flaws changes nothing in a head without flaws, and no flaw is forwarded.
+/// Checks that tolerance for flaws does not change a head without flaws, and that no flaw is forwarded.
 fn check_lenient(input: &[u8], method: Method) {
     let mut strict = ResponseHead::new();
     let parsed = parse_response(input, &LIMITS, method, &mut strict);
@@ -68,7 +68,7 @@ fn check_lenient(input: &[u8], method: Method) {
     }
 }
 
-/// The flaw that a head keeps for a client.
+/// The flaw that remains in the response to the client.
 pub fn unknown_status(head: &ResponseHead) -> Flaws {
     if head.status > 599 { Flaws::NONE.with(Flaw::UnknownStatus) } else { Flaws::NONE }
 }
@@ -106,7 +106,7 @@ fn check_cuts(input: &[u8], limits: &HeadLimits, method: Method, taken: Flaws) {
     );
 }
 
-/// The client's response has the same meaning as the member's.
+/// Checks that the client's response has the same meaning as the member's.
 pub fn check_forwarding(
     head: &ResponseHead,
     input: &[u8],

@@ -1,4 +1,4 @@
-//! `traceparent`: parsed values come from the input, and survive a round trip.
+//! Invariants of `traceparent`: parsed values occur in the input, and are the same after they were written.
 
 use weir_http::trace_context::{TRACEPARENT_BYTES, TraceParent};
 
@@ -7,7 +7,7 @@ pub fn check(value: &[u8]) {
     assert!(read.trace_id != 0 && read.span_id != 0);
     let written = read.value();
     assert_eq!(TraceParent::parse(&written), Some(read));
-    // All parts but the version and the flags are unchanged.
+    // Everything between the version and the flags is unchanged.
     assert_eq!(&value[2..53], &written[2..53]);
     assert!(value.len() == TRACEPARENT_BYTES || &value[..2] > b"00".as_slice());
     assert!(read.flags & !3 == 0);

@@ -1,5 +1,4 @@
-//! Clients and members connected without weir: they understand each other, and a wrong byte is
-//! found.
+//! Clients and members connected without weir. They must understand each other, and detect wrong bytes.
 
 mod wire;
 
@@ -40,7 +39,7 @@ fn member<'a>(world: &'a World, version: Version, end: End) -> Task<'a> {
     Box::pin(serve(world, role, random, Link::over(Box::new(end), world)))
 }
 
-/// One connection after the other, up to this number of exchanges.
+/// Runs connections one after the other until this number of exchanges.
 fn exchanges(world: &World, driver: &Driver, version: Version, capacity: usize, count: u64) {
     while world.begun() < count && !world.has_enough() {
         let [near, far] = driver.wire(capacity);

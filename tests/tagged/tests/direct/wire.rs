@@ -1,4 +1,4 @@
-//! Connections in memory, and time that advances when nothing else happens.
+//! In-memory connections with simulated time, which advances when nothing else happens.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,27 +12,27 @@ use std::task::{Context, Poll, Waker};
 use weir_tagged::clock::{Clock, Moment};
 use weir_tagged::link::Stream;
 
-/// A session that is under way.
+/// A running session.
 pub type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Advances time, and polls sessions.
+/// Polls sessions and advances the time.
 #[derive(Debug, Clone)]
 pub struct Driver {
     now: Arc<AtomicU64>,
     /// The earliest timer of a waiting session.
     next: Rc<Cell<Moment>>,
-    /// Number of transfers through a wire.
+    /// The number of transfers through wires.
     moves: Rc<Cell<u64>>,
 }
 
 impl Driver {
-    /// Time zero.
+    /// A driver at time zero.
     pub fn new() -> Self {
         let (next, moves) = (Rc::new(Cell::new(Moment(u64::MAX))), Rc::default());
         Self { now: Arc::default(), next, moves }
     }
 
-    /// Its clock.
+    /// The clock of this driver.
     pub fn clock(&self) -> Clock {
         let now = Arc::clone(&self.now);
         Clock::new(move || Moment(now.load(Ordering::Relaxed)))
@@ -42,7 +42,7 @@ impl Driver {
         Moment(self.now.load(Ordering::Relaxed))
     }
 
-    /// Polls all sessions until all have ended.
+    /// Polls all sessions until they have ended.
     pub fn run(&self, mut tasks: Vec<Task<'_>>) {
         let context = &mut Context::from_waker(Waker::noop());
         while !tasks.is_empty() {
@@ -56,13 +56,13 @@ impl Driver {
         }
     }
 
-    /// Both ends of a connection, which holds this many bytes in either direction.
+    /// Both ends of a connection with this capacity in bytes per direction.
     pub fn wire(&self, capacity: usize) -> [End; 2] {
         let halves = [(); 2].map(|()| Rc::new(RefCell::new(Half::new(capacity))));
         self.ends(&halves, [0, 1])
     }
 
-    /// Two connections, each with the other's return direction.
+    /// Two connections whose return directions are swapped.
     pub fn crossed(&self) -> [End; 4] {
         let halves = [(); 4].map(|()| Rc::new(RefCell::new(Half::new(1 << 16))));
         let [client, mut member] = self.ends(&halves, [0, 1]);
@@ -82,14 +82,14 @@ impl Driver {
     }
 }
 
-/// Bytes in one direction.
+/// One direction of a connection.
 #[derive(Debug)]
 struct Half {
     bytes: VecDeque<u8>,
     capacity: usize,
     is_finished: bool,
     is_reset: bool,
-    /// No end reads them any more.
+    /// Whether the reading end was dropped.
     is_left: bool,
 }
 
@@ -100,25 +100,25 @@ impl Half {
     }
 }
 
-/// One end of a connection: the bytes that it receives and sends.
+/// One end of a connection.
 #[derive(Debug)]
 pub struct End {
     driver: Driver,
     up: Rc<RefCell<Half>>,
     down: Rc<RefCell<Half>>,
     resets: bool,
-    /// Changes one byte of the read data.
+    /// Changes one byte of the received data.
     pub foul: Option<Foul>,
 }
 
-/// Changes a byte within a block, after this many complete blocks.
+/// Changes one digit within a block, after `digits_left` further digits.
 #[derive(Debug)]
 pub struct Foul {
-    /// Digits until then.
+    /// The number of digits before the change.
     pub digits_left: usize,
-    /// Number of consecutive digits received.
+    /// The number of consecutive digits so far.
     pub row: usize,
-    /// The change is done.
+    /// Whether the change is done.
     pub is_done: Rc<Cell<bool>>,
 }
 
@@ -147,7 +147,7 @@ impl End {
 impl Stream for End {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut up = self.up.borrow_mut();
-        // As in Linux, bytes before a reset can still be read.
+        // As on Linux, bytes that arrived before a reset can still be read.
         if up.bytes.is_empty() && up.is_reset {
             return Err(ErrorKind::ConnectionReset.into());
         }

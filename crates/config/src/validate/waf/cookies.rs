@@ -7,12 +7,11 @@ use weir_http::cookie_attributes::CookieAttributes;
 use weir_http::cookies::SameSite;
 use weir_waf::checks::{Action, Check, CookieNames, CookieTerms, Policy};
 
-use super::super::{persistence, policy};
+use super::super::cookie_attributes::{is_name, is_sent, same_site};
+use super::super::persistence;
 use super::raw;
-use crate::decode::{Context, Spanned};
-use crate::quote::clip;
-use crate::raw::policy::SameSite as SameSiteWord;
-use crate::scalar::{Off, Text, WordOr};
+use crate::decode::Context;
+use crate::scalar::{Off, WordOr};
 use crate::snapshot::Cookies;
 
 /// The cookie settings of a section, and the file with the keys.
@@ -34,7 +33,7 @@ pub(super) fn wanted(
         is_sound &= is_name(name, context);
         sealed.push(CookieNames::new(&name.value.0));
     }
-    let same_site = cookies.same_site.as_ref().map(|word| policy::same_site(word.value));
+    let same_site = cookies.same_site.as_ref().map(|word| same_site(word.value));
     is_sound &= is_sent(cookies.same_site.as_ref(), &cookies.secure, context);
     warn_of_no_effect(raw, cookies, policy, context);
     let terms = CookieTerms { sealed, others: Vec::new() };
@@ -46,33 +45,6 @@ pub(super) fn wanted(
     };
     let key_file = cookies.key_file.as_ref().map(|path| directory.join(&path.value.0));
     is_sound.then_some(Some(((terms, attributes), key_file)))
-}
-
-/// Whether browsers accept cookies with these attributes; if not, that is reported.
-pub(in crate::validate) fn is_sent(
-    same_site: Option<&Spanned<SameSiteWord>>,
-    secure: &Spanned<bool>,
-    context: &mut Context,
-) -> bool {
-    let none = same_site.filter(|word| policy::same_site(word.value) == SameSite::None);
-    let Some(none) = none.filter(|_| !secure.value) else { return true };
-    let message = "browsers drop cookies with `SameSite=None` that are not `Secure`";
-    context.error_help(none.span, message, "set `secure: true` too");
-    false
-}
-
-/// Checks a name, or a prefix of names with a star.
-pub(in crate::validate) fn is_name(name: &Spanned<Text>, context: &mut Context) -> bool {
-    let text = &name.value.0;
-    let bare = text.strip_suffix('*').unwrap_or(text);
-    let is_token = |byte: u8| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?={}*"#.contains(&byte);
-    let is_sound = !text.is_empty() && bare.bytes().all(is_token);
-    if !is_sound {
-        let message = format!("`{}` is not a valid cookie name", clip(text));
-        let help = "write a name, its beginning with a star behind it (`cart_*`), or `*` for all";
-        context.error_help(name.span, message, help);
-    }
-    is_sound
 }
 
 fn warn_of_no_effect(

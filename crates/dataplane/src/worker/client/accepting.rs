@@ -1,4 +1,4 @@
-//! New client connections: limits, and the first stage.
+//! New client connections: limits and the first stage.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -23,20 +23,20 @@ use crate::worker::state::client::Client;
 use crate::worker::state::handshake_place::HandshakePlace;
 use crate::worker::state::stage::Stage;
 
-/// Whether a client must begin with a PROXY header: trusted proxies must.
+/// Whether the peer is a trusted proxy, so that the connection must begin with a PROXY header.
 fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool {
     let settings = &server.settings().client_address;
     settings.proxy_protocol && peer.is_some_and(|peer| settings.trust.contains(peer.ip()))
 }
 
-/// The first request must begin within the time for a request head.
+/// The time in which the first request must begin.
 fn first_timeout_ms(server: &LocalServer) -> u64 {
     let relay = server.settings().service.relay();
     relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms)
 }
 
 impl Worker {
-    /// Sets up an accepted connection.
+    /// Sets up an accepted connection, unless a limit or a policy refuses it.
     pub fn accept_client(
         &mut self,
         io: &mut EventLoop,
@@ -115,13 +115,13 @@ impl Worker {
         }
         io.set_deadline(token, io.now_ms() + timeout_ms);
         if self.world.clients.get(key).is_some_and(|client| client.stage == Stage::Preface) {
-            // Most relays need no bytes of the client to select a pool.
+            // Most relays select the pool without any bytes of the client.
             self.client_input(io, key, b"");
         }
         Ok(())
     }
 
-    /// Reads the PROXY header. `None`: more bytes are needed, or the connection ends.
+    /// Parses the PROXY header, and returns its length. `None`: more bytes are needed, or the connection ends.
     pub fn proxy_header(
         &mut self,
         io: &mut EventLoop,
@@ -131,7 +131,7 @@ impl Worker {
         let client = self.world.clients.get_mut(key)?;
         match proxy_protocol::parse(input) {
             Ok(proxy_protocol::Parsed::Partial) => {
-                // The header is short, so following data is parsed together with it.
+                // The header is short, so it is parsed again together with the next bytes.
                 None
             }
             Ok(proxy_protocol::Parsed::Complete { length, header }) => {
@@ -146,7 +146,7 @@ impl Worker {
                     self.desk(io).refuse_relay(key, Termination::ClientMalformed);
                     return None;
                 }
-                // No response: a client that violates the configured protocol would not understand it.
+                // No response is sent: a client that does not send the configured header could not understand one.
                 client.server.counters.requests_malformed.add(1);
                 let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
                 self.desk(io).log_without_request(key, 0, sent, why);
@@ -158,7 +158,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// The virtual server has its maximum number of clients: refuses this one.
+    /// Refuses a client because the virtual server has the maximum number of connections.
     fn turn_away(&mut self, key: ClientKey, server: &LocalServer) {
         server.counters.connections_refused.add(1);
         server.live.connection_closed(self.world.id);

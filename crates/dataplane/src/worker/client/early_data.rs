@@ -1,7 +1,7 @@
-//! Requests in a client's first message, before its handshake is complete (0-RTT, RFC 8470).
+//! Requests in early data, before the client's handshake is complete (0-RTT, RFC 8470).
 //!
-//! An attacker can record that message and send it again. Each session is accepted only once; nevertheless only
-//! requests that are safe to repeat are served.
+//! An attacker can record the client's first message and send it again. Each session is accepted only once. Nevertheless,
+//! only requests that are safe to repeat are served early.
 //!
 //! | request | treatment |
 //! |---|---|
@@ -15,7 +15,7 @@ use weir_http::message::{Method, RequestHead};
 use crate::worker::Worker;
 use crate::worker::state::stage::Stage;
 
-/// Whether a request has to wait until the client's handshake is done.
+/// Whether a request must wait until the client's handshake is complete.
 pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {
     // RFC 9110 section 9.2.1.
     let is_safe =
@@ -24,7 +24,7 @@ pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {
 }
 
 impl Worker {
-    /// A client's handshake is complete, after requests have come: waiting requests continue.
+    /// Handles the completed handshake of a client that has sent early data: waiting requests continue.
     pub fn client_confirmed(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.is_early = false;

@@ -14,14 +14,14 @@ use crate::worker::client::own_response::{OwnBytes, log_decided};
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
 
-/// Whether a new connection is allowed; otherwise it is ended. A connection with a PROXY header is checked after the
-/// header.
+/// Whether policies allow a new connection; if not, the connection is ended. A connection that starts with a PROXY header is
+/// checked after the header.
 pub fn lets_in(desk: &mut Desk<'_>, key: ClientKey) -> bool {
     let is_known = |it: &Client| !it.awaits_proxy;
     !desk.world.clients.get(key).is_some_and(is_known) || ask(desk, key, Moment::Accepted, "")
 }
 
-/// As [`lets_in`], for a client with this server name.
+/// As [`lets_in`], for a client that has sent this server name.
 pub fn lets_in_for(desk: &mut Desk<'_>, key: ClientKey, name: &str) -> bool {
     let has_gate = |it: &Client| it.server.gate.is_some();
     if !desk.world.clients.get(key).is_some_and(has_gate) {

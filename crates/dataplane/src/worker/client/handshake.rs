@@ -1,4 +1,4 @@
-//! The beginning of a client's TLS: the ClientHello, the handshake, failures.
+//! The start of TLS with a client: the ClientHello, the handshake, failures.
 
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use crate::worker::state::stage::Stage;
 use crate::worker::world::Draining;
 use crate::worker::world::World;
 
-/// The beginnings of plain requests.
+/// The first bytes of unencrypted HTTP requests.
 const METHODS: [&[u8]; 9] = [
     b"GET ",
     b"HEAD ",
@@ -35,13 +35,13 @@ const METHODS: [&[u8]; 9] = [
     b"PATCH ",
 ];
 
-/// Whether the first bytes begin an HTTP/1 request. No TLS record begins with a letter.
+/// Whether the input can be the start of an HTTP/1 request. No TLS record starts with a letter.
 fn is_plain_http(input: &[u8]) -> bool {
     METHODS.iter().any(|method| input.starts_with(method) || method.starts_with(input))
 }
 
 impl Worker {
-    /// Parses the part of a ClientHello that has arrived. True: the handshake has begun.
+    /// Parses the received part of a ClientHello. True: the handshake has begun.
     pub fn client_hello(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
         let Some(client) = self.world.clients.get_mut(key) else { return false };
         if input.len() < client.hello_bytes {
@@ -72,9 +72,9 @@ impl Worker {
                 self.desk(io).refuse_hello(key, alert);
                 return false;
             }
-            // An error here means an impossible configuration; the connection ends.
+            // An error means that the configuration is unusable. The connection ends.
             Some(Ok(config)) => Session::server(&config).ok(),
-            // A reload has removed TLS from the virtual server before the client's ClientHello.
+            // A reload removed TLS from the virtual server before the ClientHello arrived.
             None => None,
         };
         let Some(session) = session else {
@@ -88,7 +88,7 @@ impl Worker {
         true
     }
 
-    /// The client's handshake is complete: reads requests from now on.
+    /// Handles the client's completed handshake: requests are read next.
     pub fn client_secured(
         &mut self,
         io: &mut EventLoop,
@@ -128,8 +128,8 @@ impl Worker {
 }
 
 impl World {
-    /// Whether a request is for a host whose TLS settings differ from those of the client's handshake: for example, a
-    /// host that requires client certificates (RFC 9110 section 15.5.20).
+    /// Whether a request is for a host whose TLS settings differ from those of the client's handshake, such as a host that
+    /// requires client certificates (RFC 9110 section 15.5.20).
     pub fn is_misdirected(
         &self,
         client: ClientKey,
@@ -146,7 +146,7 @@ impl World {
 }
 
 impl Worker {
-    /// The client's TLS has failed because of the client or the network. An alert is already queued.
+    /// Handles a TLS error caused by the client or the network. An alert is already queued.
     pub fn client_insecure(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
@@ -169,7 +169,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Sends an unencrypted alert: the first bytes are not a ClientHello, or the server name is unknown.
+    /// Sends an unencrypted alert, because the first bytes are not a ClientHello or the server name is unknown.
     fn refuse_hello(&mut self, key: ClientKey, alert: Alert) {
         self.note_failed_handshake(key);
         let Some(client) = self.world.clients.get(key) else { return };
@@ -178,7 +178,7 @@ impl Desk<'_> {
         self.leave(key, true);
     }
 
-    /// The client sends plain HTTP: it understands a response, but no alert.
+    /// Sends a response to a client that uses plain HTTP, because the client cannot understand a TLS alert.
     fn refuse_plain_http(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
@@ -187,7 +187,7 @@ impl Desk<'_> {
         self.refuse_with(key, 400, Termination::TlsHandshake, Some(line));
     }
 
-    /// A handshake failed, and no answer can be sent.
+    /// Counts and logs a failed handshake, and closes the connection.
     pub fn handshake_failed(&mut self, key: ClientKey) {
         self.note_failed_handshake(key);
         self.close_client(key);

@@ -1,4 +1,4 @@
-//! Clients with HTTP/1: parses their bytes as requests, one at a time; pipelined data waits.
+//! Clients with HTTP/1. Their bytes are parsed as requests, one at a time; pipelined data waits.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
@@ -18,7 +18,7 @@ use crate::worker::state::stage::Stage;
 use crate::worker::world::Draining;
 
 impl Worker {
-    /// Continues with a client: processes kept data, and the client's end if that follows.
+    /// Continues with a client: processes stored input, and passes the client's FIN to a tunnel that has received all data.
     pub fn client_goes_on(&mut self, io: &mut EventLoop, key: ClientKey) {
         if self.world.clients.get(key).is_some_and(Client::has_input) {
             self.client_continue(io, key);
@@ -35,7 +35,7 @@ impl Worker {
         }
     }
 
-    /// Processes the kept bytes.
+    /// Processes the stored input.
     pub fn client_continue(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else {
             return;
@@ -53,7 +53,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Keeps bytes that cannot be used yet.
+    /// Stores input that cannot be processed yet.
     pub fn keep_input(&mut self, key: ClientKey, rest: &[u8]) {
         if rest.is_empty() {
             return;
@@ -118,7 +118,7 @@ impl Worker {
                         self.desk(io).leave(key, true);
                         return input.len();
                     }
-                    // A client that has not taken its responses gets no further ones.
+                    // A client that has not received its responses gets no further ones.
                     if io.queued(token) > 0 {
                         io.pause(token);
                         break;
@@ -144,7 +144,8 @@ impl Worker {
                         }
                         None => break,
                     };
-                    // Nothing is read while a request waits for a member, nor pipelined data behind a request.
+                    // Body data is not read while the request waits for a member. Pipelined data is not read until the
+                    // request is complete.
                     if !state.takes_body() {
                         if !rest.is_empty() {
                             io.pause(client.token);
@@ -201,7 +202,7 @@ impl Worker {
         length
     }
 
-    /// Processes body data in `input`; returns the bytes used.
+    /// Processes body data in `input`, and returns the number of bytes used. `None`: the request was answered with an error.
     fn request_body(
         &mut self,
         io: &mut EventLoop,
@@ -267,7 +268,7 @@ impl Worker {
             return self.desk(io).leave(key, true);
         }
         if !keep_alive {
-            // A client that announced its last request expects the close; any other client may still be sending.
+            // A client that has announced its last request expects the close. Any other client may still be sending.
             let clean = request_done && client_closes && client.input.is_empty();
             return self.desk(io).leave(key, !clean);
         }
@@ -282,7 +283,7 @@ impl Worker {
     pub fn client_next(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         if io.queued(client.token) > 0 {
-            return; // When it has taken everything.
+            return; // `client_drained` calls this function again.
         }
         if client.is_waiting() {
             return io.resume(client.token);
@@ -309,7 +310,7 @@ impl Worker {
         if !matches!(client.stage, Stage::Idle | Stage::Head) {
             return;
         }
-        // Pipelined data is processed when the client has taken the queued data.
+        // Pipelined data is processed after the queued responses were sent.
         if client.has_input() && io.queued(client.token) > 0 {
             return;
         }

@@ -1,4 +1,4 @@
-//! Clients with HTTP/2: turns frames of a connection into exchanges, one per stream.
+//! Clients with HTTP/2: the frames of a connection become exchanges, one per stream.
 //!
 //! Responses are in [`crate::worker::client::stream`].
 
@@ -25,18 +25,18 @@ use crate::worker::state::stage::Stage;
 use crate::worker::state::streams::exchange_of;
 use crate::worker::world::World;
 
-/// A client with more untaken bytes is paused: further requests would only add to them.
+/// A client is paused when more bytes than this are queued for it, because further requests would add to them.
 const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
 
-/// A client that gets GOAWAY may have opened streams meanwhile. They are accepted for this long, or until it answers a
-/// ping.
+/// When a client receives GOAWAY, it may have just opened more streams. They are accepted for this time, or until the client
+/// answers a ping.
 const LAST_STREAMS_MS: u64 = 1_000;
 
 /// The payload of the ping that follows the first GOAWAY.
 const END_PING: [u8; 8] = *b"weir end";
 
 impl Desk<'_> {
-    /// Begins HTTP/2 on a connection whose client speaks it.
+    /// Begins HTTP/2 on a client's connection.
     pub fn begin_http2(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = &client.server;
@@ -55,7 +55,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Handles bytes of a client with HTTP/2.
+    /// Processes bytes of a client with HTTP/2.
     pub fn http2_received(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) {
         let mut block = self.inbox.header_block.take().unwrap_or_default();
         let mut at = 0;
@@ -95,7 +95,7 @@ impl Worker {
         if !http2.frames.connection.awaits_rest() {
             http2.partial_since_ms = None;
         } else if at > 0 || http2.partial_since_ms.is_none() {
-            // Incomplete data began after the last complete event.
+            // The incomplete frame began after the last complete event.
             http2.partial_since_ms = Some(io.now_ms());
             let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
             self.desk(io).arm(key, until_ms);
@@ -154,7 +154,7 @@ impl Worker {
                 }
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
-                // Handled once per read.
+                // Opened windows are handled once per read.
                 if let Some(http2) =
                     self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut())
                 {
@@ -172,7 +172,7 @@ impl Worker {
         }
     }
 
-    /// Connects an exchange with its stream.
+    /// Assigns an exchange to its stream.
     pub fn take_to_stream(&mut self, key: ExchangeKey, head: &RequestHead, input: &[u8]) {
         let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
             return;
@@ -201,7 +201,7 @@ impl World {
 }
 
 impl Worker {
-    /// Sets the priority of a response as the client requests.
+    /// Sets the priority of a response to the one that the client requests.
     pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
         if let Some(transaction) = self.exchanges.get(exchange)
             && let Some(stream) = self.world.stream_mut(transaction.ends())
@@ -210,7 +210,7 @@ impl Worker {
         }
     }
 
-    /// Handles malformed data on a stream: resets the stream, and counts it for the flood limit.
+    /// Handles malformed data on a stream: resets the stream, and counts the error toward the flood limit.
     pub fn refuse_stream(&mut self, io: &mut EventLoop, key: ClientKey, stream: u32) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.server.counters.requests_malformed.add(1);
@@ -242,7 +242,7 @@ impl Worker {
         let Some(exchange) = self.begun_exchange(io, key, (stream, tag)) else { return };
         let its = match self.exchanges.get(exchange) {
             Some(Transaction::Http(its)) if !its.awaits_tunnel() => its,
-            // RFC 9113 section 8.5: a tunnel carries only DATA frames.
+            // A tunnel carries only DATA frames (RFC 9113 section 8.5).
             Some(_) => return self.refuse_trailers(io, key, stream, exchange),
             None => return,
         };
@@ -274,7 +274,7 @@ impl Worker {
         stream: u32,
         exchange: ExchangeKey,
     ) {
-        // With END_STREAM on the trailers, the stream may be closed already.
+        // If the trailers end the stream, it may be closed already.
         self.refuse_stream(io, key, stream);
         if self.is_on_stream(exchange, key, stream) {
             self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
@@ -289,7 +289,7 @@ impl Worker {
 }
 
 impl World {
-    /// Returns bytes of window to a client.
+    /// Returns flow-control window to a client for processed bytes.
     pub fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
         let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
@@ -302,7 +302,8 @@ impl World {
 }
 
 impl Worker {
-    /// Sends the heads of requests whose bodies have not begun: a client may wait for a response before it continues.
+    /// Sends the heads of requests whose bodies have not begun, because a client may wait for a response before it
+    /// continues.
     pub fn send_heads(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.queues.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key).and_then(Transaction::http);
@@ -314,7 +315,7 @@ impl Worker {
         }
     }
 
-    /// Ends a connection after an error of the protocol or a flood; GOAWAY is queued already.
+    /// Ends a connection after a protocol error or a flood. GOAWAY is already queued.
     fn http2_failed(&mut self, io: &mut EventLoop, key: ClientKey, error: ConnectionError) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let counters = &client.server.counters;
@@ -343,7 +344,7 @@ impl Worker {
             }
         };
         counter.add(1);
-        // The exchanges that end here have log lines of their own.
+        // Each exchange that ends here writes its own log line.
         if self.abandon_streams(io, key, termination) == 0 {
             self.desk(io).log_without_request(key, 0, OwnBytes::default(), termination);
         }
@@ -372,7 +373,7 @@ impl Worker {
         exchanges.len()
     }
 
-    /// Handles the loss of a client connection: ends its exchanges.
+    /// Handles a lost client connection: ends its exchanges.
     pub fn http2_gone(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::ClientAbort);
         self.desk(io).close_client(key);
@@ -380,7 +381,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Closes the stream of an exchange that has ended.
+    /// Closes the stream of an ended exchange.
     pub fn close_stream(
         &mut self,
         key: ClientKey,
@@ -423,7 +424,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Sets the timer of a connection to `at_ms`, unless it is due earlier.
+    /// Sets the timer of a connection to `at_ms`, unless it is set to an earlier time.
     pub fn arm(&mut self, key: ClientKey, at_ms: u64) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         if let Some(http2) = &mut client.http2
@@ -437,7 +438,7 @@ impl Desk<'_> {
 }
 
 impl World {
-    /// Lists a connection whose frames are sent at the end of the turn.
+    /// Adds a connection to the list of those whose frames are sent at the end of the turn.
     pub fn list_for_flush(&mut self, key: ClientKey) {
         let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
@@ -449,7 +450,7 @@ impl World {
 }
 
 impl Desk<'_> {
-    /// At the end of a turn: sends the queued frames, and ends connections that are finished.
+    /// Sends the queued frames of all listed connections at the end of a turn, and ends connections that are finished.
     pub fn flush_clients(&mut self) {
         while let Some(key) = self.world.queues.unflushed.pop() {
             let Some(client) = self.world.clients.get_mut(key) else { continue };
@@ -475,7 +476,7 @@ impl Desk<'_> {
         self.heed_untaken(key);
     }
 
-    /// Sets a deadline for a client with untaken data, and pauses it if there is much.
+    /// Sets a deadline for a client with queued data, and pauses the client if the amount is large.
     pub fn heed_untaken(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         let queued = self.io.queued(client.token);
@@ -490,7 +491,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// The client took everything that was queued for it: continues its exchanges.
+    /// Continues the exchanges of a client after all queued data was sent.
     pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         io.resume(client.token);
@@ -508,7 +509,7 @@ impl Worker {
         }
     }
 
-    /// Handles the timer of a connection: checks all its deadlines, and sets the timer to the next.
+    /// Handles the timer of a connection: checks all its deadlines, and sets the timer to the next one.
     pub fn http2_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
         let now_ms = io.now_ms();
         let Some(client) = self.world.clients.get_mut(key) else { return };
@@ -560,7 +561,7 @@ impl Worker {
         if http2.has_nothing() {
             until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
             if until_ms <= now_ms && io.has_arrived(token) {
-                // Probably a request, which is served.
+                // The arrived data is probably a request, which is served.
                 until_ms = now_ms + settings.header_timeout_ms;
             } else if until_ms <= now_ms {
                 http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
@@ -592,7 +593,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// Ends a connection at once because the process stops.
+    /// Ends a connection immediately, because the process stops.
     pub fn stop_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::Stopped);
         if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
@@ -602,7 +603,7 @@ impl Worker {
         self.desk(io).close_client(key);
     }
 
-    /// Ends a connection with a GOAWAY that names the reason.
+    /// Ends a connection with GOAWAY. `why`: the termination reason for the log.
     pub fn end_http2(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
         if self.abandon_streams(io, key, why) == 0 {
             self.desk(io).log_without_request(key, 0, OwnBytes::default(), why);

@@ -28,7 +28,7 @@ use crate::worker::desk::Desk;
 use crate::worker::state::stage::Stage;
 
 impl Worker {
-    /// Handles received bytes of a client.
+    /// Processes received bytes of a client.
     pub fn client_received(&mut self, io: &mut EventLoop, key: ClientKey, bytes: &mut [u8]) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.server.counters.bytes_received.add(bytes.len() as u64);
@@ -52,7 +52,7 @@ impl Worker {
         }
     }
 
-    /// All queued data was sent to the client: waiting work continues.
+    /// Continues with a client after all queued data was sent.
     pub fn client_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         match client.stage {
@@ -70,10 +70,10 @@ impl Worker {
         client.ended = true;
         match client.stage {
             Stage::Preface => self.desk(io).preface_ended(key),
-            // A port scan or health check.
+            // A connection without any data is a port scan or a health check.
             Stage::Hello if !client.has_input() => self.desk(io).close_client(key),
             Stage::Hello | Stage::Handshake => self.desk(io).handshake_failed(key),
-            // Pipelined data is processed first, once the client has taken the queued data.
+            // Pipelined data is processed first, after the queued responses were sent.
             Stage::Idle if client.has_input() && !client.is_early => {}
             Stage::Idle => self.desk(io).leave(key, false),
             Stage::Head => {
@@ -88,7 +88,7 @@ impl Worker {
         }
     }
 
-    /// Handles the failure of the client's connection.
+    /// Handles a failed client connection.
     pub fn client_failed(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
@@ -111,10 +111,10 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Logs that the client closed the connection within a request head.
+    /// Logs that the client closed the connection during a request head.
     fn note_abort_in_head(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
-        // An empty line may follow a request (RFC 9112 section 2.2) and begins no other.
+        // An empty line after a request (RFC 9112 section 2.2) does not start another one.
         if matches!(&*client.input, b"\r" | b"\r\n") {
             return;
         }
@@ -152,7 +152,7 @@ impl Worker {
     }
 }
 
-/// Whether a client with queued bytes has recently taken some; if so, its deadline is extended.
+/// Whether a client with queued data has recently received some of it. If so, its deadline is extended.
 fn is_taking(io: &mut EventLoop, token: Token, timeout_ms: u64) -> bool {
     let until_ms = io.patience_until_ms(token, timeout_ms);
     let taking = until_ms > io.now_ms();

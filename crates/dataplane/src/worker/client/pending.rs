@@ -1,8 +1,8 @@
-//! Requests of an HTTP/2 client begin after all frames of the same read are parsed, for a bounded time per turn.
+//! Delayed start of HTTP/2 requests: after all frames of the same read were parsed, and for a limited time per turn.
 //!
-//! An attacker that opens streams only to reset them (CVE-2023-44487), or to make the server reset them
-//! (CVE-2025-8671), usually sends both within one read. A request whose stream is closed by then has used neither a
-//! member nor a place in a queue. A request begins at once if more of it arrives: data or trailers.
+//! An attacker that opens streams only to reset them (CVE-2023-44487), or to make the server reset them (CVE-2025-8671),
+//! usually sends both within one read. A request whose stream is already closed then uses neither a member nor a place in a
+//! queue. A request begins immediately if data or trailers for it arrive.
 
 use weir_event_loop::{EventLoop, clock};
 use weir_exchange::arena::{ClientKey, ExchangeKey};
@@ -22,14 +22,14 @@ use crate::worker::state::stage::Stage;
 use crate::worker::state::streams::exchange_of;
 use crate::worker::world::World;
 
-/// Time per turn for beginning requests of one client; the rest begin in the next turn.
+/// Maximum time per turn to begin requests of one client. The others begin in the next turn.
 const SLICE_US: u64 = 250;
 
-/// Maximum number of empty lists that are kept for reuse.
+/// Maximum number of empty lists that are stored for reuse.
 const SPARE_MAX: usize = 8;
 
 impl Worker {
-    /// Handles the head of a request: it begins at the end of this read.
+    /// Handles the head of a request, which begins at the end of this read.
     pub fn stream_request(
         &mut self,
         io: &mut EventLoop,
@@ -65,7 +65,7 @@ impl Worker {
         }
     }
 
-    /// Sets the priority of a stream as the client requests.
+    /// Sets the priority of a stream to the one that the client requests.
     pub fn prioritize(&mut self, key: ClientKey, stream: u32, priority: Priority) {
         if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
             self.set_stream_priority(exchange, priority);
@@ -77,12 +77,12 @@ impl Worker {
         }
     }
 
-    /// Begins the requests of the read that was just parsed.
+    /// Begins the requests of the current read.
     pub fn begin_read_requests(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.begin_pending(io, key, SLICE_US);
     }
 
-    /// Begins requests that did not fit in the last turn. Returns whether some are left.
+    /// Begins requests that were left over from the previous turn. Returns whether some are left again.
     pub fn begin_unbegun(&mut self, io: &mut EventLoop) -> bool {
         if self.world.queues.unbegun.is_empty() {
             return false;
@@ -105,9 +105,9 @@ impl World {
 }
 
 impl Worker {
-    /// Begins the requests of a client whose streams are still open, for `slice_us` at most.
+    /// Begins the requests of a client whose streams are still open, for at most `slice_us`.
     fn begin_pending(&mut self, io: &mut EventLoop, key: ClientKey, slice_us: u64) {
-        // For a single request, the clock is not read.
+        // The clock is not read for a single request.
         let mut until_us = None;
         while let Some(pending) = self.world.pending_of(key) {
             let place = pending.done;
@@ -130,7 +130,7 @@ impl Worker {
 }
 
 impl World {
-    /// Releases the list after all requests have begun.
+    /// Drops the list after all requests have begun, or stores it for reuse.
     fn forget_pending(&mut self, key: ClientKey) {
         let client = self.clients.get_mut(key);
         let http2 = client.and_then(|client| client.http2.as_mut());
@@ -144,7 +144,7 @@ impl World {
 }
 
 impl Worker {
-    /// The exchange of a stream on which more data has arrived; it begins now if it has not yet.
+    /// The exchange of a stream on which data or trailers have arrived. If its request is pending, it begins here.
     pub fn begun_exchange(
         &mut self,
         io: &mut EventLoop,
@@ -197,7 +197,7 @@ impl Worker {
         (head, form): (&RequestHead, TargetForm),
         text: &[u8],
     ) {
-        // RFC 8470 section 5.2: the client repeats the request after the handshake.
+        // The client repeats the request after the handshake (RFC 8470 section 5.2).
         let Some(client) = self.world.clients.get(key) else { return };
         if early_data::has_to_wait(client.is_early, head) {
             return self.desk(io).answer_refused(key, stream, 425, Termination::TooEarly, b"");
@@ -205,8 +205,8 @@ impl Worker {
         let is_relayed = self.world.is_relayed_now(key);
         let form_now = self.world.clients.get(key).map(|client| client.server.http.target);
         if is_relayed || form_now != Some(form) {
-            // A reload has made the virtual server a relay, or changed the form of paths for rules: REFUSED_STREAM
-            // permits the client to repeat the request.
+            // A reload has made the virtual server a relay, or changed the form of targets. REFUSED_STREAM permits the
+            // client to repeat the request.
             if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
                 let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
                 frames.connection.reset(stream, code, &mut frames.out);

@@ -1,4 +1,4 @@
-//! Changes by rules to weir's own responses to malformed requests.
+//! Changes that rules make to weir's responses to malformed requests.
 
 use weir_core::expression::{Facts, ResponseFacts};
 use weir_exchange::arena::ClientKey;
@@ -12,7 +12,7 @@ use weir_http::message::{RequestHead, ResponseHead, Scheme};
 use crate::worker::desk::Desk;
 
 impl Desk<'_> {
-    /// The changes to weir's own response to a malformed request: those of unconditional rules, and of rules for
+    /// Determines the changes to the response to a malformed request: those of unconditional rules, and those of rules for
     /// responses. They are stored in `edits`.
     pub fn edit_refusal(
         &mut self,
@@ -25,7 +25,7 @@ impl Desk<'_> {
         let Some(traffic) = server.traffic.as_ref() else { return };
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.learn_destination(self.io, server);
-        // The client must use TLS and did not: headers for TLS clients are not for this one.
+        // The client did not use TLS although it must. Headers for TLS clients are not added to its response.
         let is_plain = client.tls.is_none() && server.tls.is_some();
         if is_plain || !(traffic.edits_responses || traffic.has_response_rules) {
             return;

@@ -1,4 +1,4 @@
-//! Virtual servers of `type: tcp`: whole connections go to a member, with unchanged bytes.
+//! Virtual servers of `type: tcp`: a whole connection is forwarded to a member, with unchanged bytes.
 //!
 //! | step | done by |
 //! |---|---|
@@ -31,13 +31,13 @@ use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
 impl Worker {
-    /// Parses a client's first bytes as far as they select the pool. True: the relay has begun.
+    /// Parses a client's first bytes, if they are needed to select the pool. True: the relay has begun, or was refused.
     pub fn relay_preface(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
         self.world.refresh_server(key);
         let Some(client) = self.world.clients.get_mut(key) else { return false };
         let server = Rc::clone(&client.server);
         let Some(relay) = server.settings().service.relay().filter(|_| server.tls.is_none()) else {
-            // A reload has changed the type of the virtual server: the purpose of the bytes is unknown.
+            // A reload has changed the type of the virtual server, so the purpose of the bytes is unknown.
             self.desk(io).close_client(key);
             return false;
         };
@@ -46,7 +46,7 @@ impl Worker {
             self.begin_relay(io, key, default, "");
             return true;
         }
-        // Policies decide about clients without a known server name.
+        // Without a map from names to pools, the default pool is used. Policies decide about clients without a server name.
         let pool_of = |name: &str| match &relay.names {
             Some(names) => names.pool(name, default),
             None => Some(default),
@@ -96,7 +96,7 @@ impl Worker {
 }
 
 impl World {
-    /// Whether the virtual server of a client's next request has become a relay by a reload.
+    /// Whether a reload has made the virtual server of a client's next request a relay.
     #[inline]
     pub fn is_relayed_now(&mut self, key: ClientKey) -> bool {
         self.refresh_server(key);
@@ -106,7 +106,7 @@ impl World {
 }
 
 impl Worker {
-    /// Relays the plaintext of a client whose TLS ends here; `name` is its server name.
+    /// Relays the decrypted data of a client whose TLS ends here. `name`: the server name of the handshake.
     pub fn relay_secured(&mut self, io: &mut EventLoop, key: ClientKey, name: &str) {
         let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
@@ -151,7 +151,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Closes a client whose first bytes select no pool: with an alert, or with a reset.
+    /// Closes a client for which no pool was selected, with an alert or with a reset.
     fn refuse_unrelayed(
         &mut self,
         key: ClientKey,
@@ -171,7 +171,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Closes a client that was not relayed with a reset.
+    /// Closes a client that was not relayed, with a reset.
     pub fn refuse_relay(&mut self, key: ClientKey, why: Termination) {
         self.note_unrelayed(key, "", why);
         self.cut_client(key, true);
@@ -186,9 +186,9 @@ impl Desk<'_> {
         self.log_without_member(key, &about, 0, OwnBytes::default(), why);
     }
 
-    /// Handles a client that ended or failed before a pool was selected.
+    /// Handles a client connection that ended or failed before a pool was selected.
     pub fn preface_ended(&mut self, key: ClientKey) {
-        // A port scan or health check.
+        // A connection without any data is a port scan or a health check.
         let Some(client) = self.world.clients.get(key) else { return };
         if !client.has_input() {
             return self.close_client(key);

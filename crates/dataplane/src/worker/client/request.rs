@@ -1,4 +1,4 @@
-//! Begins exchanges for clients' requests.
+//! Starts the exchanges of clients' requests.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
 impl Worker {
-    /// Begins the exchange of a request on `stream` of the client's connection; 0: HTTP/1.
+    /// Begins the exchange of a request. `stream`: the stream of the client's connection; 0: HTTP/1.
     pub fn begin_request(
         &mut self,
         io: &mut EventLoop,
@@ -76,7 +76,7 @@ impl Worker {
     }
 }
 
-/// Begins the record of a request, if it may be recorded.
+/// Starts the notes about a request, if a record may be needed.
 #[cold]
 #[inline(never)]
 fn begin_record(
@@ -99,7 +99,7 @@ fn begin_record(
     Logged::of(world.log.format(), is_recorded)
 }
 
-/// Applies the body size limit of the virtual server that the exchange belongs to.
+/// Applies the body size limit of the virtual server to which the request was handed over.
 #[cold]
 #[inline(never)]
 fn take_body_limit(worker: &mut Worker, key: ClientKey, exchange: ExchangeKey, head: &RequestHead) {
@@ -110,7 +110,7 @@ fn take_body_limit(worker: &mut Worker, key: ClientKey, exchange: ExchangeKey, h
 }
 
 impl World {
-    /// A request, with the facts about its connection.
+    /// A request, with the properties of its connection.
     #[inline(always)]
     fn arrival<'a>(
         &self,
@@ -139,7 +139,7 @@ impl World {
         })
     }
 
-    /// The facts about a relayed connection for policies. Its host is the server name of the handshake.
+    /// The properties of a relayed connection for policies. The host is the server name of the handshake.
     pub fn arrival_of_relay<'a>(
         &self,
         key: ClientKey,

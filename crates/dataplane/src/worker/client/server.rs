@@ -10,7 +10,7 @@ use crate::worker::state::client::Client;
 use crate::worker::world::World;
 
 impl World {
-    /// The client's virtual server in the latest table; each request uses the latest at its head.
+    /// Updates the client's virtual server to the one in the latest table. Each request head uses the latest table.
     #[inline]
     pub fn refresh_server(&mut self, key: ClientKey) {
         let client = self.clients.get(key);
@@ -28,7 +28,7 @@ impl World {
         };
         let Some(client) = self.clients.get_mut(key) else { return };
         client.generation = self.table.generation;
-        // The virtual server was replaced, or was removed and added again: the connection counts for the new one.
+        // The virtual server was replaced, or removed and added again. The connection is counted for the new one.
         if client.counted && !Arc::ptr_eq(&server.live, &client.server.live) {
             client.server.live.connection_closed(self.id);
             server.live.connection_opened(self.id);
@@ -36,8 +36,8 @@ impl World {
         client.server = server;
     }
 
-    /// The active virtual server of a client: the one that listens on the client's address; otherwise the one that the
-    /// client began with, if it still has listeners of its own.
+    /// The active virtual server of a client: the one that listens on the client's address, or else the one that the client
+    /// first used, if that still has listeners.
     fn server_of(&self, client: &Client) -> Option<&Rc<LocalServer>> {
         let here = self.table.server_at(client.listen());
         let known = || self.table.server(&client.server.live.name);
@@ -49,7 +49,7 @@ impl World {
         client.generation != self.table.generation && self.server_of(client).is_none()
     }
 
-    /// Whether a client's handshake was checked against trusted certificates other than the current ones.
+    /// Whether a client's handshake was checked by other settings for client certificates than the current ones.
     pub fn has_handshake_of_others(&self, client: &Client) -> bool {
         let server = self.server_of(client).unwrap_or(&client.server);
         match (&client.tls, &server.tls) {

@@ -1,7 +1,7 @@
-//! Responses on an HTTP/2 stream: heads, data within the windows, the end.
+//! Responses on an HTTP/2 stream: heads, data within the windows, and the end.
 //!
-//! Data that exceeds a window waits with its exchange, and the member is paused meanwhile: at most one read waits per
-//! stream.
+//! Data that exceeds a window is stored with its stream, and the member is paused meanwhile. So at most the data of one read
+//! waits per stream.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
@@ -21,14 +21,14 @@ use crate::worker::desk::Desk;
 use crate::worker::state::streams::{Stream, exchange_of};
 use crate::worker::world::World;
 
-/// Streams that wait for the connection's window take turns with this many bytes.
+/// The number of bytes that each stream sends in its turn, while several streams wait for the connection's window.
 const TURN_BYTES: usize = 16 * 1024;
 
-/// The maximum number of streams, and of memory blocks for streams, that are kept for reuse.
+/// Maximum number of streams, and of memory blocks for streams, that are stored for reuse.
 const SPARE_MAX: usize = 128;
 
 impl Worker {
-    /// A stream for an exchange, reused if possible.
+    /// Creates a stream for the next exchange, from reused memory if possible.
     pub fn take_stream(&mut self, key: ClientKey, id: u32) -> Option<StreamKey> {
         let http2 = self.world.clients.get_mut(key)?.http2.as_mut()?;
         let spare = &mut self.world.spare;
@@ -45,7 +45,7 @@ impl Worker {
 }
 
 impl World {
-    /// Keeps a stream for reuse.
+    /// Stores a stream for reuse.
     fn give_stream(&mut self, mut stream: Box<Stream>) {
         if self.spare.streams.len() < SPARE_MAX {
             *stream = Stream::default();
@@ -55,7 +55,7 @@ impl World {
 }
 
 impl Desk<'_> {
-    /// Ends the stream of an exchange that has ended.
+    /// Removes and closes the stream of an ended exchange.
     pub fn end_stream(&mut self, ends: &mut Ends, end: StreamEnd) {
         let Some(stream) = ends.stream.take() else { return };
         let client = self.world.clients.get_mut(ends.client);
@@ -78,7 +78,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Writes a head on the stream of an exchange; returns its size in bytes.
+    /// Writes a head on the stream of an exchange, and returns its size in bytes.
     pub fn send_stream_head(
         &mut self,
         ends: &mut Ends,
@@ -96,7 +96,7 @@ impl Desk<'_> {
         http2.frames.have_buffer(self.io);
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
-        // A closed stream ends its exchange, and only one head is written; so this cannot fail.
+        // This cannot fail: an exchange ends when its stream is closed, and only one head is written.
         let sent = connection.send_headers(stream.out.id, kind, is_end, out, write);
         debug_assert_eq!(sent, Ok(()));
         let bytes = out.len() - before;
@@ -106,7 +106,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Sends data on the client's stream, with its end.
+    /// Sends data and its end on the client's stream.
     pub fn deliver(&mut self, ends: &mut Ends, body: &[u8], pieces: &Pieces, end: End<'_>) {
         let client_key = ends.client;
         let Some(stream) = ends.stream else { return };
@@ -118,8 +118,8 @@ impl Desk<'_> {
         self.heed_gathered(client_key);
     }
 
-    /// Sends up to this many bytes of queued data, as the client's windows allow. `None`: no data is queued, or none
-    /// can be sent.
+    /// Sends queued data within the client's windows, at most this many bytes. `None`: no data is queued, or the socket
+    /// still has data to send.
     fn let_response_out(&mut self, ends: &mut Ends, bytes_max: usize) -> Option<LetOut> {
         let client_key = ends.client;
         let client = self.world.clients.get_mut(client_key)?;
@@ -135,8 +135,8 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// The windows of a connection have opened: sends at most this many bytes of this transaction. Returns whether more
-    /// can be sent.
+    /// Sends waiting data of a transaction after windows have opened, at most this many bytes. Returns whether more can be
+    /// sent.
     pub fn let_out(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes_max: usize) -> bool {
         self.with_any(io, key, |it, at| {
             let sent = at.let_response_out(it.ends_mut(), bytes_max);
@@ -144,7 +144,8 @@ impl Worker {
         })
     }
 
-    /// The windows of a connection have opened: sends waiting data; streams take turns, urgent ones first.
+    /// Sends waiting data after the windows of a connection have opened. Streams of equal urgency take turns; urgent ones
+    /// are first.
     pub fn streams_opened(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
             return;
@@ -169,7 +170,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Sends a response of weir's own on the stream of an exchange.
+    /// Sends a response generated by weir on the stream of an exchange.
     pub fn send_own_on_stream(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>) {
         let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
         let mut wall = std::mem::take(&mut self.world.wall);
@@ -190,7 +191,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Answers a request on its stream that has no exchange.
+    /// Sends a response generated by weir on a stream without an exchange.
     pub fn send_own_without_exchange(
         &mut self,
         key: ClientKey,
@@ -208,7 +209,7 @@ impl Desk<'_> {
         let head_bytes = out.len() - before;
         let length = response.body.len();
         if sent.is_ok() && has_body {
-            // A client with a closed window gets only the head, and a reset because of the missing body.
+            // A client with a closed window gets only the head, and then a reset because the body is missing.
             let is_open = connection.data_allowance(stream) >= length;
             if is_open && connection.write_data_header(stream, length, true, out).is_ok() {
                 out.extend_from_slice(response.body);
@@ -222,7 +223,7 @@ impl Desk<'_> {
         OwnBytes { bytes, head_bytes: head_bytes as u64 }
     }
 
-    /// Sends gathered frames before the end of the turn if there are many.
+    /// Sends the collected frames before the end of the turn, if there are many.
     pub fn heed_gathered(&mut self, key: ClientKey) {
         let http2 = self.world.clients.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.frames.is_much()) {

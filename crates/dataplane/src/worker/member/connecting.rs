@@ -1,4 +1,4 @@
-//! Connections to members for transactions: a kept connection, a stream of a shared one, or a new connection.
+//! Connections to members for transactions: an idle connection, a stream of a shared connection, or a new connection.
 
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -20,13 +20,13 @@ use crate::worker::state::member::MemberConnection;
 use crate::worker::state::member_http2::MemberHttp2;
 use crate::worker::state::streams::MemberStream;
 
-/// A request that cannot be repeated uses a kept connection only if its idle time is shorter: the member may be about
-/// to close an older one.
+/// Maximum idle time of a connection that is reused for a request that cannot be repeated. The member may be about to close
+/// a connection that has been idle for longer.
 const UNREPEATABLE_REUSE_IDLE_MS: u64 = 1_000;
 
-/// Whether a shared connection suits a request. A tunnel needs its own connection: untaken data of a tunnel could
-/// exhaust the shared window. For the same reason, no further request with a body uses a connection whose window is
-/// exhausted.
+/// Whether a shared connection suits a request. A tunnel needs its own connection, because data that a tunnel's member does
+/// not read could exhaust the shared window. For the same reason, a request with a body does not use a connection whose
+/// window is exhausted.
 fn suits(need: Need, http2: &MemberHttp2, now_ms: u64) -> bool {
     if need.is_tunnel {
         return http2.streams.is_empty() && http2.takes_body(now_ms);
@@ -34,13 +34,13 @@ fn suits(need: Need, http2: &MemberHttp2, now_ms: u64) -> bool {
     !need.has_body || http2.takes_body(now_ms)
 }
 
-/// Whether requests of one pool can use connections of the other: same TLS and same source address.
+/// Whether requests of one pool can use connections of the other: TLS settings and source addresses are equal.
 fn is_spoken_to_alike(one: &Pool, other: &Pool) -> bool {
     one.tls == other.tls && one.source == other.source
 }
 
 impl Desk<'_> {
-    /// Gives an exchange a connection to the member: a kept one, or a new one.
+    /// Gets a connection to the member for an exchange: an idle or shared connection, or a new one.
     pub fn take_connection(
         &mut self,
         ends: &mut Ends,
@@ -67,9 +67,9 @@ impl Desk<'_> {
             };
             debug_assert_eq!(self.io.queued(connection.token), 0, "what is queued is of another");
             let idle_ms = self.io.now_ms() - connection.idle_since_ms;
-            // Unread data cannot be a response to a request that was not sent yet.
+            // Unread data cannot be the response to a request that was not sent yet.
             let has_news = self.io.has_news(connection.token);
-            // A reload may have changed the pool's TLS settings or source address.
+            // A reload may have changed the TLS settings or the source address of the pool.
             let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
                 || is_spoken_to_alike(connection.pool.settings(), ends.tries.pool.settings());
             if !is_alike {
@@ -92,7 +92,7 @@ impl Desk<'_> {
         self.open_connection(ends, member, need)
     }
 
-    /// Gives an exchange another connection to its member after the kept one was stale.
+    /// Gets another connection to the member for an exchange whose reused connection was stale.
     pub fn reconnect(
         &mut self,
         ends: &mut Ends,
@@ -142,7 +142,8 @@ impl Desk<'_> {
                     return Err(MemberFailure::Connect);
                 }
             }
-            // With TLS, `take_queued` returns data that waits for the handshake, and the preface is not part of that.
+            // With TLS, `take_queued` returns the data that waits for the handshake. This data does not contain the PROXY
+            // header.
             preface.clear();
         }
         let counters = &local.counters;
@@ -169,7 +170,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// Writes the PROXY header of the exchange's client.
+    /// Writes the PROXY header for the client of the exchange.
     fn write_preface(&mut self, ends: &Ends, version: ProxyVersion, out: &mut Vec<u8>) {
         let named = self.world.clients.get_mut(ends.client).and_then(|client| {
             client.destination.learn(self.io, client.token);
@@ -183,7 +184,7 @@ impl Desk<'_> {
                 authority: None,
                 unique_id: None,
             }),
-            // A client of a unix socket has no address.
+            // A client on a unix socket has no address.
             _ => ProxyHeader::Unknown,
         };
         match version {
@@ -195,8 +196,8 @@ impl Desk<'_> {
         }
     }
 
-    /// Gives an exchange a stream on an existing connection to the member. False: no connection has room. `is_again`: a
-    /// shared connection has just failed, so only one that is still opening is used.
+    /// Gets a stream on an existing connection to the member for an exchange. False: no connection has room. `is_again`: a
+    /// shared connection has just failed, so only a connection that is still opening is used.
     pub fn take_multiplexed(
         &mut self,
         ends: &mut Ends,
@@ -236,7 +237,7 @@ impl Desk<'_> {
         true
     }
 
-    /// Registers a stream for an exchange on this connection.
+    /// Adds a stream for an exchange to this connection. The stream is opened later.
     pub fn join_connection(&mut self, ends: &mut Ends, connection_key: ConnectionKey, need: Need) {
         if let Some(http2) =
             self.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())

@@ -1,4 +1,4 @@
-//! Connections to members: when they are kept for reuse, closed, and removed.
+//! Connections to members: storing idle ones for reuse, closing and removing connections.
 
 use rustix::io::Errno;
 use weir_event_loop::{Reading, Token};
@@ -8,11 +8,11 @@ use weir_exchange::parts::failure::MemberFailure;
 
 use crate::worker::desk::Desk;
 
-/// Safety margin before the idle timeout that a member announces (Keep-Alive), in case of delays.
+/// Safety margin: a connection is closed this long before the idle timeout that the member has announced (Keep-Alive).
 const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
 
 impl Desk<'_> {
-    /// The failure to report if a connection cannot be opened: of the member, or of this system.
+    /// The failure to report if a connection cannot be opened: of the member, or of this host.
     pub fn no_connection(&mut self, error: Errno) -> MemberFailure {
         let ours = [
             Errno::MFILE,
@@ -36,12 +36,12 @@ impl Desk<'_> {
         MemberFailure::NoSocket
     }
 
-    /// Keeps a connection for another request, or closes it if reuse is not possible.
+    /// Stores a connection as idle for another request, or closes it if it cannot be reused.
     pub fn keep_connection(&mut self, key: ConnectionKey) {
         let now_ms = self.io.now_ms();
         let Some(connection) = self.world.members.get_mut(key) else { return };
-        // Unread data, even a part of a TLS record, cannot be a response to the next request. And a request that the
-        // member has not taken completely must not be followed by another.
+        // Unread data, even a part of a TLS record, cannot be the response to the next request. No request may follow one
+        // that the member has not received completely.
         if !self.io.is_quiet(connection.token) {
             return self.close_member(key);
         }
@@ -61,7 +61,7 @@ impl Desk<'_> {
             return self.close_member(key);
         }
         idle.push(key);
-        // Reading may be paused because the client was slow.
+        // Reading may be paused because the previous client was slow.
         self.io.resume(connection.token);
         if std::mem::take(&mut connection.is_sliced) {
             self.io.read_as(connection.token, Reading::Usual);
@@ -72,14 +72,14 @@ impl Desk<'_> {
         self.io.set_deadline(connection.token, now_ms + idle_ms);
     }
 
-    /// Closes a member connection and removes it. The caller takes care of its exchange.
+    /// Closes and removes a member connection. The caller handles its exchange.
     pub fn close_member(&mut self, key: ConnectionKey) {
         if let Some(token) = self.forget_member(key) {
             self.io.close(token);
         }
     }
 
-    /// Removes a member connection. The caller takes care of its socket, and of its exchange.
+    /// Removes a member connection. The caller handles its socket and its exchange.
     pub fn forget_member(&mut self, key: ConnectionKey) -> Option<Token> {
         self.count_sent_to_member(key);
         let connection = self.world.members.remove(key)?;

@@ -1,4 +1,4 @@
-//! Members with HTTP/1: parses their bytes as a response; data behind it is an error.
+//! Members with HTTP/1. Their bytes are parsed as a response; data after the response is an error.
 
 use weir_event_loop::{EventLoop, Reading};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
@@ -66,13 +66,13 @@ impl Worker {
             };
             state.ends.attempt.response_seen = true;
             let step = match state.phase {
-                // The response is complete; the connection was released.
+                // The response is complete, and the exchange has released the connection.
                 Phase::Deliver { .. } => return input.len(),
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond | Phase::Judge => {
                     let mut fields = std::mem::take(&mut self.inbox.trailers);
                     let step = self.with(io, exchange, |it, at| {
-                        // The head was sent already.
+                        // The head was already sent.
                         let nothing = at.world.tools.scratch.take();
                         pass_body(at, it, key, nothing, rest, &mut fields)
                     });
@@ -108,7 +108,7 @@ impl Worker {
         let mut repaired = Vec::new();
         let parsed =
             parse_response_of_member(input, limits, method, taken, &mut repaired, &mut head);
-        // The text that the spans of the head refer to.
+        // The text to which the ranges of the head refer.
         let text = |length| if repaired.is_empty() { &input[..length] } else { &repaired };
         let step = match parsed {
             Ok(Parsed::Partial) => Step::More(0),
@@ -158,7 +158,8 @@ impl Worker {
         step
     }
 
-    /// Handles status 101. False: the member chose a protocol that was not offered; the connection is lost.
+    /// Handles a response with status 101. False: the member chose a protocol that was not offered, so the connection is
+    /// lost.
     fn protocol_changed(
         &mut self,
         io: &mut EventLoop,
@@ -186,7 +187,7 @@ impl Worker {
         true
     }
 
-    /// Whether to wait for the rest of this response's body; see [`Exchange::collects`].
+    /// Whether the response waits until its whole body has arrived; see [`Exchange::collects`].
     fn awaits_body(
         &mut self,
         io: &mut EventLoop,
@@ -237,7 +238,7 @@ fn begin_response(
     pass_body(at, it, key, message, body, fields)
 }
 
-/// Forwards body data of a response, behind `head` if that was not sent yet.
+/// Forwards body data of a response, after `head` if that was not sent yet.
 fn pass_body(
     at: &mut Desk<'_>,
     it: &mut Exchange,
@@ -298,14 +299,14 @@ fn pass_body(
     if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
 }
 
-/// The result of processing some input.
+/// The result of processing input.
 #[derive(Default)]
 enum Step {
-    /// This many bytes were used; more input is needed.
+    /// This number of bytes was used, and more input is needed.
     More(usize),
-    /// This many bytes were used; call again for the rest.
+    /// This number of bytes was used, and the rest must be processed by another call.
     Again(usize),
-    /// The exchange no longer uses this connection.
+    /// The exchange does not use this connection any more.
     #[default]
     Over,
     /// The input is not valid HTTP.
@@ -313,7 +314,7 @@ enum Step {
 }
 
 impl Step {
-    /// The same result with `before` bytes added to those used.
+    /// The same result, with `before` added to the number of bytes used.
     fn behind(self, before: usize) -> Self {
         match self {
             Self::More(consumed) => Self::More(before + consumed),

@@ -1,6 +1,6 @@
-//! Members with HTTP/2: a connection carries the requests of many exchanges, each on a stream of its own.
+//! Members with HTTP/2. A connection carries the requests of many exchanges, each on its own stream.
 //!
-//! An exchange keeps the lines of its request's head for retries; the head on a stream is encoded from them. If a
+//! An exchange stores the lines of its request head for retries. The head on a stream is encoded from these lines. If a
 //! connection fails, each exchange on it is retried elsewhere or ends.
 
 use weir_event_loop::EventLoop;
@@ -22,7 +22,7 @@ use crate::worker::state::streams::{MemberStream, exchange_of};
 use crate::worker::world::{StreamOf, World};
 
 impl Desk<'_> {
-    /// Removes an exchange from its member connection. Returns whether its stream was opened.
+    /// Removes an exchange from its member connection. Returns whether its stream was open.
     pub fn leave_stream(&mut self, ends: &mut Ends) -> bool {
         let (Some(connection_key), Some(stream)) =
             (ends.attempt.connection.take(), ends.attempt.member_stream.take())
@@ -50,7 +50,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Handles a connection without streams: it stays open for the next request, or closes.
+    /// Handles a connection without streams, which stays open for the next request or is closed.
     fn rest_connection(&mut self, key: ConnectionKey) {
         let now_ms = self.io.now_ms();
         let is_draining = self.world.is_draining();
@@ -74,8 +74,7 @@ impl Desk<'_> {
         self.arm_member(key, until_ms);
     }
 
-    /// Ends a connection without streams. Untaken data is still delivered, such as the end of a tunnel that has already
-    /// ended here.
+    /// Ends a connection without streams. Queued data is still sent, such as the end of a tunnel whose exchange has ended.
     pub fn end_member_http2(&mut self, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let timeout_ms = connection.pool.settings().response_timeout_ms;
@@ -90,7 +89,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Returns window to the member for bytes that were forwarded.
+    /// Returns window to the member for forwarded bytes.
     pub fn give_member_window(&mut self, ends: &mut Ends) {
         let Some(StreamOf { key, frames, stream, .. }) = self.world.member_stream_mut(ends) else {
             return;
@@ -106,7 +105,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Sets the timer of a connection to `at_ms`, unless it is due earlier.
+    /// Sets the timer of a connection to `at_ms`, unless it is set to an earlier time.
     pub fn arm_member(&mut self, key: ConnectionKey, at_ms: u64) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         if let Some(http2) = &mut connection.http2
@@ -119,7 +118,7 @@ impl Desk<'_> {
 }
 
 impl World {
-    /// Lists a connection whose frames are sent at the end of the turn.
+    /// Adds a connection to the list of those whose frames are sent at the end of the turn.
     pub fn list_member_for_flush(&mut self, key: ConnectionKey) {
         if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
@@ -130,7 +129,7 @@ impl World {
 }
 
 impl Desk<'_> {
-    /// At the end of a turn: sends the queued frames to members.
+    /// Sends the queued frames of all listed connections at the end of a turn.
     pub fn flush_members(&mut self) {
         while let Some(key) = self.world.queues.unflushed_members.pop() {
             let Some(connection) = self.world.members.get_mut(key) else { continue };
@@ -143,7 +142,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Handles a connection that was opened, including its TLS handshake.
+    /// Handles an opened connection, whose TLS handshake is complete.
     pub fn member_http2_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
@@ -163,7 +162,7 @@ impl Worker {
         self.desk(io).heed_window(key);
     }
 
-    /// Handles bytes of a member.
+    /// Processes bytes of a member.
     pub fn member_http2_received(&mut self, io: &mut EventLoop, key: ConnectionKey, input: &[u8]) {
         let mut block = self.inbox.member_block.take().unwrap_or_default();
         let mut at = 0;
@@ -243,7 +242,7 @@ impl Worker {
                     By::Us => MemberFailure::Malformed,
                     By::Peer => MemberFailure::Abort,
                 };
-                // The connection itself still works, so it was not stale.
+                // The connection itself works, so it was not stale.
                 if let Some(transaction) = self.exchanges.get_mut(exchange) {
                     transaction.ends_mut().attempt.may_be_stale = false;
                 }
@@ -357,7 +356,7 @@ impl Worker {
     ) {
         let exchange = match self.exchanges.get(exchange_key) {
             Some(Transaction::Http(exchange)) => exchange,
-            // RFC 9113 section 8.5: a tunnel carries only DATA frames.
+            // A tunnel carries only DATA frames (RFC 9113 section 8.5).
             Some(_) => {
                 return self.refuse_member_stream(io, key, exchange_key, stream);
             }
@@ -376,7 +375,7 @@ impl Worker {
         self.inbox.trailers = fields;
     }
 
-    /// Handles malformed data on a stream.
+    /// Handles malformed data on a stream: resets the stream and reports the failure to the exchange.
     fn refuse_member_stream(
         &mut self,
         io: &mut EventLoop,
@@ -385,7 +384,7 @@ impl Worker {
         stream: u32,
     ) {
         if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
-            // Too many refused streams are a connection error, which the next read reports.
+            // The next read reports too many refused streams as a connection error.
             let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         }
         self.with_any(io, exchange, |it, at| it.stream_lost(at, MemberFailure::Malformed, false));
@@ -393,7 +392,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// Sends more of this request if the member's windows allow.
+    /// Sends more of this request, if the member's windows allow it.
     fn let_out_of(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         self.with_any(io, key, |it, at| {
             if at.let_request_out(it.ends_mut()) && !it.is_member_backed_up(at) {
@@ -405,7 +404,7 @@ impl Worker {
         });
     }
 
-    /// Sends more of all requests after the connection's window or its socket has room again.
+    /// Sends more of all requests, after the connection's window has opened or its socket has room again.
     fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.window_opened(io, key);
         let connection = self.world.members.get(key);
@@ -416,7 +415,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Sends queued data of a request, as much as the member's windows allow. Returns whether any data was queued.
+    /// Sends queued data of a request within the member's windows. Returns whether any data was queued.
     fn let_request_out(&mut self, ends: &mut Ends) -> bool {
         let Some(StreamOf { key, token, frames, stream }) = self.world.member_stream_mut(ends)
         else {
@@ -433,7 +432,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// The member took everything that was queued on the socket.
+    /// Continues the requests of a connection after all data queued on its socket was sent.
     pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let connection = self.world.members.get(key);
         for exchange in connection.map(MemberConnection::exchanges).unwrap_or_default() {
@@ -484,7 +483,7 @@ impl Worker {
         }
     }
 
-    /// Handles the timer for one stream of a connection.
+    /// Checks the deadline of one stream when the timer of its connection expires.
     fn member_stream_timer(
         &mut self,
         io: &mut EventLoop,
@@ -499,12 +498,12 @@ impl Worker {
             return;
         }
         let awaits_settings = self.world.awaits_settings(&exchange.ends, &exchange.request);
-        // For a request that waits for the window, `leave_shut_window` checks the deadline.
+        // For a request that waits for the window, `leave_shut_window` checks the time.
         let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
         let Some(stream) = stream else { return };
         let Some(deadline_ms) = stream.deadline_ms else { return };
-        // A member that has not taken the request cannot answer it yet. For a request without a body this is not
-        // checked: the acknowledged bytes may belong to other requests.
+        // A member that has not received the request cannot answer yet, so its progress extends the deadline. Requests
+        // without a body get no extension, because the acknowledged bytes may belong to other requests.
         let has_body = !exchange.request.framing.is_empty();
         let may_be_behind = has_body || stream.out.is_behind() || stream.was_backed_up;
         let timeout_ms = exchange.client_timeout_ms();
@@ -516,11 +515,11 @@ impl Worker {
         let response_timeout_ms = connection.pool.settings().response_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
         if awaits_settings && deadline_ms <= now_ms {
-            // A member that does not send its SETTINGS in time gets no further requests on this connection.
+            // The member did not send its SETTINGS in time, so the connection gets no more requests.
             http2.leave();
             self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
         } else if until_ms <= now_ms {
-            // No bytes for half of the timeout: the connection may be dead, so it gets no further request.
+            // If no bytes arrived for half of the timeout, the connection may be dead and gets no more requests.
             http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
             self.with_any(io, exchange_key, |it, at| {
                 it.stream_lost(at, MemberFailure::Timeout, false)

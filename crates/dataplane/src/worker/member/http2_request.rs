@@ -1,4 +1,4 @@
-//! A request on its way to a member that speaks HTTP/2: its head on a new stream, and its body as it comes.
+//! Sends a request to a member with HTTP/2: the head on a new stream, and the body as it arrives.
 
 use std::rc::Rc;
 
@@ -43,13 +43,13 @@ impl Desk<'_> {
                     stream.out.id = id;
                 }
             }
-            // The member has just said that it takes no more: another connection is opened.
+            // The member accepts no more streams on this connection, so the request moves to another connection.
             Err(_) => self.lose_stream(ends, LostStream::Full),
         }
         self.world.list_member_for_flush(connection_key);
     }
 
-    /// Sends pieces of a request's body and its end, with the head before them if it is still here.
+    /// Sends pieces of a request's body and its end, after the head if that was not sent yet.
     pub fn pass_on_stream(
         &mut self,
         ends: &mut Ends,
@@ -72,7 +72,7 @@ impl Desk<'_> {
             ends.attempt.connection.and_then(|connection| self.world.members.get(connection));
         let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
         if request.is_replayable() {
-            // Data that could not be sent yet is stored in any case; the client's window limits its size.
+            // Data that could not be sent yet is stored in any case. The client's window limits its size.
             let fits = request.bytes.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
             if !(fits || cannot_be_out) {
                 request.let_go();
@@ -91,8 +91,7 @@ impl Desk<'_> {
         self.send_on_stream(ends, input, pieces, end);
     }
 
-    /// The member takes no further stream on the connection of an exchange: it gets another one, before anything of
-    /// it was sent.
+    /// Moves an exchange that has sent nothing to another connection, if its connection accepts no more streams.
     pub fn move_if_full(&mut self, ends: &mut Ends, request: &mut Request) {
         let (Some(connection), Some(member)) = (ends.attempt.connection, ends.attempt.member())
         else {
@@ -105,7 +104,7 @@ impl Desk<'_> {
         self.move_to_another(ends, request, member);
     }
 
-    /// An exchange that has sent nothing gets another connection to its member. False: there is none.
+    /// Moves an exchange that has sent nothing to another connection to its member. False: no connection is available.
     pub fn move_to_another(&mut self, ends: &mut Ends, request: &mut Request, member: u32) -> bool {
         let local = Rc::clone(&ends.tries.pool.members[member as usize]);
         let need = request.need();
@@ -135,7 +134,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Sends a request once more, on another stream.
+    /// Sends a stored request again, on another stream.
     pub fn resend_on_stream(&mut self, ends: &mut Ends, request: &mut Request) {
         if request.websocket.is_some() {
             return self.ask_for_tunnel(ends, request);
@@ -155,7 +154,7 @@ impl Desk<'_> {
         let is_opened = self.world.member_stream(ends).is_some_and(MemberStream::is_opened);
         let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
         if may_be_out && request.bytes.len() - head_bytes > REPLAY_BYTES_MAX {
-            // It has waited, and is too long to be kept for another time.
+            // The request was stored while it waited, but it is too long to be stored for further retries.
             request.let_go();
             request.bytes.truncate(head_bytes);
             request.bytes.shrink_to_fit();

@@ -1,8 +1,7 @@
-//! WebSockets on streams of HTTP/2 members, opened by extended CONNECT (RFC 8441) for any form of the client's
-//! handshake.
+//! WebSockets on streams of HTTP/2 members, opened by extended CONNECT (RFC 8441), whichever HTTP version the client uses.
 //!
-//! Such a stream is opened only after the member's SETTINGS have announced support. Until then, the request waits on
-//! its own connection: data that its member does not take could use up a shared window. From the member's 2xx on it is
+//! The stream is opened only after the member's SETTINGS have announced support. Until then, the request waits on its own
+//! connection, because data that a member does not read could exhaust a shared window. After the member's 2xx, the stream is
 //! a tunnel like any other ([`weir_exchange::transaction::tunnel`]).
 
 use weir_event_loop::EventLoop;
@@ -17,7 +16,7 @@ use crate::worker::state::lost_stream::LostStream;
 use crate::worker::world::World;
 
 impl World {
-    /// Whether it has a stream to come that is not opened before its member's SETTINGS are known.
+    /// Whether the exchange waits for the member's SETTINGS before it opens the stream of a WebSocket.
     pub fn awaits_settings(&self, ends: &Ends, request: &Request) -> bool {
         let has_none = self.member_stream(ends).is_some_and(|stream| !stream.is_opened());
         has_none && request.websocket.is_some()
@@ -25,16 +24,17 @@ impl World {
 }
 
 impl Desk<'_> {
-    /// Asks a member for a WebSocket, as soon as it is known whether it takes that.
+    /// Opens the stream of a WebSocket, if the member supports extended CONNECT. Before the SETTINGS have arrived, the
+    /// request waits.
     pub fn ask_for_tunnel(&mut self, ends: &mut Ends, request: &mut Request) {
         let Some(connection) = ends.attempt.connection else { return };
         let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
-            // It goes to another connection once, like a request that a member left unread.
+            // The request moves to another connection at most once, like a request that the member has not processed.
             _ if http2.is_some_and(|http2| !http2.may_open()) => {
                 self.lose_stream(ends, LostStream::Full);
             }
-            // It may only say so when it has been greeted.
+            // A member may send its SETTINGS only after it has received the connection preface.
             None => self.world.list_member_for_flush(connection),
             Some(true) => self.open_member_stream(ends, request, false),
             Some(false) => self.lose_stream(ends, LostStream::NoTunnel),
@@ -43,7 +43,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// A member has announced its settings: waiting requests continue.
+    /// Handles the member's SETTINGS: requests that wait for them continue.
     pub fn ask_for_tunnels(&mut self, io: &mut EventLoop, connection: ConnectionKey) {
         let Some(http2) = self.world.members.get(connection).and_then(|it| it.http2.as_ref())
         else {

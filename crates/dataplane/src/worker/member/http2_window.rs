@@ -1,8 +1,8 @@
-//! The window of a connection to a member. All requests with a body on the connection share it.
+//! The send window of a connection to a member, shared by all requests with a body on the connection.
 //!
-//! If a member does not take the whole body of a request, for example after an early response, the window may stay used
-//! up, and the connection is useless for bodies. Therefore a request with a body waits with its head while the window
-//! is shut. It continues when the window opens, or moves to another connection after a while.
+//! If a member does not read the whole body of a request, for example after an early response, the window may stay
+//! exhausted. The connection is then useless for bodies. Therefore a request with a body waits with its head while the
+//! window is exhausted. It continues when the window opens, or moves to another connection after a while.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
@@ -15,12 +15,12 @@ use crate::worker::state::member_http2::MemberHttp2;
 use crate::worker::state::streams::MemberStream;
 use crate::worker::world::{StreamOf, World};
 
-/// A window that has been shut for this long may stay shut.
+/// Time after which an exhausted window is expected to stay exhausted.
 const SHUT_MS_MAX: u64 = 1_000;
 
 impl MemberHttp2 {
-    /// Whether a further request with a body, or a tunnel, may join a connection: its window is open, or was open
-    /// recently and has been used up by active requests.
+    /// Whether the connection can get another request with a body, or a tunnel: the window is open, or active requests have
+    /// exhausted it recently.
     pub fn takes_body(&self, now_ms: u64) -> bool {
         let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
         let goes_on = |stream: &MemberStream| {
@@ -30,7 +30,7 @@ impl MemberHttp2 {
             || !self.shut_since_ms.is_some_and(is_long) && self.streams.iter().any(goes_on)
     }
 
-    /// Until when it is kept though it carries nothing, if that is `idle_timeout_ms` of others.
+    /// The time when a connection without streams is closed: after `idle_timeout_ms`, or earlier if its window is exhausted.
     pub fn rests_until_ms(&self, idle_timeout_ms: u64) -> u64 {
         let until_ms = self.idle_since_ms + idle_timeout_ms;
         self.shut_since_ms.map_or(until_ms, |since_ms| until_ms.min(since_ms + SHUT_MS_MAX))
@@ -38,10 +38,10 @@ impl MemberHttp2 {
 }
 
 impl Desk<'_> {
-    /// Something was sent on a connection, or its window has opened.
+    /// Updates the state of the window after data was sent or the window has opened.
     pub fn note_window(&mut self, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
-        // One that is not open yet has had no chance to open its window.
+        // Before the connection is open, the member cannot open the window.
         if let Some(http2) = connection.http2.as_mut().filter(|_| !connection.connecting) {
             let is_shut = http2.frames.connection.is_send_window_shut();
             let since_ms = http2.shut_since_ms.unwrap_or(self.io.now_ms());
@@ -75,7 +75,7 @@ impl World {
 }
 
 impl Desk<'_> {
-    /// Whether a request with a body, of which nothing was sent, has to wait for the window of its connection.
+    /// Whether a request with a body, of which nothing was sent, must wait for the window of its connection.
     pub fn wait_for_window(&mut self, ends: &mut Ends) -> bool {
         let Some(connection) = ends.attempt.connection else { return false };
         let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
@@ -92,8 +92,8 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// The connection's window may have opened: requests that wait for it are sent before further data of those that
-    /// exhausted it.
+    /// Sends requests that wait for the window, if it has opened. They precede further data of the requests that exhausted
+    /// it.
     pub fn window_opened(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.desk(io).note_window(key);
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
@@ -105,7 +105,7 @@ impl Worker {
         }
     }
 
-    /// Requests that wait for a window that may stay shut go to another connection of the same member.
+    /// Moves requests that wait for a window that stays exhausted to another connection to the same member.
     pub fn leave_shut_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.takes_body(io.now_ms())) {

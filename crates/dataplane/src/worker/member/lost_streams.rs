@@ -1,4 +1,4 @@
-//! Exchanges whose streams to members have failed: each is retried elsewhere, or ends.
+//! Exchanges that have lost their streams to members. Each is retried elsewhere or ends.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
@@ -11,21 +11,21 @@ use crate::worker::desk::Desk;
 use crate::worker::state::lost_stream::LostStream;
 
 impl Desk<'_> {
-    /// Records a lost stream. At the end of the turn the exchange is retried or ends, unless it uses another connection
-    /// by then.
+    /// Records a lost stream. At the end of the turn, the exchange is retried or ends, unless it uses another connection by
+    /// then.
     pub fn lose_stream(&mut self, ends: &mut Ends, why: LostStream) {
         self.world.queues.lost_streams.push((ends.key, ends.attempt.connection, why));
     }
 }
 
 impl Worker {
-    /// Handles the lost streams of this turn: each exchange is retried elsewhere if possible.
+    /// Handles the lost streams of this turn: each exchange is retried elsewhere, if possible.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
         if self.world.queues.lost_streams.is_empty() {
             return;
         }
         for (key, connection, why) in std::mem::take(&mut self.world.queues.lost_streams) {
-            // The list may contain an exchange twice, and the first entry may have moved it.
+            // The list may contain an exchange twice, and the first entry may have moved the exchange to another connection.
             let ends = self.exchanges.get(key).map(Transaction::ends);
             if ends.is_none_or(|ends| ends.attempt.connection != connection) {
                 continue;
@@ -41,7 +41,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// Handles the loss of a connection: each exchange on it is retried elsewhere or ends.
+    /// Handles a lost connection: each exchange on it is retried elsewhere or ends.
     pub fn member_http2_lost(
         &mut self,
         io: &mut EventLoop,
@@ -61,7 +61,7 @@ impl Worker {
         }
         self.desk(io).close_member(key);
         for (place, (exchange_key, was_opened)) in lost.into_iter().enumerate() {
-            // One failed connect counts as one failure, however many requests waited for it.
+            // A failed connection attempt counts as one failure, however many requests waited for it.
             let is_counted = is_connecting && place > 0;
             let loss =
                 Loss { reason: why, nothing_sent: !was_opened, unsent: Vec::new(), is_counted };

@@ -1,5 +1,5 @@
-//! The side toward members: events of connections to members, and operations of transactions on them. Each worker has
-//! its own connections.
+//! The member side: events of connections to members, and operations of transactions on them. Each worker has its own
+//! connections.
 
 pub mod connecting;
 pub mod connection;
@@ -26,7 +26,7 @@ use weir_exchange::transaction::sending::Passed;
 use crate::worker::Worker;
 
 impl Worker {
-    /// The result of opening a connection.
+    /// Handles the result of opening a connection.
     pub fn member_connected(
         &mut self,
         io: &mut EventLoop,
@@ -38,12 +38,12 @@ impl Worker {
         }
         let Some(connection) = self.world.members.get(key) else { return };
         if io.is_secure(connection.token) {
-            return; // The handshake has what is left of `connect_timeout`.
+            return; // The handshake may use the rest of `connect_timeout`.
         }
         self.member_ready(io, key);
     }
 
-    /// Handles a connection that can be used: it is open and, with TLS, its handshake is complete.
+    /// Handles a connection that is ready for use: it is open, and the TLS handshake is complete if there is one.
     pub fn member_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         connection.connecting = false;
@@ -69,7 +69,7 @@ impl Worker {
         }
     }
 
-    /// The member took everything that was queued for it: the client may continue.
+    /// Lets the client continue after all data queued for the member was sent.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.desk(io).count_sent_to_member(key);
         let Some(connection) = self.world.members.get(key) else { return };
@@ -80,7 +80,7 @@ impl Worker {
         self.with_any(io, exchange, |it, at| it.member_took(at));
     }
 
-    /// Handles bytes of a member.
+    /// Processes bytes of a member.
     pub fn member_received(&mut self, io: &mut EventLoop, key: ConnectionKey, bytes: &mut [u8]) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         connection.member.counters.bytes_received.add(bytes.len() as u64);
@@ -88,7 +88,7 @@ impl Worker {
             return self.member_http2_received(io, key, bytes);
         }
         let Some(exchange) = connection.exchange else {
-            // Unrequested data must not be taken for the answer to the next request.
+            // Data that was not requested must not be used as the response to the next request.
             return self.desk(io).close_member(key);
         };
         let state = match self.exchanges.get(exchange) {
@@ -105,7 +105,7 @@ impl Worker {
         if state.phase == Phase::AwaitHead
             && io.sent_bytes(connection.token) == state.ends.attempt.sent_before
         {
-            // An unrequested response (RFC 9112 section 9.2). A kept connection is closed like a stale one.
+            // A response without a request (RFC 9112 section 9.2). A reused connection is treated as stale.
             let is_kept = state.ends.attempt.may_be_stale;
             let why = if is_kept { MemberFailure::Abort } else { MemberFailure::Malformed };
             return self.connection_lost(io, key, why);
@@ -131,7 +131,7 @@ impl Worker {
         io.give_buffer(input);
     }
 
-    /// Handles a FIN of the member.
+    /// Handles the member's FIN.
     pub fn member_ended(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
@@ -169,7 +169,7 @@ impl Worker {
         }
     }
 
-    /// Handles a failure of a member connection.
+    /// Handles a failed member connection.
     pub fn member_failed(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.connection_lost(io, key, MemberFailure::Abort);
     }
@@ -186,7 +186,7 @@ impl Worker {
         if connection.connecting {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
         }
-        // A member that has not taken the request cannot answer it yet.
+        // A member that has not received the request cannot answer yet, so its progress extends the deadline.
         let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
             return;
         };
@@ -198,7 +198,7 @@ impl Worker {
         self.connection_lost(io, key, MemberFailure::Timeout);
     }
 
-    /// Handles the loss of a connection: its exchange is retried elsewhere or ends.
+    /// Handles a lost connection: its exchange is retried elsewhere or ends.
     pub fn connection_lost(
         &mut self,
         io: &mut EventLoop,
@@ -217,9 +217,9 @@ impl Worker {
             return self.desk(io).close_member(key);
         };
         let sent_before = transaction.ends().attempt.sent_before;
-        // Before the connection is ready, sent bytes are those of the TLS handshake.
+        // Before the connection is ready, all sent bytes belong to the TLS handshake.
         let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
-        // Another connection gets all of the queued data, or none. The PROXY header belongs to this one.
+        // Another connection gets all of the queued data or none. The PROXY header belongs to the lost connection.
         let mut unsent = if nothing_sent { io.take_queued(connection.token) } else { Vec::new() };
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
         self.desk(io).close_member(key);

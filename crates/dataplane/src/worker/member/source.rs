@@ -1,4 +1,4 @@
-//! Where a new connection to a member comes from, and which port it goes to.
+//! Source addresses and destination ports of new connections to members.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -33,7 +33,7 @@ pub fn open_socket(
     connect_from(pool, client_ip, address, |source| io.connect(to, source, owner))
 }
 
-/// Connects to a member of the pool from where that says: `connect` does it, from a source.
+/// Connects to a member of the pool. Calls `connect` with the source that the pool's settings require.
 pub fn connect_from(
     pool: &LocalPool,
     client: Option<IpAddr>,
@@ -52,13 +52,13 @@ pub fn connect_from(
     }
 }
 
-/// The port that a client has connected to.
+/// The port that a client connected to.
 fn destination_port(io: &mut EventLoop, client: &mut Client) -> Option<u16> {
     client.destination.learn(io, client.token);
     client.destination.address().map(|address| address.port()).filter(|port| *port != 0)
 }
 
-/// Connects from the address whose turn it is, or from the next that has a free port.
+/// Connects from the next address in rotation, or from a later one if the address has no free port.
 fn connect_in_turn(
     pool: &LocalPool,
     own: &SourceAddresses,

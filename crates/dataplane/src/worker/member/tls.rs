@@ -1,4 +1,4 @@
-//! TLS of member connections: a session for each, and texts about failures.
+//! TLS of connections to members: sessions and failures.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use weir_tls::{Protocol, ServerName, Session, TlsError};
 use crate::worker::Worker;
 
 impl Worker {
-    /// The TLS of a member failed, at the handshake or later.
+    /// Handles a TLS error on a member connection, during the handshake or later.
     pub fn member_insecure(&mut self, io: &mut EventLoop, key: ConnectionKey, error: &TlsError) {
         let Some(connection) = self.world.members.get(key) else { return };
         let is_connecting = connection.connecting;
@@ -22,15 +22,15 @@ impl Worker {
     }
 }
 
-/// A TLS session to a member. Its server name is set by the pool or the file, or is the address. With `is_http2`,
-/// HTTP/2 is offered, and required.
+/// Creates a TLS session to a member. The server name is the pool's setting or the member's host name in the configuration;
+/// without both, it is the address. With `is_http2`, HTTP/2 is offered and required.
 pub fn session(tls: &PoolTls, member: &Member, is_http2: bool) -> Result<Session, TlsError> {
     let name = match (&tls.server_name, &member.name, &member.address) {
         (Some(name), _, _) | (None, Some(name), _) => ServerName::try_from(name.to_string()).ok(),
         (None, None, Address::Socket(address) | Address::Udp(address)) => {
             Some(ServerName::from(address.ip()))
         }
-        // Nothing is verified then: the file would have to name it.
+        // Without a server name, verification for a unix socket is off by configuration, so any name is possible.
         (None, None, Address::Unix(_)) => ServerName::try_from("localhost").ok(),
     };
     let name = name.ok_or(TlsError::Internal("its name is not a valid server name"))?;

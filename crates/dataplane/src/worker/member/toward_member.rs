@@ -30,10 +30,10 @@ impl Desk<'_> {
         }
     }
 
-    /// Sends a request again: the stored request if it is complete, else `unsent`. `unsent` is the data that was queued
-    /// on the failed connection; it is the whole request so far if nothing had been sent.
+    /// Sends a request again: the stored request if it is complete, otherwise `unsent`. `unsent`: the data that was queued
+    /// on the failed connection. It is all of the request if nothing had been sent.
     pub fn ask_once_more(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
-        // Marks the request as sent, in case it was not before.
+        // The request is marked as sent, in case it was not before.
         request.send();
         if ends.attempt.member_stream.is_some() {
             self.resend_on_stream(ends, request);
@@ -51,7 +51,7 @@ impl Desk<'_> {
         self.count_sent_to_member(connection_key);
     }
 
-    /// Sends pieces of a request's body and its end, behind the head if that was not sent yet.
+    /// Sends pieces of a request's body and its end, after the head if that was not sent yet.
     pub fn ask_member(
         &mut self,
         ends: &mut Ends,
@@ -86,7 +86,7 @@ impl Desk<'_> {
             let send = |parts: &[IoSlice<'_>]| self.io.send(token, parts);
             body::send(&mut out, framing, input, pieces, tail.bytes(), send);
             if small {
-                // Appended, so that the stored request stays complete.
+                // The data is appended, so that the stored request stays complete.
                 request.bytes.extend_from_slice(&out);
             } else {
                 request.let_go();
@@ -109,8 +109,8 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// The state of the member connection. `None`: there is none, or the request waits for the window; this is called
-    /// again when the request is sent.
+    /// The state of the member connection. `None`: there is no connection, or the request waits for the window. In the
+    /// latter case, this function is called again when the request is sent.
     pub fn reach_of_member(&self, ends: &Ends, request: &Request) -> Option<Reach> {
         let connection = self.world.members.get(ends.attempt.connection?)?;
         if self.world.member_stream(ends).is_some_and(|stream| stream.awaits_window) {
@@ -125,7 +125,7 @@ impl Desk<'_> {
         Some(Reach { awaits_settings, is_connecting: connection.connecting, timeout_ms })
     }
 
-    /// Whether the member takes data as fast as the client sends it.
+    /// Whether the member has received the data that was sent to it.
     pub fn member_lag(&mut self, ends: &Ends) -> Lag {
         let Some(connection) = ends.attempt.connection else { return Lag::None };
         let Some(connection) = self.world.members.get(connection) else { return Lag::None };
@@ -142,7 +142,7 @@ impl Desk<'_> {
             return Lag::None;
         }
         if stream.awaits_window {
-            // The connection's timer covers this stream, and the member has received nothing of the request yet.
+            // The connection's timer covers this stream, and nothing of the request was sent to the member yet.
             return Lag::Excused;
         }
         stream.was_backed_up = true;
@@ -169,7 +169,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Pauses or resumes reading from the member, and sets how much is read at once.
+    /// Pauses or resumes reading from the member, sets how much is read at once, or returns window.
     pub fn set_member_flow(&mut self, ends: &mut Ends, flow: Flow) {
         if ends.attempt.member_stream.is_some() {
             match flow {
@@ -205,7 +205,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Half-closes toward the member: on a stream behind the sent data, on a socket when all data was taken.
+    /// Half-closes the connection to the member: a stream after the sent data, a socket only if no data is queued.
     pub fn end_member(&mut self, ends: &mut Ends) {
         if ends.attempt.member_stream.is_some() {
             return self.ask_on_stream(ends, b"", End::Data);
@@ -228,8 +228,9 @@ impl Desk<'_> {
         self.send_on_stream(ends, data, &Pieces::whole(data.len()), end);
     }
 
-    /// The deadline of the member for taking more data. Progress of the connection counts only if this stream waits for
-    /// it.
+    /// The deadline of a member that receives data slowly; 0: there is no sign of progress. If data of this stream waits for
+    /// a window, the deadline is for that window. Progress of the connection counts only if this stream waits for the
+    /// socket.
     pub fn member_patience_until_ms(&mut self, ends: &Ends, timeout_ms: u64) -> u64 {
         let Some(connection) = ends.attempt.connection else { return 0 };
         let Some(connection) = self.world.members.get(connection) else { return 0 };
@@ -243,7 +244,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Releases the member connection. Returns whether something of the request was sent on its stream.
+    /// Releases the member connection. Returns whether a part of the request was sent on its stream.
     pub fn leave_connection(&mut self, ends: &mut Ends, how: Release) -> bool {
         if ends.attempt.member_stream.is_some() {
             return self.leave_stream(ends);
@@ -265,8 +266,8 @@ impl Desk<'_> {
         false
     }
 
-    /// Whether no unread data of the member's response is known. On a shared connection unread data may belong to other
-    /// responses, so it does not count.
+    /// Whether no unread data of the member is known. Unread data on a shared connection is not counted, because it may
+    /// belong to other responses.
     pub fn is_member_dry(&mut self, ends: &Ends) -> bool {
         let connection = ends.attempt.connection.and_then(|key| self.world.members.get(key));
         let is_shared = ends.attempt.member_stream.is_some();
@@ -274,7 +275,7 @@ impl Desk<'_> {
     }
 }
 
-/// Resets a member connection after the member has taken its data.
+/// Resets a member connection after the member has received the queued data.
 fn reset_when_taken(desk: &mut Desk<'_>, key: ConnectionKey) {
     let Some(connection) = desk.world.members.get(key) else { return };
     let timeout_ms = connection.pool.settings().response_timeout_ms;

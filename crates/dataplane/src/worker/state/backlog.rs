@@ -1,9 +1,9 @@
-//! Data of a body that waits: for the rest of a read, for a member, for a window.
+//! Body data that waits: for the rest of a read, for a member, or for a window.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::parts::end::{End, OwnedEnd};
 
-/// Waiting body data, and its end. While there is data, it uses one of the loop's spare buffers.
+/// Waiting body data and its end. While there is data, it occupies one of the loop's spare buffers.
 #[derive(Default)]
 pub struct Backlog {
     bytes: Vec<u8>,
@@ -18,12 +18,12 @@ impl Backlog {
         self.bytes.is_empty()
     }
 
-    /// Bytes that wait.
+    /// The number of waiting bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.len() - self.passed
     }
 
-    /// More data waits.
+    /// Adds data.
     pub fn push(&mut self, io: &mut EventLoop, data: &[u8]) {
         if self.bytes.capacity() == 0 && !data.is_empty() {
             self.bytes = io.take_buffer();
@@ -31,19 +31,19 @@ impl Backlog {
         self.bytes.extend_from_slice(data);
     }
 
-    /// Sets the end behind the waiting data.
+    /// Sets the end that follows the waiting data.
     pub fn set_end(&mut self, end: End<'_>) {
         self.end = OwnedEnd::of(end);
     }
 
-    /// At most this many bytes from the front, and the end if they are the last.
+    /// The first bytes, at most `bytes_max`, and the end if no more bytes follow.
     pub fn front(&self, bytes_max: usize) -> (&[u8], End<'_>) {
         let rest = &self.bytes[self.passed..];
         let (front, left) = rest.split_at(rest.len().min(bytes_max));
         (front, if left.is_empty() { self.end.get() } else { End::No })
     }
 
-    /// The first `count` bytes were sent. If no bytes remain, the end was sent too.
+    /// Removes the first `count` bytes, which were sent. If no bytes remain, the end was also sent.
     pub fn pass(&mut self, io: &mut EventLoop, count: usize) {
         self.passed += count;
         if self.bytes() == 0 {
@@ -51,14 +51,14 @@ impl Backlog {
         }
     }
 
-    /// Takes all of it: the data, to be returned to [`EventLoop::give_buffer`], and the end.
+    /// Removes and returns the data and the end. The buffer must be returned to [`EventLoop::give_buffer`].
     pub fn take(&mut self) -> (Vec<u8>, OwnedEnd) {
         debug_assert_eq!(self.passed, 0, "what has passed on does not pass again");
         let Self { bytes, end, .. } = std::mem::take(self);
         (bytes, end)
     }
 
-    /// Drops the waiting data.
+    /// Drops the waiting data and the end.
     pub fn clear(&mut self, io: &mut EventLoop) {
         let Self { bytes, .. } = std::mem::take(self);
         io.give_buffer(bytes);

@@ -1,4 +1,4 @@
-//! State of a client connection.
+//! The state of a client connection.
 
 use crate::worker::state::streams::ClientStreams;
 use crate::worker::state::streams::Stream;
@@ -29,46 +29,46 @@ pub struct Client {
     pub proxied: Option<SocketAddr>,
     /// Whether the connection must begin with a PROXY header.
     pub awaits_proxy: bool,
-    /// The results of the TLS handshake; `None`: no handshake, or not complete yet.
+    /// The results of the TLS handshake; `None`: no TLS, or the handshake is not complete.
     pub tls: Option<Rc<ClientTls>>,
-    /// The place in the count of concurrent handshakes.
+    /// The place in the count of concurrent handshakes, until the handshake is complete.
     pub handshake: Option<HandshakePlace>,
-    /// Whether data arrives before the end of the handshake; it may be a replay.
+    /// Whether the handshake is not complete, so that received data is early data and may be a replay.
     pub is_early: bool,
     /// The requested server name, until the handshake is complete.
     pub server_name: Box<str>,
-    /// The first message is parsed again when this many bytes have arrived.
+    /// The number of received bytes at which the ClientHello is parsed again.
     pub hello_bytes: usize,
-    /// The virtual server, as of `generation`.
+    /// The virtual server in the table with number `generation`.
     pub server: Rc<LocalServer>,
-    /// The number of the table that `server` is from; an older one if the latest table no longer has the virtual
+    /// The number of the table that `server` belongs to. It is an older table if the latest one does not have the virtual
     /// server.
     pub generation: u64,
     /// The address that the client connected to.
     pub destination: Destination,
-    /// The deadline of a client whose virtual server was removed.
+    /// The deadline of a client whose virtual server was removed, or that needs another handshake after a reload.
     pub leave_by_ms: Option<u64>,
-    /// Whether the connection counts for its virtual server; a refused connection does not.
+    /// Whether the connection is counted for its virtual server. A refused connection is not.
     pub counted: bool,
-    /// The places that the connection holds under connection limits.
+    /// The places of the connection under limits.
     pub held: ConnectionPlaces,
     /// The stage of the connection.
     pub stage: Stage,
-    /// The client will send nothing more.
+    /// Whether the client has sent FIN.
     pub ended: bool,
-    /// Whether its bytes are being processed: that code handles further input too.
+    /// Whether the client's input is being processed. The code that does so also continues with the next request.
     pub working: bool,
-    /// `input` is part of a head or trailer section; `scan` finds its end.
+    /// Whether `input` is an incomplete head or trailer section, whose end `scan` searches for.
     pub collecting: bool,
-    /// Bytes that could not be used yet: part of a head or trailer section, or pipelined data. Empty on an idle
+    /// Bytes that cannot be processed yet: a part of a head or trailer section, or pipelined data. Empty on an idle
     /// connection.
     pub input: Vec<u8>,
     pub scan: HeadScan,
-    /// The body of the current request.
+    /// The decoder for the body of the current request.
     pub body: BodyDecoder,
     /// Whether the first bytes may be the HTTP/2 preface.
     pub may_be_http2: bool,
-    /// State of HTTP/2, if the client speaks it.
+    /// The state of HTTP/2, if the client uses it.
     pub http2: Option<Box<Http2>>,
 }
 
@@ -83,7 +83,7 @@ impl Client {
         self.destination.listen()
     }
 
-    /// Determines the address that the client connected to, if rules of `server` may read it.
+    /// Asks the kernel for the address that the client connected to, if rules of `server` may read it.
     #[inline]
     pub fn learn_destination(&mut self, io: &mut EventLoop, server: &LocalServer) {
         if server.traffic.is_some() && server.snapshot.slots.read_server() {
@@ -91,7 +91,7 @@ impl Client {
         }
     }
 
-    /// The current exchange.
+    /// The exchange on an HTTP/1 connection.
     pub fn exchange(&self) -> Option<ExchangeKey> {
         match self.stage {
             Stage::Exchange(key) => Some(key),
@@ -99,15 +99,14 @@ impl Client {
         }
     }
 
-    /// More bytes are needed before parsing `input` again is worth it.
+    /// Starts to collect a head or trailer section. The input is parsed again when its end has arrived.
     pub fn collect(&mut self, scan: HeadScan, input: &[u8]) {
         self.scan = scan;
         self.scan.scan(input, &self.server.limits);
         self.collecting = true;
     }
 
-    /// Whether a connection that may begin with the HTTP/2 preface (RFC 9113 section 3.4) does; `None`: more bytes are
-    /// needed.
+    /// Whether the connection begins with the HTTP/2 preface (RFC 9113 section 3.4); `None`: more bytes are needed.
     pub fn speaks_http2(&mut self, input: &[u8]) -> Option<bool> {
         let length = input.len().min(PREFACE.len());
         if input[..length] != PREFACE[..length] {
@@ -127,12 +126,12 @@ impl Client {
         self.http2.as_ref().map(|http2| &http2.streams)
     }
 
-    /// The streams, for changes.
+    /// The streams of an HTTP/2 connection, mutable.
     pub fn streams_mut(&mut self) -> Option<&mut ClientStreams> {
         self.http2.as_mut().map(|http2| &mut http2.streams)
     }
 
-    /// The deadline of the client for opening the window, if data of the stream waits for that.
+    /// The time by which the client must open the window, if data of the stream waits for the window.
     pub fn window_until_ms(&self, stream: &Stream, timeout_ms: u64) -> Option<u64> {
         let connection = &self.http2.as_ref()?.frames.connection;
         let id = stream.out.id;
@@ -140,17 +139,17 @@ impl Client {
         is_shut.then(|| connection.stalled_since_ms(id).map_or(0, |since_ms| since_ms + timeout_ms))
     }
 
-    /// Whether the connection is idle and nothing of the next request has arrived.
+    /// Whether the connection is idle and has received nothing of the next request.
     pub fn is_waiting(&self) -> bool {
         self.stage == Stage::Idle && !self.ended && !self.has_input()
     }
 
-    /// Whether there are unprocessed bytes.
+    /// Whether there is unprocessed input.
     pub fn has_input(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// The exchange has ended; the connection may continue.
+    /// Marks the connection as idle after its exchange has ended.
     pub fn exchange_ended(&mut self) {
         if matches!(self.stage, Stage::Exchange(_)) {
             self.stage = Stage::Idle;

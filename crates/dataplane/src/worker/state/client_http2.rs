@@ -1,4 +1,4 @@
-//! Additional state of a client connection with HTTP/2.
+//! The additional state of a client connection with HTTP/2.
 
 use weir_http::h2::{Connection, Limits};
 
@@ -6,25 +6,25 @@ use crate::worker::state::frames::Frames;
 use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::streams::ClientStreams;
 
-/// Additional state of a client connection with HTTP/2.
+/// The additional state of a client connection with HTTP/2.
 pub struct Http2 {
-    /// The protocol's state, and frames that go out at the end of the turn.
+    /// The state of the protocol, and frames that are sent at the end of the turn.
     pub frames: Frames,
-    /// Requests that have not begun, if any.
+    /// The pending requests, if any.
     pub pending: Option<Box<PendingRequests>>,
-    /// Its streams with exchanges. A stream may end in the protocol before its exchange ends.
+    /// The streams with exchanges. A stream may be closed in the protocol before its exchange ends.
     pub streams: ClientStreams,
-    /// Whether the client is listed as one with frames to send.
+    /// Whether the connection is in the list of those with frames to send.
     pub is_listed: bool,
-    /// The deadline of the socket; never later than the earliest deadline of the connection.
+    /// The time of the socket's timer; never later than the earliest deadline of the connection.
     pub timer_ms: u64,
-    /// Since when there has been no exchange.
+    /// The time since which the connection has had no exchange.
     pub idle_since_ms: u64,
-    /// Since when a frame that is not DATA has been incomplete.
+    /// The time since which a frame other than DATA has been incomplete.
     pub partial_since_ms: Option<u64>,
-    /// When the end was announced.
+    /// The time at which the end of the connection was announced (GOAWAY).
     pub announced_ms: Option<u64>,
-    /// Whether windows have opened, so that streams can send more.
+    /// Whether a window of the connection has opened during the current read, so that streams can send more.
     pub has_opened: bool,
 }
 
@@ -48,7 +48,7 @@ impl Http2 {
         self.streams.is_empty()
     }
 
-    /// Whether there are neither exchanges nor open streams.
+    /// Whether the connection has neither exchanges nor open streams.
     pub fn has_nothing(&self) -> bool {
         self.has_no_exchange() && self.frames.connection.stream_count() == 0
     }

@@ -6,14 +6,14 @@ use std::rc::Rc;
 use weir_config::snapshot::{Address, ListenPoint};
 use weir_event_loop::{Descriptor, EventLoop, Token};
 
-/// The address that a client connected to. One pointer; clients of a listener share the value until one of them asks
-/// the kernel.
+/// The address that a client connected to. It has the size of one pointer. The clients of a listener share one value, until
+/// the kernel is asked for one of them.
 #[derive(Clone)]
 pub struct Destination(Rc<Place>);
 
 struct Place {
     listen: ListenPoint,
-    /// The kernel's answer, if it was asked.
+    /// The kernel's answer; `None`: the kernel was not asked.
     real: Option<SocketAddr>,
 }
 
@@ -28,13 +28,13 @@ impl Destination {
         &self.0.listen
     }
 
-    /// The address and port, if the client uses one. For a listener on all addresses, they are known after
+    /// The address and the port; `None`: a unix socket. If the listener uses all addresses, they are exact only after
     /// [`Self::learn`].
     pub fn address(&self) -> Option<SocketAddr> {
         self.0.real.or(self.0.listen.address.socket())
     }
 
-    /// Asks the kernel, once, if the listener's address is a wildcard.
+    /// Asks the kernel, once, if the listener's address or port is a wildcard.
     pub fn learn(&mut self, io: &mut EventLoop, token: Token) {
         let Address::Socket(listen) = self.0.listen.address else { return };
         let is_known = !listen.ip().is_unspecified() && listen.port() != 0;

@@ -1,7 +1,7 @@
-//! Outgoing HTTP/2 frames, to clients and members: data within the windows, the end, and data that waits for a window.
+//! Outgoing HTTP/2 frames to clients and members: data within the windows, the end, and data that waits for a window.
 //!
-//! Short data is gathered in [`Frames::out`] and sent at the end of the loop's turn, for all streams together; long
-//! data is sent at once, behind the gathered data.
+//! Short data is collected in [`Frames::out`] and sent at the end of the loop's turn, for all streams together. Long data is
+//! sent immediately, after the collected data.
 
 use std::io::IoSlice;
 
@@ -17,14 +17,14 @@ use crate::worker::state::backlog::Backlog;
 /// Maximum number of DATA frames in one send.
 const FRAMES_MAX: usize = 8;
 
-/// Gathered frames are sent before the end of the turn when they have this many bytes.
+/// The collected frames are sent before the end of the turn when they reach this size.
 const GATHERED_BYTES_MAX: usize = 32 * 1024;
 
-/// A connection of HTTP/2, and frames that wait for the end of the turn.
+/// An HTTP/2 connection, and frames that wait for the end of the turn.
 pub struct Frames {
-    /// The protocol's state.
+    /// The state of the protocol.
     pub connection: Connection,
-    /// Frames that go out at the end of the turn.
+    /// The frames to send at the end of the turn.
     pub out: Vec<u8>,
 }
 
@@ -36,12 +36,12 @@ impl Frames {
         Self { connection, out }
     }
 
-    /// Whether the gathered frames are sent before the end of the turn because of their size.
+    /// Whether the collected frames must be sent before the end of the turn, because of their size.
     pub fn is_much(&self) -> bool {
         self.out.len() >= GATHERED_BYTES_MAX
     }
 
-    /// Takes a buffer for frames; an idle connection has no buffer.
+    /// Takes a buffer for frames, if there is none. An idle connection has no buffer.
     #[inline]
     pub fn have_buffer(&mut self, io: &mut EventLoop) {
         if self.out.capacity() == 0 {
@@ -49,7 +49,7 @@ impl Frames {
         }
     }
 
-    /// Sends the gathered frames.
+    /// Sends the collected frames.
     pub fn flush(&mut self, io: &mut EventLoop, token: Token) {
         if !self.out.is_empty() {
             io.send(token, &[IoSlice::new(&self.out)]);
@@ -64,10 +64,10 @@ impl Frames {
     }
 }
 
-/// Outgoing data of one stream. Data that exceeds a window waits here.
+/// The outgoing data of one stream. Data that exceeds a window waits here.
 #[derive(Default)]
 pub struct Outgoing {
-    /// The stream.
+    /// The id of the stream; 0: not open yet.
     pub id: u32,
     waiting: Backlog,
 }
@@ -83,7 +83,7 @@ impl Outgoing {
         self.waiting.clear(io);
     }
 
-    /// Sends data and its end, as far as the windows allow; the rest waits. Returns the bytes that were sent.
+    /// Sends data and its end within the windows; the rest waits. Returns the number of bytes sent.
     pub fn send(
         &mut self,
         io: &mut EventLoop,
@@ -112,7 +112,7 @@ impl Outgoing {
         sent.bytes
     }
 
-    /// Sends up to this many bytes of the waiting data.
+    /// Sends at most this many bytes of the waiting data.
     pub fn let_out(
         &mut self,
         io: &mut EventLoop,
@@ -131,17 +131,17 @@ impl Outgoing {
     }
 }
 
-/// The amount that was sent.
+/// The amount of data that was sent.
 #[derive(Default)]
 pub struct Sent {
-    /// Bytes of data.
+    /// The number of data bytes.
     pub data_bytes: usize,
-    /// The size including frame headers.
+    /// The number of bytes including frame headers.
     pub bytes: usize,
 }
 
-/// Sends `parts` (`data_bytes` in total) as far as the windows allow, and the end after the last part. Short data is
-/// gathered, long data is sent at once.
+/// Sends `parts` (`data_bytes` in total) within the windows, and the end after the last part. Short data is collected, and
+/// long data is sent immediately.
 fn send_data<'p>(
     io: &mut EventLoop,
     token: Token,
@@ -202,7 +202,7 @@ fn send_data<'p>(
     sent
 }
 
-/// Ends a stream if its last DATA frame did not end it. Returns the bytes written.
+/// Ends a stream, if its last DATA frame has not ended it. Returns the number of bytes written.
 fn send_end(
     connection: &mut Connection,
     out: &mut Vec<u8>,
@@ -224,14 +224,14 @@ fn send_end(
     out.len() - before
 }
 
-/// Takes slices of given lengths from a sequence of slices.
+/// Divides a sequence of slices into slices of given lengths.
 struct Parts<'p, I> {
     parts: I,
     rest: &'p [u8],
 }
 
 impl<'p, I: Iterator<Item = &'p [u8]>> Parts<'p, I> {
-    /// Takes the next `length` bytes, which must exist.
+    /// Calls `each` with the slices of the next `length` bytes, which must exist.
     fn take(&mut self, mut length: usize, mut each: impl FnMut(&'p [u8])) {
         while length > 0 {
             if self.rest.is_empty() {
@@ -249,7 +249,7 @@ impl<'p, I: Iterator<Item = &'p [u8]>> Parts<'p, I> {
     }
 }
 
-/// Slices of one vectored send; if there are too many, the first are sent before.
+/// The slices of one vectored send. If there are too many, the first ones are sent separately.
 struct Slices<'a, 'io> {
     io: &'io mut EventLoop,
     token: Token,

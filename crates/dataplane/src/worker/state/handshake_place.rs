@@ -6,16 +6,16 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use weir_exchange::local::table::LocalServer;
 
-/// A place in the count of concurrent handshakes. `Drop` gives it back, also on a panic.
+/// A place in the count of concurrent handshakes. It is released on drop, also after a panic.
 #[derive(Debug)]
 pub struct HandshakePlace {
     pub under_way: Arc<AtomicU32>,
-    /// Identifies the accepted client certificates at the time when the handshake began.
+    /// The identifier of the settings for client certificates at the start of the handshake.
     pub lets_in: Arc<[u8]>,
 }
 
 impl HandshakePlace {
-    /// Takes a place, if one is free.
+    /// Takes a place; `None`: the virtual server has no TLS, or the maximum is reached.
     pub fn take(server: &LocalServer) -> Option<Self> {
         let tls = server.tls.as_ref()?;
         let under_way = &tls.handshakes;

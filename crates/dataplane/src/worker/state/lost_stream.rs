@@ -1,9 +1,9 @@
-//! Why an exchange has no stream.
+//! The reason why an exchange gets no stream.
 
-/// Why an exchange has no stream.
+/// The reason why an exchange gets no stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LostStream {
-    /// The member's stream limit on the connection is reached.
+    /// The connection accepts no more streams.
     Full,
     /// The member does not support extended CONNECT.
     NoTunnel,

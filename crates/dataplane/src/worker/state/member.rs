@@ -1,4 +1,4 @@
-//! State of a connection to a member.
+//! The state of a connection to a member.
 
 use std::rc::Rc;
 
@@ -17,46 +17,47 @@ pub struct MemberConnection {
     pub token: Token,
     /// This worker's state of the member.
     pub member: Rc<LocalMember>,
-    /// The pool that opened the connection.
+    /// The pool that the connection was opened for.
     pub pool: Rc<LocalPool>,
     /// The member's connection limit.
     pub connections_max: Option<u32>,
-    /// The exchange on the connection; `None`: idle.
+    /// The exchange on an HTTP/1 connection; `None`: idle.
     pub exchange: Option<ExchangeKey>,
     pub connecting: bool,
-    /// State of HTTP/2, if the member speaks it: the connection then carries many exchanges.
+    /// The state of HTTP/2, if the member uses it. The connection then carries many exchanges.
     pub http2: Option<Box<MemberHttp2>>,
-    /// Part of a head or trailer section.
+    /// Unprocessed input: a part of a head or trailer section, or a response that is collected.
     pub input: Vec<u8>,
     pub scan: HeadScan,
-    /// The length of `input` at which a collected response is complete; 0: the response is not collected.
+    /// The length of `input` at which a collected response is complete; 0: no response is collected.
     pub whole_bytes: usize,
-    /// The body of the current response.
+    /// The decoder for the body of the current response.
     pub body: BodyDecoder,
-    /// The size of the PROXY header: if the first request is taken back, the header is too.
+    /// The size of the PROXY header in the queued data. The header is removed when the data moves to another connection.
     pub preface_bytes: usize,
-    /// The PROXY header names one client, so only requests of this client may use the connection.
+    /// Whether only requests of one client may use the connection, because its PROXY header or source address is the
+    /// client's.
     pub is_of_one_client: bool,
     /// Whether the connection is read in slices.
     pub is_sliced: bool,
     /// Whether the connection can carry another request after this response.
     pub keep: bool,
-    /// The idle time that the member has announced (Keep-Alive).
+    /// The idle timeout that the member has announced (Keep-Alive).
     pub keep_ms: Option<u64>,
     pub requests: u32,
-    /// Bytes sent on the connection that were counted already.
+    /// The number of sent bytes that were already counted.
     pub counted_bytes: u64,
-    /// Since when it has been idle.
+    /// The time since which the connection has been idle.
     pub idle_since_ms: u64,
 }
 
 impl MemberConnection {
-    /// The exchanges that have streams on it.
+    /// The exchanges with streams on the connection.
     pub fn exchanges(&self) -> Vec<ExchangeKey> {
         self.http2.as_ref().map(|http2| http2.streams.exchanges()).unwrap_or_default()
     }
 
-    /// A new connection that is not open yet, for HTTP/1.
+    /// Creates the state of an HTTP/1 connection that is opening.
     pub fn opening(token: Token, member: &Rc<LocalMember>, pool: &Rc<LocalPool>) -> Self {
         Self {
             token,
@@ -95,8 +96,8 @@ impl MemberConnection {
         self.exchange.is_some() || self.http2.as_deref().is_some_and(carries)
     }
 
-    /// The number of idle connections to the member that this worker keeps. The idle connections of all workers
-    /// together must leave places under `connections_max`.
+    /// Maximum number of idle connections to the member for this worker. The idle connections of all workers together must
+    /// leave places under `connections_max`.
     pub fn idle_max(&self, workers: usize) -> usize {
         let limit = self.connections_max;
         let share = limit.map_or(usize::MAX, |limit| limit as usize / workers);

@@ -1,5 +1,5 @@
-//! State of connections and of waiting requests: only data. The code that handles it is in `client`, `member` and the
-//! files beside this folder.
+//! The state of connections and of waiting requests: data without behavior. The code that processes this data is in
+//! `client`, `member` and the files next to this folder.
 
 pub mod backlog;
 pub mod client;

@@ -1,4 +1,4 @@
-//! Requests of an HTTP/2 client that have not begun.
+//! The requests of an HTTP/2 client that have not begun.
 
 use std::ops::Range;
 
@@ -6,19 +6,20 @@ use weir_http::h2::Priority;
 use weir_http::message::RequestHead;
 use weir_http::path::TargetForm;
 
-/// With this many, the requests begin before the end of the read: a few bytes can encode a large head.
+/// Maximum number of pending requests, and maximum size of their heads. When one of them is reached, the requests begin
+/// before the end of the read, because a few bytes can encode a large head.
 pub const REQUESTS_MAX: usize = 128;
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// The requests of one client that have not begun. Buffers are reused.
+/// The requests of one client that have not begun. Their memory is reused.
 #[derive(Default)]
 pub struct PendingRequests {
     pub requests: Vec<PendingRequest>,
-    /// The number of requests at the front that have begun or ended.
+    /// The number of requests at the front that have begun or were dropped.
     pub done: usize,
-    /// Whether the client is in `Worker::unbegun`.
+    /// Whether the client is in the queue `unbegun`.
     pub is_listed: bool,
-    /// The text of their heads' ranges.
+    /// The text to which the ranges of the heads refer.
     pub text: Vec<u8>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     pub spare_heads: Vec<Box<RequestHead>>,
@@ -28,12 +29,12 @@ pub struct PendingRequest {
     pub stream: u32,
     /// Whether the request ends with its head.
     pub is_whole: bool,
-    /// `None`: it has begun.
+    /// The head; `None`: the request has begun.
     pub head: Option<Box<RequestHead>>,
-    /// The form of its target.
+    /// The form of targets when the head was parsed.
     pub form: TargetForm,
     pub text: Range<usize>,
-    /// The priority from a later PRIORITY_UPDATE of the client.
+    /// The priority from a PRIORITY_UPDATE that followed the head.
     pub priority: Option<Priority>,
 }
 
@@ -61,7 +62,7 @@ impl PendingRequests {
         self.requests.len() >= REQUESTS_MAX || self.text.len() >= TEXT_BYTES_MAX
     }
 
-    /// The index of a stream's request that has not begun.
+    /// The index of the pending request on this stream.
     pub fn place_of(&self, stream: u32) -> Option<usize> {
         self.requests.iter().rposition(|it| it.stream == stream && it.head.is_some())
     }

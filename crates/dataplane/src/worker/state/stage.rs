@@ -6,26 +6,26 @@ use weir_exchange::local::table::LocalServer;
 /// The stage of a client connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Waits for the first bytes, which select the pool of a relay.
+    /// Waiting for the first bytes, which select the pool of a relay.
     Preface,
-    /// Waits for a ClientHello.
+    /// Waiting for a ClientHello.
     Hello,
-    /// The TLS handshake is in progress.
+    /// In the TLS handshake.
     Handshake,
     /// Between requests.
     Idle,
-    /// Part of a request head has arrived.
+    /// In a request head, of which a part has arrived.
     Head,
-    /// An exchange is active.
+    /// In an exchange.
     Exchange(ExchangeKey),
     /// HTTP/2: each stream has its own exchange.
     Streams,
-    /// The connection ends; the socket sends the remaining data and closes.
+    /// Ending: the socket sends the queued data and closes.
     Leaving,
 }
 
 impl Stage {
-    /// The first stage of a client of this virtual server.
+    /// The first stage of a connection to this virtual server.
     pub fn first(server: &LocalServer) -> Self {
         if server.tls.is_some() {
             Self::Hello

@@ -1,4 +1,4 @@
-//! The state of an exchange's stream on a shared connection, on either side.
+//! The state of streams with exchanges, on client and member connections.
 
 use weir_exchange::arena::{
     Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, Room, StreamKey,
@@ -11,28 +11,28 @@ use crate::worker::state::frames::Outgoing;
 /// A stream of a client connection.
 #[derive(Default)]
 pub struct Stream {
-    /// The exchange of the stream; `None`: the stream is kept for reuse.
+    /// The exchange of the stream; `None`: the memory is stored for reuse.
     pub exchange: Option<ExchangeKey>,
-    /// The response data to send.
+    /// The outgoing response data.
     pub out: Outgoing,
     /// The priority set by the client.
     pub priority: Priority,
-    /// The client's deadline; `None`: no deadline.
+    /// The deadline of the client; `None`: no deadline.
     pub deadline_ms: Option<u64>,
-    /// Bytes of the request whose window was not returned yet.
+    /// The number of received request bytes whose window was not returned yet.
     pub unreleased: u32,
-    /// Bytes of the request that wait for a member; their window was not returned yet.
+    /// Request data that cannot be forwarded yet. Its window was not returned yet.
     pub held: Backlog,
-    /// Data of small frames of the current read; behind the held data.
+    /// Joined data of small frames from the current read. It follows the held data.
     pub joined: Backlog,
-    /// Whether the client of a tunnel knows that the member has ended its sending side.
+    /// Whether END_STREAM was sent to the client of a tunnel, because the member has ended its sending direction.
     pub is_end_told: bool,
 }
 
-/// Memory for the streams of a client connection. An idle connection has no memory for streams.
+/// Memory for the streams of a client connection. An idle connection has none.
 pub type StreamRoom = Room<Box<Stream>>;
 
-/// The streams of one client connection that have exchanges, in no order.
+/// The streams of one client connection with exchanges, in no order.
 #[derive(Default)]
 pub struct ClientStreams {
     streams: Arena<OfStream, Box<Stream>>,
@@ -49,22 +49,22 @@ impl ClientStreams {
         self.streams.insert(stream)
     }
 
-    /// The stream of the key.
+    /// The stream with this key.
     pub fn get(&self, key: StreamKey) -> Option<&Stream> {
         self.streams.get(key).map(|stream| &**stream)
     }
 
-    /// The stream of the key.
+    /// The stream with this key.
     pub fn get_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
         self.streams.get_mut(key).map(|stream| &mut **stream)
     }
 
-    /// Removes the stream of the key.
+    /// Removes the stream with this key.
     pub fn remove(&mut self, key: StreamKey) -> Option<Box<Stream>> {
         self.streams.remove(key)
     }
 
-    /// Memory for streams; see [`Arena::give_room`].
+    /// Releases the memory if there are no streams; see [`Arena::give_room`].
     pub fn give_room(&mut self) -> Option<StreamRoom> {
         self.streams.give_room()
     }
@@ -74,7 +74,7 @@ impl ClientStreams {
         self.streams.has_room()
     }
 
-    /// Takes memory for streams.
+    /// Uses this memory for streams.
     pub fn take_room(&mut self, room: StreamRoom) {
         self.streams.take_room(room);
     }
@@ -87,28 +87,28 @@ impl ClientStreams {
 
 /// A stream of a member connection.
 pub struct MemberStream {
-    /// The exchange of the request that it carries.
+    /// The exchange whose request the stream carries.
     pub exchange: ExchangeKey,
-    /// Whether the complete request has arrived.
+    /// Whether the whole request has arrived.
     pub is_whole: bool,
-    /// The request data to send; the stream id is 0 until the head is written.
+    /// The outgoing request data. The stream id is 0 until the head is written.
     pub out: Outgoing,
-    /// Bytes of the response whose window was not returned yet.
+    /// The number of received response bytes whose window was not returned yet.
     pub unreleased: u32,
-    /// The member's deadline.
+    /// The deadline of the member; `None`: no deadline.
     pub deadline_ms: Option<u64>,
-    /// Whether the client is paused until the member takes the request data sent so far.
+    /// Whether the client is paused until the member has received the request data sent so far.
     pub was_backed_up: bool,
-    /// Whether the member of a tunnel knows that the client has ended its sending side.
+    /// Whether END_STREAM was sent to the member of a tunnel, because the client has ended its sending direction.
     pub is_end_told: bool,
-    /// Data of small response frames of the current read.
+    /// Joined data of small response frames from the current read.
     pub joined: Backlog,
-    /// Whether the request waits for the connection window, and nothing of it was sent.
+    /// Whether the request waits for the connection's window, and nothing of it was sent.
     pub awaits_window: bool,
 }
 
 impl MemberStream {
-    /// A stream that is not open yet.
+    /// Creates a stream that is not open yet.
     pub fn new(exchange: ExchangeKey, is_whole: bool) -> Self {
         Self {
             exchange,
@@ -128,13 +128,13 @@ impl MemberStream {
         self.out.id != 0
     }
 
-    /// Whether data of the request waits.
+    /// Whether request data waits.
     pub fn is_behind(&self) -> bool {
         self.out.is_behind() || self.awaits_window
     }
 }
 
-/// The streams of one member connection, in the order of their insertion.
+/// The streams of one member connection, in the order in which they were added.
 #[derive(Default)]
 pub struct MemberStreams {
     streams: Arena<OfMemberStream, MemberStream>,
@@ -159,17 +159,17 @@ impl MemberStreams {
         key
     }
 
-    /// The stream of the key.
+    /// The stream with this key.
     pub fn get(&self, key: MemberStreamKey) -> Option<&MemberStream> {
         self.streams.get(key)
     }
 
-    /// The stream of the key.
+    /// The stream with this key.
     pub fn get_mut(&mut self, key: MemberStreamKey) -> Option<&mut MemberStream> {
         self.streams.get_mut(key)
     }
 
-    /// Removes the stream of the key.
+    /// Removes the stream with this key.
     pub fn remove(&mut self, key: MemberStreamKey) -> Option<MemberStream> {
         let stream = self.streams.remove(key)?;
         self.order.retain(|other| *other != key);
@@ -193,7 +193,7 @@ impl MemberStreams {
     }
 }
 
-/// The exchange that a stream's tag names; `None` only until the stream's head is read.
+/// The exchange in the tag of a stream; `None`: the stream has no exchange yet.
 pub fn exchange_of(tag: u64) -> Option<ExchangeKey> {
     ExchangeKey::from_bits(tag)
 }

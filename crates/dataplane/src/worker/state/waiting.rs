@@ -1,4 +1,4 @@
-//! Waiting requests: for a place at a member, or for the end of a delay.
+//! Waiting requests: in the queue for a member, or in a delay.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -9,10 +9,10 @@ use weir_core::queue::{Line, Places};
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::shared::live::LivePool;
 
-/// All waiting requests of a worker.
+/// The waiting requests of a worker.
 #[derive(Default)]
 pub struct Waiting {
-    /// Requests in queues for members, by the number of the pool.
+    /// The queues for members, by the number of the pool.
     pub lines: BTreeMap<u64, PoolLine>,
     /// Delayed requests, by the end of their delay.
     pub delayed: BinaryHeap<Reverse<(u64, ExchangeKey)>>,
@@ -27,15 +27,15 @@ impl Waiting {
     }
 }
 
-/// Requests that wait for a member of one pool.
+/// The requests that wait for a member of one pool.
 pub struct PoolLine {
-    /// The pool's state, which outlives reloads; each request knows the members of its own table.
+    /// The state of the pool across reloads. The members of a table are stored in each request.
     pub live: Arc<LivePool>,
     pub line: Line<ExchangeKey>,
-    /// Requests that wait for a retry. They are checked first, and individually: a free place may be at a member that
-    /// they have tried.
+    /// Requests that wait for a retry. They are checked first and one by one, because a free place may be at a member that
+    /// they have already tried.
     pub again: Vec<Again>,
-    /// The index at which the next check begins, if there are too many for one check.
+    /// The index at which the next check starts, if there are too many requests for one check.
     pub again_from: usize,
     pub places: Places,
 }
@@ -47,7 +47,7 @@ pub struct Again {
 }
 
 impl PoolLine {
-    /// Counts that a request has left the queue.
+    /// Counts a request that has left the queue.
     pub fn note_left(&self, worker: usize) {
         self.live.waiting.fetch_sub(1, Relaxed);
         self.live.counters.of(worker).queue_length.subtract(1);

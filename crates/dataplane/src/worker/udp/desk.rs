@@ -1,4 +1,4 @@
-//! Implements the interface of sessions with sockets.
+//! The implementation of the interface between sessions and sockets.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
@@ -27,7 +27,7 @@ use crate::worker::udp::Side;
 use crate::worker::udp::shelf::MemberSocket;
 use crate::worker::world::World;
 
-/// The sockets, and the other state that operations of a session change.
+/// The sockets and other state that operations of a session change.
 pub struct SessionDesk<'a> {
     pub io: &'a mut EventLoop,
     pub world: &'a mut World,
@@ -35,7 +35,7 @@ pub struct SessionDesk<'a> {
 }
 
 impl SessionDesk<'_> {
-    /// The failure to report if no socket to a member could be opened: of the member, or of this host.
+    /// The failure to report if no socket to a member can be opened: of the member, or of this host.
     fn no_socket(&mut self, error: Errno) -> MemberFailure {
         match error {
             Errno::MFILE
@@ -51,7 +51,7 @@ impl SessionDesk<'_> {
         }
     }
 
-    /// The PROXY header with a session's client.
+    /// The PROXY header for the client of a session.
     fn proxy_header(&self, source: Source) -> Vec<u8> {
         let asked = self.side.listeners.get(source.listener).and_then(|it| it.asked(source.flow));
         let header = match asked {
@@ -90,14 +90,14 @@ impl SessionEdge for SessionDesk<'_> {
         let address = pool.members[member as usize].live.address.socket();
         let mut to: SocketAddr = address.ok_or(MemberFailure::Connect)?;
         if to.port() == 0 {
-            // The member keeps the port that the client has sent to.
+            // The datagrams keep the destination port that the client used.
             let listener = self.side.listeners.get(source.listener);
             let asked = listener.and_then(|it| it.asked(source.flow));
             to.set_port(asked.ok_or(MemberFailure::Connect)?.port());
         }
         if to.ip().is_unspecified() {
-            // An unspecified address means this host. Answers come from the address that was sent to, so it must be
-            // definite: loopback.
+            // An unspecified address means this host. Loopback is used, because answers come from exactly the address that
+            // datagrams were sent to.
             to.set_ip(match to {
                 SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
                 SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),

@@ -1,5 +1,5 @@
-//! Listeners of datagrams. Answers are sent through them: a listener that a reload removes stays until its last session
-//! ends, or until `drain_timeout`.
+//! UDP listeners. Answers to clients are sent through them, so a listener that a reload removes stays open until its last
+//! session ends, or until `drain_timeout` is over.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -15,39 +15,39 @@ use crate::owners::owner_key;
 use crate::worker::udp::Udp;
 use crate::worker::world::World;
 
-/// A listener of datagrams.
+/// A UDP listener.
 pub struct Listener {
     pub token: Token,
     pub address: ListenPoint,
     pub server: Rc<LocalServer>,
-    /// Set when the listener begins no more sessions: the time by which its last sessions must end.
+    /// The deadline of the last sessions, if the listener accepts no more sessions; otherwise `None`.
     pub leave_by_ms: Option<u64>,
-    /// The number of this worker's sessions on the listener.
+    /// The number of sessions of this worker on the listener.
     sessions: usize,
 }
 
 impl Listener {
-    /// The address that the client has sent the datagram to.
+    /// The address that the client sent the datagram to.
     pub fn asked(&self, flow: Flow) -> Option<SocketAddr> {
         let listen = self.address.address.socket()?;
         Some(flow.local.map_or(listen, |ip| SocketAddr::new(ip, listen.port())))
     }
 }
 
-/// All listeners of a worker.
+/// The UDP listeners of a worker.
 #[derive(Default)]
 pub struct Listeners {
     all: Arena<OfListener, Listener>,
-    /// Listeners that begin no more sessions, with their deadlines. Usually empty.
+    /// Listeners that accept no more sessions, with their deadlines. Usually empty.
     leaving: Vec<(ListenerKey, u64)>,
-    /// Addresses whose listeners this worker has closed while other workers may still have sessions there, with their
-    /// deadlines: nothing reads this worker's sockets of these addresses.
+    /// Addresses whose listeners this worker has closed, with deadlines. Before the deadline, other workers may have
+    /// sessions there, so duplicates of this worker's sockets are open, but nothing reads them.
     closed: Vec<(ListenPoint, u64)>,
-    /// Listeners of the latest table: an address may have several sockets here.
+    /// The listeners of the latest table. An address may have several sockets on one worker.
     fresh: Vec<ListenerKey>,
 }
 
-/// A listener may exist for this long after the deadline of its sessions.
+/// Maximum time that the duplicates of a closed listener exist after the deadline of the sessions.
 const UNREAD_MS_MAX: u64 = 5_000;
 
 impl Listeners {
@@ -74,13 +74,13 @@ impl Listeners {
         }
     }
 
-    /// Resets the counts after a panic: all sessions are gone.
+    /// Resets the numbers of sessions after a panic, because all sessions are lost.
     pub fn forget_sessions(&mut self) {
         self.all.values_mut().for_each(|listener| listener.sessions = 0);
     }
 
-    /// Registers a listener, if its address has a virtual server. A removed listener that still exists for its sessions
-    /// is reused.
+    /// Adds a listener, if its address has a virtual server. If a removed listener of the address still has sessions, it
+    /// continues with the new socket.
     pub fn add(
         &mut self,
         io: &mut EventLoop,
@@ -106,7 +106,7 @@ impl Listeners {
         }
         let is_closed = self.closed.extract_if(.., |(closed, _)| *closed == address).count() > 0;
         if is_closed {
-            // The senders no longer wait for an answer.
+            // Unread datagrams are dropped, because their clients have stopped waiting for an answer.
             server.counters.datagrams_refused.add(Datagrams::of(io).reopen(token));
         }
         let server = Rc::clone(server);
@@ -130,7 +130,7 @@ impl Listeners {
         self.leaving = leaving.flatten().collect();
     }
 
-    /// Marks listeners at these addresses as removed: they begin no more sessions.
+    /// Marks the listeners at these addresses as removed, so that they accept no more sessions.
     fn retire(&mut self, removed: &[ListenPoint], leave_by_ms: u64) {
         for listener in self.all.values_mut().filter(|it| removed.contains(&it.address)) {
             listener.leave_by_ms.get_or_insert(leave_by_ms);
@@ -160,7 +160,7 @@ impl Listeners {
 }
 
 impl Udp {
-    /// Adds a listener that the control plane has sent.
+    /// Adds a listener received from the control plane.
     pub fn add_listener(
         &mut self,
         io: &mut EventLoop,
@@ -174,7 +174,7 @@ impl Udp {
         }
     }
 
-    /// Applies a table that does not have these addresses.
+    /// Applies a table without these addresses.
     pub fn apply(
         &mut self,
         io: &mut EventLoop,
@@ -191,7 +191,7 @@ impl Udp {
         self.step(io, world);
     }
 
-    /// Stops reading from listeners because another process reads them. Sessions still send answers through them.
+    /// Stops reading from listeners, because another process reads them. Sessions still send answers through them.
     pub fn leave_unread(&self, io: &mut EventLoop) {
         for (_, listener) in self.side.listeners.all.iter() {
             Datagrams::of(io).leave_unread(listener.token);

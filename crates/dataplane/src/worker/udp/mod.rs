@@ -1,4 +1,4 @@
-//! Virtual servers of `type: udp`: listeners of datagrams; assigns datagrams to sessions.
+//! Virtual servers of `type: udp`: listeners, and the assignment of datagrams to sessions.
 //!
 //! [`weir_exchange::session`] decides about sessions; [`desk`] executes the decisions.
 
@@ -21,14 +21,14 @@ use crate::worker::udp::listeners::Listeners;
 use crate::worker::udp::shelf::{MemberSocket, Shelf};
 use crate::worker::world::World;
 
-/// The sessions of a worker, and their own resources.
+/// The UDP sessions of a worker, and their resources.
 #[derive(Default)]
 pub struct Udp {
     sessions: Sessions<MemberSocket>,
     side: Side,
 }
 
-/// The resources of sessions that are not in the world.
+/// The resources of sessions that are not part of [`World`].
 #[derive(Default)]
 struct Side {
     listeners: Listeners,
@@ -48,8 +48,8 @@ impl Udp {
         self.sessions.len()
     }
 
-    /// Handles datagrams of a client at a listener. Datagrams without a `flow` were sent to a multicast or broadcast
-    /// address and cannot be answered.
+    /// Handles datagrams that a client sent to a listener. Datagrams without a `flow` were sent to a multicast or broadcast
+    /// address, and cannot be answered.
     pub fn client_sent(
         &mut self,
         io: &mut EventLoop,
@@ -69,7 +69,7 @@ impl Udp {
             let before = train.count();
             rest =
                 self.with(io, world, key, |session, at| session.client_sent(at, train)).flatten();
-            // Each session takes at least one datagram or ends, so the loop ends.
+            // Each session accepts at least one datagram or ends, so the loop terminates.
             let is_stuck = rest.is_some_and(|rest| rest.count() >= before)
                 && self.sessions.open_at(source) == Some(key);
             debug_assert!(!is_stuck, "it took none");
@@ -86,7 +86,7 @@ impl Udp {
         }
     }
 
-    /// Begins a session, if there is room for it.
+    /// Creates a session; `None`: limits or a reload do not allow it.
     fn begin(
         &mut self,
         io: &mut EventLoop,
@@ -114,7 +114,7 @@ impl Udp {
         Some(self.sessions.insert(session))
     }
 
-    /// Handles datagrams at the socket of a session: from its member, or from a third party that guessed the port
+    /// Handles datagrams at the socket of a session. They come from its member, or from a third party that guessed the port
     /// before the socket was connected.
     pub fn member_sent(
         &mut self,
@@ -148,7 +148,7 @@ impl Udp {
         self.with(io, world, key, |session, at| session.timed_out(at));
     }
 
-    /// Calls a function with a session, if it still exists. If the session has ended then, it is removed.
+    /// Calls a function with a session, if it still exists. If the session has ended afterwards, it is removed.
     fn with<R>(
         &mut self,
         io: &mut EventLoop,
@@ -165,7 +165,7 @@ impl Udp {
         Some(result)
     }
 
-    /// Ends the turn. Returns the time of the next check.
+    /// Handles the end of the turn. Returns the time of the next check.
     #[inline]
     pub fn turn_ended(&mut self, io: &mut EventLoop, world: &mut World) -> Option<u64> {
         if self.side.listeners.is_empty() {
@@ -175,7 +175,7 @@ impl Udp {
         self.step(io, world)
     }
 
-    /// Ends all sessions that satisfy the condition.
+    /// Ends all sessions that satisfy a condition.
     fn end(
         &mut self,
         io: &mut EventLoop,
@@ -195,7 +195,8 @@ impl Udp {
         self.side.listeners.close_all(io);
     }
 
-    /// Resets after a panic: the state of all sessions is unreliable. Closes their sockets; listeners continue.
+    /// Resets all sessions after a panic, because their state is unreliable. Their sockets are already closed; listeners
+    /// continue.
     pub fn forget(&mut self, world: &World) {
         self.sessions.clear();
         self.side.tools = Tools::default();

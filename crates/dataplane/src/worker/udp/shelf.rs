@@ -1,8 +1,9 @@
-//! Sockets to members between two sessions (`sessions_per_socket_max`).
+//! Sockets to members that wait for their next session (`sessions_per_socket_max`).
 //!
-//! If each query is a session, most of its cost is the socket: opened, watched and closed for one answer. A socket
-//! whose session got all expected answers rests here, and serves another session later. A datagram that arrives while
-//! it rests (a repeated answer) closes it. It rests for a minimum time, so that repeated answers arrive while it rests.
+//! If each query is a session, most of its cost is the socket, which is opened, monitored and closed for one answer. When a
+//! session has received all expected answers, its socket rests here, and another session uses it later. A datagram that
+//! arrives at a resting socket, such as a repeated answer, closes the socket. Sockets rest for a minimum time, so that
+//! repeated answers arrive in this time.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -12,30 +13,30 @@ use weir_config::snapshot::Source;
 use weir_event_loop::{Datagrams, EventLoop, Owner, Token};
 use weir_exchange::local::pool::LocalPool;
 
-/// The minimum rest of a socket: many times the duration of an answer within one network.
+/// Minimum rest of a socket, which is many times the response time within one network.
 const REST_MS_MIN: u64 = 20;
-/// The maximum rest of a socket; then it is closed.
+/// Maximum rest of a socket. It is then closed.
 const REST_MS_MAX: u64 = 2_000;
-/// The maximum number of resting sockets of one worker. Each uses a port of this host.
+/// Maximum number of resting sockets of a worker. Each of them uses a port of this host.
 const RESTING_MAX: usize = 2_048;
 
 /// A socket to a member.
 #[derive(Debug, Clone, Copy)]
 pub struct MemberSocket {
     pub token: Token,
-    /// The member that it is connected to.
+    /// The address of the member that the socket is connected to.
     member: SocketAddr,
-    /// The number of sessions that it has served.
+    /// The number of finished sessions.
     served: u32,
 }
 
 impl MemberSocket {
-    /// A new socket.
+    /// Creates the state of a new socket.
     pub fn new(token: Token, member: SocketAddr) -> Self {
         Self { token, member, served: 0 }
     }
 
-    /// Whether a datagram of this sender comes from the member.
+    /// Whether the sender of a datagram is the member.
     pub fn is_of(&self, sender: SocketAddr) -> bool {
         sender.ip() == self.member.ip() && sender.port() == self.member.port()
     }
@@ -44,12 +45,12 @@ impl MemberSocket {
 /// The resting sockets of one worker.
 #[derive(Default)]
 pub struct Shelf {
-    /// The key: the address of the pool in memory, which is constant while a socket of it rests, and the member.
-    /// Sockets that have rested longest come first.
+    /// The resting sockets of each member, with the longest-resting first. The key is the member and the address of the pool
+    /// in memory, which cannot change while a socket of the pool rests.
     lines: HashMap<(usize, u32), Line>,
-    /// The number of sockets on all lines, including closed ones that were not swept yet.
+    /// The number of resting sockets, including closed ones that were not removed yet.
     count: usize,
-    /// When a full shelf may next be swept for closed sockets.
+    /// The earliest time of the next search for closed sockets, if the shelf is full.
     sweep_at_ms: u64,
 }
 
@@ -68,7 +69,7 @@ fn place(pool: &Rc<LocalPool>, member: u32) -> (usize, u32) {
 }
 
 impl Shelf {
-    /// Takes a socket to this member that has rested long enough.
+    /// Removes and returns a socket to this member that has rested for the minimum time.
     pub fn take(
         &mut self,
         io: &mut EventLoop,
@@ -80,7 +81,7 @@ impl Shelf {
         let rested_ms = io.now_ms().checked_sub(REST_MS_MIN)?;
         while let Some(first) = resting.pop_front_if(|first| first.since_ms <= rested_ms) {
             self.count -= 1;
-            // `wake` fails if the socket was closed: because of a long idle time, or because a datagram arrived.
+            // `wake` fails if the socket was closed: after the maximum rest, or because a datagram arrived.
             if Datagrams::of(io).wake(first.socket.token, owner) {
                 return Some(first.socket);
             }
@@ -88,8 +89,8 @@ impl Shelf {
         None
     }
 
-    /// Keeps a socket for another session. Closes it if it has served enough sessions, if only this client or port
-    /// could use it, or if too many sockets rest.
+    /// Stores a socket for another session. The socket is closed if it has served the maximum number of sessions, if only
+    /// this client or port could use it, or if too many sockets rest.
     pub fn put(
         &mut self,
         io: &mut EventLoop,
@@ -120,7 +121,7 @@ impl Shelf {
         self.count += 1;
     }
 
-    /// Removes sockets that have rested too long and were closed.
+    /// Removes sockets whose maximum rest is over, if the shelf is full.
     fn sweep_if_full(&mut self, now_ms: u64) {
         if self.count < RESTING_MAX || now_ms < self.sweep_at_ms {
             return;
@@ -133,7 +134,7 @@ impl Shelf {
         self.count = self.lines.values().map(|line| line.resting.len()).sum();
     }
 
-    /// Closes all sockets: the pools may have changed.
+    /// Closes all sockets, because the pools may have changed.
     pub fn clear(&mut self, io: &mut EventLoop) {
         for resting in self.lines.drain().flat_map(|(_, line)| line.resting) {
             io.close(resting.socket.token);
