@@ -165,7 +165,8 @@ impl<'a> Compiler<'a> {
             by_id: order.by_id,
         };
         let needs = numbering::usual_first(&mut rules, needs);
-        rules.scopes = Scopes::new(&rules);
+        let RuleSet { rules: compiled, groups, targets, pipelines, .. } = &rules;
+        rules.scopes = Scopes::new(compiled, groups, targets, pipelines, needs.len());
         rules.operators = view::indexes(&rules, &needs);
         Ok(rules)
     }

@@ -5,8 +5,7 @@
 //! for all operators.
 
 use super::facts::{bits_of_row, row_words, set_bit};
-use super::rule::GroupTarget;
-use super::rule_set::RuleSet;
+use super::rule::{CompiledRule, Group, GroupTarget, Pipeline};
 use crate::seclang::Variable;
 use crate::transformation::Transformation;
 
@@ -50,10 +49,14 @@ pub struct Scopes {
 }
 
 impl Scopes {
-    /// Derives the scopes of these rules.
-    pub fn new(rules: &RuleSet) -> Self {
-        let RuleSet { rules, groups, targets, pipelines, operators_count, .. } = rules;
-        let operators = *operators_count;
+    /// Derives the scopes of these rules. `operators`: the number of operators.
+    pub fn new(
+        rules: &[CompiledRule],
+        groups: &[Group],
+        targets: &[GroupTarget],
+        pipelines: &[Pipeline],
+        operators: usize,
+    ) -> Self {
         let none = vec![0u64; row_words(operators)];
         let mut of_targets = vec![none.clone(); targets.len()];
         let mut of_steps = vec![none; Transformation::COUNT];
@@ -116,7 +119,7 @@ impl Scopes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Files;
+    use crate::plan::{Files, RuleSet};
 
     struct OneFile(&'static str);
 
