@@ -45,7 +45,7 @@ impl State {
         let firsts = &view.firsts[phase as usize - 1];
         bounds::begin(self);
         // A limit that was exceeded in an earlier phase still applies.
-        if let Some(verdict) = self.limit() {
+        if let Some(verdict) = bounds::verdict(self) {
             return verdict;
         }
         let mut at = 0;
@@ -62,7 +62,7 @@ impl State {
             });
             let rule = &view.rules.rules[place as usize];
             if !(may_hold && self.holds(&view, place, rule)) {
-                if let Some(verdict) = self.limit() {
+                if let Some(verdict) = bounds::verdict(self) {
                     return verdict;
                 }
                 continue;
@@ -73,17 +73,11 @@ impl State {
                 Next::EndPhase => break,
                 Next::Stop(verdict) => return verdict,
             }
-            if let Some(verdict) = self.limit() {
+            if let Some(verdict) = bounds::verdict(self) {
                 return verdict;
             }
         }
         Verdict::Pass
-    }
-
-    /// The exceeded limit, if any.
-    fn limit(&mut self) -> Option<Verdict> {
-        bounds::look(self);
-        self.exceeded.map(Verdict::Exceeded)
     }
 
     /// Whether all links of a rule match.
