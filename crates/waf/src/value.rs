@@ -11,7 +11,7 @@ const VALUE_BYTES_MAX: usize = 64 << 10;
 pub enum Value {
     /// A whole number.
     Number(i64),
-    /// A byte string. It is shared, because some values are the same at the start of each request.
+    /// A byte string. Clones share it.
     Text(Arc<[u8]>),
 }
 
