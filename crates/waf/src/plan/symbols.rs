@@ -121,3 +121,39 @@ impl Hasher for NameHasher {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::{Files, RuleSet};
+    use crate::seclang::Selector;
+
+    const RULE: &str = r#"SecRule TX:/^header_/ "@rx ." "id:1,phase:1,pass,\
+setvar:tx.header_a=1,setvar:tx.other=1,setvar:tx.Header_B=1,setvar:tx.my_header_c=1"
+"#;
+
+    struct OneFile;
+
+    impl Files for OneFile {
+        fn find(&mut self, _: &str, _: &str) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn read(&mut self, _: &str) -> Result<Vec<u8>, String> {
+            Ok(RULE.as_bytes().to_vec())
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_any_case_and_by_the_patterns_of_targets() {
+        let rules = RuleSet::compile(&["rules".into()], &mut OneFile).expect("rules");
+        let symbols = &rules.symbols;
+        assert_eq!(symbols.get(b"HEADER_b"), symbols.get(b"header_b"));
+        assert!(symbols.get(b"header_b").is_some() && symbols.get(b"header_d").is_none());
+        assert!(symbols.get(&[b'X'; 1_000]).is_none());
+        let target = &rules.rules[0].links[0].targets[0];
+        let Selector::Pattern(pattern) = &target.selector else { panic!("{target:?}") };
+        let selected = symbols.selected(pattern).expect("a known pattern");
+        let names: Vec<&[u8]> = selected.iter().map(|symbol| symbols.name(*symbol)).collect();
+        assert_eq!(names, [b"header_a", b"header_b"]);
+    }
+}
