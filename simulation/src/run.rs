@@ -242,11 +242,25 @@ impl<'a> Run<'a> {
         // After a panic that was not injected, the worker does not run again.
         let turned = catch_unwind(AssertUnwindSafe(|| memory::count(|| worker.turn())));
         self.network.panic_after(None);
+        self.look_at_records();
         match turned {
             Ok(Ok(())) => {}
             Ok(Err(error)) => self.findings.push(format!("the loop ends with {error}")),
             Err(panic) if text_of(&*panic) == kernel::PANIC_AS_TOLD => self.recover(),
             Err(panic) => self.findings.push(format!("a panic: {}", text_of(&*panic))),
+        }
+    }
+
+    /// A record has blocks of one exchange only.
+    fn look_at_records(&mut self) {
+        for record in self.worker.take_records() {
+            if let Err(error) = self.world.check_rest(&record.texts(), None) {
+                self.findings.push(format!("the record of a request has {error}"));
+            }
+            if record.notes.is_some() {
+                self.world.count(Kind::Records);
+            }
+            memory::count(|| drop(record));
         }
     }
 

@@ -69,7 +69,10 @@ impl Scene {
 
 fn snapshot(addresses: &Addresses, change: usize) -> Snapshot {
     const TOP: &str = "log: { access: { format: json } }\n";
-    let text = Settings { addresses, change }.yaml(TOP);
+    const RECORDED: &str = "recent_requests: { slow: \"off\" }\n";
+    // Reloads begin and end the recording, too.
+    let top = if change % 3 == 0 { TOP.to_owned() } else { [TOP, RECORDED].concat() };
+    let text = Settings { addresses, change }.yaml(&top);
     let loaded = weir_config::parse("simulation.yaml", &text);
     match loaded.config {
         Some(config) => config.snapshot(&Default::default()),

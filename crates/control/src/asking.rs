@@ -1,5 +1,8 @@
 //! weir's own HTTP/1 requests, each on its own connection.
 
+use std::error::Error as _;
+use std::fmt;
+use std::io;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -8,6 +11,8 @@ use hyper::body::{Body, Bytes};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::rustls::Error as TlsError;
+use weir_tls::explain;
 
 use crate::random::random;
 
@@ -18,11 +23,30 @@ const HEAD_BYTES_MAX: usize = 32 * 1024;
 #[derive(Debug)]
 pub enum AskError {
     /// The response is invalid HTTP, or the connection failed.
-    Http(hyper::Error),
+    Http(Broken),
     /// The response has this status, not 200.
     Status(u16),
     /// The response body exceeds its limit.
     TooLong,
+}
+
+/// A failed exchange. Its text is that of the TLS alert, if one ended the connection: with TLS 1.3, a server refuses a client
+/// after the handshake.
+#[derive(Debug)]
+pub struct Broken(hyper::Error);
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut source = self.0.source();
+        while let Some(error) = source {
+            let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+            if let Some(tls) = inner.and_then(|inner| inner.downcast_ref::<TlsError>()) {
+                return f.write_str(&explain(tls));
+            }
+            source = error.source();
+        }
+        self.0.fmt(f)
+    }
 }
 
 /// Sends a request. Returns the body of a response with status 200; other statuses are errors.
@@ -58,16 +82,16 @@ where
         .max_buf_size(HEAD_BYTES_MAX)
         .handshake(TokioIo::new(stream))
         .await
-        .map_err(AskError::Http)?;
+        .map_err(broken)?;
     let exchange = async {
-        let response = sender.send_request(request).await.map_err(AskError::Http)?;
+        let response = sender.send_request(request).await.map_err(broken)?;
         let (parts, body) = response.into_parts();
         let body = match Limited::new(body, body_bytes_max).collect().await {
             Ok(body) => body.to_bytes(),
             Err(_) if !parts.status.is_success() => Bytes::new(),
             Err(error) => {
                 let error = error.downcast();
-                return Err(error.map_or(AskError::TooLong, |error| AskError::Http(*error)));
+                return Err(error.map_or(AskError::TooLong, |error| broken(*error)));
             }
         };
         Ok(Response::from_parts(parts, body))
@@ -79,6 +103,10 @@ where
         result = &mut exchange => result,
         _ = &mut connection => exchange.await,
     }
+}
+
+fn broken(error: hyper::Error) -> AskError {
+    AskError::Http(Broken(error))
 }
 
 /// The pause after this number of consecutive failures, within these bounds. It grows with each failure, and is shortened at

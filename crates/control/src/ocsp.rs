@@ -24,7 +24,7 @@ use weir_tls::ocsp::{
     OcspError, RESPONSE_BYTES_MAX, Staple, Validity, request, responder_url, verify,
 };
 
-use crate::asking::{self, AskError, until_retry};
+use crate::asking::{self, AskError, Broken, until_retry};
 use crate::events::Events;
 use crate::time::unix_ms;
 
@@ -204,7 +204,7 @@ enum FetchError {
     NotAsked(&'static str),
     Url(String),
     Connect(String, io::Error),
-    Http(hyper::Error),
+    Http(Broken),
     Status(u16),
     TooLong,
     TimedOut,

@@ -20,7 +20,7 @@ use weir_config::snapshot::{FetchedKeys, HttpUrl, Snapshot};
 use weir_core::jwt::{JWKS_BYTES_MAX, Keys, KeysError, TokenReader};
 use weir_dataplane::error_text::io_error_text;
 
-use crate::asking::{self, AskError, until_retry};
+use crate::asking::{self, AskError, Broken, until_retry};
 use crate::events::Events;
 use crate::probe::{Failure, TlsClients};
 
@@ -192,7 +192,7 @@ enum FetchError {
     Connect(io::Error),
     Tls(Failure),
     Request,
-    Http(hyper::Error),
+    Http(Broken),
     Status(u16),
     TooLong,
     TimedOut,

@@ -15,6 +15,8 @@ use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use crate::access_log::AccessLog;
 use crate::outside;
+use crate::records::record::Record;
+use crate::records::recorder::RecordSender;
 use crate::reports::{Event, LogBatch, SpanBatch};
 use crate::side_logs::SideLogs;
 use crate::worker::{Command, Setup, Worker};
@@ -35,6 +37,7 @@ pub struct SimulatedWorker {
     _spans: Receiver<SpanBatch>,
     events: Receiver<Event>,
     policy_lines: Receiver<Event>,
+    records: Receiver<Box<Record>>,
     /// Kept open, because a worker stops when its channel for commands is closed.
     _commands: Sender<Command>,
 }
@@ -49,6 +52,7 @@ impl SimulatedWorker {
         let (span_sender, spans) = sync_channel(REPORTS_MAX);
         let (event_sender, events) = sync_channel(REPORTS_MAX);
         let (line_sender, policy_lines) = sync_channel(REPORTS_MAX);
+        let (record_sender, records) = sync_channel(REPORTS_MAX);
         let (command_sender, commands) = channel();
         let setup = Setup {
             id: 0,
@@ -58,7 +62,7 @@ impl SimulatedWorker {
             side_logs: SideLogs::new(waf_log_sender, span_sender),
             events: event_sender,
             policy_lines: line_sender,
-            records: None,
+            records: Some(RecordSender { records: record_sender, dropped: Arc::default() }),
             commands,
         };
         let mut simulated = Self {
@@ -73,6 +77,7 @@ impl SimulatedWorker {
             _spans: spans,
             events,
             policy_lines,
+            records,
             _commands: command_sender,
         };
         simulated.put_in_force(Arc::clone(&simulated.table), &[]);
@@ -188,6 +193,11 @@ impl SimulatedWorker {
         for batch in self.waf_log.try_iter() {
             into.extend_from_slice(&batch.bytes);
         }
+    }
+
+    /// The records of requests since the last call.
+    pub fn take_records(&mut self) -> Vec<Box<Record>> {
+        self.records.try_iter().collect()
     }
 
     /// The events that the worker has reported since the last call.

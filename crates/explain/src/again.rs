@@ -14,10 +14,13 @@ use crate::told::{RecordedRequest, RequestExplanation};
 pub fn explain_recorded(live: &LiveTable, record: &Record, moment: Moment) -> RequestExplanation {
     let told = recorded(record, &live.snapshot);
     let mut differences = Vec::new();
-    let Some(notes) = record.notes.as_deref() else {
-        differences.push(
-            "it was refused before anything was decided about it, or is no request of HTTP".into(),
-        );
+    let notes = record.notes.as_deref().filter(|notes| !notes.is_refused);
+    let Some(notes) = notes else {
+        let why = match record.notes {
+            Some(_) => "it was refused before anything was decided about it",
+            None => "it is no request of HTTP, or began before requests were recorded",
+        };
+        differences.push(why.into());
         return RequestExplanation { recorded: told, again: None, differences };
     };
     if told.is_of_other_configuration {

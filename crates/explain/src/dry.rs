@@ -14,25 +14,21 @@ use weir_exchange::parts::request::{Need, Request};
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::parts::witness::{Step, Witness};
-use weir_exchange::shared::live::LiveTable;
 use weir_exchange::termination::Termination;
 
-use crate::decided;
-use crate::explanation::{Considered, Field, Firewall, PolicyTold};
-use crate::firewall;
+use crate::explanation::Field;
 use crate::masks::Masks;
-use crate::rules::{self, Telling};
 
 /// Maximum number of characters shown of an answer's body.
 const BODY_BYTES_MAX: usize = 300;
 
 /// The environment of a dry run, with its records.
-pub struct Dry<'a> {
+pub struct Dry<'a, W> {
     tools: Tools,
     clock: Clock,
-    /// The live state before the request.
-    live: &'a LiveTable,
     masks: &'a Masks,
+    /// Observes the decisions.
+    pub witness: W,
     /// The records.
     pub notes: Notes,
 }
@@ -40,12 +36,6 @@ pub struct Dry<'a> {
 /// The records of a dry run.
 #[derive(Default)]
 pub struct Notes {
-    /// The decisions of virtual servers.
-    pub considered: Vec<Considered>,
-    /// Policies for the response.
-    pub response_policies: Vec<PolicyTold>,
-    /// The findings of the firewall.
-    pub firewall: Option<Firewall>,
     /// The search for a member.
     pub sought: Option<Sought>,
     /// The request as the member receives it.
@@ -54,6 +44,8 @@ pub struct Notes {
     pub answer: Option<OwnTold>,
     /// The termination reason.
     pub ended: Option<Termination>,
+    /// The numbers of the rules that were followed, as the access log has them at the end.
+    pub followed: Vec<u32>,
     /// Whether the request waits in the queue of its pool.
     pub is_queued: bool,
     /// Whether the client gets 100 (Continue).
@@ -95,10 +87,15 @@ pub struct OwnTold {
     pub body: Option<String>,
 }
 
-impl<'a> Dry<'a> {
+impl<'a, W> Dry<'a, W> {
     /// A dry run without records.
-    pub fn new(tools: Tools, clock: Clock, (live, masks): (&'a LiveTable, &'a Masks)) -> Self {
-        Self { tools, clock, live, masks, notes: Notes::default() }
+    pub fn new(tools: Tools, clock: Clock, masks: &'a Masks, witness: W) -> Self {
+        Self { tools, clock, masks, witness, notes: Notes::default() }
+    }
+
+    /// Ends the dry run. Returns its parts: tools, observer and records.
+    pub fn into_parts(self) -> (Tools, W, Notes) {
+        (self.tools, self.witness, self.notes)
     }
 
     fn sent(&self, ends: &Ends, request: &Request) -> Sent {
@@ -139,31 +136,13 @@ impl<'a> Dry<'a> {
     }
 }
 
-impl Witness for Dry<'_> {
+impl<W: Witness> Witness for Dry<'_, W> {
     fn note(&mut self, step: Step<'_, '_>) {
-        match step {
-            Step::Decided(mut decided) => {
-                let (live, masks) = (self.live, self.masks);
-                let considered = decided::told(&mut decided, live, self.clock, masks);
-                self.notes.considered.push(considered);
-                let snapshot = decided.traffic.snapshot();
-                let telling = Telling { snapshot, masks, followed: &[] };
-                let policies = &decided.traffic.settings().policies;
-                self.notes.response_policies =
-                    rules::for_response(policies, decided.evaluation, &telling);
-            }
-            Step::Inspected { terms, inspection, outcome, status } => {
-                let result = (outcome, status);
-                self.notes.firewall =
-                    Some(firewall::told(inspection, terms.mode, result, self.masks));
-            }
-            // What it sees of these is what it does.
-            Step::Inspects(_) | Step::Seeks(_) | Step::Failed { .. } => {}
-        }
+        self.witness.note(step);
     }
 }
 
-impl Edge for Dry<'_> {
+impl<W: Witness> Edge for Dry<'_, W> {
     fn head(&mut self, _: &mut Ends, _: &OutHead<'_>, kind: HeadKind, _: bool) -> Message {
         // No member answers here, so an interim response comes from weir itself.
         self.notes.is_told_to_continue |= kind == HeadKind::Interim;
@@ -268,6 +247,9 @@ impl Edge for Dry<'_> {
 
     fn finish(&mut self, ends: &mut Ends, why: Termination, _: StreamEnd) {
         self.notes.ended = Some(why);
+        if let Some(remembered) = &ends.remembered {
+            self.notes.followed.clone_from(&remembered.followed);
+        }
         ends.stream = None;
     }
 

@@ -10,6 +10,7 @@
 //! | [`explanation`] | the result, for people and programs |
 //! | [`listener`] | the virtual server that receives the request, and the certificate |
 //! | [`dry`] | the environment of the transaction |
+//! | [`observed`] | the decisions, described while they are made |
 //! | [`decided`], [`rules`], [`actions`], [`limits`], [`persistence`] | the decisions of a virtual server |
 //! | [`firewall`] | the findings of the web application firewall |
 //! | [`balancing`] | the members that the request can get |
@@ -33,6 +34,7 @@ pub mod firewall;
 pub mod limits;
 pub mod listener;
 pub mod masks;
+pub mod observed;
 pub mod persistence;
 pub mod recorded;
 pub mod rules;

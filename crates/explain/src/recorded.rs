@@ -10,7 +10,7 @@ use weir_dataplane::records::record::{
 };
 use weir_exchange::local::pool::Preference;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
-use weir_http::message::{RequestHead, Version};
+use weir_http::message::{RequestHead, Span, Version};
 use weir_http::path::TargetForm;
 
 use crate::explanation::Field;
@@ -30,15 +30,32 @@ impl Head {
     /// Parses the recorded head. A head that cannot be parsed is not shown, because its secrets are unknown.
     fn of(notes: &Notes) -> Option<Self> {
         let mut head = RequestHead::new();
-        let form = TargetForm::default();
-        let read = parse_request(&notes.head, &limits(notes), form, &mut head);
-        // A refused path is parsed, too, because the head is complete.
-        let is_read = matches!(read, Ok(Parsed::Complete { .. }));
+        let is_read = match notes.is_refused {
+            true => read_refused(&notes.head, &mut head),
+            false => {
+                let form = TargetForm::default();
+                let read = parse_request(&notes.head, &limits(notes), form, &mut head);
+                matches!(read, Ok(Parsed::Complete { .. }))
+            }
+        };
         is_read.then(|| {
             let masks = Masks::of(&head, &notes.head);
             Self { head, masks }
         })
     }
+}
+
+/// Reads method and target of a refused request. The target may be the reason for the refusal, so it is not parsed.
+fn read_refused(line: &[u8], head: &mut RequestHead) -> bool {
+    let Some(space) = line.iter().position(|byte| *byte == b' ') else { return false };
+    let span = |start: usize, end: usize| {
+        Some(Span { start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? })
+    };
+    let (Some(method), Some(target)) = (span(0, space), span(space + 1, line.len())) else {
+        return false;
+    };
+    (head.method_text, head.target) = (method, target);
+    true
 }
 
 /// The masks for texts that may contain any part of the request. If the head is incomplete or cannot be parsed, not all of its

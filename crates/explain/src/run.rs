@@ -42,6 +42,7 @@ use crate::firewall;
 use crate::limits;
 use crate::listener::{self, Found};
 use crate::masks::Masks;
+use crate::observed::Observed;
 use crate::recorded::limits as limits_of;
 use crate::rules::{self, Telling};
 
@@ -264,13 +265,14 @@ impl Trial<'_> {
         tools.cpu_us = self.moment.cpu_us;
         let (connection_policies, turned_away) =
             self.connection(server, &whence, tls.as_deref(), &mut tools);
-        let mut dry = Dry::new(tools, self.moment.clock, (self.live, self.masks));
+        let observed = Observed::new(self.live, self.masks, self.moment.clock);
+        let mut dry = Dry::new(tools, self.moment.clock, self.masks, observed);
         let mut remarks = Vec::new();
         let outcome = match turned_away {
             Some(outcome) => outcome,
             None => self.run(server, whence, tls.as_deref(), &mut dry, &mut remarks),
         };
-        let notes = dry.notes;
+        let (_, observed, notes) = dry.into_parts();
         remarks.extend(notes.lines.iter().map(|line| format!("a rule logs: {line}")));
         if notes.is_told_to_continue {
             remarks.push("the client is told to send its body: 100 (Continue)".into());
@@ -289,8 +291,8 @@ impl Trial<'_> {
             },
             connection_policies,
             outcome: with_member(outcome, &balancing),
-            virtual_servers: notes.considered,
-            firewall: notes.firewall,
+            virtual_servers: observed.considered,
+            firewall: observed.firewall,
             balancing,
             remarks,
         }
@@ -357,7 +359,7 @@ impl Trial<'_> {
         server: &Rc<LocalServer>,
         whence: Whence,
         tls: Option<&ClientTls>,
-        dry: &mut Dry<'_>,
+        dry: &mut Dry<'_, Observed<'_>>,
         remarks: &mut Vec<String>,
     ) -> Outcome {
         let Received { head, input, body } = self.received;
@@ -384,8 +386,8 @@ impl Trial<'_> {
         let Some(Transaction::Http(mut exchange)) = transactions.remove(key) else {
             return closed("stopped", false);
         };
-        if dry.notes.considered.is_empty() {
-            dry.notes.considered.push(plain(server, self.peer()));
+        if dry.witness.considered.is_empty() {
+            dry.witness.considered.push(plain(server, self.peer()));
         }
         exchange.enter(dry, head, verdict);
         let mut body = (!head.framing.is_empty()).then_some(&**body);
@@ -402,11 +404,11 @@ impl Trial<'_> {
             }
         }
         self.note_judged(&exchange, dry);
-        outcome(&exchange, &mut dry.notes)
+        outcome(&exchange, dry)
     }
 
     /// Notes a request that was inspected and whose response is inspected too.
-    fn note_judged(&self, exchange: &Exchange, dry: &mut Dry<'_>) {
+    fn note_judged(&self, exchange: &Exchange, dry: &mut Dry<'_, Observed<'_>>) {
         let judged = match exchange.scrutiny.as_deref() {
             Some(Scrutiny::Passed(_, _, judged) | Scrutiny::Passing(_, judged)) => judged,
             _ => return,
@@ -417,13 +419,17 @@ impl Trial<'_> {
             Some(limit) => WafOutcome::Unjudged { limit, is_blocked: false },
             None => WafOutcome::of(&Verdict::Pass, inspection, false),
         };
-        dry.notes.firewall =
+        dry.witness.firewall =
             Some(firewall::told(inspection, judged.terms.mode, (result, 0), self.masks));
     }
 }
 
 /// Continues without the body of a request, which was not stored.
-fn leave_body_out(exchange: &mut Exchange, dry: &mut Dry<'_>, remarks: &mut Vec<String>) {
+fn leave_body_out(
+    exchange: &mut Exchange,
+    dry: &mut Dry<'_, Observed<'_>>,
+    remarks: &mut Vec<String>,
+) {
     if matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_) | Scrutiny::Following(_))) {
         remarks.push("its body was not kept: the firewall is not asked about it again".into());
     }
@@ -436,7 +442,7 @@ fn leave_body_out(exchange: &mut Exchange, dry: &mut Dry<'_>, remarks: &mut Vec<
 /// Simulates the event that a request waits for. False: no such event can be simulated.
 fn go_on(
     exchange: &mut Exchange,
-    dry: &mut Dry<'_>,
+    dry: &mut Dry<'_, Observed<'_>>,
     body: &mut Option<&[u8]>,
     remarks: &mut Vec<String>,
 ) -> bool {
@@ -515,7 +521,8 @@ fn closed(termination: &str, is_reset: bool) -> Outcome {
 }
 
 /// The outcome of a request.
-fn outcome(exchange: &Exchange, notes: &mut Notes) -> Outcome {
+fn outcome(exchange: &Exchange, dry: &mut Dry<'_, Observed<'_>>) -> Outcome {
+    let notes = &mut dry.notes;
     let termination = notes.ended.map_or("complete", |why| why.as_str());
     if let Some(answer) = notes.answer.take() {
         note_pool(exchange, notes);
@@ -540,7 +547,7 @@ fn outcome(exchange: &Exchange, notes: &mut Notes) -> Outcome {
         request_line: sent.request_line,
         headers: sent.headers,
         body_bytes: sent.body_bytes,
-        response_policies: std::mem::take(&mut notes.response_policies),
+        response_policies: std::mem::take(&mut dry.witness.response_policies),
     }
 }
 

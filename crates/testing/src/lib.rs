@@ -1,10 +1,11 @@
-//! Helpers for the tests of several crates: random numbers and bodies from a seed, decoders and encoders, an HTTP/2
-//! implementation that is independent of the codec under test, and skipping of tests.
+//! Helpers for the tests of several crates: random numbers, bodies and configurations from a seed, decoders and encoders, an
+//! HTTP/2 implementation that is independent of the codec under test, and skipping of tests.
 //!
 //! Only tests and benchmarks depend on this crate.
 #![forbid(unsafe_code)]
 
 pub mod bodies;
+pub mod configurations;
 mod decode;
 mod encode;
 pub mod frame;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rustls::{CertificateError, Error, OtherError};
+use rustls::{AlertDescription, CertificateError, Error, OtherError};
 
 use crate::protocol::Protocol;
 use crate::record::{ContentType, HEADER_BYTES, LEGACY_VERSION};
@@ -127,6 +127,9 @@ fn alert_name(number: u8) -> Option<&'static str> {
 
 /// Describes the error of a handshake, with a fix if there is one.
 pub fn explain(error: &Error) -> String {
+    if let Error::AlertReceived(AlertDescription::CertificateRequired) = error {
+        return "it requires a client certificate".into();
+    }
     let Error::InvalidCertificate(why) = error else {
         return error.to_string();
     };

@@ -99,6 +99,7 @@ kinds! {
     Retries: "further members tried",
     MemberStates: "members that go or come back",
     Reloads: "reloads",
+    Records: "records of requests",
     Recoveries: "recoveries from a panic",
     Drains: "ends in order",
 }

@@ -73,11 +73,33 @@ fn an_upgrade_goes_on_with_an_order() {
     if !pebble::is_there() {
         return;
     }
+    goes_on("http-01");
+}
+
+#[test]
+fn an_upgrade_goes_on_with_an_order_by_handshakes() {
+    require!("openssl", "curl");
+    if !pebble::is_there() {
+        return;
+    }
+    goes_on("tls-alpn-01");
+}
+
+/// weir is upgraded while the authority waits for the answer to a challenge.
+fn goes_on(challenge: &str) {
     let (http, tls) = (Lease::new(), Lease::new());
-    let gate = Gate::before(http.address());
-    let pebble = Pebble::start(gate.port, tls.address().port());
+    let (http_port, tls_port) = (http.address().port(), tls.address().port());
+    let (gate, pebble) = if challenge == "http-01" {
+        let gate = Gate::before(http.address());
+        let pebble = Pebble::start(gate.port, tls_port);
+        (gate, pebble)
+    } else {
+        let gate = Gate::before(tls.address());
+        let pebble = Pebble::start(http_port, gate.port);
+        (gate, pebble)
+    };
     let site = Site::of(http, tls, pebble);
-    let setup = site.setup("challenge: http-01", "{ acme: [ shop.example ] }");
+    let setup = site.setup(&format!("challenge: {challenge}"), "{ acme: [ shop.example ] }");
     let proxy = Proxy::start(&setup);
     eventually("the authority looks", STEP_TIMEOUT, || gate.held() > 0);
     assert_eq!((report(&proxy)["state"].as_str(), site.pebble.orders()), (Some("ordering"), 1));

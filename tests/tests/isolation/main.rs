@@ -1,4 +1,5 @@
-//! Every byte through weir identifies its exchange, and every receiver checks it.
+//! Every byte through weir identifies its exchange, and every receiver checks it. A record of a request has bytes of one exchange
+//! only.
 //!
 //! The clients and members of `weir-tagged` exchange HTTP/1 and HTTP/2 messages through a real weir with several virtual
 //! servers, over sockets and in threads.
@@ -7,6 +8,7 @@
 //! The test ends after `WEIR_TEST_ISOLATION_FINDINGS` (3) findings. The access logs are the files `WEIR_TEST_ISOLATION_LOG`
 //! with `.1` and `.2` appended. The name of the exchange in a finding is a part of the path in the log.
 
+mod records;
 mod setup;
 mod sockets;
 
@@ -52,6 +54,8 @@ const IMPOSSIBLE: [Happening; 19] = [
 ];
 /// Interval between changes of the configuration.
 const RELOAD_EVERY: Duration = Duration::from_millis(700);
+/// Interval between readings of the records of requests.
+const RECORDS_EVERY: Duration = Duration::from_millis(500);
 /// Interval between progress reports of a long run.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// Allowed growth of memory after the first third: pools reach their maximum size late.
@@ -139,6 +143,7 @@ fn watch(
     setup: impl Fn(usize) -> weir_tests::proxy::Setup,
 ) {
     let (begun, mut reported, mut reloaded) = (Instant::now(), Instant::now(), Instant::now());
+    let mut looked = Instant::now();
     let (mut first_third, mut last, mut change) = (0, 0, 0);
     while begun.elapsed() < length && !world.is_over() {
         thread::sleep(Duration::from_millis(50));
@@ -150,6 +155,10 @@ fn watch(
             (reloaded, change) = (Instant::now(), change + 1);
             proxy.reload(&setup(change));
             world.count(Happening::Reloads);
+        }
+        if looked.elapsed() > RECORDS_EVERY {
+            looked = Instant::now();
+            records::look(proxy, world);
         }
         let resident = proxy.process().resident_bytes();
         let peak = if begun.elapsed() < length / 3 { &mut first_third } else { &mut last };

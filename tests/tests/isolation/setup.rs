@@ -142,7 +142,13 @@ pub fn setup(members: &Members, listeners: &Listeners, workers: usize, change: u
     let setup = Setup::new(settings.first_members())
         .http(&settings.first_http())
         .top(&format!("data_plane: {{ workers: {workers} }}"))
-        .top(&settings.policies());
+        .top(&settings.policies())
+        .admin_socket();
+    // Reloads begin and end the recording, too.
+    let setup = match change % 4 {
+        3 => setup,
+        _ => setup.top("recent_requests: { keep: 300, slow: \"off\" }"),
+    };
     let servers = settings.further_servers();
     let setup = servers.iter().fold(setup, |setup, line| setup.also_virtual_server(line));
     settings.further_pools().iter().fold(setup, |setup, line| setup.also_pool(line))

@@ -83,6 +83,12 @@ impl Board {
         reports.values().filter(|report| report.state == state).count()
     }
 
+    /// The earliest planned renewal, in seconds since 1970; `None`: no authority has issued a certificate.
+    pub fn earliest_renewal_unix_s(&self) -> Option<i64> {
+        let reports = self.reports.read().unwrap_or_else(PoisonError::into_inner);
+        reports.values().filter_map(|report| report.renewal).map(|(at_s, _)| at_s).min()
+    }
+
     /// The names and reasons of failed orders.
     pub fn failing(&self) -> Vec<(Vec<String>, String)> {
         let reports = self.reports.read().unwrap_or_else(PoisonError::into_inner);

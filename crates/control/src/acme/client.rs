@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT,
+};
 use hyper::{Method, Request, Response};
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use tokio::net::TcpStream;
@@ -106,6 +108,13 @@ impl Authority {
         let pause = bound_pause(&mut answer, is_get, SystemTime::now());
         self.note(&answer, pause);
         let status = answer.status();
+        if status.is_redirection() {
+            let to =
+                answer.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
+            return Err(format!(
+                "{authority} answers {status}, to {to}: weir follows no redirects; is `acme.directory` right?"
+            ));
+        }
         if (status.is_client_error() || status.is_server_error()) && !is_problem(&answer) {
             return Err(format!("{authority} answers {status} without a reason"));
         }

@@ -30,7 +30,7 @@ use weir_tls::managed::Managed;
 use board::{Board, sorted};
 use client::Authority;
 use lock::OrderLock;
-use order::{Orders, answering_all};
+use order::{Orders, POLLS, answering_all};
 use store::Store;
 use task::{Certificate, Common, Shared, fitted};
 
@@ -45,6 +45,8 @@ mod order;
 pub mod plan;
 mod store;
 mod task;
+#[cfg(test)]
+mod tests;
 
 /// Maximum number of simultaneous orders.
 const ORDERS_AT_ONCE: usize = 4;
@@ -269,6 +271,7 @@ impl Acme {
             store,
             authority,
             challenges: Arc::clone(&self.challenges),
+            polls: POLLS,
         };
         let common = Common {
             orders,

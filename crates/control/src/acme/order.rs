@@ -25,7 +25,7 @@ use super::plan::Window;
 use super::store::{PendingOrder, Progress, Proof, Store};
 
 /// How an order is polled: at once, then after growing pauses.
-const POLLS: RetryPolicy = RetryPolicy::new()
+pub const POLLS: RetryPolicy = RetryPolicy::new()
     .initial_delay(Duration::from_millis(500))
     .backoff(1.5)
     .timeout(Duration::from_secs(120));
@@ -47,6 +47,8 @@ pub struct Orders {
     pub authority: Authority,
     /// The answers to challenges, as workers read them.
     pub challenges: Arc<Challenges>,
+    /// How an order is polled.
+    pub polls: RetryPolicy,
 }
 
 /// An issued certificate, in PEM.
@@ -135,7 +137,7 @@ impl Orders {
             let request = keys::request(names, &key).map_err(Failed::at_last)?;
             order.finalize_csr(&request).await?;
         }
-        let chain = order.poll_certificate(&POLLS).await?;
+        let chain = order.poll_certificate(&self.polls).await?;
         Ok(Issued { chain, key })
     }
 
@@ -329,7 +331,7 @@ impl Orders {
             }
             answered.push(self.answer(&mut authorization, names, progress).await?);
         }
-        let judged = order.poll_ready(&POLLS).await;
+        let judged = order.poll_ready(&self.polls).await;
         drop(answered);
         match judged {
             Ok(OrderStatus::Invalid) | Err(Error::Api(_)) => {

@@ -665,6 +665,14 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
                 to.labelled("state", state.as_str(), observed.obtained.acme.count(state) as u64);
             }
         };
+    "weir_acme_renewal_timestamp_seconds" Gauge
+        "The earliest planned renewal of a certificate by ACME, in seconds since 1970. In the past: it is under way, or has failed. No sample without such a certificate."
+        |observed, to| {
+            let at_s = observed.obtained.acme.earliest_renewal_unix_s();
+            if let Some(at_s) = at_s.and_then(|at_s| u64::try_from(at_s).ok()) {
+                to.value(at_s);
+            }
+        };
     "weir_token_key_fetches_total" Counter + "result"
         "Fetches of token keys: success or failure."
         |observed, to| {

@@ -54,7 +54,7 @@ pub struct Record {
     pub user: Box<[u8]>,
     /// The termination reason.
     pub termination: Termination,
-    /// The notes about the decisions; `None`: the request was rejected before, or the transaction is not an HTTP request.
+    /// The notes about the decisions; `None`: the transaction is not an HTTP request, or began before recording.
     pub notes: Option<Box<Notes>>,
 }
 
@@ -100,7 +100,9 @@ impl fmt::Display for Id {
 pub struct Notes {
     /// Whether the request was sampled.
     pub(super) is_sampled: bool,
-    /// The request head, in the syntax of HTTP/1.
+    /// The request was refused before any decision.
+    pub is_refused: bool,
+    /// The request head, in the syntax of HTTP/1. Of a refused request: method and target, with a space between them.
     pub head: Vec<u8>,
     /// Whether the head exceeded the maximum size, and is truncated.
     pub is_head_cut: bool,
@@ -228,6 +230,18 @@ pub struct Firewall {
 }
 
 impl Record {
+    /// All texts of the request, with line ends between them.
+    #[cfg(feature = "simulation")]
+    pub fn texts(&self) -> Vec<u8> {
+        let notes = self.notes.as_deref();
+        let mut texts = vec![&*self.user];
+        texts.extend(self.marks.iter().map(|mark| &**mark));
+        texts.extend(notes.map(|notes| &*notes.head));
+        let firewall = notes.and_then(|notes| notes.firewall.as_ref());
+        texts.extend(firewall.into_iter().flat_map(|it| &it.rules).map(|(_, text)| &**text));
+        texts.join(&b'\n')
+    }
+
     /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let texts = self.marks.iter().map(|mark| mark.len() + size_of::<Box<[u8]>>());

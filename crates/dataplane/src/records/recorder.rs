@@ -108,6 +108,31 @@ pub struct Begun<'a> {
     pub tls: Option<&'a ClientTls>,
 }
 
+/// A request that is refused before any decision.
+#[derive(Clone, Copy)]
+pub struct Refused<'a> {
+    /// The part of its head that was read, and the bytes that it refers to.
+    pub head: Option<(&'a RequestHead, &'a [u8])>,
+    /// The virtual server that received it.
+    pub server: &'a LocalServer,
+    /// The peer address of the connection.
+    pub peer: Option<SocketAddr>,
+    /// The address that the client connected to, if known.
+    pub listen: Option<SocketAddr>,
+    /// The TLS properties of the connection.
+    pub tls: Option<&'a ClientTls>,
+}
+
+/// A finished transaction, for its record.
+pub enum Finished<'a> {
+    /// A transaction, with the key of its notes, if it has any.
+    Begun(ExchangeKey),
+    /// A request that was refused.
+    Refused(Refused<'a>),
+    /// A connection or a session without requests.
+    NoRequest,
+}
+
 impl Recorder {
     /// Creates a recorder that is off. Without a sender, it stays off.
     pub fn new(sender: Option<RecordSender>) -> Self {
@@ -226,10 +251,13 @@ impl Recorder {
         (!is_full).then_some(notes)
     }
 
-    /// Sends the record of a finished transaction, if the request was sampled, slow or followed. `key`: the key of the
-    /// notes.
-    pub fn finish(&mut self, key: Option<ExchangeKey>, entry: &Entry<'_>, id: Id, unix_ms: u64) {
-        let notes = key.and_then(|key| self.take(key));
+    /// Sends the record of a finished transaction, if the request was sampled, slow or followed.
+    pub fn finish(&mut self, finished: &Finished<'_>, entry: &Entry<'_>, id: Id, unix_ms: u64) {
+        let notes = match finished {
+            Finished::Begun(key) => self.take(*key),
+            Finished::Refused(refused) => self.notes_of_refused(refused),
+            Finished::NoRequest => None,
+        };
         let slow_us = self.settings.and_then(|it| it.slow_us);
         let is_slow = slow_us.is_some_and(|slow_us| entry.total_us >= slow_us);
         let is_sampled = notes.as_ref().is_some_and(|notes| notes.is_sampled);
@@ -243,6 +271,24 @@ impl Recorder {
         if sender.records.try_send(record).is_err() {
             sender.dropped.fetch_add(1, Relaxed);
         }
+    }
+
+    /// The notes of a refused request; `None`: it is not sampled.
+    fn notes_of_refused(&mut self, refused: &Refused<'_>) -> Option<Box<Notes>> {
+        let is_sampled = self.samples();
+        if !is_sampled && !self.is_followed {
+            return None;
+        }
+        let mut notes = Notes { is_sampled, is_refused: true, ..Notes::default() };
+        if let Some((head, input)) = refused.head {
+            write_request_line(head, input, &mut notes);
+        }
+        notes.peer = refused.peer;
+        notes.listen = refused.listen;
+        notes.tls = refused.tls.map(ClientTls::seen);
+        notes.entered = Some(Arc::clone(&refused.server.live.name));
+        notes.snapshot = Arc::downgrade(&refused.server.snapshot);
+        Some(Box::new(notes))
     }
 
     /// Removes and returns the notes of a request; `None`: there are none.
@@ -304,6 +350,21 @@ fn write_head(head: &RequestHead, input: &[u8], notes: &mut Notes) {
     notes.is_head_cut = !is_whole;
     notes.version = Some(head.version);
     notes.has_body = !head.framing.is_empty();
+}
+
+/// Writes the request line of a refused request, if it was read. Its headers may be incomplete or malformed, so their secrets
+/// cannot be masked.
+fn write_request_line(head: &RequestHead, input: &[u8], notes: &mut Notes) {
+    let (method, target) = (head.method_text.of(input), head.target.of(input));
+    let bytes = method.len() + 1 + target.len();
+    let is_text =
+        |part: &[u8]| !part.is_empty() && part.iter().all(|byte| *byte > b' ' && *byte != 0x7f);
+    if !is_text(method) || !is_text(target) || bytes > HEAD_BYTES_MAX {
+        return;
+    }
+    notes.head = [method, target].join(&b' ');
+    notes.is_head_cut = true;
+    notes.version = Some(head.version);
 }
 
 fn note_decided(notes: &mut Notes, decided: &witness::Decided<'_, '_>, clock: Clock) {

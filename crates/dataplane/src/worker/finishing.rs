@@ -1,7 +1,6 @@
 //! Ends transactions: removes them from queues and from their client connections, and writes their log lines.
 
 use weir_core::clock::Clock;
-use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::parts::account::Logged;
 use weir_exchange::parts::ends::Ends;
@@ -13,7 +12,7 @@ use weir_exchange::termination::Termination;
 
 use crate::access_log::{AccessLog, Decided, Entry, RequestId};
 use crate::records::record::Id;
-use crate::records::recorder::Recorder;
+use crate::records::recorder::{Finished, Recorder};
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
 use crate::worker::world::World;
@@ -102,16 +101,16 @@ impl World {
             },
             termination,
         };
-        let how = (Some(ends.key), account.logged);
+        let how = (Finished::Begun(ends.key), account.logged);
         write_down((&mut self.log, &mut self.recorder), entry, how, (clock, &self.counted));
     }
 }
 
-/// Writes the log line of a finished transaction, and sends its record if one is needed. `noted`: the key of its notes.
+/// Writes the log line of a finished transaction, and sends its record if one is needed.
 pub fn write_down(
     (log, recorder): (&mut AccessLog, &mut Recorder),
     mut entry: Entry<'_>,
-    (noted, logged): (Option<ExchangeKey>, Logged),
+    (finished, logged): (Finished<'_>, Logged),
     (clock, counted): (Clock, &WorkerCounters),
 ) {
     if logged.is_recorded() {
@@ -123,7 +122,7 @@ pub fn write_down(
         if let Id::Number(number) = id {
             entry.request_id = RequestId::Made(number);
         }
-        recorder.finish(noted, &entry, id, log.unix_ms(clock));
+        recorder.finish(&finished, &entry, id, log.unix_ms(clock));
     }
     log.write(&entry, clock, counted);
 }

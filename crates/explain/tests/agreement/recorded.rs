@@ -9,19 +9,21 @@ use weir_explain::{Moment, explain_again};
 use crate::Tally;
 use crate::real::{Ended, Really};
 
-/// Whether the record of a request says what has happened, and explains it.
+/// Whether the record of a request says what has happened, and explains it. `is_watched`: whether the live state is compared
+/// before and after.
 pub fn compare(
     live: &LiveTable,
     really: &Really,
-    moment: Moment,
+    (moment, is_watched): (Moment, bool),
     tally: &mut Tally,
 ) -> Result<(), String> {
     let Some(notes) = really.notes.as_deref() else { return Ok(()) };
     tally.recorded += 1;
     facts(notes, really)?;
-    let before = format!("{:?}", live.pools);
+    let state = || if is_watched { format!("{:?}", live.pools) } else { String::new() };
+    let before = state();
     let again = explain_again(live, notes, moment).map_err(|why| why.to_string())?;
-    if before != format!("{:?}", live.pools) {
+    if before != state() {
         return Err("it changes the live state".into());
     }
     rules(live, notes, &again, tally)?;

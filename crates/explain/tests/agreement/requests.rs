@@ -7,51 +7,32 @@ use weir_exchange::shared::live::LiveTable;
 use weir_exchange::shared::sticky::Sticky;
 use weir_explain::Asked;
 use weir_testing::Random;
+use weir_testing::configurations::{self, Request};
 
-use crate::configuration::{HOSTS, PATHS, SERVERS};
+use crate::configuration::port;
 
 /// A request.
-pub fn draw(live: &LiveTable, random: &mut Random) -> Asked {
-    let path = PATHS[random.below(PATHS.len())];
-    let query = ["", "", "?s=ab", "?q=attack", "?s=cd&q=x"][random.below(5)];
-    let parameter = ["", "", "", ";jsessionid=abcdef"][random.below(4)];
-    let port = 8_000 + random.below(SERVERS);
-    let mut headers = Vec::new();
-    if random.percent(50) {
-        headers.push(format!("X-User: {}", ["ann", "bob", "eve"][random.below(3)]));
-    }
-    if random.percent(30) {
-        headers.push("Cookie: SID=0123456789; theme=dark".into());
-    }
-    if random.percent(40) {
-        headers.extend(own_cookie(live, port, random));
-    }
-    if random.percent(20) {
-        headers.push("User-Agent: bad".into());
-    }
-    if random.percent(20) {
-        headers.push("X-Forwarded-For: 10.1.2.3, 10.9.0.1".into());
-    }
-    headers.push(format!("Host: {}", HOSTS[random.below(HOSTS.len())]));
-    let body = random.percent(20).then(|| ["a=b", "a=attack"][random.below(2)].to_owned());
-    if body.is_some() {
-        headers.push("Content-Type: application/x-www-form-urlencoded".into());
-    }
-    let from = [[10, 1, 0, 1], [10, 9, 0, 2], [192, 0, 2, 1], [192, 0, 3, 1]];
+pub fn draw(live: &LiveTable, servers: usize, random: &mut Random) -> Asked {
+    let server = random.below(servers);
+    let cookie = own_cookie(live, server, random);
+    let request = configurations::request(cookie, random);
+    let Request { path, query, .. } = &request;
     Asked {
-        url: format!("http://127.0.0.1:{port}{path}{parameter}{query}"),
-        method: random.percent(10).then(|| "PUT".into()),
-        headers,
-        body,
-        from: Some(IpAddr::from(from[random.below(from.len())])),
-        http2: random.percent(20),
+        url: format!("http://127.0.0.1:{}{path}{query}", port(server)),
+        method: request.method.map(str::to_owned),
+        headers: request.headers,
+        body: request.body.map(str::to_owned),
+        from: Some(IpAddr::from(request.from)),
+        http2: request.is_http2,
         virtual_server: None,
     }
 }
 
 /// A cookie of weir's own, which keeps the client at some member of some pool.
-fn own_cookie(live: &LiveTable, port: usize, random: &mut Random) -> Option<String> {
-    let server = &live.snapshot.virtual_servers[port - 8_000];
+fn own_cookie(live: &LiveTable, server: usize, random: &mut Random) -> Option<String> {
+    let name = format!("v{server}");
+    let mut servers = live.snapshot.virtual_servers.iter();
+    let server = servers.find(|server| *server.name == *name)?;
     let pool = random.below(live.snapshot.pools.len());
     let settings = &live.snapshot.pools[pool];
     let found = live.snapshot.persistence.iter();
@@ -62,5 +43,5 @@ fn own_cookie(live: &LiveTable, port: usize, random: &mut Random) -> Option<Stri
     let member = random.below(settings.members.len()) as u32;
     insert.write_field(member, false, &OtherTokens::default(), &mut field);
     let field = String::from_utf8(field).expect("text");
-    Some(format!("Cookie: {}", field.split(';').next()?))
+    Some(field.split(';').next()?.to_owned())
 }

@@ -149,7 +149,7 @@ impl Worker {
                 // No response is sent: a client that does not send the configured header could not understand one.
                 client.server.counters.requests_malformed.add(1);
                 let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
-                self.desk(io).log_without_request(key, 0, sent, why);
+                self.desk(io).log_without_request(key, b"", sent, why);
                 self.desk(io).close_client(key);
                 None
             }

@@ -10,7 +10,7 @@ use weir_exchange::termination::Termination;
 use weir_exchange::transaction::policy::tell_lines;
 
 use crate::access_log::Decided;
-use crate::worker::client::own_response::{OwnBytes, log_decided};
+use crate::worker::client::own_response::{Of, log_decided};
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
 
@@ -82,6 +82,6 @@ fn turn_away(
     }
     let mut about = Vec::new();
     desk.world.log.connection_part(name, &mut about);
-    log_decided(desk, key, &about, (0, OwnBytes::default()), decided, why);
+    log_decided(desk, key, Of { about: &about, ..Of::default() }, decided, why);
     desk.cut_client(key, must_reset);
 }

@@ -197,6 +197,6 @@ impl Desk<'_> {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
         client.server.counters.handshakes_failed.add(1);
-        self.log_without_request(key, 0, OwnBytes::default(), Termination::TlsHandshake);
+        self.log_without_request(key, b"", OwnBytes::default(), Termination::TlsHandshake);
     }
 }

@@ -17,7 +17,7 @@ use weir_http::h2::{
 use weir_http::message::RequestHead;
 
 use crate::worker::Worker;
-use crate::worker::client::own_response::OwnBytes;
+use crate::worker::client::own_response::{About, OwnBytes};
 use crate::worker::desk::Desk;
 use crate::worker::joined::Behind;
 use crate::worker::state::client_http2::Http2;
@@ -222,8 +222,8 @@ impl Worker {
                 self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed))
             }
             None => {
-                let sent = OwnBytes::default();
-                self.desk(io).log_without_request(key, 0, sent, Termination::ClientMalformed);
+                let (about, sent) = (About::default(), OwnBytes::default());
+                self.desk(io).log_refused(key, about, 0, sent, Termination::ClientMalformed);
             }
         }
         if let Err(error) = refused {
@@ -346,7 +346,7 @@ impl Worker {
         counter.add(1);
         // Each exchange that ends here writes its own log line.
         if self.abandon_streams(io, key, termination) == 0 {
-            self.desk(io).log_without_request(key, 0, OwnBytes::default(), termination);
+            self.desk(io).log_without_request(key, b"", OwnBytes::default(), termination);
         }
         let is_stranger = error == ConnectionError::Misbehaved(Misbehaviour::Preface);
         if is_stranger {
@@ -606,7 +606,7 @@ impl Worker {
     /// Ends a connection with GOAWAY. `why`: the termination reason for the log.
     pub fn end_http2(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
         if self.abandon_streams(io, key, why) == 0 {
-            self.desk(io).log_without_request(key, 0, OwnBytes::default(), why);
+            self.desk(io).log_without_request(key, b"", OwnBytes::default(), why);
         }
         if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);

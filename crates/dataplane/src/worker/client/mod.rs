@@ -119,7 +119,7 @@ impl Desk<'_> {
             return;
         }
         client.server.counters.client_aborts.add(1);
-        self.log_without_request(key, 0, OwnBytes::default(), Termination::ClientAbort);
+        self.log_without_request(key, b"", OwnBytes::default(), Termination::ClientAbort);
     }
 }
 

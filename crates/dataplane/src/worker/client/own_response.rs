@@ -14,6 +14,7 @@ use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write
 use weir_http::message::{RequestHead, Version};
 
 use crate::access_log::{Decided, Entry, RequestId};
+use crate::records::recorder::{Finished, Refused};
 use crate::worker::desk::Desk;
 use crate::worker::finishing::write_down;
 use crate::worker::world::World;
@@ -25,6 +26,30 @@ pub struct OwnBytes {
     pub bytes: u64,
     /// Bytes of the head.
     pub head_bytes: u64,
+}
+
+/// The known part of a refused request.
+#[derive(Clone, Copy, Default)]
+pub struct About<'a> {
+    /// Its part of the log line.
+    pub line: &'a [u8],
+    /// The part of its head that was read, and the bytes that it refers to.
+    pub head: Option<(&'a RequestHead, &'a [u8])>,
+}
+
+/// A request or a connection that did not get to a member.
+#[derive(Clone, Copy, Default)]
+pub struct Of<'a> {
+    /// Its part of the log line.
+    pub about: &'a [u8],
+    /// The part of its head that was read, and the bytes that it refers to.
+    pub head: Option<(&'a RequestHead, &'a [u8])>,
+    /// The status; 0: it was not answered.
+    pub status: u16,
+    /// The size of the response.
+    pub sent: OwnBytes,
+    /// Whether it is a request.
+    pub is_request: bool,
 }
 
 impl Desk<'_> {
@@ -41,16 +66,16 @@ impl Desk<'_> {
         termination: Termination,
         line: Option<&[u8]>,
     ) {
-        self.refuse_about(key, status, termination, (line, b""));
+        self.refuse_about(key, status, termination, (line, About::default()));
     }
 
-    /// As [`Self::refuse_with`]. `about`: the request's part of the log line.
+    /// As [`Self::refuse_with`]; `about`: the known part of the request.
     fn refuse_about(
         &mut self,
         key: ClientKey,
         status: u16,
         termination: Termination,
-        (line, about): (Option<&[u8]>, &[u8]),
+        (line, about): (Option<&[u8]>, About<'_>),
     ) {
         let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
@@ -69,18 +94,18 @@ impl Desk<'_> {
         };
         let sent = self.send_own_response(key, &answer);
         self.world.tools.response_edits = edits;
-        self.log_without_member(key, about, status, sent, termination);
+        self.log_refused(key, about, status, sent, termination);
         self.leave(key, true);
     }
 
-    /// Answers a refused request on an HTTP/2 stream. `about`: the request's part of the log line.
+    /// Answers a refused request on an HTTP/2 stream.
     pub fn answer_refused(
         &mut self,
         key: ClientKey,
         stream: u32,
         status: u16,
         termination: Termination,
-        about: &[u8],
+        about: About<'_>,
     ) {
         let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
@@ -105,30 +130,32 @@ impl Desk<'_> {
         };
         let sent = self.send_own_without_exchange(key, stream, &response);
         (self.world.wall, self.world.tools.response_edits) = (wall, edits);
-        self.log_without_member(key, about, status, sent, termination);
+        self.log_refused(key, about, status, sent, termination);
     }
 
-    /// Logs a connection or stream without a valid request.
+    /// Logs a connection that ends without a request; `about` is its part of the log line.
     pub fn log_without_request(
         &mut self,
         key: ClientKey,
-        status: u16,
+        about: &[u8],
         sent: OwnBytes,
         termination: Termination,
     ) {
-        self.log_without_member(key, b"", status, sent, termination);
+        let of = Of { about, sent, is_request: false, ..Of::default() };
+        log_decided(self, key, of, Decided::default(), termination);
     }
 
-    /// Logs a request that was not sent to a member. `about`: the request's part of the log line.
-    pub fn log_without_member(
+    /// Logs a refused request.
+    pub fn log_refused(
         &mut self,
         key: ClientKey,
-        about: &[u8],
+        about: About<'_>,
         status: u16,
         sent: OwnBytes,
         termination: Termination,
     ) {
-        log_decided(self, key, about, (status, sent), Decided::default(), termination);
+        let of = Of { about: about.line, head: about.head, status, sent, is_request: true };
+        log_decided(self, key, of, Decided::default(), termination);
     }
 
     /// Answers a malformed head, or one with a refused path. `head` contains the parsed part.
@@ -143,7 +170,8 @@ impl Desk<'_> {
         count_refused(&client.server.counters, termination);
         let mut about = Vec::new();
         self.world.log.refused_part(termination, head, input, &mut about);
-        self.refuse_about(key, error.status(), termination, (None, &about));
+        let about = About { line: &about, head: Some((head, input)) };
+        self.refuse_about(key, error.status(), termination, (None, about));
     }
 
     /// Sends a response generated by weir on a client's HTTP/1 connection, and returns its size.
@@ -171,12 +199,11 @@ impl Desk<'_> {
     }
 }
 
-/// Logs a request that was not sent to a member, with the decisions about the request.
+/// Logs a request or a connection that did not get to a member, with the decisions about it.
 pub fn log_decided(
     desk: &mut Desk<'_>,
     key: ClientKey,
-    about: &[u8],
-    (status, sent): (u16, OwnBytes),
+    of: Of<'_>,
     decided: Decided<'_>,
     termination: Termination,
 ) {
@@ -186,17 +213,17 @@ pub fn log_decided(
     let entry = Entry {
         format: logged.format(),
         request_id: RequestId::OfLog,
-        request: about,
+        request: of.about,
         client: client.address(),
         peer: client.peer,
         tls: client.tls.as_deref().map(ClientTls::facts),
         server: &client.server.live.name,
         pool: None,
         member: None,
-        status,
+        status: of.status,
         bytes_received: 0,
-        bytes_sent: sent.bytes,
-        head_bytes_sent: sent.head_bytes,
+        bytes_sent: of.sent.bytes,
+        head_bytes_sent: of.sent.head_bytes,
         retries: 0,
         queue_us: 0,
         connect_us: 0,
@@ -205,7 +232,15 @@ pub fn log_decided(
         decided,
         termination,
     };
-    write_down((log, recorder), entry, (None, logged), (desk.io.clock(), counted));
+    let refused = Refused {
+        head: of.head,
+        server: &client.server,
+        peer: client.peer,
+        listen: client.destination.address(),
+        tls: client.tls.as_deref(),
+    };
+    let finished = if of.is_request { Finished::Refused(refused) } else { Finished::NoRequest };
+    write_down((log, recorder), entry, (finished, logged), (desk.io.clock(), counted));
 }
 
 /// Adds the Content-Type of an error page, unless a rule sets or removes this field.

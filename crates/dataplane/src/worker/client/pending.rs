@@ -16,7 +16,7 @@ use weir_http::path::TargetForm;
 
 use crate::worker::Worker;
 use crate::worker::client::early_data;
-use crate::worker::client::own_response::refused_as;
+use crate::worker::client::own_response::{About, refused_as};
 use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::stage::Stage;
 use crate::worker::state::streams::exchange_of;
@@ -55,13 +55,16 @@ impl Worker {
         if let ReadError::Refused(error) = error {
             self.world.log.refused_part(refused_as(error), &head, block.text(), &mut about);
         }
-        pending.spare_heads.push(head);
         match error {
             ReadError::Malformed(_) => self.refuse_stream(io, key, stream),
             ReadError::Refused(error) => {
-                let status = error.status();
-                self.desk(io).answer_refused(key, stream, status, refused_as(error), &about);
+                let (status, why) = (error.status(), refused_as(error));
+                let about = About { line: &about, head: Some((&head, block.text())) };
+                self.desk(io).answer_refused(key, stream, status, why, about);
             }
+        }
+        if let Some(pending) = self.world.pending_of(key) {
+            pending.spare_heads.push(head);
         }
     }
 
@@ -200,7 +203,8 @@ impl Worker {
         // The client repeats the request after the handshake (RFC 8470 section 5.2).
         let Some(client) = self.world.clients.get(key) else { return };
         if early_data::has_to_wait(client.is_early, head) {
-            return self.desk(io).answer_refused(key, stream, 425, Termination::TooEarly, b"");
+            let about = About { line: b"", head: Some((head, text)) };
+            return self.desk(io).answer_refused(key, stream, 425, Termination::TooEarly, about);
         }
         let is_relayed = self.world.is_relayed_now(key);
         let form_now = self.world.clients.get(key).map(|client| client.server.http.target);

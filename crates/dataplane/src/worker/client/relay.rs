@@ -183,7 +183,7 @@ impl Desk<'_> {
         count_relay(&client.server.counters, why);
         let mut about = Vec::new();
         self.world.log.connection_part(name, &mut about);
-        self.log_without_member(key, &about, 0, OwnBytes::default(), why);
+        self.log_without_request(key, &about, OwnBytes::default(), why);
     }
 
     /// Handles a client connection that ended or failed before a pool was selected.

@@ -21,6 +21,7 @@ use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v2};
 
 use crate::access_log::{Decided, Entry, RequestId};
 use crate::owners::owner_key;
+use crate::records::recorder::Finished;
 use crate::worker::finishing::write_down;
 use crate::worker::member::source::connect_from;
 use crate::worker::udp::Side;
@@ -186,7 +187,7 @@ impl SessionEdge for SessionDesk<'_> {
             termination: why,
         };
         let World { log, recorder, counted, .. } = &mut *self.world;
-        write_down((log, recorder), entry, (None, logged), (clock, counted));
+        write_down((log, recorder), entry, (Finished::NoRequest, logged), (clock, counted));
     }
 
     fn tell(&mut self, notice: Notice<'_>) {

@@ -1,106 +1,15 @@
 //! The admin API from other hosts: TLS, tokens and client certificates, commands over it, and the audit log.
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+mod open;
+mod requests;
+
+use std::process::Command;
 
 use serde_json::{Value, json};
-use weir_tests::member::Member;
-use weir_tests::ports::Lease;
-use weir_tests::proxy::{Proxy, Setup, weir_binary};
+use weir_tests::proxy::weir_binary;
 use weir_tests::require;
-use weir_tests::temp::TempDir;
 
-/// weir with two admin listeners. The second one is for other hosts, with TLS.
-struct Open {
-    proxy: Proxy,
-    member: Member,
-    lease: Lease,
-    files: TempDir,
-}
-
-impl Open {
-    fn start() -> Self {
-        let member = Member::named("a");
-        let proxy = Proxy::start(&Setup::new(&[member.address()]));
-        let open =
-            Self { proxy, member, lease: Lease::on_every_address(), files: TempDir::new("admin") };
-        // A self-signed certificate, which clients trust.
-        let (cert, key) = (open.path("admin.crt"), open.path("admin.key"));
-        let mut command = Command::new("openssl");
-        command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]);
-        command.args(["-nodes", "-days", "90", "-subj", "/CN=localhost"]);
-        command.args(["-addext", "subjectAltName=DNS:localhost"]);
-        command.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
-        weir_tests::tools::run(command.args(["-keyout", &key, "-out", &cert]));
-        open
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.files.path().join(name).to_string_lossy().into_owned()
-    }
-
-    /// Activates a configuration with these users.
-    fn reload(&self, users: &str) {
-        let before = self.proxy.reloads("success");
-        self.proxy.reload_text(&format!(
-            "admin:\n  listen: [ \"{}\", \"0.0.0.0:{}\" ]\n  tls:\n    \
-             certificates: [ {{ cert: {}, key: {} }} ]\n  users:\n{users}\
-             log:\n  access: {{ format: \"off\" }}\n  audit: {{ to: {} }}\n\
-             virtual_servers: {{ main: {{ listen: \"{}\", pool: members }} }}\n\
-             pools: {{ members: {{ members: [ {} ] }} }}\n",
-            self.proxy.admin_address(),
-            self.lease.address().port(),
-            self.path("admin.crt"),
-            self.path("admin.key"),
-            self.path("audit.log"),
-            self.proxy.address(),
-            self.member.address(),
-        ));
-        weir_tests::eventually("the configuration is in force", weir_tests::STEP_TIMEOUT, || {
-            self.proxy.reloads("success") > before
-        });
-    }
-
-    /// Runs `weir` with these arguments over TLS. `token` is the name of the file with the token.
-    fn weir(&self, token: &str, arguments: &[&str]) -> Output {
-        let address = format!("https://localhost:{}", self.lease.address().port());
-        let mut command = Command::new(weir_binary());
-        command.args(arguments).args(["--admin", &address, "--admin-ca", &self.path("admin.crt")]);
-        command.args(["--token-file", &self.path(token)]).stdin(Stdio::null());
-        command.output().expect("the built command")
-    }
-
-    fn curl(&self, path: &str) -> String {
-        let address = format!("https://localhost:{}{path}", self.lease.address().port());
-        let mut command = Command::new("curl");
-        command.args(["-s", "--cacert", &self.path("admin.crt"), "-w", "%{http_code}", &address]);
-        weir_tests::tools::run(&mut command)
-    }
-
-    fn audit(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.path("audit.log")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-    }
-}
-
-/// Runs `weir token new`, and stores the token in this file. Returns the user's line for the configuration.
-fn new_token(file: &Path, name: &str, role: &str) -> String {
-    let mut command = Command::new(weir_binary());
-    let made = command.args(["token", "new", "--name", name, "--role", role]).output();
-    let made = made.expect("the built command");
-    assert!(made.status.success(), "{made:?}");
-    let token = String::from_utf8(made.stderr).expect("a token");
-    assert!(token.starts_with("weir_"), "{token}");
-    std::fs::write(file, token).expect("a file");
-    let lines = String::from_utf8(made.stdout).expect("lines");
-    let (head, line) = lines.split_at(lines.find("    ").expect("a user"));
-    assert_eq!(head, "admin:\n  users:\n");
-    line.to_owned()
-}
-
-fn error_of(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use open::{Open, error_of, new_token};
 
 #[test]
 fn a_colleague_gets_a_token_uses_it_and_loses_it() {
