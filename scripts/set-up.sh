@@ -79,6 +79,16 @@ want_go_program() {
         step "$name cannot be built: its scenarios are skipped"
 }
 
+# want_rust_program NAME@VERSION ARGUMENT...: builds a program of Rust, with these arguments of cargo install, if there is none of its
+# name. Without it, its step is skipped. Without optimisation, the build takes a third of the time.
+want_rust_program() {
+    local name=${1%%@*}
+    is_there "$name" && return
+    step "building $name"
+    timeout 600 cargo install --quiet --locked --debug --root /usr/local "$@" >/dev/null 2>&1 ||
+        step "$name cannot be built: its step is skipped"
+}
+
 rust_is_new_enough() {
     local version
     version=$(cargo --version 2>/dev/null) || return 1

@@ -25,6 +25,7 @@ pub mod stream;
 pub mod temp;
 pub mod tls;
 pub mod tools;
+pub mod torn;
 pub mod websocket;
 pub mod wire;
 

@@ -32,6 +32,7 @@ pub struct Setup {
     further_pools: Vec<String>,
     access_log: Option<&'static str>,
     log_to: Option<String>,
+    audit_to: Option<PathBuf>,
     record: Option<&'static str>,
     name: Option<&'static str>,
     descriptors: Option<usize>,
@@ -123,6 +124,13 @@ impl Setup {
     #[must_use]
     pub fn log_to(mut self, to: &str) -> Self {
         self.log_to = Some(to.to_owned());
+        self
+    }
+
+    /// Writes the audit log to this file.
+    #[must_use]
+    pub fn audit_to(mut self, file: &Path) -> Self {
+        self.audit_to = Some(file.to_owned());
         self
     }
 
@@ -222,6 +230,9 @@ impl Setup {
         }
         let to = self.log_to.as_deref().unwrap_or("stdout");
         let _ = writeln!(text, "log:\n  access: {{ to: {to}, format: {format} }}");
+        if let Some(file) = &self.audit_to {
+            let _ = writeln!(text, "  audit: {{ to: {} }}", file.display());
+        }
         if let Some(which) = self.record {
             let _ = writeln!(text, "  waf: {{ to: stdout, record: {which} }}");
         }

@@ -48,6 +48,26 @@ fn sigterm_lets_requests_end_and_takes_no_more() {
 }
 
 #[test]
+fn the_first_request_of_a_client_that_has_connected_is_answered() {
+    let member = Member::named("hello");
+    let mut proxy = Proxy::start(&Setup::new(&[member.address()]));
+    let (mut new, mut silent, mut idle) = (proxy.client(), proxy.client(), proxy.client());
+    idle.get("/").assert_status(200);
+    let started = Instant::now();
+    proxy.process().signal(Signal::TERM);
+    // A client with an answered request is closed at once: the drain has begun.
+    assert!(idle.reader().rest().is_empty());
+    new.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    let response = new.response();
+    assert_eq!(response.assert_status(200).text(), "hello");
+    assert!(response.head.has_token("connection", "close"), "{response:?}");
+    assert!(silent.reader().rest().is_empty());
+    assert!(started.elapsed() >= Duration::from_millis(900), "{:?}", started.elapsed());
+    drop((new, silent, idle));
+    assert!(proxy.process().wait(Duration::from_secs(10)).success());
+}
+
+#[test]
 fn a_drain_ends_at_its_deadline() {
     let member = slow_member(30);
     let setup = Setup::new(&[member.address()]).top("data_plane: { drain_timeout: 1s }");

@@ -1,4 +1,5 @@
-//! Writes a tree as YAML text that parses as the same tree.
+//! Writes a tree as YAML text that parses as the same tree. Texts have quotes only where they need them, wherever they come
+//! from: a file, or JSON.
 
 use std::fmt::Write as _;
 
@@ -88,6 +89,7 @@ fn in_line(text: &mut String, value: &NodeValue, indent: usize) {
         NodeValue::Scalar(scalar) if indent > 0 && is_block(scalar) => {
             block(text, &scalar.text, indent);
         }
+        NodeValue::Scalar(scalar) if needs_no_quotes(&scalar.text) => text.push_str(&scalar.text),
         NodeValue::Scalar(scalar) => quoted(text, &scalar.text),
     }
 }
@@ -99,6 +101,26 @@ fn is_plain(scalar: &Scalar) -> bool {
     }
     scalar.kind() != ScalarKind::Text || is_plain_text(&scalar.text)
 }
+
+/// Whether a text can lose its quotes, for every parser of YAML 1.1 and 1.2: it is like a name, a path or a time such as
+/// `50s`, and like no number, boolean, null or date.
+fn needs_no_quotes(text: &str) -> bool {
+    let scalar = Scalar { text: text.to_owned(), style: Style::Plain };
+    let is_reserved = RESERVED.iter().any(|word| text.eq_ignore_ascii_case(word));
+    let after_digits = text.trim_start_matches(|it: char| it.is_ascii_digit());
+    let is_amount = after_digits.len() < text.len()
+        && !after_digits.is_empty()
+        && after_digits.chars().all(|it| it.is_ascii_alphabetic());
+    let is_word = text.starts_with(|it: char| it.is_ascii_alphabetic() || it == '/');
+    (is_word || is_amount)
+        && !is_reserved
+        && !text.contains([':', '='])
+        && is_plain_text(text)
+        && scalar.kind() == ScalarKind::Text
+}
+
+/// Words that stand for something else than text, in some version of YAML.
+const RESERVED: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
 
 /// Whether a text contains only characters without a meaning in YAML.
 fn is_plain_text(text: &str) -> bool {
@@ -175,8 +197,17 @@ fn key(key: &str) -> String {
     text
 }
 
-/// Writes a text in double quotes, the only style that can contain any character.
+/// Writes a text in quotes: in single ones where that needs fewer escapes. Double quotes can contain any character.
 fn quoted(text: &mut String, content: &str) {
+    let is_escaped = |it: char| matches!(it, '"' | '\\');
+    let single = content.matches('\'').count();
+    let is_special = |it: char| is_unseen(it) || is_break(it) || is_private(it);
+    if single < content.matches(is_escaped).count() && !content.contains(is_special) {
+        text.push('\'');
+        text.push_str(&content.replace('\'', "''"));
+        text.push('\'');
+        return;
+    }
     text.push('"');
     for character in content.chars() {
         match character {
@@ -349,6 +380,39 @@ mod tests {
         let list = node(NodeValue::List(vec![map.clone()]));
         for root in [map, list] {
             check(&root).unwrap();
+        }
+    }
+
+    #[test]
+    fn texts_have_the_quotes_that_they_need() {
+        for (text, expected) in [
+            ("web", "web"),
+            ("50s", "50s"),
+            ("16KiB", "16KiB"),
+            ("/run/weir.sock", "/run/weir.sock"),
+            ("text/*", "text/*"),
+            ("two words", "two words"),
+            ("a.b", "a.b"),
+            ("off", "\"off\""),
+            ("Yes", "\"Yes\""),
+            ("1", "\"1\""),
+            ("1e5", "\"1e5\""),
+            ("0x1f", "\"0x1f\""),
+            ("2026-01-01", "\"2026-01-01\""),
+            ("10.0.0.1:80", "\"10.0.0.1:80\""),
+            ("a=b", "\"a=b\""),
+            ("$1", "\"$1\""),
+            ("*", "\"*\""),
+            ("a == \"b\"", "'a == \"b\"'"),
+            ("h['x'] == \"b\" || c", "\"h['x'] == \\\"b\\\" || c\""),
+            ("h['x'] == \"b\\d\"", "'h[''x''] == \"b\\d\"'"),
+            ("it's", "\"it's\""),
+            ("\"\n", "\"\\\"\\n\""),
+        ] {
+            let mut written = String::new();
+            let value = NodeValue::Scalar(Scalar { text: text.to_owned(), style: Style::Quoted });
+            in_line(&mut written, &value, 0);
+            assert_eq!(written, expected, "{text}");
         }
     }
 

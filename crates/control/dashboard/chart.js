@@ -48,5 +48,5 @@ function lines(points, width, height, top, kind) {
   });
   if (areas.length < 2) return [];
   const area = `M${areas[0][0]} ${height}${areas.map(([x, at]) => `L${x} ${at}`).join("")}L${areas.at(-1)[0]} ${height}Z`;
-  return [h("path", { class: "area", d: area }), h("path", { class: `stroke ${kind ?? ""}`, d: path })];
+  return [h("path", { class: `area ${kind ?? ""}`, d: area }), h("path", { class: `stroke ${kind ?? ""}`, d: path })];
 }

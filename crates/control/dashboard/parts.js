@@ -21,7 +21,7 @@ export function table(caption, columns, items, keyOf, empty) {
   const head = columns.map(({ name, isNumber }) => h("th", { scope: "col", class: isNumber ? "right" : null }, name));
   const row = (item) => h("tr", { "data-key": keyOf(item) }, columns.map(({ cell, isNumber, isWide }, index) => (
     index === 0
-      ? h("th", { scope: "row" }, cell(item))
+      ? h("th", { scope: "row", class: isWide ? "wrap" : null }, cell(item))
       : h("td", { class: isNumber ? "right" : isWide ? "wrap" : null }, cell(item)))));
   return h("div", { class: "table", tabindex: "0", role: "region", "aria-label": caption },
     h("table", null, h("caption", null, caption), h("thead", null, h("tr", null, head)), h("tbody", null, items.map(row))));
@@ -73,6 +73,15 @@ export function browse(items, textOf, memory, redraw) {
   };
   const controls = bar(memory, search, `${found.length} of ${items.length}`, [page, pages], turn);
   return { controls, shown: found.slice(page * ROWS, (page + 1) * ROWS) };
+}
+
+/** A bar: how much of the most a figure is. */
+export function share(figure, most, label) {
+  const width = ((figure / most) * 100).toFixed(1);
+  return h("svg", {
+    class: "track", viewBox: "0 0 100 1", preserveAspectRatio: "none", role: "meter",
+    "aria-label": label, "aria-valuemin": "0", "aria-valuemax": String(most), "aria-valuenow": String(figure),
+  }, h("path", { d: `M0 0H${width}V1H0Z` }));
 }
 
 /** The members of a pool, one mark each. */

@@ -17,10 +17,15 @@ export function rate(number) {
 
 /** `1.5 MiB`. */
 export function bytes(number) {
+  return bytesAndUnit(number).join(" ");
+}
+
+/** The figure and its unit. */
+export function bytesAndUnit(number) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let at = 0;
   while (number >= 1024 && at < units.length - 1) [number, at] = [number / 1024, at + 1];
-  return `${number < 10 && at > 0 ? number.toFixed(1) : Math.round(number)} ${units[at]}`;
+  return [number < 10 && at > 0 ? number.toFixed(1) : String(Math.round(number)), units[at]];
 }
 
 /** Milliseconds: `0.45 ms`, `12 ms`, `1.3 s`. */

@@ -36,7 +36,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use weir_config::snapshot::Address;
 
-use connections::{Connections, PER_SOURCE_MAX, Place, source_of};
+use connections::{Connections, PER_SOURCE_MAX, PER_USER_MAX, Place, Source};
 use handover::Listener;
 pub(crate) use handover::OpenConnections;
 use lifetime::Lifetime;
@@ -297,17 +297,20 @@ impl Service {
             match next().await {
                 Ok((stream, peer)) => {
                     told = false;
-                    let Some(place) = self.connections.place(source_of(&peer)) else {
+                    let Some(place) = self.connections.place(Source::of(&peer)) else {
                         observed.admin.turned_away.fetch_add(1, Relaxed);
                         if turned_away_told.is_none_or(|at| at.elapsed() >= TURNED_AWAY_INTERVAL) {
                             turned_away_told = Some(Instant::now());
                             let what = format_args!(
-                                "turns connections away: too many are open already (at most {CONNECTIONS_MAX}, and {PER_SOURCE_MAX} of one source)"
+                                "turns connections away: too many are open already (at most {CONNECTIONS_MAX}, {PER_SOURCE_MAX} of one source, and {PER_USER_MAX} of one local user)"
                             );
                             events.warning("admin listener", what);
                         }
                         continue;
                     };
+                    if place.has_displaced() {
+                        observed.admin.displaced.fetch_add(1, Relaxed);
+                    }
                     let (router, observed) = (self.router.clone(), Arc::clone(&observed));
                     tokio::spawn(async move {
                         let place = Arc::new(place);

@@ -16,6 +16,7 @@ mod asking;
 pub mod board;
 pub mod events;
 pub mod explaining;
+pub mod figures;
 pub mod file_digests;
 pub mod firewall;
 mod key_log;

@@ -217,9 +217,3 @@ fn read<T: Clone>(lock: &RwLock<T>) -> T {
 fn write<T>(lock: &RwLock<T>, value: T) {
     *lock.write().unwrap_or_else(PoisonError::into_inner) = value;
 }
-
-/// The displayed value of a gauge. Workers store gauges as increments and decrements. A sum that is read while they change
-/// can be briefly below zero, and is then displayed as 0.
-pub fn shown_gauge(total: u64) -> u64 {
-    if i64::try_from(total).is_ok() { total } else { 0 }
-}

@@ -96,13 +96,20 @@ fn write(state_dir: &Path, path: &Path, keys: &Keys) -> io::Result<()> {
     let temporary = state_dir.join(format!("{FILE_NAME}.{}", std::process::id()));
     // An earlier process with the same id may have left this file.
     let _ = std::fs::remove_file(&temporary);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-    file.write_all(keys.to_file().as_bytes())?;
-    file.sync_all()?;
+    let written = write_new(&temporary, keys);
     // A hard link, unlike a rename, does not replace an existing file.
-    let linked = std::fs::hard_link(&temporary, path);
-    std::fs::remove_file(&temporary)?;
-    linked
+    let linked = written.and_then(|()| std::fs::hard_link(&temporary, path));
+    // The file may not exist. Its error matters only if nothing else has failed.
+    let removed = std::fs::remove_file(&temporary);
+    linked.and(removed)?;
+    // Cookies have the key from now on: its name must survive a crash, too.
+    File::open(state_dir)?.sync_all()
+}
+
+fn write_new(path: &Path, keys: &Keys) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(keys.to_file().as_bytes())?;
+    file.sync_all()
 }
 
 fn random() -> io::Result<[u8; KEY_BYTES]> {

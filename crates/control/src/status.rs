@@ -11,13 +11,14 @@ use weir_config::snapshot::{Balance, NOBODY, Snapshot, Waf, ranges};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_exchange::parts::failure::Blame;
-use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US, VirtualServerTotals};
+use weir_exchange::shared::counters::{HistogramTotals, VirtualServerTotals};
 use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, TablePool};
 use weir_exchange::shared::sticky::reached_pools;
 
+use crate::figures::{quantile, round, shown_gauge};
 use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport, UnknownMembers};
-use crate::observed::{Observed, Waiting, shown_gauge};
+use crate::observed::{Observed, Waiting};
 use crate::problems::problems;
 use crate::rates::{Counts, Rate, Way};
 use crate::reloads::Failure;
@@ -70,6 +71,7 @@ pub(crate) struct ProcessStatus {
     log: LogStatus,
     socket_failures: u64,
     admin_connections_turned_away: u64,
+    admin_connections_displaced: u64,
     admin_logins_failed: u64,
     worker_panics: u64,
     last_worker_panic: Option<PanicStatus>,
@@ -393,6 +395,7 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
         },
         socket_failures: workers.socket_failures,
         admin_connections_turned_away: observed.admin.turned_away.load(Relaxed),
+        admin_connections_displaced: observed.admin.displaced.load(Relaxed),
         admin_logins_failed: observed.admin.logins_failed.load(Relaxed),
         worker_panics: workers.panics,
         last_worker_panic: observed.last_panic().map(|panic| PanicStatus {
@@ -676,27 +679,6 @@ impl Latency {
     }
 }
 
-/// A quantile in milliseconds, interpolated within its bucket as Prometheus' `histogram_quantile` does. In the last bucket,
-/// which has no upper bound, it is the lower bound.
-pub fn quantile(totals: &HistogramTotals, count: u64, percent: u64) -> Option<f64> {
-    let rank = (count as f64 * percent as f64 / 100.0).max(f64::MIN_POSITIVE);
-    let mut below = 0;
-    for (index, &in_bucket) in totals.buckets.iter().enumerate() {
-        if in_bucket > 0 && (below + in_bucket) as f64 >= rank {
-            let start = index.checked_sub(1).map_or(0, |before| LATENCY_BOUNDS_US[before]) as f64;
-            let end = LATENCY_BOUNDS_US.get(index).map_or(start, |&end| end as f64);
-            return Some(round(start + (end - start) * (rank - below as f64) / in_bucket as f64));
-        }
-        below += in_bucket;
-    }
-    None
-}
-
-/// Converts microseconds to milliseconds with three decimals.
-fn round(microseconds: f64) -> f64 {
-    microseconds.round() / 1_000.0
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -705,28 +687,6 @@ mod tests {
 
     use super::*;
     use crate::testing::{observed_with, observed_with_waf};
-
-    #[test]
-    fn quantiles() {
-        let histogram = |samples: &[(usize, u64)]| {
-            let mut totals = HistogramTotals::default();
-            samples.iter().for_each(|&(bucket, count)| totals.buckets[bucket] = count);
-            totals
-        };
-        let check = |samples: &[(usize, u64)], percent, expected| {
-            let totals = histogram(samples);
-            assert_eq!(
-                quantile(&totals, totals.count(), percent),
-                expected,
-                "{samples:?} {percent}"
-            );
-        };
-        check(&[], 99, None);
-        check(&[(0, 100)], 50, Some(0.05));
-        check(&[(0, 50), (3, 50)], 50, Some(0.1));
-        check(&[(0, 50), (3, 50)], 99, Some(0.99));
-        check(&[(LATENCY_BOUNDS_US.len(), 1)], 50, Some(30_000.0));
-    }
 
     #[test]
     fn the_document() {

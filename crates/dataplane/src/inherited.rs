@@ -52,10 +52,12 @@ impl Inherited {
         }
         for (server, address) in addresses(snapshot) {
             let Some(sockets) = self.sockets.remove(address) else { continue };
-            let fitted = fit(sockets, server, address, workers).map_err(|error| {
-                let virtual_server = server.name.clone();
-                BindError::Listen { virtual_server, address: address.clone(), error }
-            })?;
+            let is_of_manager = self.of_manager.contains(address);
+            let fitted =
+                fit(sockets, server, address, workers, is_of_manager).map_err(|error| {
+                    let virtual_server = server.name.clone();
+                    BindError::Listen { virtual_server, address: address.clone(), error }
+                })?;
             taken.insert(address.clone(), fitted);
         }
         Ok(taken)
@@ -83,12 +85,15 @@ impl Inherited {
     }
 }
 
-/// Sets the socket options of an address, and adds sockets until each worker has one.
+/// Sets the socket options of an address, and adds sockets until each worker has one. A service manager keeps
+/// its sockets open while this process restarts. The queue of another socket would end with this process, so workers share the
+/// manager's.
 fn fit(
     mut sockets: Vec<OwnedFd>,
     server: &VirtualServer,
     address: &ListenPoint,
     workers: usize,
+    is_of_manager: bool,
 ) -> io::Result<Vec<OwnedFd>> {
     let (at, options) = (endpoint(&address.address), options(server, address));
     for socket in &sockets {
@@ -99,7 +104,12 @@ fn fit(
         sockets.truncate(workers);
     }
     let missing = workers.saturating_sub(sockets.len());
-    sockets.extend(adopted::more(&sockets, at, missing, options)?);
+    let added = match is_of_manager && !matches!(address.address, Address::Udp(_)) {
+        true => adopted::duplicates(&sockets, missing)?,
+        // Datagrams of one client must reach one worker.
+        false => adopted::more(&sockets, at, missing, options)?,
+    };
+    sockets.extend(added);
     Ok(sockets)
 }
 

@@ -80,7 +80,12 @@ pub fn more(
     if may_share && let Ok(own) = sockets::listen(address, count, options) {
         return Ok(own);
     }
-    (0..count).map(|_| socket.try_clone()).collect()
+    duplicates(first, count)
+}
+
+/// `count` duplicates of the sockets in `first`.
+pub fn duplicates(first: &[OwnedFd], count: usize) -> io::Result<Vec<OwnedFd>> {
+    first.iter().cycle().take(count).map(OwnedFd::try_clone).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use weir_http::h1::{HeadLimits, Parsed, RequestError, parse_request};
 use weir_http::message::{RequestHead, Scheme, Version};
@@ -13,6 +13,17 @@ pub const BODY_BYTES_MAX: usize = 128 * 1024;
 
 /// The client's port, if it is not given.
 const CLIENT_PORT: u16 = 40_000;
+
+/// The schema of an IP address that may be absent: of either version, in the words of JSON Schema.
+pub fn ip_or_null(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "anyOf": [
+            { "type": "string", "format": "ipv4" },
+            { "type": "string", "format": "ipv6" },
+            { "type": "null" },
+        ],
+    })
+}
 
 /// A supposed request.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +42,7 @@ pub struct Asked {
     pub body: Option<String>,
     /// The client's address; `None`: this host.
     #[serde(default)]
+    #[schemars(schema_with = "ip_or_null")]
     pub from: Option<IpAddr>,
     /// Whether the request uses HTTP/2.
     #[serde(default)]

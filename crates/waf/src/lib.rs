@@ -9,6 +9,7 @@ pub mod builtin;
 pub mod checks;
 pub mod coding;
 pub mod exclusion;
+mod hash;
 pub mod injection;
 pub mod inspection;
 pub mod plan;

@@ -11,7 +11,7 @@ const VALUE_BYTES_MAX: usize = 64 << 10;
 pub enum Value {
     /// A whole number.
     Number(i64),
-    /// A byte string. It is shared, because some values are the same at the start of each request.
+    /// A byte string. Clones share it.
     Text(Arc<[u8]>),
 }
 
@@ -19,6 +19,9 @@ impl Value {
     /// A value from text. A canonically written integer is stored as a number.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let bytes = &bytes[..bytes.len().min(VALUE_BYTES_MAX)];
+        if !matches!(bytes.first(), Some(b'0'..=b'9' | b'-')) {
+            return Self::Text(bytes.into());
+        }
         let number = number_of(bytes);
         let mut written = itoa_buffer();
         if write_number(number, &mut written) == bytes {

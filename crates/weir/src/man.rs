@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Command};
 use clap_mangen::Man;
@@ -12,7 +13,8 @@ use crate::output;
 
 /// Write the man pages of all commands
 ///
-/// Writes one page for each command: weir.1, weir-run.1, weir-check.1 and so on. The Debian package installs them.
+/// Writes one page for each command: weir.1, weir-run.1, weir-check.1 and so on. The Debian package installs them. The pages
+/// have the date of today, or of SOURCE_DATE_EPOCH (seconds since 1970) in the environment.
 ///
 /// Exit status: 0 written; 1 a page could not be written; 2 wrong usage.
 #[derive(Debug, Args)]
@@ -27,9 +29,10 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments, command: Command) -> ExitCode {
+    let date = date();
     let written =
         fs::create_dir_all(&arguments.into).map_err(|error| (error, None)).and_then(|()| {
-            pages(command).into_iter().try_for_each(|page| {
+            pages(command, &date).into_iter().try_for_each(|page| {
                 let path = arguments.into.join(&page.name);
                 page.write(&path).map_err(|error| (error, Some(path)))
             })
@@ -52,12 +55,13 @@ struct Page {
 }
 
 impl Page {
-    fn of(command: Command) -> Self {
+    fn of(command: Command, date: &str) -> Self {
         // For `weir member drain`, the name is `weir-member-drain`.
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
         let mut text = Vec::new();
         let source = concat!("weir ", env!("CARGO_PKG_VERSION"));
-        let man = Man::new(command).title(&name).source(source).manual("Weirgate");
+        let man = Man::new(command).title(name.to_uppercase()).date(date);
+        let man = man.source(source).manual("Weirgate");
         man.render(&mut text).expect("a vector takes what is written to it");
         Self { name: format!("{name}.1"), text: tidied(&text) }
     }
@@ -67,24 +71,44 @@ impl Page {
     }
 }
 
-/// The text of a page with a place for the date in its title line, without empty lines, and with one `.br` of several:
-/// formatters of man pages warn of these.
+/// The date of the pages. Builds of a package set `SOURCE_DATE_EPOCH`, so that they can be repeated.
+fn date() -> String {
+    let epoch_s = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let unix_s: u64 = epoch_s.unwrap_or_else(now);
+    let text = weir_control::time::rfc3339(unix_s.saturating_mul(1_000));
+    text.split('T').next().unwrap_or_default().to_owned()
+}
+
+/// The text of a page without what formatters of man pages warn of: spaces at the end of a line, empty lines, and several `.br`.
+/// Between two paragraphs stands `.sp`.
 fn tidied(text: &[u8]) -> Vec<u8> {
-    let text = String::from_utf8_lossy(text).replacen(" 1  \"", " 1 \"\" \"", 1);
-    let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    let text = String::from_utf8_lossy(text);
+    let is_text = |line: &str| !line.is_empty() && !line.starts_with('.');
+    let mut lines: Vec<&str> = Vec::new();
+    let mut rest = text.lines().map(str::trim_end).peekable();
+    while let Some(line) = rest.next() {
+        if !line.is_empty() {
+            lines.push(line);
+        } else if lines.last().copied().is_some_and(is_text)
+            && rest.peek().copied().is_some_and(is_text)
+        {
+            lines.push(".sp");
+        }
+    }
     lines.dedup_by(|line, before| line == before && *line == ".br");
     lines.into_iter().flat_map(|line| [line, "\n"]).collect::<String>().into_bytes()
 }
 
 /// The pages of a command and of its subcommands.
-fn pages(command: Command) -> Vec<Page> {
+fn pages(command: Command, date: &str) -> Vec<Page> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let mut pages = Vec::new();
     let mut left = vec![command];
     while let Some(command) = left.pop() {
         left.extend(command.get_subcommands().filter(|it| !it.is_hide_set()).cloned());
-        pages.push(Page::of(command));
+        pages.push(Page::of(command, date));
     }
     pages
 }
@@ -98,7 +122,7 @@ mod tests {
 
     #[test]
     fn each_command_has_a_page() {
-        let pages = pages(CommandLine::command());
+        let pages = pages(CommandLine::command(), "2026-01-31");
         let page = |name: &str| {
             let found = pages.iter().find(|page| page.name == name);
             String::from_utf8(found.unwrap_or_else(|| panic!("no {name}")).text.clone())
@@ -107,7 +131,8 @@ mod tests {
         assert!(page("weir.1").contains("Application Delivery Controller"));
         let check = page("weir-check.1");
         assert!(check.contains("weir check"), "{check}");
-        assert!(check.contains(".TH weir-check 1 \"\" \"weir "), "{check}");
+        assert!(check.contains(".TH WEIR-CHECK 1 2026-01-31 \"weir "), "{check}");
+        assert!(check.contains("\n.sp\n"), "{check}");
         assert!(!page("weir-top.1").contains("\n\n"));
         assert!(page("weir-bench-load.1").contains("\\-\\-rate"));
         assert!(!pages.iter().any(|page| page.name.contains("help")));

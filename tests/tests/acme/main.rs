@@ -3,6 +3,7 @@
 mod account;
 mod mid_order;
 mod pebble;
+mod torn_writes;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

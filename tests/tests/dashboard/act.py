@@ -1,6 +1,7 @@
 # Opens every view of the dashboard in Chromium, in both themes and at a phone's width, and performs the actions of a user. Prints
 # the observations as one JSON document. Arguments: the dashboard's address, Chromium, a token, a member of the pool `members`, and
-# the URL of a request that the firewall blocks. `WEIR_SCREENSHOTS` is the path of a folder for pictures of all views.
+# the URLs of two requests that the firewall blocks: one by rules, one by the check `file_type`. `WEIR_SCREENSHOTS` is the path of a
+# folder for pictures of all views.
 
 import json
 import os
@@ -10,7 +11,7 @@ import urllib.request
 
 from playwright.sync_api import sync_playwright
 
-BASE, CHROMIUM, TOKEN, MEMBER, ATTACK = sys.argv[1:]
+BASE, CHROMIUM, TOKEN, MEMBER, ATTACK, CHECKED = sys.argv[1:]
 VIEWS = ["", "servers", "servers/main", "map", "pools", "pools/members", "policies", "firewall", "requests", "explain", "certificates", "configuration", "reports"]
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 seen = {"errors": [], "titles": [], "too_wide": [], "findings": []}
@@ -109,11 +110,15 @@ def exclude(page):
         confirm(page)
         page.wait_for_function("left => document.querySelectorAll('button[aria-label^=Exclude]').length <= left", arg=left)
     seen["excluded"] = status_of(ATTACK)
+    page.get_by_role("button", name="Only log it: the check file_type").click()
+    confirm(page)
+    page.get_by_role("button", name="Switch it off: the check file_type").wait_for()
+    seen["only_logged"] = status_of(CHECKED)
     page.goto(f"{BASE}/#/configuration")
     page.get_by_role("button", name="Return to the files").click()
     confirm(page)
     page.wait_for_selector("#told p:has-text('that of the files')")
-    seen["rolled_back"] = status_of(ATTACK)
+    seen["rolled_back"] = [status_of(ATTACK), status_of(CHECKED)]
 
 
 def read_report(page):
@@ -157,7 +162,7 @@ def hide(page):
 
 with sync_playwright() as playwright:
     chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-    for theme, size in (("light", "desk"), ("dark", "desk"), ("light", "phone")):
+    for theme, size in (("light", "desk"), ("dark", "desk"), ("light", "phone"), ("dark", "phone")):
         look(chromium, theme, size)
     act(chromium)
     chromium.close()

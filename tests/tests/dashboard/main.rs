@@ -49,6 +49,9 @@ const SLOW: Duration = Duration::from_millis(100);
 /// A request with an injection that the firewall's rules detect.
 const ATTACK: &str = "/item?text=1%27%20or%20%271%27=%271";
 
+/// A request in which a check finds something, and no rule.
+const CHECKED: &str = "/list.dat";
+
 /// The output of a script in the browser; `None`: no browser is installed.
 fn seen(script: &str, proxy: &Proxy, arguments: &[&str]) -> Option<Value> {
     let chromium = tools::suite("WEIR_CHROMIUM")?;
@@ -78,10 +81,10 @@ fn each_view_is_seen_and_acted_in() {
     }
     client.get("/slow");
     assert_eq!(client.get(ATTACK).status, 403);
+    assert_eq!(client.get(CHECKED).status, 403);
     let address = one.address().to_string();
-    let Some(seen) = seen("act.py", &proxy, &[&token, &address, &proxy.url(ATTACK)]) else {
-        return;
-    };
+    let arguments = [&*token, &*address, &*proxy.url(ATTACK), &*proxy.url(CHECKED)];
+    let Some(seen) = seen("act.py", &proxy, &arguments) else { return };
     let expected = json!({
         "errors": [],
         "titles": [
@@ -96,7 +99,8 @@ fn each_view_is_seen_and_acted_in() {
         "report": "A report",
         "report_scripts": "none ran",
         "excluded": 200,
-        "rolled_back": 403,
+        "only_logged": 200,
+        "rolled_back": [403, 403],
         "slow": "GET /slow",
         "explained": "Pool members: the pool of the virtual server.",
         "stream_while_hidden": "none",

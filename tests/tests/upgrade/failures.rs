@@ -176,13 +176,18 @@ fn the_old_process_is_killed() {
     assert!(line.status()["upgrade"]["state"] == "done");
 }
 
+/// Kills of the supervised weir.
+const KILLS: usize = 3;
+
 #[test]
 fn after_a_kill_another_one_listens_within_a_second() {
     let member = Member::named("hello");
     let directory = TempDir::new("upgrade-supervised");
     // A minimal supervisor, which restarts the process when it has ended.
     let supervisor = program(&directory, "while :; do \"$@\"; done");
-    let mut line = Line::start(&Setup::new(&[member.address()]));
+    let state = directory.path().join("state");
+    let setup = Setup::new(&[member.address()]).top(&format!("state_dir: {}", state.display()));
+    let mut line = Line::start(&setup);
     line.proxy.process().kill();
     let config = line.proxy.config_path().display().to_string();
     let log = directory.path().join("log");
@@ -194,9 +199,19 @@ fn after_a_kill_another_one_listens_within_a_second() {
         });
     };
     serves(1);
-    Line::signal(line.serving(), Signal::KILL);
-    let started = Instant::now();
-    serves(2);
-    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
-    line.proxy.client().get("/").assert_status(200);
+    let weir = |words: &[&str]| {
+        let mut command = Command::new(weir_binary());
+        command.args(words).args(["--admin", &line.proxy.admin_address()]);
+        String::from_utf8(command.output().expect("weir runs").stdout).expect("text")
+    };
+    weir(&["set", "/pools/members/members/127.0.0.1:1", r#"{"weight":7}"#]);
+    let overlay = weir(&["diff"]);
+    assert!(overlay.starts_with("version 1: 1 change") && overlay.contains('7'), "{overlay}");
+    for killed in 1..=KILLS {
+        Line::signal(line.serving(), Signal::KILL);
+        let started = Instant::now();
+        serves(killed + 1);
+        assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+        assert_eq!(weir(&["diff"]), overlay);
+    }
 }

@@ -4,11 +4,15 @@ use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use weir_tests::load::{Load, Plan};
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 
 use crate::Line;
+
+/// Restarts of a weir whose socket the manager keeps.
+const RESTART_COUNT: usize = 10;
 
 /// The notification socket of a simulated service manager.
 struct Manager {
@@ -130,4 +134,43 @@ fn sockets_of_a_service_manager_are_used_and_handed_over() {
     ask(&line);
     assert!(line.proxy.process().wait(weir_tests::STEP_TIMEOUT).success());
     ask(&line);
+}
+
+/// Opens a socket for the first virtual server of the file with SO_REUSEPORT, as `ReusePort=yes` does, keeps it, and starts weir
+/// again each time it ends. The process of weir ends with this one.
+const RESTARTS: &str = r#"
+import ctypes, os, re, socket, sys
+words = sys.argv[1:]
+text = open(words[-1]).read().split("virtual_servers:")[1]
+host, port = re.search(r'listen: "([0-9.]+):(\d+)"', text).groups()
+listener = socket.create_server((host, int(port)), reuse_port=True)
+while True:
+    pid = os.fork()
+    if pid == 0:
+        ctypes.CDLL(None).prctl(1, 9)
+        os.dup2(os.dup2(listener.fileno(), 100), 3, inheritable=True)
+        os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="web")
+        os.execv(words[0], words)
+    os.waitpid(pid, 0)
+"#;
+
+/// Workers share the one socket: a socket of their own would end with the process, and connections in its queue with it.
+#[test]
+fn restarts_with_a_socket_of_the_manager_lose_no_connection() {
+    let member = Member::named("hello");
+    let setup = Setup::new(&[member.address()])
+        .top("data_plane: { workers: 4 }")
+        .started_by("python3", &["-c", RESTARTS]);
+    let mut line = Line::start(&setup);
+    let pause = Duration::from_millis(1);
+    let plan = Plan { connections: 8, pause, requests_per_connection: Some(1) };
+    let load = Load::start(line.proxy.address(), "/", plan);
+    for started in 1..=RESTART_COUNT {
+        Line::signal(line.serving(), Signal::TERM);
+        weir_tests::eventually("another process serves", weir_tests::STEP_TIMEOUT, || {
+            line.proxy.process().output().matches(" serves ").count() == started + 1
+        });
+    }
+    let tally = load.stop();
+    assert!(tally.failed() == 0 && tally.good > 0, "{tally:?}");
 }

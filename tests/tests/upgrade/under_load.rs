@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
 use weir_tests::datagrams::{DatagramClient, DatagramMember};
@@ -107,6 +107,19 @@ fn streams(address: SocketAddr, ends: &Arc<AtomicBool>) -> Worker {
     })
 }
 
+/// The same download on a stream of HTTP/2: it outlives the GOAWAY of its connection.
+fn download_on_a_stream(address: SocketAddr) -> Worker {
+    let mut peer = Peer::connect(address);
+    let stream = peer.request("GET", "/download", &[], true);
+    thread::spawn(move || {
+        let message = peer.response(stream);
+        match message.ended && message.status() == 200 && message.body.len() % PIECE.len() == 0 {
+            true => Ok(message.body.len()),
+            false => Err(format!("download on a stream: {:?} {:?}", message.head, message.reset)),
+        }
+    })
+}
+
 #[test]
 fn nothing_fails_and_nothing_is_cut() {
     let ends = Arc::new(AtomicBool::new(false));
@@ -120,26 +133,63 @@ fn nothing_fails_and_nothing_is_cut() {
     let mut workers: Vec<Worker> = (0..4).map(|_| websocket(address, &ends)).collect();
     workers.extend((0..2).map(|_| streams(address, &ends)));
     workers.push(download(address));
+    workers.push(download_on_a_stream(address));
     let first = line.proxy.process().pid();
     for _ in 0..upgrades() {
         line.upgrade();
         // The new connections belong to the new process.
         workers.push(websocket(address, &ends));
         workers.push(download(address));
+        workers.push(download_on_a_stream(address));
     }
     thread::sleep(Duration::from_millis(300));
     ends.store(true, Relaxed);
+    let long = workers.len();
     for worker in workers {
         let done = worker.join().expect("a thread of the load");
         assert!(done.as_ref().is_ok_and(|count| *count > 0), "{done:?}");
     }
+    let mut requests = 0;
     for load in loads {
         let tally = load.stop();
         assert!(tally.failed() == 0 && tally.good > 100, "{tally:?}");
+        requests += tally.good;
     }
-    // The old process ends when its last client has disconnected.
+    let upgrades = upgrades();
+    println!("{upgrades} upgrades: {requests} requests, 0 failed; {long} long connections, 0 cut");
+    // The old process ends with its last client.
     assert_ne!(line.serving(), first);
     assert!(line.proxy.process().wait(weir_tests::STEP_TIMEOUT).success());
+}
+
+/// The drain time of the test of deadlines.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+#[test]
+fn what_lasts_longer_than_the_drain_time_is_cut_at_its_end_and_not_before() {
+    let ends = Arc::new(AtomicBool::new(false));
+    let member = member(&ends);
+    let setup = Setup::new(&[member.address()]).http("http2: true");
+    let drain_timeout = DRAIN_TIME.as_secs();
+    let mut line =
+        Line::start(&setup.top(&format!("data_plane: {{ drain_timeout: {drain_timeout}s }}")));
+    let address = line.proxy.address();
+    let begin = [websocket(address, &ends), download(address), download_on_a_stream(address)];
+    let started = Instant::now();
+    line.upgrade();
+    for worker in begin {
+        let done = worker.join().expect("a thread of the load");
+        let lasted = started.elapsed();
+        assert!(done.is_err(), "{done:?}");
+        assert!(lasted >= DRAIN_TIME, "{done:?} after {lasted:?}");
+    }
+    assert!(line.proxy.process().wait(weir_tests::STEP_TIMEOUT).success());
+    // What began in the new process lasts.
+    let after = websocket(address, &ends);
+    thread::sleep(DRAIN_TIME);
+    ends.store(true, Relaxed);
+    let done = after.join().expect("a thread of the load");
+    assert!(done.as_ref().is_ok_and(|count| *count > 0), "{done:?}");
 }
 
 #[test]

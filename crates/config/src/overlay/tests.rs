@@ -338,9 +338,9 @@ fn differences_are_shown_without_secrets() {
         shown,
         [
             "removed /policies/block weir.yaml:13 rules:\n  - then:\n      - respond:\n          status: 405 => -",
-            "added /pools/token-service/balance - - => \"random_two\"",
+            "added /pools/token-service/balance - - => random_two",
             "changed /pools/web/members/10.0.0.2:80/weight weir.yaml:8 3 => 9",
-            "changed /pools/web/monitors weir.yaml:10 - type: tcp => - type: \"http\"\n  password: \"********\"\n  user: \"me\"",
+            "changed /pools/web/monitors weir.yaml:10 - type: tcp => - type: http\n  password: \"********\"\n  user: me",
             "added /pools/web/tls/password - - => \"********\"",
         ]
     );

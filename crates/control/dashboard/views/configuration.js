@@ -5,7 +5,7 @@ import { confirm, tell, tellProblem } from "../dialogs.js";
 import { h } from "../dom.js";
 import { mark, table, tile } from "../parts.js";
 import { mayOperate, state } from "../state.js";
-import { count, time } from "../words.js";
+import { count, duration, time } from "../words.js";
 
 export const title = "Configuration";
 export const needs = () => ["process", "reloads", "versions", "diff"];
@@ -20,7 +20,7 @@ export function draw(_, __, ___, redraw) {
   const failure = configuration.last_reload_failure;
   return h("div", null, h("h1", null, "Configuration"),
     h("div", { class: "tiles" },
-      tile("In effect since", time(configuration.in_force_since)),
+      tile("In effect for", duration((Date.now() - new Date(configuration.in_force_since)) / 1000)),
       tile("Reloads", count(configuration.reloads)), tile("Refused", count(configuration.reloads_failed))),
     failure && h("ul", { class: "problems" }, h("li", { class: configuration.last_reload_successful ? "warn" : null }, `${time(failure.time)}: the configuration was refused: ${failure.reason}`)),
     h("div", { class: "bar" }, h("button", {
@@ -32,8 +32,8 @@ export function draw(_, __, ___, redraw) {
     table("What differs from the files", [
       { name: "Place", isWide: true, cell: (it) => h("span", { class: "mono" }, it.path) },
       { name: "Effect", cell: (it) => mark([it.effect, EFFECTS[it.effect] ?? "off"]) },
-      { name: "In the files", isWide: true, cell: (it) => h("span", { class: "mono" }, it.file ?? "–", it.place && h("span", { class: "quiet" }, ` ${it.place}`)) },
-      { name: "Changed to", isWide: true, cell: (it) => h("span", { class: "mono" }, it.overlay ?? "–") },
+      { name: "In the files", isWide: true, cell: (it) => [h("div", { class: "mono written" }, it.file ?? "–"), it.place && h("div", { class: "quiet mono" }, it.place)] },
+      { name: "Changed to", isWide: true, cell: (it) => h("div", { class: "mono written" }, it.overlay ?? "–") },
       { name: "Remark", isWide: true, cell: (it) => it.reason },
     ], state.diff.items, (it) => it.path, "Nothing: the files say it all."),
     h("h2", null, "Versions"),

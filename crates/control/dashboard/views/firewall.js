@@ -1,4 +1,4 @@
-// Findings of the web application firewall: by rule and place, with a way to exclude them, and the last requests.
+// Findings of the web application firewall: by rule and place and by check, with a way to exclude them, and the last requests.
 
 import { call } from "../api.js";
 import { confirm, tell, tellProblem } from "../dialogs.js";
@@ -14,7 +14,8 @@ const OUTCOMES = { blocked: ["blocked", "bad"], detected: ["would be blocked", "
 
 export function draw(_, memory, redraw, again) {
   return h("div", null, h("h1", null, "Firewall"), mayOperate() && state.findings ? [
-    h("h2", null, "Findings by rule and place"), findings(memory, redraw, again),
+    h("h2", null, "Rules"), findings(memory, redraw, again),
+    h("h2", null, "Checks"), checks(memory, redraw, again),
     h("h2", null, "Last requests with findings"), events(memory, redraw),
   ] : h("p", null, "Log in with a token that has the role operate: findings show parts of requests."));
 }
@@ -55,28 +56,84 @@ function excludeButton(it, again) {
   }, "Exclude this");
 }
 
-async function exclude(it, again) {
-  const others = it.applies_to.length > 1 ? `They share a profile, so it applies to ${it.applies_to.join(", ")}.` : `It applies to ${it.applies_to.join(", ")}.`;
-  const seen = `${it.requests} of the last requests had it, from ${it.clients} ${it.clients === 1 ? "client" : "clients"}.`;
+function checks(memory, redraw, again) {
+  memory.checks ??= {};
+  const textOf = (it) => `${it.check} ${it.message} ${it.place} ${it.virtual_server} ${it.action}`;
+  const { controls, shown } = browse(state.findings.checks, textOf, memory.checks, redraw);
+  return [
+    h("p", { class: "quiet" }, "Checks need no rules, and apply to all requests of a virtual server. If a check blocks what legitimate users send, let it only log, or switch it off."),
+    state.findings.checks.length > 10 && controls,
+    table("Checks with findings in the last requests", [
+      { name: "Check", isWide: true, cell: (it) => [h("div", { class: "mono" }, it.check), h("div", { class: "quiet" }, it.message)] },
+      { name: "Found in", isWide: true, cell: (it) => [it.place && h("div", { class: "mono" }, it.place), link("servers", it.virtual_server)] },
+      { name: "Value", isWide: true, cell: (it) => h("span", { class: "mono" }, it.example ?? "–") },
+      { name: "Requests", isNumber: true, cell: (it) => count(it.requests) },
+      { name: "Clients", isNumber: true, cell: (it) => count(it.clients) },
+      { name: "Action", cell: (it) => mark(ACTIONS[it.action]) },
+      { name: "Advice", cell: (it) => mark(advice({ ...it, is_excluded: it.action === "off" })) },
+      { name: "Change", cell: (it) => weakenButton(it, again) },
+    ], shown, (it) => it.id, "No check has found anything since the start.")];
+}
+
+const ACTIONS = { block: ["blocks", "bad"], alarm: ["logs", "warn"], off: ["off", "off"] };
+
+function weakenButton(it, again) {
+  if (!it.change) return "–";
+  const text = it.change.value === "alarm" ? "Only log it" : "Switch it off";
+  return h("button", {
+    type: "button", disabled: !mayChange(), "aria-label": `${text}: the check ${it.check} of ${it.virtual_server}`,
+    title: mayChange() ? null : "Log in with a token that has the role admin", onclick: () => weaken(it, text, again),
+  }, text);
+}
+
+async function weaken(it, text, again) {
   const [word, kind] = advice(it);
-  const { value } = it.change;
+  const does = it.change.value === "alarm" ? "logs and counts its findings, and blocks no request any more" : "does not run any more";
   const content = [
-    h("p", null, `Rule ${it.rule} (${it.message}) does not inspect ${it.variable} in requests for ${it.path} any more. ${others}`),
-    h("pre", { class: "card mono" }, `${it.change.path}\nrule: ${value.rule}\nvariable: "${value.variable}"\npath: ${value.path}`),
-    h("p", null, mark([word, kind]), ` ${seen}`),
-    h("p", { class: "quiet" }, "It becomes a version of the configuration. To take it back, return to the version before."),
+    h("p", null, `The check ${it.check} ${does}. ${reach(it)}`),
+    h("pre", { class: "card mono" }, `${it.change.path}: ${it.change.value}`),
+    h("p", null, mark([word, kind]), ` ${told(it)}`),
+    h("p", { class: "quiet" }, TAKEN_BACK),
   ];
-  if (!await confirm("Exclude this finding?", content, "Exclude", kind === "bad")) return;
+  if (!await confirm(`${text}?`, content, text, kind === "bad")) return;
+  await change(it.change, `check ${it.check}: ${it.change.value}, from the dashboard`, `the check ${it.check} is ${it.change.value === "off" ? "off" : "an alarm"}.`, again);
+}
+
+const TAKEN_BACK = "It becomes a version of the configuration. To take it back, return to the version before.";
+
+/** The virtual servers that a change applies to. */
+function reach(it) {
+  return `${it.applies_to.length > 1 ? "They share a profile, so it" : "It"} applies to ${it.applies_to.join(", ")}.`;
+}
+
+/** How often it was found. */
+function told(it) {
+  return `${it.requests} of the last requests had it, from ${it.clients} ${it.clients === 1 ? "client" : "clients"}.`;
+}
+
+/** Makes a change, unless the configuration has changed since the findings were read. */
+async function change(wanted, comment, done, again) {
   try {
-    const body = { comment: `exclusion from rule ${it.rule}, from the dashboard`, changes: [it.change] };
-    // The configuration may have changed since the findings were read.
     const ifMatch = `"version-${state.findings.version}"`;
-    const { version } = await call("changes", { method: "POST", body, ifMatch });
-    tell(`Version ${version}: ${it.variable} of ${it.path} is excluded from rule ${it.rule}.`);
+    const { version } = await call("changes", { method: "POST", body: { comment, changes: [wanted] }, ifMatch });
+    tell(`Version ${version}: ${done}`);
   } catch (problem) {
     tellProblem(problem);
   }
   again();
+}
+
+async function exclude(it, again) {
+  const [word, kind] = advice(it);
+  const { value } = it.change;
+  const content = [
+    h("p", null, `Rule ${it.rule} (${it.message}) does not inspect ${it.variable} in requests for ${it.path} any more. ${reach(it)}`),
+    h("pre", { class: "card mono" }, `${it.change.path}\nrule: ${value.rule}\nvariable: "${value.variable}"\npath: ${value.path}`),
+    h("p", null, mark([word, kind]), ` ${told(it)}`),
+    h("p", { class: "quiet" }, TAKEN_BACK),
+  ];
+  if (!await confirm("Exclude this finding?", content, "Exclude", kind === "bad")) return;
+  await change(it.change, `exclusion from rule ${it.rule}, from the dashboard`, `${it.variable} of ${it.path} is excluded from rule ${it.rule}.`, again);
 }
 
 function events(memory, redraw) {

@@ -4,7 +4,7 @@ import { chart } from "../chart.js";
 import { h } from "../dom.js";
 import { link, mark, table, tile } from "../parts.js";
 import { last, series, state } from "../state.js";
-import { bytes, count, duration, rate, span } from "../words.js";
+import { bytesAndUnit, count, duration, rate, span } from "../words.js";
 
 export const title = "Overview";
 export const needs = () => [];
@@ -13,6 +13,7 @@ export const watches = () => ({ view: "overview" });
 export function draw() {
   const { process, overview } = state.document;
   if (!overview) return null;
+  const [sent, unit] = bytesAndUnit(last("sent") ?? 0);
   return h("div", null,
     h("h1", null, "Overview"),
     problems(process, overview),
@@ -21,7 +22,8 @@ export function draw() {
       tile("Failed responses (5xx)", rate(last("failed") ?? 0), "/s"),
       tile("Mean response time", span(last("ms"))),
       tile("Client connections", count(last("open") ?? 0)),
-      tile("Sent", bytes(last("sent") ?? 0), "/s"),
+      tile("Sent", sent, `${unit}/s`),
+      tile("TLS handshakes", rate(last("handshakes") ?? 0), "/s"),
       tile("Blocked by the firewall", rate(last("blocked") ?? 0), "/s"),
       tile("Members up", count(overview.members_up), `of ${count(overview.members)}`),
       tile("Running for", duration((Date.now() - new Date(process.started)) / 1000))),
@@ -41,6 +43,7 @@ export function draw() {
       { name: "State", cell: (server) => mark([server.state, server.shown]) },
       { name: "Requests/s", isNumber: true, cell: (server) => rate(server.requests_per_second) },
       { name: "Connections", isNumber: true, cell: (server) => count(server.connections_open) },
+      { name: "P50", isNumber: true, cell: (server) => span(server.p50_ms) },
       { name: "P99", isNumber: true, cell: (server) => span(server.p99_ms) },
     ], overview.busiest, (server) => server.name));
 }

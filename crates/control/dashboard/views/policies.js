@@ -1,7 +1,7 @@
 // Policies and the numbers of matches of their rules.
 
 import { h } from "../dom.js";
-import { browse, link } from "../parts.js";
+import { browse, link, share } from "../parts.js";
 import { state } from "../state.js";
 import { count } from "../words.js";
 
@@ -26,7 +26,7 @@ export function rules(policy) {
       ? ["of ", policy.virtual_servers.slice(0, 8).map((name, index) => [index > 0 && ", ", link("servers", name)])]
       : "of no virtual server")),
     policy.rules.map((rule, index) => h("div", { class: "rule" },
-      h("span", null, `${index + 1}. ${rule.name}`),
-      h("meter", { class: "track", min: 0, max: most, value: rule.matched, "aria-label": `${rule.name}: matched ${rule.matched} times` }),
+      h("span", null, rule.name === String(index + 1) ? `Rule ${rule.name}` : `${index + 1}. ${rule.name}`),
+      share(rule.matched, most, `${rule.name}: matched ${rule.matched} times`),
       h("span", { class: "right" }, count(rule.matched)))));
 }

@@ -1,9 +1,9 @@
 // Recent requests: the slow ones, those that failed, those that the firewall found something in; and one of them.
 
 import { h } from "../dom.js";
-import { browse, link, mark, table, tile } from "../parts.js";
+import { browse, link, mark, share, table, tile } from "../parts.js";
 import { mayOperate, state } from "../state.js";
-import { bytes, count, span, time } from "../words.js";
+import { bytesAndUnit, count, span, time } from "../words.js";
 
 export const title = "Requests";
 
@@ -62,7 +62,7 @@ function one(name) {
     h("h2", { class: "target" }, `${it.method ?? "–"} ${it.target ?? ""}`),
     h("p", { class: "quiet" }, `${time(it.begun_unix_ms)}, host ${it.host ?? "none"}, client ${it.client ?? "over a unix socket"}, HTTP/${it.version ?? "?"}${it.tls ? `, TLS ${it.tls}` : ""}`),
     h("div", { class: "tiles" }, tile("Status", it.status || "none"), tile("Took", span(it.total_us / 1000)), tile("End", it.termination),
-      tile("Retries", count(it.retries)), tile("Received", bytes(it.bytes_received)), tile("Sent", bytes(it.bytes_sent))),
+      tile("Retries", count(it.retries)), tile("Received", ...bytesAndUnit(it.bytes_received)), tile("Sent", ...bytesAndUnit(it.bytes_sent))),
     h("p", null, link("explain", it.id, "Explain"), h("span", { class: "quiet" }, " why it went where it went: rule by rule, with the values that they compare")),
     h("h2", null, "Where its time went"), timeline(it),
     it.decided.length > 0 && [h("h2", null, "Decisions"), table("Virtual servers, in their order", [
@@ -89,5 +89,5 @@ function one(name) {
 function timeline(it) {
   const total = Math.max(it.total_us, 1);
   return h("div", { class: "card" }, times(it).map(([name, us]) => h("div", { class: "rule" }, h("span", null, name),
-    h("meter", { class: "track", min: 0, max: total, value: us, "aria-label": `${name}: ${span(us / 1000)}` }), h("span", { class: "right" }, span(us / 1000)))));
+    share(us, total, `${name}: ${span(us / 1000)}`), h("span", { class: "right" }, span(us / 1000)))));
 }

@@ -4,7 +4,7 @@ import { chart, spark } from "../chart.js";
 import { h } from "../dom.js";
 import { controls, dots, link, mark, table, tile, wanted } from "../parts.js";
 import { last, series, state } from "../state.js";
-import { bytes, count, rate, span } from "../words.js";
+import { bytesAndUnit, count, rate, span } from "../words.js";
 import { rules } from "./policies.js";
 
 export const title = "Virtual servers";
@@ -41,6 +41,7 @@ function one(name) {
   const view = state.document.server;
   if (!view) return h("div", null, h("h1", null, name), h("p", null, "There is no virtual server of this name. ", h("a", { href: "#/servers" }, "All virtual servers")));
   const { status, policies, pools } = view;
+  const [sent, unit] = bytesAndUnit(last("sent") ?? 0);
   return h("div", null,
     h("h1", null, `Virtual server ${name} `, mark([view.state, view.shown])),
     h("p", { class: "quiet" }, `${status.type}, listens on ${status.listen.join(", ") || "nothing: rules hand requests to it"}`),
@@ -50,7 +51,7 @@ function one(name) {
       tile("Client connections", count(status.connections_open), status.connections_max ? `of ${count(status.connections_max)}` : null),
       tile("P50", span(status.request_duration?.p50_ms)),
       tile("P99", span(status.request_duration?.p99_ms)),
-      tile("Sent", bytes(last("sent") ?? 0), "/s")),
+      tile("Sent", sent, `${unit}/s`)),
     h("div", { class: "charts" },
       chart("Requests per second", series("requests"), rate),
       chart("Failed responses per second", series("failed"), rate, "bad"),

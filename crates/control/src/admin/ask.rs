@@ -85,6 +85,24 @@ pub(super) enum Kind {
     Number { max: u64, default: u64 },
     /// An IP address.
     Ip,
+    /// A status of HTTP, or a class of them: `404`, `5xx`.
+    Status,
+}
+
+/// The values of [`Kind::Status`], as a regular expression.
+pub(super) const STATUS_PATTERN: &str = "^[1-9]([0-9]{2}|xx|XX)$";
+
+/// The first and the last status of a value of [`Kind::Status`].
+pub(super) fn statuses(text: &str) -> Option<(u16, u16)> {
+    let class = text.strip_suffix("xx").or_else(|| text.strip_suffix("XX"));
+    let (from, to) = match class {
+        Some(class) => {
+            let class: u16 = class.parse().ok()?;
+            (class.checked_mul(100)?, class.checked_mul(100)?.checked_add(99)?)
+        }
+        None => (text.parse().ok()?, text.parse().ok()?),
+    };
+    (text.len() == 3 && from >= 100).then_some((from, to))
 }
 
 /// Validated query parameters.
@@ -146,6 +164,9 @@ fn check(parameter: &Parameter, value: &str) -> Result<(), Problem> {
             format!("a number from 1 to {max}")
         }
         Kind::Ip if value.parse::<IpAddr>().is_err() => "an IP address".to_owned(),
+        Kind::Status if statuses(value).is_none() => {
+            "a status such as 404, or a class such as 5xx".to_owned()
+        }
         _ => return Ok(()),
     };
     Err(Problem::bad_request(format_args!("`{}` is {expected}", parameter.name)))
@@ -160,7 +181,26 @@ mod tests {
         Parameter { name: "after", kind: Kind::Text, summary: "" },
         Parameter { name: "client", kind: Kind::Ip, summary: "" },
         Parameter { name: "state", kind: Kind::Word(&["up", "down"]), summary: "" },
+        Parameter { name: "status", kind: Kind::Status, summary: "" },
     ];
+
+    #[test]
+    fn statuses_and_classes() {
+        for (text, expected) in [
+            ("404", Some((404, 404))),
+            ("5xx", Some((500, 599))),
+            ("2XX", Some((200, 299))),
+            ("99", None),
+            ("0xx", None),
+            ("+99", None),
+            ("1000", None),
+            ("5xX", None),
+            ("xx", None),
+            ("", None),
+        ] {
+            assert_eq!(statuses(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn queries() {
@@ -179,6 +219,7 @@ mod tests {
             ("after=", "`after` is a text"),
             ("client=a", "`client` is an IP address"),
             ("state=Up", "`state` is one of up, down"),
+            ("status=x", "`status` is a status such as 404, or a class such as 5xx"),
             ("other=1", "there is no parameter `other`"),
             ("&=&", "there is no parameter ``"),
         ] {

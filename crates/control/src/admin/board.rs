@@ -13,7 +13,7 @@ use super::ask::{Ask, Kind, Parameter};
 use super::problem::Problem;
 use super::route::{Route, SchemaOf};
 use super::streams::{Closed, Producer, Sink, producer};
-use crate::board::{Point, Points, Sample, Sampler};
+use crate::board::{Point, Points, Sample};
 use crate::observed::Observed;
 use document::{Document, Wanted};
 
@@ -113,7 +113,8 @@ fn begin(ask: Ask) -> Result<Producer, Problem> {
 }
 
 async fn watch(observed: Arc<Observed>, wanted: Wanted, sink: Sink) -> Result<(), Closed> {
-    let mut samples = Sampler::subscribe(&observed);
+    let shared = Arc::clone(&observed);
+    let mut samples = observed.admin.sampler.subscribe(move || shared.table());
     let wanted = Arc::new(wanted);
     let mut before: Option<Value> = None;
     loop {

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use weir_config::overlay::{Change, Difference, Overlay, Pointer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Number, Value, json};
+use weir_config::overlay::{Change, Difference, Overlay, POINTER_BYTES_MAX, Pointer};
 use weir_config::snapshot::Role;
 
 use super::answer::Answer;
@@ -21,7 +22,9 @@ use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Content, Handled, Route};
 use super::tags::Tags;
-use crate::overlay::changes::{AUTHOR_BYTES_MAX, Transaction, Unqueued};
+use crate::overlay::changes::{
+    AUTHOR_BYTES_MAX, COMMENT_BYTES_MAX, CONFIRM_S_MAX, Transaction, Unqueued,
+};
 use crate::overlay::history::{Version, Wanted};
 use crate::overlay::reports::{Report, State};
 use crate::time::rfc3339;
@@ -32,8 +35,17 @@ const RESULT_WAIT_MAX_MS: u64 = 15_000;
 /// Maximum size of a transaction's document.
 const TRANSACTION_BYTES_MAX: usize = 8 << 20;
 
+/// Maximum size of a rollback's document: a comment, each of whose bytes may be escaped, and a head.
+const ROLLBACK_BYTES_MAX: usize = 6 * COMMENT_BYTES_MAX + 1024;
+
 /// The media type of configurations (RFC 9512).
 const YAML: &str = "application/yaml";
+
+/// A line of text, as a regular expression.
+const LINE_PATTERN: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
+
+/// A JSON pointer without empty segments, as a regular expression.
+const POINTER_PATTERN: &str = "^(/([^/~]|~[01])+)+$";
 
 const DRY_RUN: Parameter = Parameter {
     name: "dry_run",
@@ -85,6 +97,7 @@ fn requests() -> Vec<Route> {
         .role(Role::Operate)
         .query(&[DRY_RUN, WAIT_MS])
         .takes::<RollBack>()
+        .at_most(ROLLBACK_BYTES_MAX)
         .statuses(PROPOSED)
         .answers::<Outcome>(),
         Route::get_later(
@@ -136,6 +149,19 @@ fn views() -> Vec<Route> {
     ]
 }
 
+/// Reads an integer as JSON Schema has it: `60.0` is one, too.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
+    let float = number.as_f64().filter(|it| it.fract() == 0.0 && (0.0..=WHOLE_MAX).contains(it));
+    let whole = number.as_u64().or_else(|| float.map(|it| it as u64));
+    whole
+        .map(Some)
+        .ok_or_else(|| D::Error::custom(format_args!("{number} is no integer from 0 on")))
+}
+
+/// Up to here, each integer is a floating-point number.
+const WHOLE_MAX: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+
 /// A transaction.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -143,11 +169,13 @@ fn views() -> Vec<Route> {
 struct Wish {
     /// The reason for the changes.
     #[serde(default)]
+    #[schemars(length(max = COMMENT_BYTES_MAX), regex(pattern = LINE_PATTERN))]
     comment: String,
     /// The changes, applied in order.
     changes: Vec<WishedChange>,
     /// Without a confirmation within this time, the previous version is restored.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
+    #[schemars(range(min = 1, max = CONFIRM_S_MAX))]
     confirm_within_s: Option<u64>,
 }
 
@@ -159,6 +187,7 @@ enum WishedChange {
     /// Sets the value at a path.
     Set {
         /// A JSON pointer (RFC 6901), for example `/pools/web/members/10.0.0.1:80/weight`.
+        #[schemars(length(max = POINTER_BYTES_MAX), regex(pattern = POINTER_PATTERN))]
         path: String,
         /// The value, as in the configuration.
         value: Value,
@@ -166,6 +195,7 @@ enum WishedChange {
     /// Removes the value at a path.
     Remove {
         /// A JSON pointer (RFC 6901).
+        #[schemars(length(max = POINTER_BYTES_MAX), regex(pattern = POINTER_PATTERN))]
         path: String,
     },
 }
@@ -188,9 +218,11 @@ impl WishedChange {
 struct RollBack {
     /// The reason for the rollback.
     #[serde(default)]
+    #[schemars(length(max = COMMENT_BYTES_MAX), regex(pattern = LINE_PATTERN))]
     comment: String,
     /// Without a confirmation within this time, the previous version is restored.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
+    #[schemars(range(min = 1, max = CONFIRM_S_MAX))]
     confirm_within_s: Option<u64>,
 }
 
@@ -497,4 +529,28 @@ fn diff(ask: &Ask) -> Handled {
 fn merged(ask: &Ask) -> Handled {
     let text = ask.context.observed.files().merged(&overlay_in_force(ask));
     Ok(Answer::text(StatusCode::OK, YAML, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_those_of_json_schema() {
+        for (text, expected) in [
+            ("60", Some(Some(60))),
+            ("60.0", Some(Some(60))),
+            ("6e1", Some(Some(60))),
+            ("18446744073709551615", Some(Some(u64::MAX))),
+            ("null", Some(None)),
+            ("60.5", None),
+            ("-1", None),
+            ("-1.0", None),
+            ("1e300", None),
+            ("\"60\"", None),
+        ] {
+            let read = whole(&mut serde_json::Deserializer::from_str(text));
+            assert_eq!(read.ok(), expected, "{text}");
+        }
+    }
 }

@@ -3,11 +3,14 @@
 //! | open connections | a further one takes the place of |
 //! |---|---|
 //! | of its source: [`PER_SOURCE_MAX`] | the connection of this source that has waited longest for a request |
+//! | of its user, over a unix socket: [`PER_USER_MAX`] | the connection that has waited longest, of the user's source with the most waiting ones |
 //! | in all: [`CONNECTIONS_MAX`] | the connection that has waited longest, of the source with the most waiting ones |
 //!
 //! If no such connection waits, the further one is closed at once. A connection waits until the head of a request is
-//! complete, and again when its answer is handed to the system. A stream never waits. A unix socket has only the bound
-//! in all.
+//! complete, and again when its answer is handed to the system. A stream never waits.
+//!
+//! Over a unix socket, a source is a process: a program that leaks connections keeps neither its user's other programs out,
+//! nor, with many processes, another user.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -20,17 +23,36 @@ use super::CONNECTIONS_MAX;
 use super::peer::{NetworkPeer, Peer};
 use super::sources::network_of;
 
-/// Maximum number of connections of one source over TCP.
+/// Maximum number of connections of one source.
 pub(super) const PER_SOURCE_MAX: usize = CONNECTIONS_MAX / 2;
 
-/// The source of a connection: an address, or a /64 network of IPv6; `None`: a unix socket.
-pub(super) type Source = Option<IpAddr>;
+/// Maximum number of connections of one user over a unix socket.
+pub(super) const PER_USER_MAX: usize = CONNECTIONS_MAX - CONNECTIONS_MAX / 4;
 
-/// The source of a peer.
-pub(super) fn source_of(peer: &Peer) -> Source {
-    match peer {
-        Peer::Local(_) => None,
-        Peer::Network(NetworkPeer { address, .. }) => Some(network_of(address.ip())),
+/// The source of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// An address, or a /64 network of IPv6.
+    Network(IpAddr),
+    /// A process of a user; `None`: the kernel does not name it.
+    Process(Option<u32>, Option<i32>),
+}
+
+impl Source {
+    /// The source of a peer.
+    pub(super) fn of(peer: &Peer) -> Self {
+        match peer {
+            Peer::Local(it) => Self::Process(it.map(|it| it.user), it.and_then(|it| it.process)),
+            Peer::Network(NetworkPeer { address, .. }) => Self::Network(network_of(address.ip())),
+        }
+    }
+
+    /// Whether this is a process of the same user.
+    fn has_user_of(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Process(user, _), Self::Process(of_other, _)) => user == of_other,
+            _ => false,
+        }
     }
 }
 
@@ -78,12 +100,7 @@ impl Connections {
     /// A place for a connection of this source; `None`: there is none.
     pub(super) fn place(&self, source: Source) -> Option<Place> {
         let mut open = self.open();
-        let of_source = open.connections.iter().filter(|it| it.source == source).count();
-        let displaced = match (source, open.connections.len()) {
-            (Some(_), _) if of_source >= PER_SOURCE_MAX => Some(open.longest_waiting(source)?),
-            (_, all) if all >= CONNECTIONS_MAX => Some(open.longest_waiting(open.largest()?)?),
-            _ => None,
-        };
+        let displaced = open.to_displace(source)?;
         if let Some(displaced) = displaced {
             open.connections.swap_remove(displaced).end.notify_one();
         }
@@ -97,7 +114,8 @@ impl Connections {
             since: Instant::now(),
             end: Arc::clone(&end),
         });
-        Some(Place { connections: self.clone(), number, end })
+        let has_displaced = displaced.is_some();
+        Some(Place { connections: self.clone(), number, has_displaced, end })
     }
 
     /// Returns when no connection is open.
@@ -113,6 +131,27 @@ impl Connections {
 }
 
 impl Open {
+    /// The place in the list of the connection that ends for a further one of this source. Inner `None`: none has to; outer
+    /// `None`: one has to, but all are busy.
+    fn to_displace(&self, source: Source) -> Option<Option<usize>> {
+        let is_same = |it: Source| it == source;
+        let is_of_user = |it: Source| it.has_user_of(source);
+        if self.count(is_same) >= PER_SOURCE_MAX {
+            return self.longest_waiting(source).map(Some);
+        }
+        if self.count(is_of_user) >= PER_USER_MAX {
+            return self.longest_waiting(self.largest(is_of_user)?).map(Some);
+        }
+        if self.connections.len() >= CONNECTIONS_MAX {
+            return self.longest_waiting(self.largest(|_| true)?).map(Some);
+        }
+        Some(None)
+    }
+
+    fn count(&self, is_meant: impl Fn(Source) -> bool) -> usize {
+        self.connections.iter().filter(|it| is_meant(it.source)).count()
+    }
+
     /// The place in the list of the connection of this source that has waited longest.
     fn longest_waiting(&self, source: Source) -> Option<usize> {
         let all = self.connections.iter().enumerate();
@@ -120,10 +159,10 @@ impl Open {
         waiting.min_by_key(|(_, it)| (it.since, it.number)).map(|(place, _)| place)
     }
 
-    /// The source with the most waiting connections. Of several, the one whose connection has waited longest: so a newcomer
-    /// does not lose its place to the next one.
-    fn largest(&self) -> Option<Source> {
-        let waiting = || self.connections.iter().filter(|it| it.waits());
+    /// Of these sources, the one with the most waiting connections. Of several, the one whose connection has waited longest:
+    /// so a newcomer does not lose its place to the next one.
+    fn largest(&self, is_meant: impl Fn(Source) -> bool) -> Option<Source> {
+        let waiting = || self.connections.iter().filter(|it| it.waits() && is_meant(it.source));
         let count = |source: Source| waiting().filter(|it| it.source == source).count();
         let first = waiting().min_by_key(|it| (Reverse(count(it.source)), it.since, it.number));
         first.map(|it| it.source)
@@ -139,10 +178,16 @@ impl Open {
 pub(super) struct Place {
     connections: Connections,
     number: u64,
+    has_displaced: bool,
     end: Arc<Notify>,
 }
 
 impl Place {
+    /// Whether another connection has ended for this one.
+    pub(super) fn has_displaced(&self) -> bool {
+        self.has_displaced
+    }
+
     /// Returns when another connection takes the place.
     pub(super) async fn taken(&self) {
         self.end.notified().await;
@@ -190,7 +235,11 @@ mod tests {
     use super::*;
 
     fn source(last: u8) -> Source {
-        Some(IpAddr::from([192, 0, 2, last]))
+        Source::Network(IpAddr::from([192, 0, 2, last]))
+    }
+
+    fn process(user: u32, process: i32) -> Source {
+        Source::Process(Some(user), Some(process))
     }
 
     fn is_taken(place: &Place) -> bool {
@@ -234,15 +283,35 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_has_all_places() {
+    fn a_process_does_not_keep_others_out() {
         let connections = Connections::default();
-        let all: Vec<_> = (0..CONNECTIONS_MAX)
-            .map(|_| Arc::new(connections.place(None).expect("a place")))
-            .collect();
-        let requests: Vec<_> = all.iter().map(Place::request).collect();
-        assert!(connections.place(None).is_none());
-        drop((requests, all));
+        let of = |source| connections.place(source).map(Arc::new);
+        let bad: Vec<_> = (0..PER_SOURCE_MAX).filter_map(|_| of(process(1, 7))).collect();
+        let requests: Vec<_> = bad.iter().map(Place::request).collect();
+        assert!(of(process(1, 7)).is_none(), "all of its own are busy");
+        let other = of(process(1, 8)).expect("another process of the user");
+        assert!(!other.has_displaced());
+        drop((requests, bad, other));
         assert!(connections.open().connections.is_empty());
+    }
+
+    #[test]
+    fn processes_of_a_user_do_not_keep_another_user_out() {
+        let connections = Connections::default();
+        let of = |source| connections.place(source).map(Arc::new);
+        let many: Vec<_> = (0..PER_USER_MAX)
+            .filter_map(|number| of(process(1, i32::try_from(number).ok()?)))
+            .collect();
+        let further = of(process(1, 1_000)).expect("the place of one that waits");
+        assert!(further.has_displaced() && is_taken(&many[0]) && !is_taken(&many[1]));
+        let requests: Vec<_> = many.iter().chain([&further]).map(Place::request).collect();
+        assert!(of(process(1, 1_001)).is_none(), "all of the user are busy");
+        let root: Vec<_> = (0..CONNECTIONS_MAX - PER_USER_MAX)
+            .map(|_| of(process(0, 1)).expect("another user has places"))
+            .collect();
+        assert!(!root.iter().any(|place| place.has_displaced()));
+        assert!(of(source(1)).is_some_and(|place| place.has_displaced()), "one of root waits");
+        drop(requests);
     }
 
     #[test]
@@ -272,7 +341,7 @@ mod tests {
     #[tokio::test]
     async fn the_last_one_is_waited_for() {
         let connections = Connections::default();
-        let place = connections.place(None).expect("a place");
+        let place = connections.place(source(1)).expect("a place");
         let closed = tokio::spawn({
             let connections = connections.clone();
             async move { connections.closed().await }

@@ -32,6 +32,8 @@ const SERVERS_TOLD_MAX: usize = 20;
 /// The largest id of a rule.
 const RULE_MAX: u64 = 4_000_000_000;
 
+mod checks;
+
 const VIRTUAL_SERVER: Parameter = Parameter {
     name: "virtual_server",
     kind: Kind::Text,
@@ -59,7 +61,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/v1/waf/findings",
             "listWafFindings",
-            "The same findings by rule, variable and path, each with the change that excludes it",
+            "The same findings by rule, variable and path, and by check, each with the change that excludes it",
             findings,
         )
         .role(Role::Operate)
@@ -204,6 +206,8 @@ fn events(ask: &Ask) -> Handled {
 struct Findings {
     /// The findings, those in most requests first.
     items: Vec<Finding>,
+    /// Checks with findings, those in most requests first.
+    checks: Vec<checks::CheckFindings>,
     /// The number of findings that are not listed.
     left_out: usize,
     /// The number of findings in variables that an exclusion cannot name.
@@ -254,13 +258,14 @@ fn findings(ask: &Ask) -> Handled {
     }
     let servers: HashMap<&str, &VirtualServer> =
         table.snapshot.virtual_servers.iter().map(|server| (&*server.name, server)).collect();
-    let (mut items, mut unnamed) = (Vec::new(), 0);
+    let (mut items, mut checks, mut unnamed) = (Vec::new(), Vec::new(), 0);
     for (name, lines) in by_server {
         // A virtual server that was removed needs no exclusion.
         let Some((server, waf)) = servers.get(name).and_then(|it| Some((*it, it.waf.as_ref()?)))
         else {
             continue;
         };
+        checks.extend(checks::findings((server, waf, &table), &lines));
         let (evidence, proposed) = propose(&lines, Wanted::default());
         unnamed += evidence.unnamed;
         for ((rule, variable), places) in evidence.groups {
@@ -272,10 +277,13 @@ fn findings(ask: &Ask) -> Handled {
         }
     }
     items.sort_by(|one, other| (other.requests, &one.id).cmp(&(one.requests, &other.id)));
-    let left_out = items.len().saturating_sub(FINDINGS_MAX);
+    checks.sort_by_key(|it| std::cmp::Reverse(it.requests));
+    let over = |count: usize| count.saturating_sub(FINDINGS_MAX);
+    let left_out = over(items.len()) + over(checks.len());
     items.truncate(FINDINGS_MAX);
+    checks.truncate(FINDINGS_MAX);
     let version = observed.changes.history().version();
-    Answer::json(&Findings { items, left_out, unnamed, version })
+    Answer::json(&Findings { items, checks, left_out, unnamed, version })
 }
 
 fn finding(
@@ -311,19 +319,23 @@ fn finding(
 
 /// The change that makes an exclusion, in the profile or the virtual server that has the firewall's settings.
 fn change(server: &VirtualServer, waf: &Waf, name: &str, exclusion: &Exclusion) -> Value {
-    let section = match &waf.profile {
-        Some(profile) => format!("/profiles/waf/{}", escaped(profile)),
-        None => format!("/virtual_servers/{}/waf", escaped(&server.name)),
-    };
     json!({
         "op": "set",
-        "path": format!("{section}/exclusions/{name}"),
+        "path": format!("{}/exclusions/{name}", section(server, waf)),
         "value": {
             "rule": exclusion.rule,
             "variable": exclusion.variable,
             "path": exclusion.place.to_string(),
         },
     })
+}
+
+/// The path of the firewall's settings.
+fn section(server: &VirtualServer, waf: &Waf) -> String {
+    match &waf.profile {
+        Some(profile) => format!("/profiles/waf/{}", escaped(profile)),
+        None => format!("/virtual_servers/{}/waf", escaped(&server.name)),
+    }
 }
 
 /// A name in a JSON pointer (RFC 6901).

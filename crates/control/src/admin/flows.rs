@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use weir_config::snapshot::Role;
+use weir_explain::asked::ip_or_null;
 use weir_packet::{End, Flow, FlowFilter, FlowState};
 
 use super::Context;
@@ -66,6 +67,7 @@ struct Wanted {
     virtual_server: Option<String>,
     /// The address of a member, with or without its port.
     member: Option<String>,
+    #[schemars(schema_with = "ip_or_null")]
     client: Option<IpAddr>,
     /// Selects all flows; only without other keys.
     #[serde(default)]

@@ -8,7 +8,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::answer::JSON;
-use super::ask::{Kind, Parameter};
+use super::ask::{Kind, Parameter, STATUS_PATTERN};
 use super::problem::{Details, MEDIA_TYPE};
 use super::route::{Body, Content, Route, SchemaOf};
 use super::streams::{EVENTS, End};
@@ -110,7 +110,9 @@ fn item(path: &str) -> Value {
     let parameters: Vec<Value> = parameters_of(path)
         .map(|name| {
             let schema = match name {
-                "number" => json!({ "type": "integer", "minimum": 0 }),
+                "number" => {
+                    json!({ "type": "integer", "format": "int64", "minimum": 0, "maximum": i64::MAX })
+                }
                 _ => json!({ "type": "string", "minLength": 1 }),
             };
             json!({ "name": name, "in": "path", "required": true, "schema": schema })
@@ -211,6 +213,7 @@ fn parameters(route: &Route) -> Vec<Value> {
             Kind::Ip => json!({
                 "type": "string", "anyOf": [{ "format": "ipv4" }, { "format": "ipv6" }],
             }),
+            Kind::Status => json!({ "type": "string", "pattern": STATUS_PATTERN }),
         };
         json!({ "name": name, "in": "query", "description": summary, "schema": schema })
     });

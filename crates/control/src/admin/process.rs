@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::ask::Ask;
+use super::ask::{Ask, Kind, Parameter};
 use super::problem::Problem;
 use super::route::{Content, Handled, Route};
 use super::{openapi, table};
@@ -24,6 +24,12 @@ const TEXT: &str = "text/plain; charset=utf-8";
 /// Generated once: it never changes.
 static OPENAPI: LazyLock<Value> = LazyLock::new(|| openapi::document(&table::routes()));
 
+const NAME: Parameter = Parameter {
+    name: "name",
+    kind: Kind::Text,
+    summary: "Only metrics whose names begin with this",
+};
+
 pub(super) fn routes() -> Vec<Route> {
     let unavailable: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
     vec![
@@ -32,6 +38,7 @@ pub(super) fn routes() -> Vec<Route> {
             .content(Content::Text(TEXT))
             .statuses(unavailable),
         Route::get("/metrics", "metrics", "Metrics in the text format of Prometheus", metrics_text)
+            .query(&[NAME])
             .content(Content::Text(metrics::CONTENT_TYPE)),
         Route::get("/v1/openapi.json", "openapi", "This document", document)
             .content(Content::OpenApi),
@@ -90,7 +97,8 @@ fn probe(ask: &Ask) -> Handled {
 }
 
 fn metrics_text(ask: &Ask) -> Handled {
-    let text = metrics::encode(&ask.context.observed);
+    let text =
+        metrics::encode(&ask.context.observed, ask.query.text(NAME.name).unwrap_or_default());
     Ok(Answer::text(StatusCode::OK, metrics::CONTENT_TYPE, text))
 }
 

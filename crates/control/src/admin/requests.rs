@@ -17,7 +17,7 @@ use weir_explain::recorded::{recorded, summary};
 use weir_explain::told::{RecordedRequest, RequestExplanation, RequestSummary};
 
 use super::answer::Answer;
-use super::ask::{Ask, Kind, Parameter, Query};
+use super::ask::{Ask, Kind, Parameter, Query, statuses};
 use super::page::{AFTER, LIMIT, Page};
 use super::problem::Problem;
 use super::route::{Handled, Route, SchemaOf};
@@ -33,7 +33,7 @@ const VIRTUAL_SERVER: Parameter = Parameter {
 };
 const STATUS: Parameter = Parameter {
     name: "status",
-    kind: Kind::Text,
+    kind: Kind::Status,
     summary: "Only answers with this status, or of this class: `404`, `5xx`",
 };
 const SLOW: Parameter = Parameter {
@@ -117,21 +117,16 @@ struct Filter {
 }
 
 impl Filter {
-    fn of(query: &Query) -> Result<Self, Problem> {
+    fn of(query: &Query) -> Self {
         let text = |parameter: &Parameter| query.text(parameter.name).map(str::to_owned);
-        let status = query.text(STATUS.name).map(|text| {
-            statuses(text).ok_or_else(|| {
-                Problem::bad_request("`status` is a status such as 404, or a class such as 5xx")
-            })
-        });
-        Ok(Self {
+        Self {
             virtual_server: text(&VIRTUAL_SERVER),
-            status: status.transpose()?,
+            status: query.text(STATUS.name).and_then(statuses),
             is_slow: query.text(SLOW.name).is_some(),
             member: text(&MEMBER),
             waf: query.text(WAF.name).map(|word| word == "blocked"),
             client: query.ip(CLIENT.name),
-        })
+        }
     }
 
     /// Whether a filter for requests is set.
@@ -167,21 +162,8 @@ impl Filter {
     }
 }
 
-/// `404` or `5xx`.
-fn statuses(text: &str) -> Option<(u16, u16)> {
-    let class = text.strip_suffix("xx").or_else(|| text.strip_suffix("XX"));
-    let (from, to) = match class {
-        Some(class) => {
-            let class: u16 = class.parse().ok()?;
-            (class.checked_mul(100)?, class.checked_mul(100)?.checked_add(99)?)
-        }
-        None => (text.parse().ok()?, text.parse().ok()?),
-    };
-    (text.len() == 3 && from >= 100).then_some((from, to))
-}
-
 fn list(ask: &Ask) -> Handled {
-    let filter = Filter::of(&ask.query)?;
+    let filter = Filter::of(&ask.query);
     let requests = &ask.context.observed.admin.requests;
     let all = requests.all(filter.is_slow);
     if all.is_empty() && !requests.is_on() {
@@ -236,7 +218,7 @@ struct Missed {
 }
 
 fn follow(ask: Ask) -> Result<Producer, Problem> {
-    let filter = Filter::of(&ask.query)?;
+    let filter = Filter::of(&ask.query);
     let mut follower = ask.context.observed.admin.requests.follow();
     let mut pace = Pace::begin();
     Ok(producer(async move |sink| {
@@ -290,26 +272,5 @@ impl Pace {
     fn missed(&mut self) -> Option<u64> {
         let is_told = self.left_out > 0 && self.since.elapsed() >= SECOND;
         is_told.then(|| std::mem::take(&mut self.left_out))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::statuses;
-
-    #[test]
-    fn statuses_and_classes() {
-        for (text, expected) in [
-            ("404", Some((404, 404))),
-            ("5xx", Some((500, 599))),
-            ("2XX", Some((200, 299))),
-            ("99", None),
-            ("0xx", None),
-            ("1000", None),
-            ("xx", None),
-            ("", None),
-        ] {
-            assert_eq!(statuses(text), expected, "{text}");
-        }
     }
 }

@@ -22,6 +22,8 @@ use crate::requests::Requests;
 pub struct Shared {
     /// Connections that were closed at once because the maximum was reached.
     pub turned_away: AtomicU64,
+    /// Connections that ended to make room for another one, while they waited for a request.
+    pub displaced: AtomicU64,
     /// Requests with an unknown token or client certificate.
     pub logins_failed: AtomicU64,
     /// Requests that were refused because their source exceeded a limit.
@@ -31,7 +33,7 @@ pub struct Shared {
     /// The open streams.
     pub streams: Streams,
     /// Figures for open dashboards.
-    pub sampler: Sampler,
+    pub sampler: Arc<Sampler>,
     /// The latest findings of the web application firewall.
     pub findings: Arc<Recent>,
     /// Records of recent requests.
@@ -58,11 +60,12 @@ impl Shared {
     ) -> Self {
         Self {
             turned_away: AtomicU64::new(0),
+            displaced: AtomicU64::new(0),
             logins_failed: AtomicU64::new(0),
             requests_limited: AtomicU64::new(0),
             audit: Audit::new(audit),
             streams: Streams::default(),
-            sampler: Sampler::default(),
+            sampler: Arc::default(),
             findings,
             requests,
             sources: Sources::default(),

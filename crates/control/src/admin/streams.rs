@@ -23,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use weir_config::snapshot::Role;
 
 use super::ask::Ask;
-use super::connections::{Source, source_of};
+use super::connections::Source;
 use super::lifetime::Lifetime;
 use super::peer::Caller;
 use super::problem::Problem;
@@ -35,7 +35,7 @@ pub(super) const EVENTS: &str = "text/event-stream";
 /// Maximum number of streams on all listeners. It leaves connections for other requests.
 pub const STREAMS_MAX: usize = 16;
 
-/// Most simultaneous streams of one source over TCP, so that others have streams, too.
+/// Most simultaneous streams of one source, so that others have streams, too.
 pub const STREAMS_PER_SOURCE_MAX: usize = STREAMS_MAX / 2;
 
 /// Maximum number of events that wait for a client, in addition to those in the buffers of its connection.
@@ -148,8 +148,12 @@ impl Streams {
         };
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let of_source = sources.iter().filter(|other| **other == source).count();
-        if source.is_some() && of_source >= STREAMS_PER_SOURCE_MAX {
-            return Err(full(" of your address", STREAMS_PER_SOURCE_MAX));
+        if of_source >= STREAMS_PER_SOURCE_MAX {
+            let whose = match source {
+                Source::Network(_) => " of your address",
+                Source::Process(..) => " of your process",
+            };
+            return Err(full(whose, STREAMS_PER_SOURCE_MAX));
         }
         let permit = Arc::clone(&self.permits).try_acquire_owned();
         let permit = permit.map_err(|_| full("", STREAMS_MAX))?;
@@ -184,7 +188,7 @@ pub(super) fn answer(
 ) -> Result<Response, Problem> {
     let observed = Arc::clone(&ask.context.observed);
     let streams = &observed.admin.streams;
-    let permit = streams.begin(source_of(&ask.caller.peer))?;
+    let permit = streams.begin(Source::of(&ask.caller.peer))?;
     let ending = streams.end.subscribe();
     let caller = ask.caller.clone();
     let produce = begin(ask)?;

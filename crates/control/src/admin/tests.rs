@@ -227,6 +227,7 @@ async fn a_source_that_holds_connections_does_not_keep_itself_out() {
     }
     assert!(ask(&admin, "GET", "/health").await.ends_with("ok\n"));
     assert_eq!(observed.admin.turned_away.load(Relaxed), 0);
+    assert_eq!(observed.admin.displaced.load(Relaxed), 1);
     let mut first = Vec::new();
     // It is closed or reset.
     let _ = tokio::time::timeout(HEAD_TIMEOUT / 2, held[0].read_to_end(&mut first))
@@ -243,7 +244,7 @@ async fn connections_are_bounded() {
     let begin = "POST /v1/reload HTTP/1.1\r\nHost: weir\r\nExpect: 100-continue\r\n\
                  Content-Type: application/json\r\nContent-Length: 2\r\n\r\n";
     let mut busy = Vec::new();
-    for _ in 0..CONNECTIONS_MAX {
+    for _ in 0..PER_SOURCE_MAX {
         let mut stream = UnixStream::connect(&path).await.unwrap();
         stream.write_all(begin.as_bytes()).await.unwrap();
         let mut answer = [0; 12];
@@ -263,7 +264,7 @@ async fn connections_are_bounded() {
     };
     assert_eq!(health().await, "", "the one too many");
     assert_eq!(observed.admin.turned_away.load(Relaxed), 1);
-    busy.truncate(CONNECTIONS_MAX / 2);
+    busy.truncate(PER_SOURCE_MAX / 2);
     while health().await.is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

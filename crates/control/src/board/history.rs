@@ -27,6 +27,8 @@ pub(crate) struct Point {
     pub sent: f32,
     /// Requests per second that the firewall blocked.
     pub blocked: f32,
+    /// Complete TLS handshakes per second.
+    pub handshakes: f32,
 }
 
 /// The points of one chart, oldest first.

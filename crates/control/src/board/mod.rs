@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
+use weir_exchange::shared::live::LiveTable;
 
 pub(crate) use history::{History, Point, Points};
 pub(crate) use sample::{PoolSample, Sample, ServerSample, Shown, member_shown};
-
-use crate::observed::Observed;
 
 /// The interval between two samples.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(2);
@@ -39,14 +38,17 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Subscribes to samples. The latest sample, if any, is delivered at once. Must be called within a tokio runtime.
-    pub(crate) fn subscribe(observed: &Arc<Observed>) -> watch::Receiver<Option<Arc<Sample>>> {
-        let sampler = &observed.admin.sampler;
-        let samples = sampler.samples.subscribe();
-        let mut is_running = lock(&sampler.is_running);
+    /// Subscribes to samples of the table in force, which `table` returns. The latest sample, if any, is delivered at once. Must
+    /// be called within a tokio runtime.
+    pub(crate) fn subscribe(
+        self: &Arc<Self>,
+        table: impl Fn() -> Arc<LiveTable> + Clone + Send + 'static,
+    ) -> watch::Receiver<Option<Arc<Sample>>> {
+        let samples = self.samples.subscribe();
+        let mut is_running = lock(&self.is_running);
         if !*is_running {
             *is_running = true;
-            tokio::spawn(run(Arc::clone(observed)));
+            tokio::spawn(run(Arc::clone(self), table));
         }
         samples
     }
@@ -75,25 +77,25 @@ impl Sampler {
     }
 }
 
-async fn run(observed: Arc<Observed>) {
+async fn run(sampler: Arc<Sampler>, table: impl Fn() -> Arc<LiveTable> + Clone + Send + 'static) {
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before: Option<Arc<Sample>> = None;
     loop {
         ticks.tick().await;
-        if observed.admin.sampler.has_ended() {
+        if sampler.has_ended() {
             return;
         }
-        let (shared, last) = (Arc::clone(&observed), before.take());
+        let (shared, table, last) = (Arc::clone(&sampler), table.clone(), before.take());
         let take = move || {
-            let sample = Arc::new(Sample::of(&shared, last.as_deref()));
-            shared.admin.sampler.history().push(&sample);
+            let sample = Arc::new(Sample::of(table(), last.as_deref()));
+            shared.history().push(&sample);
             sample
         };
         // A panic here is a defect. The next sample may succeed.
         let Ok(sample) = tokio::task::spawn_blocking(take).await else { continue };
         before = Some(Arc::clone(&sample));
-        observed.admin.sampler.samples.send_replace(Some(sample));
+        sampler.samples.send_replace(Some(sample));
     }
 }
 

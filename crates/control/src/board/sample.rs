@@ -10,9 +10,8 @@ use weir_exchange::shared::live::{LiveMember, LiveTable, TablePool};
 use weir_exchange::shared::sticky::reached_pools;
 
 use super::history::Point;
+use crate::figures::{quantile, shown_gauge};
 use crate::member_state::{MemberState, administrative_state, is_in_service};
-use crate::observed::{Observed, shown_gauge};
-use crate::status::quantile;
 use crate::time::monotonic_ms;
 
 /// The severity of a state.
@@ -49,6 +48,7 @@ struct Counts {
     us: u64,
     sent: u64,
     blocked: u64,
+    handshakes: u64,
 }
 
 /// A virtual server.
@@ -138,6 +138,7 @@ impl Counts {
             us: totals.request_duration.sum_us,
             sent: totals.bytes_sent,
             blocked: totals.waf_blocked,
+            handshakes: totals.handshakes_full.wrapping_add(totals.handshakes_resumed),
         }
     }
 
@@ -150,6 +151,7 @@ impl Counts {
             us: self.us.checked_sub(earlier.us)?,
             sent: self.sent.checked_sub(earlier.sent)?,
             blocked: self.blocked.checked_sub(earlier.blocked)?,
+            handshakes: self.handshakes.checked_sub(earlier.handshakes)?,
         })
     }
 
@@ -160,6 +162,7 @@ impl Counts {
         self.us = self.us.wrapping_add(other.us);
         self.sent = self.sent.wrapping_add(other.sent);
         self.blocked = self.blocked.wrapping_add(other.blocked);
+        self.handshakes = self.handshakes.wrapping_add(other.handshakes);
     }
 
     fn point(&self, span_ms: u64, open: u64) -> Point {
@@ -173,14 +176,15 @@ impl Counts {
             open: open as f32,
             sent: rate(self.sent),
             blocked: rate(self.blocked),
+            handshakes: rate(self.handshakes),
         }
     }
 }
 
 impl Sample {
-    /// Takes a sample. `before`: the previous one.
-    pub fn of(observed: &Observed, before: Option<&Self>) -> Self {
-        let (table, at_ms) = (observed.table(), monotonic_ms());
+    /// Takes a sample of the table in force. `before`: the previous one.
+    pub fn of(table: Arc<LiveTable>, before: Option<&Self>) -> Self {
+        let at_ms = monotonic_ms();
         let snapshot = &table.snapshot;
         let pools = snapshot.pools.iter().zip(&table.pools);
         let pools: Vec<PoolSample> = pools.map(|(it, live)| PoolSample::of(it, live)).collect();

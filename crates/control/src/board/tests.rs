@@ -5,6 +5,7 @@ use weir_config::snapshot::Address;
 use weir_core::admin_state::AdminState;
 
 use super::*;
+use crate::observed::Observed;
 use crate::testing::observed_with;
 
 fn observed() -> Arc<Observed> {
@@ -16,23 +17,26 @@ fn observed() -> Arc<Observed> {
 #[test]
 fn figures_are_those_since_the_sample_before() {
     let observed = observed();
-    let first = Sample::of(&observed, None);
+    let first = Sample::of(observed.table(), None);
     assert_eq!((first.total, first.servers[0].point), (None, None));
     let table = observed.table();
     let counters = table.virtual_servers[0].counters.of(0);
     counters.requests.add(100);
     counters.responses_5xx.add(10);
+    counters.handshakes_full.add(30);
+    counters.handshakes_resumed.add(20);
     counters.request_duration.record(2_000);
     let mut earlier = first;
     earlier.at_ms = crate::time::monotonic_ms().saturating_sub(2_000);
-    let second = Sample::of(&observed, Some(&earlier));
+    let second = Sample::of(observed.table(), Some(&earlier));
     let total = second.total.expect("two samples");
     assert!((45.0..=50.0).contains(&total.requests), "{total:?}");
     assert!((4.5..=5.0).contains(&total.failed), "{total:?}");
+    assert!((22.5..=25.0).contains(&total.handshakes), "{total:?}");
     assert_eq!((total.ms, second.servers[0].point), (Some(2.0), Some(total)));
     assert_eq!((second.servers[0].failed, second.servers[0].state), (10, "up"));
     table.pools[0].members[0].set_state_override(Some(AdminState::Drain));
-    let third = Sample::of(&observed, Some(&second));
+    let third = Sample::of(observed.table(), Some(&second));
     assert_eq!((third.servers[0].state, third.servers[0].shown), ("degraded", Shown::Warn));
     assert_eq!((third.pools[0].state(), third.pools[0].up), ("1 of 2".to_owned(), 2));
 }
@@ -40,10 +44,10 @@ fn figures_are_those_since_the_sample_before() {
 #[test]
 fn the_history_is_bounded_and_forgets_what_is_gone() {
     let observed = observed();
-    let mut before = Sample::of(&observed, None);
+    let mut before = Sample::of(observed.table(), None);
     let mut history = History::default();
     for _ in 0..history::POINTS_MAX + 10 {
-        let sample = Sample::of(&observed, Some(&before));
+        let sample = Sample::of(observed.table(), Some(&before));
         history.push(&sample);
         before = sample;
     }
@@ -58,8 +62,11 @@ fn the_history_is_bounded_and_forgets_what_is_gone() {
 async fn it_samples_only_while_somebody_reads() {
     let observed = observed();
     assert!(!observed.admin.sampler.is_running());
-    let mut one = Sampler::subscribe(&observed);
-    let other = Sampler::subscribe(&observed);
+    let subscribe = || {
+        let shared = Arc::clone(&observed);
+        observed.admin.sampler.subscribe(move || shared.table())
+    };
+    let (mut one, other) = (subscribe(), subscribe());
     one.changed().await.expect("a sample");
     one.changed().await.expect("another");
     assert!(observed.admin.sampler.is_running());
@@ -71,6 +78,6 @@ async fn it_samples_only_while_somebody_reads() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(observed.admin.sampler.history().total().is_empty());
-    let mut again = Sampler::subscribe(&observed);
+    let mut again = subscribe();
     again.changed().await.expect("it samples again");
 }

@@ -94,6 +94,17 @@ fn is_attack(found: &Found, line: &Line, exclusions: &Exclusions, place: &Place)
         && (family(found) == SCANNERS || !exclusions.take_away(found, place))
 }
 
+/// Whether a rule found an attack in a request.
+pub fn has_attack(line: &Line) -> bool {
+    let (exclusions, place) = (Exclusions::default(), place_of(&line.target));
+    line.rules.iter().any(|found| is_attack(found, line, &exclusions, &place))
+}
+
+/// A text from the log, shortened and in one line; `None`: a secret is masked in it, or it is empty.
+pub fn unmasked(text: &str) -> Option<String> {
+    (!text.is_empty() && !text.contains(MASK)).then(|| clipped(text))
+}
+
 /// Whether a request also has an attack of another kind in another place, or comes from a scanner.
 fn is_suspicious(attacks: &[&Found], found: &Found, variable: &str) -> bool {
     attacks.iter().filter(|other| family(other) != family(found)).any(|other| {

@@ -1,6 +1,7 @@
 //! Recent findings of the web application firewall, and exclusions proposed from findings: for the admin API and for
 //! `weir waf tune`.
 
+pub mod checked;
 pub mod evidence;
 pub mod exclusions;
 pub mod finding;

@@ -595,6 +595,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_admin_connections_turned_away_total" Counter
         "Admin connections closed at once because there were too many."
         |observed, to| to.value(observed.admin.turned_away.load(Relaxed));
+    "weir_admin_connections_displaced_total" Counter
+        "Admin connections that were closed while they waited for a request, to make room for another one."
+        |observed, to| to.value(observed.admin.displaced.load(Relaxed));
     "weir_admin_requests_limited_total" Counter
         "Admin requests answered 429 because their source sent too many, or had too many failed logins."
         |observed, to| to.value(observed.admin.requests_limited.load(Relaxed));

@@ -18,7 +18,8 @@ use families::{
 };
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 
-use crate::observed::{Observed, shown_gauge};
+use crate::figures::shown_gauge;
+use crate::observed::Observed;
 
 /// The media type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -86,50 +87,62 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
     all.chain(packets)
 }
 
-/// Generates the whole text.
-pub fn encode(observed: &Observed) -> String {
+/// Generates the text of the metrics whose names begin with `wanted`; empty: of all.
+pub fn encode(observed: &Observed, wanted: &str) -> String {
     let table = observed.table();
-    let mut out = String::with_capacity(64 * 1024);
+    let mut page = Page { text: String::with_capacity(64 * 1024), wanted };
     let servers: Vec<ServerView> = ServerView::all(&table);
     let rules: Vec<RuleView> = RuleView::all(&table);
     let pools: Vec<PoolView> = PoolView::all(&table);
     let members: Vec<MemberView> = MemberView::all(&table);
     let monitors: Vec<MonitorView> = MonitorView::all(&table, &observed.monitors);
-    write_families(&mut out, VIRTUAL_SERVERS, &servers, |server, labels| {
+    write_families(&mut page, VIRTUAL_SERVERS, &servers, |server, labels| {
         labels.add("virtual_server", &server.name);
     });
-    write_families(&mut out, RULES, &rules, |rule, labels| {
+    write_families(&mut page, RULES, &rules, |rule, labels| {
         labels.add("policy", &rule.name.policy);
         labels.add("rule", &rule.name.rule);
     });
-    write_families(&mut out, WAF_CHECKS, &WafCheckView::all(&table), |check, labels| {
+    write_families(&mut page, WAF_CHECKS, &WafCheckView::all(&table), |check, labels| {
         labels.add("check", check.name);
     });
-    write_families(&mut out, WAF_RULES, &WafRuleView::all(&table), |rule, labels| {
+    write_families(&mut page, WAF_RULES, &WafRuleView::all(&table), |rule, labels| {
         labels.add("rule", &rule.number.to_string());
     });
-    write_families(&mut out, POOLS, &pools, |pool, labels| labels.add("pool", &pool.name));
-    write_families(&mut out, MEMBERS, &members, |member, labels| {
+    write_families(&mut page, POOLS, &pools, |pool, labels| labels.add("pool", &pool.name));
+    write_families(&mut page, MEMBERS, &members, |member, labels| {
         labels.add("pool", &member.live.pool.name);
         labels.add("member", &member.live.label);
     });
-    write_families(&mut out, MONITORS, &monitors, |monitor, labels| {
+    write_families(&mut page, MONITORS, &monitors, |monitor, labels| {
         labels.add("pool", &monitor.pool);
         labels.add("member", &monitor.member);
         labels.add("monitor", &monitor.number.to_string());
         labels.add("type", monitor.report.kind);
     });
-    write_families(&mut out, PROCESS, std::slice::from_ref(observed), |_, _| {});
-    packets::write(&mut out, observed);
-    out
+    write_families(&mut page, PROCESS, std::slice::from_ref(observed), |_, _| {});
+    packets::write(&mut page, observed);
+    page.text
+}
+
+/// The text so far, and the beginning of the names of wanted metrics.
+struct Page<'a> {
+    text: String,
+    wanted: &'a str,
 }
 
 fn write_families<T>(
-    out: &mut String,
+    page: &mut Page<'_>,
     families: &[Family<T>],
     objects: &[T],
     label: fn(&T, &mut Labels),
 ) {
+    let wanted = families.iter().filter(|it| it.description.name.starts_with(page.wanted));
+    let mut wanted = wanted.peekable();
+    if wanted.peek().is_none() {
+        return;
+    }
+    let out = &mut page.text;
     let labels: Vec<Labels> = objects
         .iter()
         .map(|object| {
@@ -138,7 +151,7 @@ fn write_families<T>(
             labels
         })
         .collect();
-    for Family { description, samples } in families {
+    for Family { description, samples } in wanted {
         let Description { name, kind, help, .. } = description;
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {}", kind.as_str());
         for (object, labels) in objects.iter().zip(&labels) {

@@ -6,7 +6,7 @@ use weir_packet::{Totals, Verdict};
 
 use super::Kind::{Counter, Gauge};
 use super::families::{families, family};
-use super::{Description, Family, Labels, Samples, write_families};
+use super::{Description, Family, Labels, Page, Samples, write_families};
 use crate::observed::Observed;
 use crate::packets::Report;
 
@@ -96,7 +96,7 @@ fn directions(to: &mut Samples<'_>, inward: u64, outward: u64) {
 }
 
 /// Writes all metrics of the packet path.
-pub(super) fn write(out: &mut String, observed: &Observed) {
+pub(super) fn write(page: &mut Page<'_>, observed: &Observed) {
     let report = observed.packets.report();
     let servers = report.iter().flat_map(|report| &report.servers);
     let servers: Vec<PacketServerView> = servers
@@ -111,15 +111,15 @@ pub(super) fn write(out: &mut String, observed: &Observed) {
             flows: *flows,
         })
         .collect();
-    write_families(out, PACKET_SERVERS, &servers, |server, labels: &mut Labels| {
+    write_families(page, PACKET_SERVERS, &servers, |server, labels: &mut Labels| {
         labels.add("virtual_server", &server.name);
     });
-    write_families(out, PACKET_MEMBERS, &members, |member, labels| {
+    write_families(page, PACKET_MEMBERS, &members, |member, labels| {
         labels.add("virtual_server", &member.server);
         labels.add("member", &member.member);
     });
     let path: Vec<Arc<Report>> = report.into_iter().collect();
-    write_families(out, PACKET_PATH, &path, |_, _| {});
+    write_families(page, PACKET_PATH, &path, |_, _| {});
 }
 
 /// The descriptions of the metrics of the packet path.

@@ -42,7 +42,7 @@ fn parse(text: &str) -> BTreeMap<String, f64> {
 
 #[test]
 fn counters_of_all_workers_are_summed() {
-    let text = encode(&observed());
+    let text = encode(&observed(), "");
     let samples = parse(&text);
     let check =
         |sample: &str, value: f64| assert_eq!(samples.get(sample), Some(&value), "{sample}");
@@ -66,11 +66,22 @@ fn counters_of_all_workers_are_summed() {
 }
 
 #[test]
+fn metrics_are_chosen_by_the_beginning_of_their_names() {
+    let text = encode(&observed(), "weir_request_duration_seconds");
+    assert!(text.starts_with("# HELP weir_request_duration_seconds "), "{text}");
+    assert!(text.lines().all(|line| line.contains("weir_request_duration_seconds")), "{text}");
+    assert_eq!(encode(&observed(), "nothing"), "");
+    let (own, all) = (parse(&encode(&observed(), "weir_")), parse(&encode(&observed(), "")));
+    let is_own = |sample: &&String| sample.starts_with("weir_");
+    assert!(own.keys().eq(all.keys().filter(is_own)) && own.len() < all.len());
+}
+
+#[test]
 fn a_drained_member_is_up_and_not_in_service() {
     let observed = observed();
     let drained = Arc::clone(&observed.table().pools[0].members[0]);
     drained.set_state_override(Some(AdminState::Drain));
-    let samples = parse(&encode(&observed));
+    let samples = parse(&encode(&observed, ""));
     let member = |name: &str, state: &str| {
         samples[&format!("{name}{{pool=\"web\",member=\"127.0.0.1:9001\"{state}}}")]
     };
@@ -85,7 +96,7 @@ fn a_drained_member_is_up_and_not_in_service() {
 
 #[test]
 fn histograms_are_cumulative_and_in_seconds() {
-    let samples = parse(&encode(&observed()));
+    let samples = parse(&encode(&observed(), ""));
     let bucket = |bound: &str| {
         samples[&format!(
             "weir_request_duration_seconds_bucket{{virtual_server=\"shop\",le=\"{bound}\"}}"
@@ -106,7 +117,7 @@ fn what_the_firewall_did_and_its_rules_found() {
     counters.waf_blocked.add(2);
     table.waf_rules.count_one(942_100);
     observed.logs.waf.lines_written.fetch_add(3, std::sync::atomic::Ordering::Relaxed);
-    let samples = parse(&encode(&observed));
+    let samples = parse(&encode(&observed, ""));
     let of_server = |outcome: &str| {
         let labels = format!("{{virtual_server=\"shop\",outcome=\"{outcome}\"}}");
         samples[&format!("weir_virtual_server_waf_requests_total{labels}")]
@@ -116,7 +127,7 @@ fn what_the_firewall_did_and_its_rules_found() {
     assert_eq!(samples["weir_waf_rule_matches_total{rule=\"942100\"}"], 1.0);
     assert!(!samples.contains_key("weir_waf_rule_matches_total{rule=\"1\"}"));
     assert_eq!(samples["weir_waf_log_lines_total"], 3.0);
-    let without = encode(&self::observed());
+    let without = encode(&self::observed(), "");
     assert!(!without.contains("waf_requests_total{") && !without.contains("matches_total{"));
 }
 
@@ -124,7 +135,7 @@ fn what_the_firewall_did_and_its_rules_found() {
 /// occurs twice.
 #[test]
 fn the_text_is_well_formed() {
-    let text = encode(&observed());
+    let text = encode(&observed(), "");
     let (mut families, mut samples) = (BTreeSet::new(), BTreeSet::new());
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -151,7 +162,7 @@ fn the_text_is_well_formed() {
 /// The descriptions list exactly the labels of the samples.
 #[test]
 fn labels_are_as_described() {
-    let text = encode(&observed());
+    let text = encode(&observed(), "");
     for Description { name, kind, labels, .. } in descriptions() {
         let suffix = if kind == Kind::Histogram { "_count" } else { "" };
         let is_sample = |line: &&str| {

@@ -28,6 +28,13 @@ pub struct CertificateStatus {
     acme: Option<AcmeStatus>,
 }
 
+impl CertificateStatus {
+    /// Whether it stands in for a certificate that the authority has not issued yet.
+    pub(crate) fn is_stand_in(&self) -> bool {
+        self.acme.as_ref().is_some_and(|acme| acme.renews_at.is_none())
+    }
+}
+
 /// The renewal of a certificate by ACME.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Acme")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_http::cookie_attributes::{CookieAttributes, NamePattern};
 
-use super::authenticate::Authenticator;
+use super::authenticator::Authenticator;
 use super::split::Split;
 use crate::body_edit::BodyEdit;
 use crate::expression::{Reads, Replacement, Template};

@@ -13,7 +13,7 @@ use super::action::{
     Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Mirror, NamedCookies,
     PoolChoice, Rewrite, WafMode,
 };
-use super::authenticate::{Authenticator, Login};
+use super::authenticator::{Authenticator, Login};
 use super::rules::{Policy, Rules, Strategy};
 use crate::body_edit::BodyEdit;
 use crate::expression::{Evaluation, Facts, Replaced, Template};

@@ -21,11 +21,13 @@ use super::desk::Desk;
 use super::world::{Draining, World};
 use crate::owners::owner_key;
 use crate::worker::command::{Command, LISTENER_MESSAGE};
-use crate::worker::recording;
 use crate::worker::state::client::Client;
 use crate::worker::state::destination::Destination;
 use crate::worker::state::listener::Listener;
 use crate::worker::state::stage::Stage;
+
+/// The time in which a client that has connected before a stop may send its first request; at most half of the drain time.
+const FIRST_REQUEST_MS: u64 = 1_000;
 
 impl Worker {
     /// Reads the control socket, and executes the announced commands.
@@ -72,7 +74,7 @@ impl Worker {
             Command::Apply { table, added, removed } => self.apply(io, table, added, &removed),
             Command::Drain { timeout_ms, idle_ms } => self.drain(io, timeout_ms, idle_ms),
             Command::Stop => self.stop(io),
-            Command::Follow(is_followed) => recording::follow(&mut self.world, is_followed),
+            Command::Follow(is_followed) => self.world.follow(is_followed),
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
             Command::Open(path, answer) => {
@@ -104,7 +106,7 @@ impl Worker {
         self.move_waiting(&next);
         self.world.table = next;
         self.world.live = live;
-        recording::log_as_configured(&mut self.world);
+        self.world.log_as_configured();
         self.desk(io).remove_listeners(removed);
         self.world.refresh_listeners();
         self.refresh_idle_clients();
@@ -202,7 +204,7 @@ impl Desk<'_> {
 
 impl Worker {
     /// Closes idle clients that have a deadline, or all idle clients if the process drains. Clients with an open request get
-    /// `Connection: close` in the response.
+    /// `Connection: close` in the response. The first request of a client that has just connected may be on its way.
     fn close_idle_clients(&mut self, io: &mut EventLoop) {
         let keys: Vec<ClientKey> = self
             .world
@@ -210,8 +212,10 @@ impl Worker {
             .iter()
             .filter(|(_, client)| {
                 let stays = !self.world.is_draining() && client.leave_by_ms.is_none();
-                let is_spared =
-                    client.leave_by_ms.is_none() && Draining::spares_idle(self.world.draining);
+                let is_new = io.sent_bytes(client.token) == 0;
+                let is_spared = client.leave_by_ms.is_none()
+                    && (Draining::spares_idle(self.world.draining)
+                        || is_new && Draining::spares_new(self.world.draining));
                 match client.stage {
                     Stage::Idle => !stays && !is_spared,
                     // HTTP/2 clients get a GOAWAY first, so that no request is lost.
@@ -245,7 +249,8 @@ impl Worker {
         let now_ms = io.now_ms();
         let idle_until_ms = idle_ms.map(|idle_ms| now_ms.saturating_add(idle_ms));
         let until_ms = now_ms.saturating_add(timeout_ms);
-        self.world.draining = Some(Draining { until_ms, idle_until_ms });
+        let first_until_ms = Some(now_ms.saturating_add(FIRST_REQUEST_MS.min(timeout_ms / 2)));
+        self.world.draining = Some(Draining { until_ms, idle_until_ms, first_until_ms });
         self.close_idle_clients(io);
     }
 
@@ -260,10 +265,7 @@ impl Worker {
             return None;
         }
         let is_due = |at_ms: u64| at_ms <= now_ms;
-        if let Some(draining) = &mut self.world.draining
-            && draining.idle_until_ms.is_some_and(is_due)
-        {
-            draining.idle_until_ms = None;
+        if self.world.draining.as_mut().is_some_and(|draining| draining.end_times(now_ms)) {
             self.close_idle_clients(io);
         }
         if self.world.leave_by_ms.is_some_and(is_due) {

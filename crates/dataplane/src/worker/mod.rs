@@ -17,7 +17,6 @@ mod joined;
 mod leaving;
 mod member;
 mod notices;
-mod recording;
 #[cfg(feature = "simulation")]
 mod remains;
 mod setup;

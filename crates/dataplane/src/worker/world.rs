@@ -22,7 +22,6 @@ use crate::records::recorder::Recorder;
 use crate::side_logs::SideLogs;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
-use crate::worker::recording;
 use crate::worker::setup::Setup;
 use crate::worker::state::client::Client;
 use crate::worker::state::frames::Frames;
@@ -138,8 +137,25 @@ impl World {
             spare: Spare::default(),
             tools,
         };
-        recording::log_as_configured(&mut world);
+        world.log_as_configured();
         (world, commands)
+    }
+
+    /// Applies the active table's settings for the access log and for records of requests.
+    pub fn log_as_configured(&mut self) {
+        self.log.set_format(self.table.access_format(), self.table.given_format());
+        self.recorder.set(self.table.recent_requests(), self.log.format());
+        self.note_rules();
+    }
+
+    /// Starts or stops recording all requests for a client that follows them.
+    pub fn follow(&mut self, is_followed: bool) {
+        self.recorder.follow(is_followed);
+        self.note_rules();
+    }
+
+    fn note_rules(&mut self) {
+        self.tools.notes_rules = self.log.notes_rules() || self.recorder.logged.is_recorded();
     }
 
     /// The stream of an exchange on its client connection.
@@ -181,6 +197,8 @@ pub struct Draining {
     pub until_ms: u64,
     /// The time until which idle HTTP/1 clients may send one more request; `None`: they are closed at once.
     pub idle_until_ms: Option<u64>,
+    /// Until when clients to which nothing was sent yet may send their first request; `None`: the time is over.
+    pub first_until_ms: Option<u64>,
 }
 
 impl Draining {
@@ -189,8 +207,22 @@ impl Draining {
         this.is_some_and(|draining| draining.idle_until_ms.is_some())
     }
 
+    /// Whether the process is stopping while new clients may still send their first request.
+    pub fn spares_new(this: Option<Self>) -> bool {
+        this.is_some_and(|draining| draining.first_until_ms.is_some())
+    }
+
+    /// Ends the times that are over. Returns whether there were any.
+    pub fn end_times(&mut self, now_ms: u64) -> bool {
+        let times = [&mut self.idle_until_ms, &mut self.first_until_ms];
+        let over =
+            times.into_iter().filter_map(|time| time.take_if(|until_ms| *until_ms <= now_ms));
+        over.count() > 0
+    }
+
     /// The time of the next step.
     pub fn next_ms(self) -> u64 {
-        self.idle_until_ms.map_or(self.until_ms, |idle_ms| idle_ms.min(self.until_ms))
+        let times = self.idle_until_ms.into_iter().chain(self.first_until_ms);
+        times.fold(self.until_ms, u64::min)
     }
 }

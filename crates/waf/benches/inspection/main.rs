@@ -11,6 +11,7 @@ mod hostile;
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use cases::Case;
@@ -31,6 +32,35 @@ const LEARNING_ROUNDS: usize = 2_000;
 fn begins_cold() -> bool {
     static IS_COLD: LazyLock<bool> = LazyLock::new(|| std::env::var_os("COLD").is_some());
     *IS_COLD
+}
+
+/// Number of KiB of other data that are read before each measured request (`OTHER_KIB=1024`), because a proxy does other work
+/// between two inspections and finds part of the plan evicted from the caches.
+fn other_data() -> &'static [u64] {
+    static DATA: LazyLock<Vec<u64>> = LazyLock::new(|| {
+        let kib = std::env::var("OTHER_KIB").ok().and_then(|it| it.parse().ok()).unwrap_or(0);
+        vec![1; kib * 1_024 / size_of::<u64>()]
+    });
+    &DATA
+}
+
+/// Runs the same requests in another thread during the measurement (`BESIDE=1`), because the workers of a proxy share the
+/// plan, and a value that several of them write moves from core to core.
+fn beside<T>(view: &CommonTexts, case: &Case, measure: impl FnOnce() -> T) -> T {
+    if std::env::var_os("BESIDE").is_none() {
+        return measure();
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                drop(black_box(run(view, case)));
+            }
+        });
+        let result = measure();
+        is_over.store(true, Ordering::Relaxed);
+        result
+    })
 }
 
 /// CPU time in microseconds. With `WITHOUT_CLOCK=1` it is 0, because valgrind, which counts instructions, cannot read the
@@ -104,6 +134,7 @@ fn median(times: &mut [f64]) -> f64 {
 fn time_of(view: &CommonTexts, case: &Case, rounds: usize) -> f64 {
     let mut times: Vec<f64> = (0..rounds)
         .map(|_| {
+            black_box(other_data().iter().sum::<u64>());
             let start = cpu_us();
             drop(black_box(run(view, case)));
             cpu_us() - start
@@ -116,7 +147,7 @@ fn show(view: &CommonTexts, case: &Case, rounds: usize) {
     // Texts that many requests contain are cached during previous requests.
     let learning = if rounds > 1 { LEARNING_ROUNDS } else { 0 };
     (0..learning).for_each(|_| drop(run(view, case)));
-    let total = time_of(view, case, rounds);
+    let total = beside(view, case, || time_of(view, case, rounds));
     let mut phases: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {
         let (_, times) = run(view, case);

@@ -1,6 +1,6 @@
 //! Limits on the work and time of the rules for one request.
 
-use super::report::Limit;
+use super::report::{Limit, Verdict};
 use super::state::State;
 
 /// Starts the evaluation of a phase.
@@ -16,6 +16,12 @@ pub(super) fn look(state: &mut State) -> Option<Limit> {
         look_closely(state);
     }
     state.exceeded
+}
+
+/// The verdict if a limit is exceeded.
+#[inline]
+pub(super) fn verdict(state: &mut State) -> Option<Verdict> {
+    look(state).map(Verdict::Exceeded)
 }
 
 /// Checks work and time, after the work has exceeded its next mark.

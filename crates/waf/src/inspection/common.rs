@@ -1,4 +1,5 @@
-//! A cache of texts that many requests share: field names, and values that browsers send identically.
+//! A cache of texts that many requests share: field names, names of arguments in queries, and values that browsers send
+//! identically.
 //!
 //! The result of rules for a text depends only on its bytes: the transformations that change it, and the operators that may
 //! match it. So frequent texts are analysed once, and each request starts with a copy of the results. Only values of fields
@@ -10,8 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::handle::{Inspection, begin_with};
 use super::options::Options;
-use super::request::Request;
+use super::request::{Request, parts};
 use super::texts::Texts;
+use crate::hash::hash;
 use crate::plan::View;
 
 /// The fields whose values are cached.
@@ -49,6 +51,11 @@ const ALL_BYTES_MAX: usize = 32 << 10;
 const ALL_TEXTS_MAX: usize = 512;
 /// Maximum number of cached texts, not counting those derived by transformations.
 const TEXTS_MAX: usize = 96;
+/// Maximum number of cached texts below which names of arguments are added. The others belong to fields.
+const NAMES_TEXTS_MAX: usize = 64;
+/// Maximum number of arguments of a query whose names are counted.
+const NAMES_MAX: usize = 12;
+const _: () = assert!(NAMES_MAX * (WINDOW_SAMPLES as usize) < COUNTED_MAX);
 /// One in this many requests is sampled for common texts.
 const SAMPLE: u32 = 16;
 /// A text is common if this many samples in a window contain it.
@@ -91,7 +98,7 @@ impl Learned {
         if self.texts.has(text) || self.seen.len() >= COUNTED_MAX {
             return false;
         }
-        let seen = self.seen.entry(super::texts::hash(text)).or_default();
+        let seen = self.seen.entry(hash(text)).or_default();
         if *seen < SEEN_MIN {
             *seen += 1;
         }
@@ -135,7 +142,9 @@ impl CommonTexts {
     fn of(&self, request: &Request<'_>) -> Texts {
         let (known, new) = {
             let mut learned = self.learned();
-            let new = if learned.is_sample() { common(&mut learned, request) } else { None };
+            let separator = self.view.rules.settings.argument_separator;
+            let is_sample = learned.is_sample();
+            let new = is_sample.then(|| common(&mut learned, request, separator)).flatten();
             (Arc::clone(&learned.texts), new)
         };
         if let Some(text) = new {
@@ -159,7 +168,7 @@ impl CommonTexts {
         let has_room = is_small && texts <= ALL_TEXTS_MAX && bytes <= ALL_BYTES_MAX;
         let mut learned = self.learned();
         if !has_room {
-            learned.seen.insert(super::texts::hash(text), REFUSED);
+            learned.seen.insert(hash(text), REFUSED);
         } else if Arc::ptr_eq(&learned.texts, known) {
             // Otherwise another request has added a text meanwhile. This text is then added by a later request.
             learned.texts = Arc::new(more);
@@ -175,7 +184,7 @@ impl CommonTexts {
 
 /// The first text that became common with this request, if the cache has room. All texts are counted, so further ones can be
 /// added by later requests.
-fn common<'a>(learned: &mut Learned, request: &Request<'a>) -> Option<&'a [u8]> {
+fn common<'a>(learned: &mut Learned, request: &Request<'a>, separator: u8) -> Option<&'a [u8]> {
     if learned.count >= TEXTS_MAX {
         return None;
     }
@@ -183,6 +192,8 @@ fn common<'a>(learned: &mut Learned, request: &Request<'a>) -> Option<&'a [u8]> 
     let values = request.headers.iter().filter(|(name, _)| is_remembered(name));
     let texts = [request.method, request.protocol].into_iter();
     let texts = texts.chain(names).chain(values.map(|(_, value)| *value));
+    let names_max = if learned.count < NAMES_TEXTS_MAX { NAMES_MAX } else { 0 };
+    let texts = texts.chain(argument_names(request.target, separator, names_max));
     let mut common = None;
     for text in texts.filter(|text| (1..=TEXT_BYTES_MAX).contains(&text.len())) {
         if learned.is_common(text) {
@@ -190,6 +201,17 @@ fn common<'a>(learned: &mut Learned, request: &Request<'a>) -> Option<&'a [u8]> 
         }
     }
     common
+}
+
+/// The names of the first arguments in the query of a target. An argument without a value may be a secret, and encoded names
+/// are rare.
+fn argument_names(target: &[u8], separator: u8, count_max: usize) -> impl Iterator<Item = &[u8]> {
+    let arguments = parts(target).query.split(move |byte| *byte == separator).take(count_max);
+    let names = arguments.filter_map(|argument| {
+        let end = memchr::memchr(b'=', argument)?;
+        argument.get(..end)
+    });
+    names.filter(|name| !name.iter().any(|byte| matches!(byte, b'%' | b'+')))
 }
 
 /// Whether the values of a field are cached.
@@ -229,6 +251,10 @@ SecRule REQUEST_HEADERS "@rx ^sensitive$" "id:3,phase:1,pass,t:none,t:lowercase"
 
     /// The rules that match a request with these fields.
     fn found(common: &CommonTexts, headers: &[(&str, &str)]) -> Vec<u64> {
+        found_at("/", common, headers)
+    }
+
+    fn found_at(target: &str, common: &CommonTexts, headers: &[(&str, &str)]) -> Vec<u64> {
         let fields: Vec<(&[u8], &[u8])> =
             headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
         let here = (std::net::Ipv4Addr::LOCALHOST.into(), 80);
@@ -236,8 +262,8 @@ SecRule REQUEST_HEADERS "@rx ^sensitive$" "id:3,phase:1,pass,t:none,t:lowercase"
             client: here,
             server: here,
             method: b"GET",
-            received_target: b"/",
-            target: b"/",
+            received_target: target.as_bytes(),
+            target: target.as_bytes(),
             protocol: b"HTTP/1.1",
             headers: &fields,
             body: BodyLength::None,
@@ -277,6 +303,18 @@ SecRule REQUEST_HEADERS "@rx ^sensitive$" "id:3,phase:1,pass,t:none,t:lowercase"
         }
         for text in ["session=secret", "session", "secret", "Bearer secret", "bearer secret"] {
             assert!(!knows(&common, text), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_arguments_are_learned_but_neither_values_nor_texts_without_a_name() {
+        let common = common();
+        let target = "/?page=secret&secret&a%20b=secret&sort=";
+        (0..16 * SAMPLE).for_each(|_| drop(found_at(target, &common, &[])));
+        for (text, expected) in
+            [("page", true), ("sort", true), ("secret", false), ("a%20b", false), ("a b", false)]
+        {
+            assert_eq!(knows(&common, text), expected, "{text}");
         }
     }
 

@@ -1,12 +1,15 @@
 //! The evaluation of operators.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use super::report::Limit;
 use super::state::State;
 use super::texts::TextId;
 use crate::injection;
-use crate::plan::{Comparison, Link, has_bad_escape, has_other_bytes};
+use crate::plan::{Comparison, Link, View, has_bad_escape, has_other_bytes};
 use crate::seclang::{Groups, Pattern};
-use crate::value::number_of;
+use crate::value::{Value, number_of};
 
 /// The result of an operator.
 pub(super) enum Outcome {
@@ -14,6 +17,8 @@ pub(super) enum Outcome {
     Yes,
     /// A match, with the groups of a pattern.
     Groups(Groups),
+    /// A match of a part of the value, without groups.
+    Part(Range<usize>),
     /// A match, with a text that represents the finding.
     Found(Vec<u8>),
 }
@@ -33,7 +38,7 @@ const GROUPS_MAX: usize = 10;
 
 impl State {
     /// Compares a value. `rule`: the place of the rule, for texts that refer to it.
-    pub(super) fn compare(&mut self, rule: u32, link: &Link, text: TextId) -> Outcome {
+    pub(super) fn compare(&mut self, view: &View, rule: u32, link: &Link, text: TextId) -> Outcome {
         let length = self.message.texts.get(text).len();
         self.message.texts.count_work(length);
         self.counts.compared += 1;
@@ -43,7 +48,7 @@ impl State {
                 self.tried(pattern, text, link.captures)
             }
             Comparison::RxTemplate(template) => {
-                let pattern = self.expanded(rule, template);
+                let pattern = self.expanded(view, rule, template);
                 match self.pattern_of(&pattern) {
                     Some(pattern) => self.tried(&pattern, text, link.captures),
                     None => self.or_exceeded(None),
@@ -51,22 +56,23 @@ impl State {
             }
             Comparison::Pm(words) => match words.find(self.message.texts.get(text)) {
                 None => Outcome::No,
-                Some(found) => Outcome::Groups(vec![Some(found.range())]),
+                Some(found) => Outcome::Part(found.range()),
             },
             Comparison::Number(relation, template) => {
-                let wanted = match template.as_bytes() {
-                    Some(bytes) => number_of(bytes),
-                    None => number_of(&self.expanded(rule, template)),
-                };
+                let wanted = self.number(view, rule, template);
                 Outcome::of(relation.holds(number_of(self.message.texts.get(text)), wanted))
             }
-            Comparison::Text(how, template) => match template.as_bytes() {
-                Some(argument) => Outcome::of(how.holds(self.message.texts.get(text), argument)),
-                None => {
-                    let argument = self.expanded(rule, template);
-                    Outcome::of(how.holds(self.message.texts.get(text), &argument))
-                }
-            },
+            Comparison::Text(how, template) => {
+                let argument = match (template.as_bytes(), template.as_written()) {
+                    (Some(bytes), _) => Cow::Borrowed(bytes),
+                    (None, Some((collection, symbol))) => {
+                        let value = self.written.get(collection, symbol, view);
+                        value.map_or(Cow::Borrowed(&b""[..]), Value::bytes)
+                    }
+                    (None, None) => Cow::Owned(self.expanded(view, rule, template)),
+                };
+                Outcome::of(how.holds(self.message.texts.get(text), &argument))
+            }
             Comparison::ByteRange(allowed) => {
                 Outcome::of(has_other_bytes(self.message.texts.get(text), allowed))
             }
@@ -141,7 +147,7 @@ fn rx(pattern: &Pattern, bytes: &[u8], captures: bool) -> Option<Outcome> {
     }
     if !pattern.has_groups() {
         let found = pattern.find(bytes)?;
-        return Some(found.map_or(Outcome::No, |range| Outcome::Groups(vec![Some(range)])));
+        return Some(found.map_or(Outcome::No, Outcome::Part));
     }
     // Most values do not match, and the search for groups takes longer than this test.
     if !pattern.is_match(bytes)? {

@@ -1,42 +1,39 @@
 //! The effects of rules.
 
-use std::sync::Arc;
-
 use super::report::Limit;
 use super::state::State;
-use crate::plan::{Bits, Effect, Link, Sign, Symbol, VariableName};
+use crate::plan::{Bits, Effect, Link, Sign, Symbol, VariableName, View};
 use crate::seclang::{Control, Toggle, Variable};
-use crate::value::{Value, number_of};
+use crate::value::Value;
 
 impl State {
     /// Applies the effects of a link for a matched value.
-    pub(super) fn take_effects(&mut self, place: u32, link: &Link) {
+    pub(super) fn take_effects(&mut self, view: &View, place: u32, link: &Link) {
         for effect in &link.effects {
             match effect {
                 Effect::Set(collection, name, to) => {
                     // Values set by a virtual server override unconditional rules.
-                    if link.targets.is_empty() && self.is_fixed(place, *collection, name) {
+                    if link.targets.is_empty() && self.is_fixed(view, place, *collection, name) {
                         continue;
                     }
                     let value = match to.as_bytes() {
                         Some(bytes) => Value::from_bytes(bytes),
-                        None => Value::from_bytes(&self.expanded(place, to)),
+                        None => Value::from_bytes(&self.expanded(view, place, to)),
                     };
-                    self.write(place, *collection, name, Some(value));
+                    self.write(view, place, *collection, name, Some(value));
                 }
                 Effect::Add(collection, name, by, sign) => {
-                    let by = match by.as_bytes() {
-                        Some(bytes) => number_of(bytes),
-                        None => number_of(&self.expanded(place, by)),
-                    };
-                    let before = self.read(place, *collection, name);
+                    let by = self.number(view, place, by);
+                    let before = self.read(view, place, *collection, name);
                     let value = match sign {
                         Sign::More => before.saturating_add(by),
                         Sign::Less => before.saturating_sub(by),
                     };
-                    self.write(place, *collection, name, Some(Value::Number(value)));
+                    self.write(view, place, *collection, name, Some(Value::Number(value)));
                 }
-                Effect::Remove(collection, name) => self.write(place, *collection, name, None),
+                Effect::Remove(collection, name) => {
+                    self.write(view, place, *collection, name, None);
+                }
                 Effect::Control(control, rules) => self.control(control, rules),
                 Effect::Mask(target) => self.removals.mask(target),
                 // Stored collections start empty and end with the request. The view has a warning about this.
@@ -45,15 +42,20 @@ impl State {
         }
     }
 
-    fn is_fixed(&mut self, place: u32, collection: Variable, name: &VariableName) -> bool {
-        let view = Arc::clone(&self.view);
+    fn is_fixed(
+        &mut self,
+        view: &View,
+        place: u32,
+        collection: Variable,
+        name: &VariableName,
+    ) -> bool {
         let is_known = |symbol: &Symbol| view.fixed.has(symbol.0 as usize);
         collection == Variable::Tx
             && match name {
                 VariableName::Known(symbol) => is_known(symbol),
                 VariableName::Made(name) => {
-                    let name = self.expanded(place, name).to_ascii_lowercase();
-                    match view.rules.symbols.get(&name) {
+                    let name = self.expanded(view, place, name).to_ascii_lowercase();
+                    match view.rules.symbols.get_lower(&name) {
                         Some(symbol) => is_known(&symbol),
                         None => view.unnamed.iter().any(|(it, _)| **it == *name),
                     }
@@ -61,14 +63,12 @@ impl State {
             }
     }
 
-    fn read(&mut self, place: u32, collection: Variable, name: &VariableName) -> i64 {
-        let view = Arc::clone(&self.view);
-        let symbols = &view.rules.symbols;
+    fn read(&mut self, view: &View, place: u32, collection: Variable, name: &VariableName) -> i64 {
         let value = match name {
-            VariableName::Known(symbol) => self.written.get(collection, *symbol, symbols),
+            VariableName::Known(symbol) => self.written.get(collection, *symbol, view),
             VariableName::Made(name) => {
-                let name = self.expanded(place, name);
-                self.written.get_named(collection, &name, symbols)
+                let name = self.expanded(view, place, name);
+                self.written.get_named(collection, &name, view)
             }
         };
         value.map_or(0, Value::number)
@@ -76,18 +76,17 @@ impl State {
 
     fn write(
         &mut self,
+        view: &View,
         place: u32,
         collection: Variable,
         name: &VariableName,
         value: Option<Value>,
     ) {
-        let view = Arc::clone(&self.view);
-        let symbols = &view.rules.symbols;
         match name {
-            VariableName::Known(symbol) => self.written.set(collection, *symbol, value, symbols),
+            VariableName::Known(symbol) => self.written.set(collection, *symbol, value, view),
             VariableName::Made(name) => {
-                let name = self.expanded(place, name);
-                if !self.written.set_named(collection, &name, value, symbols) {
+                let name = self.expanded(view, place, name);
+                if !self.written.set_named(collection, &name, value, view) {
                     self.exceeded.get_or_insert(Limit::Variables);
                 }
             }

@@ -1,5 +1,6 @@
 //! The evaluation of rules in order.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::bounds;
@@ -41,13 +42,14 @@ impl State {
             self.groups.forget();
         }
         let rules = &view.phases[phase as usize - 1];
+        let firsts = &view.firsts[phase as usize - 1];
         bounds::begin(self);
         // A limit that was exceeded in an earlier phase still applies.
-        if let Some(verdict) = self.limit() {
+        if let Some(verdict) = bounds::verdict(self) {
             return verdict;
         }
         let mut at = 0;
-        while let Some(&place) = rules.get(at) {
+        while let (Some(&place), Some(first)) = (rules.get(at), firsts.get(at)) {
             at += 1;
             if !self.engine.is_on || self.passing.passes_over(phase) {
                 break;
@@ -55,30 +57,27 @@ impl State {
             if self.removals.rules.has(place as usize) {
                 continue;
             }
+            let may_hold = first.is_none_or(|first| {
+                self.groups.may_match(&mut self.message, &view, first.group, first.operator)
+            });
             let rule = &view.rules.rules[place as usize];
-            if !self.holds(&view, place, rule) {
-                if let Some(verdict) = self.limit() {
+            if !(may_hold && self.holds(&view, place, rule)) {
+                if let Some(verdict) = bounds::verdict(self) {
                     return verdict;
                 }
                 continue;
             }
-            match self.act(place, rule) {
+            match self.act(&view, place, rule) {
                 Next::On => {}
                 Next::At(to) => at = rules.partition_point(|place| *place < to).max(at),
                 Next::EndPhase => break,
                 Next::Stop(verdict) => return verdict,
             }
-            if let Some(verdict) = self.limit() {
+            if let Some(verdict) = bounds::verdict(self) {
                 return verdict;
             }
         }
         Verdict::Pass
-    }
-
-    /// The exceeded limit, if any.
-    fn limit(&mut self) -> Option<Verdict> {
-        bounds::look(self);
-        self.exceeded.map(Verdict::Exceeded)
     }
 
     /// Whether all links of a rule match.
@@ -89,7 +88,7 @@ impl State {
 
     fn link_holds(&mut self, view: &View, place: u32, link: &Link) -> bool {
         if link.targets.is_empty() {
-            self.take_effects(place, link);
+            self.take_effects(view, place, link);
             return true;
         }
         if let Some(group) = link.group {
@@ -135,7 +134,7 @@ impl State {
             while let Some(hit) = self.groups.next(&self.message.texts, view, operator, &mut places)
             {
                 if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {
-                    holds |= self.compared(place, link, hit);
+                    holds |= self.compared(view, place, link, hit);
                 }
             }
         }
@@ -171,14 +170,14 @@ impl State {
                 return false;
             }
         }
-        self.compared(place, link, hit)
+        self.compared(view, place, link, hit)
     }
 
-    fn compared(&mut self, place: u32, link: &Link, hit: Hit) -> bool {
+    fn compared(&mut self, view: &View, place: u32, link: &Link, hit: Hit) -> bool {
         if bounds::look(self) == Some(Limit::Time) {
             return false;
         }
-        let outcome = self.compare(place, link, hit.text);
+        let outcome = self.compare(view, place, link, hit.text);
         if outcome.holds() == link.is_negated {
             return false;
         }
@@ -186,43 +185,34 @@ impl State {
         if link.captures {
             self.capture(hit.text, outcome);
         }
-        self.take_effects(place, link);
+        self.take_effects(view, place, link);
         true
     }
 
     /// Stores the groups of a pattern in `TX:0` to `TX:9`.
     fn capture(&mut self, text: TextId, outcome: Outcome) {
         let bytes = self.message.texts.get(text);
-        let groups = self.written.groups_mut();
+        let value = |range: Range<usize>| Value::from_bytes(bytes.get(range).unwrap_or_default());
         match outcome {
             Outcome::No => {}
             Outcome::Groups(found) => {
-                let value = |range: std::ops::Range<usize>| {
-                    Value::from_bytes(bytes.get(range).unwrap_or_default())
-                };
                 // A group that is not part of the match is empty.
                 let found = found
                     .into_iter()
-                    .map(|group| Some(group.map_or_else(|| Value::Text(Arc::default()), value)));
-                let found = found.chain(std::iter::repeat(None));
-                groups.iter_mut().zip(found).for_each(|(group, value)| *group = value);
+                    .map(|group| group.map_or_else(|| Value::Text(Arc::default()), value));
+                self.written.set_groups(found);
             }
-            Outcome::Found(_) | Outcome::Yes => {
-                let whole = match &outcome {
-                    Outcome::Found(found) => found,
-                    _ => bytes,
-                };
-                groups.fill(None);
-                if let Some(first) = groups.first_mut() {
-                    *first = Some(Value::from_bytes(whole));
-                }
+            Outcome::Part(range) => self.written.set_groups([value(range)].into_iter()),
+            Outcome::Found(found) => {
+                self.written.set_groups([Value::from_bytes(&found)].into_iter());
             }
+            Outcome::Yes => self.written.set_groups([Value::from_bytes(bytes)].into_iter()),
         }
     }
 
     /// Applies the actions of a matched rule.
-    fn act(&mut self, place: u32, rule: &CompiledRule) -> Next {
-        self.note(place, rule);
+    fn act(&mut self, view: &View, place: u32, rule: &CompiledRule) -> Next {
+        self.note(view, place, rule);
         let stop = |verdict| Next::Stop(verdict);
         let next = match &rule.disruption {
             Disruption::Pass | Disruption::Block => Next::On,
@@ -237,8 +227,11 @@ impl State {
             Disruption::Deny => stop(Verdict::Deny { status: rule.status, rule: rule.id }),
             Disruption::Drop => stop(Verdict::Drop { rule: rule.id }),
             Disruption::Redirect(_) => {
-                let to =
-                    rule.redirect.as_ref().map(|to| self.expanded(place, to)).unwrap_or_default();
+                let to = rule
+                    .redirect
+                    .as_ref()
+                    .map(|to| self.expanded(view, place, to))
+                    .unwrap_or_default();
                 let status = if (300..400).contains(&rule.status) { rule.status } else { 302 };
                 stop(Verdict::Redirect { to, status, rule: rule.id })
             }
@@ -257,16 +250,17 @@ impl State {
     }
 
     /// Records a match.
-    fn note(&mut self, place: u32, rule: &CompiledRule) {
+    fn note(&mut self, view: &View, place: u32, rule: &CompiledRule) {
         if let Some(severity) = rule.severity {
             self.highest_severity = self.highest_severity.min(severity as u8);
         }
         if self.matches.len() >= MATCHES_MAX || !(rule.is_logged || rule.is_audited) {
             return;
         }
-        let message = rule.message.as_ref().map(|it| self.expanded(place, it)).unwrap_or_default();
+        let message =
+            rule.message.as_ref().map(|it| self.expanded(view, place, it)).unwrap_or_default();
         let log_data =
-            rule.log_data.as_ref().map(|it| self.expanded(place, it)).unwrap_or_default();
+            rule.log_data.as_ref().map(|it| self.expanded(view, place, it)).unwrap_or_default();
         let values = self.hits.iter().take(TOLD_VALUES_MAX).map(|hit| {
             let value = self.message.texts.get(hit.text);
             let is_masked = self.removals.masks(hit, &self.message);

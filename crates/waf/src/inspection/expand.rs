@@ -1,26 +1,49 @@
 //! The expansion of variables in texts.
 
 use super::state::State;
-use crate::plan::{CompiledPiece, CompiledTemplate};
+use crate::plan::{CompiledPiece, CompiledTemplate, View};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
+use crate::value::{Value, number_of};
 
 /// Maximum size of an expanded text, in bytes.
 const EXPANDED_BYTES_MAX: usize = 64 << 10;
+/// Capacity for an expanded text. Most texts are shorter.
+const EXPANDED_BYTES_USUAL: usize = 64;
 /// Maximum depth of references to the rule's own texts.
 const DEPTH_MAX: usize = 2;
 
 impl State {
     /// Expands a text of a rule with the current values of its variables.
-    pub(super) fn expanded(&mut self, rule: u32, template: &CompiledTemplate) -> Vec<u8> {
-        let mut text = Vec::new();
-        self.expand(rule, template, &mut text, 0);
+    pub(super) fn expanded(
+        &mut self,
+        view: &View,
+        rule: u32,
+        template: &CompiledTemplate,
+    ) -> Vec<u8> {
+        let mut text = Vec::with_capacity(EXPANDED_BYTES_USUAL);
+        self.expand((view, rule), template, &mut text, 0);
         text.truncate(EXPANDED_BYTES_MAX);
         text
     }
 
-    fn expand(&mut self, rule: u32, template: &CompiledTemplate, to: &mut Vec<u8>, depth: usize) {
-        let view = std::sync::Arc::clone(&self.view);
-        let symbols = &view.rules.symbols;
+    /// The number that a text of a rule begins with.
+    pub(super) fn number(&mut self, view: &View, rule: u32, template: &CompiledTemplate) -> i64 {
+        match (template.as_bytes(), template.as_written()) {
+            (Some(bytes), _) => number_of(bytes),
+            (None, Some((collection, symbol))) => {
+                self.written.get(collection, symbol, view).map_or(0, Value::number)
+            }
+            (None, None) => number_of(&self.expanded(view, rule, template)),
+        }
+    }
+
+    fn expand(
+        &mut self,
+        (view, rule): (&View, u32),
+        template: &CompiledTemplate,
+        to: &mut Vec<u8>,
+        depth: usize,
+    ) {
         for piece in &template.0 {
             if to.len() > EXPANDED_BYTES_MAX {
                 return;
@@ -28,7 +51,7 @@ impl State {
             match piece {
                 CompiledPiece::Text(bytes) => to.extend_from_slice(bytes),
                 CompiledPiece::Written(variable, symbol) => {
-                    if let Some(value) = self.written.get(*variable, *symbol, symbols) {
+                    if let Some(value) = self.written.get(*variable, *symbol, view) {
                         to.extend_from_slice(&value.bytes());
                     }
                 }
@@ -40,7 +63,7 @@ impl State {
                     let is_message = matches!(piece, CompiledPiece::OwnMessage);
                     let text = if is_message { &own.message } else { &own.log_data };
                     if let Some(text) = text.as_ref().filter(|_| depth < DEPTH_MAX) {
-                        self.expand(rule, text, to, depth + 1);
+                        self.expand((view, rule), text, to, depth + 1);
                     }
                 }
             }

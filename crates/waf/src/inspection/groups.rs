@@ -171,6 +171,17 @@ impl Groups {
         if self.has(view, row, operator) { parts } else { 0..0 }
     }
 
+    /// Whether an operator may match a value of a group.
+    pub fn may_match(
+        &mut self,
+        message: &mut Message,
+        view: &View,
+        group: u16,
+        operator: u16,
+    ) -> bool {
+        !self.group(message, view, group, Some(operator)).is_empty()
+    }
+
     /// Whether a row contains an operator.
     fn has(&self, view: &View, row: u32, operator: u16) -> bool {
         let from = row as usize;

@@ -209,8 +209,8 @@ impl Inspection {
 
     /// The value of a variable of `TX`, as a number.
     pub fn number(&self, name: &str) -> i64 {
-        let symbols = &self.state.view.rules.symbols;
-        let value = self.state.written.get_named(Variable::Tx, name.as_bytes(), symbols);
+        let State { written, view, .. } = &self.state;
+        let value = written.get_named(Variable::Tx, name.as_bytes(), view);
         value.map_or(0, |it| it.number())
     }
 

@@ -1,6 +1,7 @@
 //! The lookup of the values of targets.
 
 use super::hit::Hit;
+use super::message::Message;
 use super::state::State;
 use crate::plan::Link;
 use crate::seclang::{Selector, Target, Variable};
@@ -53,25 +54,19 @@ impl State {
     }
 
     fn collect_written(&mut self, target: &Target, found: &mut Vec<Hit>) {
-        let symbols = &self.view.rules.symbols;
+        let Self { view, written, message: Message { texts, .. }, .. } = self;
         if let Selector::Name(name) = &target.selector {
-            let value = self.written.get_named(target.variable, name.as_bytes(), symbols);
+            let value = written.get_named(target.variable, name.as_bytes(), view);
             if let Some(value) = value {
-                let (name, text) = (
-                    self.message.texts.add(name.as_bytes()),
-                    self.message.texts.add(&value.bytes()),
-                );
+                let (name, text) = (texts.add(name.as_bytes()), texts.add(&value.bytes()));
                 found.push(Hit { variable: target.variable, name, text, is_count: false });
             }
             return;
         }
-        for (name, value) in self.written.all(target.variable, symbols) {
-            if target.selector.takes(name) {
-                let (name, text) =
-                    (self.message.texts.add(name), self.message.texts.add(&value.bytes()));
-                found.push(Hit { variable: target.variable, name, text, is_count: false });
-            }
-        }
+        written.select(target, view, |name, value| {
+            let (name, text) = (texts.add(name), texts.add(&value.bytes()));
+            found.push(Hit { variable: target.variable, name, text, is_count: false });
+        });
     }
 
     fn collect_matched(&mut self, target: &Target, found: &mut Vec<Hit>) {

@@ -140,9 +140,8 @@ impl Message {
         self.query(parts.query);
         self.body.processor = Processor::of(&self.body.head.content_type);
         self.set(V::ReqbodyProcessor, self.body.processor.name().as_bytes());
-        for variable in NUMBERS_OF_BODIES {
-            self.set(variable, b"0");
-        }
+        let zero = self.texts.add(b"0");
+        NUMBERS_OF_BODIES.iter().for_each(|variable| self.values.set(*variable, zero));
         self.set_sizes();
     }
 

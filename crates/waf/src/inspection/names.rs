@@ -5,9 +5,10 @@
 //! of array elements are inspected once. The other names may have [`NAMES_PER_BYTE`] times the bytes of the body. Further
 //! names are not inspected, and the request counts as a request with too many arguments.
 
-use std::collections::BTreeSet;
+use memchr::memmem::Finder;
 
 use super::message::Message;
+use super::texts::TextId;
 use crate::seclang::Variable;
 
 /// Maximum number of inspected bytes of names for each byte of a body.
@@ -21,13 +22,14 @@ const ELEMENT: &[u8] = b".array_";
 pub(super) fn limit(message: &mut Message) {
     let Message { texts, values, body, .. } = message;
     let mut left = body.length.saturating_mul(NAMES_PER_BYTE).saturating_add(NAMES_BYTES_MIN);
-    let (mut first, mut seen) = (Vec::new(), BTreeSet::new());
+    let (mut first, mut seen) = (Vec::new(), Vec::new());
+    let element = Finder::new(ELEMENT);
     for entry in values.of_mut(Variable::ArgsPost) {
         let name = texts.get(entry.name);
         let bytes = name.len() as u64;
-        let is_other = of_first_elements(name, &mut first);
+        let is_other = of_first_elements(name, &element, &mut first);
         let judged = if is_other { texts.add(&first) } else { entry.name };
-        let is_new = seen.insert(judged);
+        let is_new = see(&mut seen, judged);
         if is_other && !is_new {
             entry.judged_name = None;
         } else if is_new && bytes > left {
@@ -41,10 +43,11 @@ pub(super) fn limit(message: &mut Message) {
 }
 
 /// Writes a name with the index of each array element replaced by 0. Returns whether the result differs from the name.
-fn of_first_elements(name: &[u8], output: &mut Vec<u8>) -> bool {
+/// `element` finds [`ELEMENT`].
+fn of_first_elements(name: &[u8], element: &Finder<'_>, output: &mut Vec<u8>) -> bool {
     output.clear();
     let mut rest = name;
-    while let Some(at) = memchr::memmem::find(rest, ELEMENT) {
+    while let Some(at) = element.find(rest) {
         let (before, behind) = rest.split_at(at + ELEMENT.len());
         let digits = behind.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (number, others) = behind.split_at(digits);
@@ -53,8 +56,19 @@ fn of_first_elements(name: &[u8], output: &mut Vec<u8>) -> bool {
         output.extend_from_slice(if is_element { b"0" } else { number });
         rest = others;
     }
+    if output.is_empty() {
+        return false;
+    }
     output.extend_from_slice(rest);
     output != name
+}
+
+/// Adds a text to a set, with one flag for each text. Returns whether it is new.
+fn see(seen: &mut Vec<bool>, text: TextId) -> bool {
+    if seen.len() <= text.index() {
+        seen.resize(text.index() + 1, false);
+    }
+    seen.get_mut(text.index()).is_some_and(|it| !std::mem::replace(it, true))
 }
 
 #[cfg(test)]
@@ -74,9 +88,10 @@ mod tests {
             ("json.array_1.array_x2.array_3", "json.array_0.array_x2.array_0"),
         ] {
             let mut output = Vec::new();
-            let is_other = of_first_elements(name.as_bytes(), &mut output);
-            assert_eq!(output, expected.as_bytes());
-            assert_eq!(is_other, name != expected);
+            let finder = Finder::new(ELEMENT);
+            let is_other = of_first_elements(name.as_bytes(), &finder, &mut output);
+            assert!(!is_other || output == expected.as_bytes(), "{name}");
+            assert_eq!(is_other, name != expected, "{name}");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::texts::Texts;
 use super::timer::Timer;
 use super::written::Written;
 use crate::plan::View;
-use crate::seclang::{Pattern, Phase, Variable};
+use crate::seclang::{Pattern, Phase};
 
 /// The severity before any match.
 const NO_SEVERITY: u8 = 255;
@@ -90,17 +90,10 @@ impl State {
     /// The state before the first rule.
     pub fn new(view: Arc<View>, known: Texts, options: &Options) -> Self {
         let rules = &view.rules;
-        let mut written = Written::new(&rules.symbols);
-        for (symbol, value) in &view.initial {
-            written.set(Variable::Tx, *symbol, Some(value.clone()), &rules.symbols);
-        }
-        for (name, value) in &view.unnamed {
-            written.set_named(Variable::Tx, name, Some(value.clone()), &rules.symbols);
-        }
         Self {
             mode: options.mode,
             message: Message::new(known, options, rules.settings.argument_separator),
-            written,
+            written: Written::new(&view),
             hits: Vec::new(),
             removals: Removals::none(rules.rules.len()),
             groups: Groups::none_of(rules),

@@ -4,12 +4,20 @@
 //! transformations share it. A transformation that leaves a text unchanged only takes a lookup.
 
 use super::report::Counts;
+use crate::hash::hash;
 use crate::plan::{PADDING_BYTES, Pipeline, ScopeId, Stage, View};
 use crate::transformation::{Steps, Transformation};
 
 /// The number of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TextId(u32);
+
+impl TextId {
+    /// The number as an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// The number of the facts about a text: the operators that may match it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +32,8 @@ impl FactsId {
 struct Text {
     start: usize,
     length: usize,
+    /// The lower half of the hash of its bytes.
+    hash: u32,
     /// The transformations that may change the text.
     may_change: Steps,
     /// One plus the index of the last result derived from the text; 0: no result.
@@ -114,9 +124,8 @@ impl Texts {
 
     /// Whether a text with these bytes exists.
     pub fn has(&self, bytes: &[u8]) -> bool {
-        let (mask, hash) = (self.places.len() - 1, hash(bytes) as usize);
-        let places = (0..PLACES_MAX).map(|offset| hash.wrapping_add(offset) & mask);
-        let taken = places.map_while(|at| self.places[at].checked_sub(1));
+        let taken =
+            self.places_of(hash(bytes) as u32).map_while(|at| self.places[at].checked_sub(1));
         taken.into_iter().any(|id| self.get(TextId(id)) == bytes)
     }
 
@@ -167,22 +176,16 @@ impl Texts {
 
     /// Like [`Self::add`], with the transformations that may change the text.
     fn add_with(&mut self, bytes: &[u8], may_change: impl FnOnce() -> Steps) -> TextId {
-        let hash = hash(bytes);
-        let mask = self.places.len() - 1;
+        let hash = hash(bytes) as u32;
         let mut free = None;
-        for offset in 0..PLACES_MAX {
-            let at = (hash as usize).wrapping_add(offset) & mask;
-            match self.places[at] {
-                0 => {
-                    free = Some(at);
-                    break;
-                }
-                taken => {
-                    let id = TextId(taken - 1);
-                    if self.get(id) == bytes {
-                        return id;
-                    }
-                }
+        for at in self.places_of(hash) {
+            let Some(taken) = self.places[at].checked_sub(1) else {
+                free = Some(at);
+                break;
+            };
+            let text = self.texts.get(taken as usize);
+            if text.is_some_and(|text| text.hash == hash) && self.get(TextId(taken)) == bytes {
+                return TextId(taken);
             }
         }
         let id = TextId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX - 1));
@@ -194,6 +197,7 @@ impl Texts {
         self.texts.push(Text {
             start,
             length: bytes.len(),
+            hash,
             may_change: may_change(),
             made: 0,
             facts: 0,
@@ -209,16 +213,19 @@ impl Texts {
 
     /// Enlarges the hash table.
     fn grow(&mut self) {
-        let mut places = vec![0; self.places.len() * 4];
-        let mask = places.len() - 1;
+        self.places = vec![0; self.places.len() * 4];
         for (number, text) in (1u32..).zip(&self.texts) {
-            let hash = hash(&self.bytes[text.start..text.start + text.length]);
-            let tried = (0..PLACES_MAX).map(|offset| (hash as usize).wrapping_add(offset) & mask);
-            if let Some(at) = tried.into_iter().find(|at| places[*at] == 0) {
-                places[at] = number;
+            let mut tried = self.places_of(text.hash);
+            if let Some(at) = tried.find(|at| self.places[*at] == 0) {
+                self.places[at] = number;
             }
         }
-        self.places = places;
+    }
+
+    /// The slots that are tried for texts with this hash.
+    fn places_of(&self, hash: u32) -> impl Iterator<Item = usize> + use<> {
+        let mask = self.places.len() - 1;
+        (0..PLACES_MAX).map(move |offset| (hash as usize).wrapping_add(offset) & mask)
     }
 
     /// The bytes of a text.
@@ -397,16 +404,4 @@ impl Texts {
     pub fn work_bytes(&self) -> u64 {
         self.work_bytes
     }
-}
-
-/// A hash. It processes eight bytes at a time: each word is mixed in by a multiplication whose halves are combined.
-pub(super) fn hash(bytes: &[u8]) -> u64 {
-    let mix = |state: u64, word: u64| {
-        let product = u128::from(state ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xf39c_c060_5ced_c835;
-        (product as u64) ^ (product >> 64) as u64
-    };
-    let (words, rest) = bytes.as_chunks::<8>();
-    let state =
-        words.iter().fold(bytes.len() as u64, |state, word| mix(state, u64::from_le_bytes(*word)));
-    mix(state, rest.iter().fold(1, |word, byte| word << 8 | u64::from(*byte)))
 }

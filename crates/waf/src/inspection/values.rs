@@ -50,6 +50,11 @@ impl Values {
 
     /// Sets the only value of a variable.
     pub fn set(&mut self, variable: Variable, text: TextId) {
+        if let [only] = self.of(variable)
+            && (only.name, only.text) == (super::texts::Texts::EMPTY, text)
+        {
+            return;
+        }
         self.first[variable as usize] = None;
         self.all[variable as usize].clear();
         self.add(variable, super::texts::Texts::EMPTY, text);
@@ -63,9 +68,11 @@ impl Values {
 
     /// The values of a variable, mutable. Their inspected names may change.
     pub fn of_mut(&mut self, variable: Variable) -> &mut [Entry] {
-        self.generation += 1;
-        let all = &mut self.all[variable as usize];
-        if all.is_empty() { self.first[variable as usize].as_mut_slice() } else { all }
+        let Self { first, all, generation } = self;
+        let all = &mut all[variable as usize][..];
+        let entries = if all.is_empty() { first[variable as usize].as_mut_slice() } else { all };
+        *generation += u32::from(!entries.is_empty());
+        entries
     }
 
     /// A number that changes whenever the values change.

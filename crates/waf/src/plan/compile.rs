@@ -1,6 +1,7 @@
 //! Compiles directives to rules.
 
 mod drafts;
+mod numbering;
 mod operators;
 mod order;
 mod removals;
@@ -16,12 +17,15 @@ use drafts::{Defaults, Draft, has_message, has_tag};
 use order::Order;
 use shared::Shared;
 
+use super::rule::CompiledRule;
 use super::rule_set::{FileSettings, RuleSet};
 use super::scopes::Scopes;
 use super::sources::{self, Files};
 use super::symbols::Symbols;
 use super::view;
-use crate::seclang::{Directive, DirectiveKind, IdRange, Phase, Place, Problem, Setting};
+use crate::seclang::{
+    Directive, DirectiveKind, IdRange, Phase, Place, Problem, Selector, Setting, Variable,
+};
 
 impl RuleSet {
     /// Compiles these files in this order.
@@ -144,8 +148,8 @@ impl<'a> Compiler<'a> {
             return Err(self.problems);
         }
         removals::resolve(&mut compiled);
+        select(&mut self.symbols, &compiled);
         let Shared { pipelines, needs, groups, targets, sets_count } = shared;
-        let scopes = Scopes::new(&compiled, &groups, &targets, &pipelines, needs.len());
         let mut rules = RuleSet {
             rules: compiled,
             settings: self.settings,
@@ -154,13 +158,26 @@ impl<'a> Compiler<'a> {
             symbols: self.symbols,
             operators_count: needs.len(),
             operators: Vec::new(),
-            scopes,
+            scopes: Scopes::default(),
             groups,
             targets,
             sets_count: sets_count.into(),
             by_id: order.by_id,
         };
+        let needs = numbering::usual_first(&mut rules, needs);
+        let RuleSet { rules: compiled, groups, targets, pipelines, .. } = &rules;
+        rules.scopes = Scopes::new(compiled, groups, targets, pipelines, needs.len());
         rules.operators = view::indexes(&rules, &needs);
         Ok(rules)
+    }
+}
+
+/// Looks up the variables that the targets of these rules select by a pattern.
+fn select(symbols: &mut Symbols, rules: &[CompiledRule]) {
+    let targets = rules.iter().flat_map(|rule| &rule.links).flat_map(|link| &link.targets);
+    for target in targets.filter(|target| target.variable == Variable::Tx) {
+        if let Selector::Pattern(pattern) = &target.selector {
+            symbols.select(pattern);
+        }
     }
 }

@@ -47,6 +47,9 @@ struct ByByte {
 #[derive(Debug, Clone, Default)]
 struct Rest {
     length_min: usize,
+    /// The smallest set of bytes, one of which must be in the text. It stands here because most texts fail on it.
+    set: Option<ByteSet>,
+    /// Further sets.
     sets: Box<[ByteSet]>,
 }
 
@@ -112,7 +115,8 @@ impl OperatorIndex {
     }
 
     /// Sets in `operators` the bits of the wanted operators that may match a text. The text is in lower case, and
-    /// [`PADDING_BYTES`] bytes follow it. Its original case does not affect the result.
+    /// [`PADDING_BYTES`] bytes follow it. Its original case does not affect the result. Both rows may end before the last
+    /// operator of the index.
     pub fn look(&self, padded: &[u8], stage: Stage, wanted: &[u64], operators: &mut [u64]) {
         let text = &padded[..padded.len().saturating_sub(PADDING_BYTES)];
         let present = present(text);
@@ -148,7 +152,11 @@ impl Kind {
             } else {
                 set_bit(&mut always, number);
             }
-            rests.push(Rest { length_min: needs.length_min, sets });
+            let (set, sets) = match sets.split_first() {
+                Some((set, rest)) => (Some(*set), rest.into()),
+                None => (None, sets),
+            };
+            rests.push(Rest { length_min: needs.length_min, set, sets });
         }
         Self {
             absent,
@@ -170,7 +178,7 @@ impl Kind {
         operators: &mut [u64],
     ) {
         let length = padded.len().saturating_sub(PADDING_BYTES);
-        operators.copy_from_slice(&self.always);
+        operators.iter_mut().zip(&self.always).for_each(|(word, always)| *word = *always);
         self.by_byte.find(present, operators);
         let text = padded.get(..length).unwrap_or_default();
         if self.few.as_ref().is_none_or(|few| few.may_be_in(text)) {
@@ -223,7 +231,7 @@ impl ByByte {
 impl Rest {
     fn is_met(&self, length: usize, present: &ByteSet) -> bool {
         let has = |set: &ByteSet| set.iter().zip(present).any(|(set, there)| set & there != 0);
-        length >= self.length_min && self.sets.iter().all(has)
+        length >= self.length_min && self.set.as_ref().is_none_or(has) && self.sets.iter().all(has)
     }
 }
 

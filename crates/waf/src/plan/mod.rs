@@ -31,7 +31,7 @@ pub(crate) use index::Bits;
 pub(crate) use operators::{Comparison, has_bad_escape, has_other_bytes, is_within};
 pub(crate) use rule::{Effect, Group, GroupTarget, Pipeline, PipelineId, Sign, VariableName};
 pub(crate) use scopes::ScopeId;
-pub(crate) use symbols::{Symbol, Symbols};
+pub(crate) use symbols::{Symbol, Symbols, in_lower_case};
 pub(crate) use template::{CompiledPiece, CompiledTemplate};
 
 #[cfg(test)]

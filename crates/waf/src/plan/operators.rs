@@ -148,16 +148,35 @@ fn has_part(text: &[u8], part: &[u8]) -> bool {
     if text.len().saturating_mul(part.len()) > FEW_STEPS_MAX {
         return memchr::memmem::find(text, part).is_some();
     }
-    // The rarest byte near the beginning of the part.
-    let (before, rare) = (0..)
-        .zip(part.iter().take(8))
-        .min_by_key(|(_, byte)| commonness(**byte))
-        .unwrap_or((0, first));
-    let mut places = memchr::memchr_iter(*rare, text);
-    places.any(|at| {
+    // A pair of bytes near the beginning of the part. The first of them is rare.
+    let before = rarest_of(part);
+    let (Some(rare), Some(second)) = (part.get(before), part.get(before + 1)) else {
+        return memchr::memchr(*first, text).is_some();
+    };
+    let is_at = |at: usize| {
         let start = at.checked_sub(before).and_then(|start| text.get(start..));
-        start.is_some_and(|start| start.starts_with(part))
+        text.get(at) == Some(rare) && start.is_some_and(|start| start.starts_with(part))
+    };
+    let has_pair = |block: &[u8; PAIRS_COUNT + 1]| {
+        let is_pair = |(one, other)| u8::from(one == rare) & u8::from(other == second);
+        block[..PAIRS_COUNT].iter().zip(&block[1..]).map(is_pair).fold(0, |any, it| any | it) != 0
+    };
+    let Some(last) = text.len().checked_sub(PAIRS_COUNT + 1) else {
+        return (0..text.len()).any(is_at);
+    };
+    (0..last).step_by(PAIRS_COUNT).chain([last]).any(|at| {
+        let block = text.get(at..).and_then(|rest| rest.first_chunk());
+        block.is_some_and(has_pair) && (at..at + PAIRS_COUNT).any(is_at)
     })
+}
+
+/// Number of pairs of bytes that are compared at a time. The compiler makes vector instructions of the comparison.
+const PAIRS_COUNT: usize = 16;
+
+/// The position of the rarest of the first bytes of a text, not counting its last byte.
+fn rarest_of(part: &[u8]) -> usize {
+    let places = 0..part.len().saturating_sub(1).min(8);
+    places.min_by_key(|at| commonness(part[*at])).unwrap_or(0)
 }
 
 fn has_word(value: &[u8], word: &[u8]) -> bool {
@@ -218,6 +237,27 @@ mod tests {
             let holds = how.holds(value.as_bytes(), argument.as_bytes());
             assert_eq!(holds, expected, "{how:?} {value} {argument}");
         }
+    }
+
+    #[test]
+    fn parts_are_found_at_every_position() {
+        let mut random = weir_testing::Random::new(3);
+        let mut word =
+            |length: usize| -> Vec<u8> { (0..length).map(|_| b"/ab-x"[random.below(5)]).collect() };
+        let (mut found, mut total) = (0, 0);
+        for length in 0..70 {
+            for part in 1..12 {
+                let (text, part) = (word(length), word(part));
+                let expected = memchr::memmem::find(&text, &part).is_some();
+                assert_eq!(has_part(&text, &part), expected, "{text:?} {part:?}");
+                for at in 0..=length {
+                    let text = [&text[..at], &part, &text[at..]].concat();
+                    assert!(has_part(&text, &part), "{text:?} {part:?}");
+                }
+                (found, total) = (found + u32::from(expected), total + 1);
+            }
+        }
+        assert!(found > 100 && total - found > 100, "{found} of {total}");
     }
 
     #[test]

@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::hash::hash;
+use crate::seclang::NamePattern;
+
 /// The number of a name, in its collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Symbol(pub u32);
@@ -12,12 +15,31 @@ pub struct Symbol(pub u32);
 pub struct Symbols {
     by_name: HashMap<Box<[u8]>, Symbol, BuildHasherDefault<NameHasher>>,
     names: Vec<Box<[u8]>>,
+    /// The names that the patterns of targets select.
+    by_pattern: Vec<(Box<str>, Box<[Symbol]>)>,
+}
+
+/// Maximum length of a name that is converted to lower case without an allocation.
+const SHORT_NAME_BYTES_MAX: usize = 64;
+
+/// Passes on a name in lower case.
+pub fn in_lower_case<T>(name: &[u8], then: impl FnOnce(&[u8]) -> T) -> T {
+    let mut short = [0; SHORT_NAME_BYTES_MAX];
+    match short.get_mut(..name.len()) {
+        Some(lower) => {
+            lower.copy_from_slice(name);
+            lower.make_ascii_lowercase();
+            then(lower)
+        }
+        None => then(&name.to_ascii_lowercase()),
+    }
 }
 
 impl Default for Symbols {
     /// The names of captured groups are first, so that the number of each equals its digit.
     fn default() -> Self {
-        let mut symbols = Self { by_name: HashMap::default(), names: Vec::new() };
+        let (by_name, names, by_pattern) = Default::default();
+        let mut symbols = Self { by_name, names, by_pattern };
         for digit in b'0'..=b'9' {
             symbols.intern(&[digit]);
         }
@@ -43,10 +65,28 @@ impl Symbols {
 
     /// The number of a name; `None`: no rule uses it.
     pub fn get(&self, name: &[u8]) -> Option<Symbol> {
-        if name.iter().any(u8::is_ascii_uppercase) {
-            return self.by_name.get(name.to_ascii_lowercase().as_slice()).copied();
-        }
+        in_lower_case(name, |lower| self.get_lower(lower))
+    }
+
+    /// The number of a name in lower case; `None`: no rule uses it.
+    pub fn get_lower(&self, name: &[u8]) -> Option<Symbol> {
         self.by_name.get(name).copied()
+    }
+
+    /// Looks up the names that a pattern selects, so that no request evaluates the pattern on known names.
+    pub fn select(&mut self, pattern: &NamePattern) {
+        if self.selected(pattern).is_none() {
+            let all = (0u32..).zip(&self.names);
+            let those = all.filter(|(_, name)| pattern.is_match(name));
+            let those = those.map(|(number, _)| Symbol(number)).collect();
+            self.by_pattern.push((pattern.as_str().into(), those));
+        }
+    }
+
+    /// The numbers of the names that a pattern selects, in order; `None`: the pattern was not looked up.
+    pub fn selected(&self, pattern: &NamePattern) -> Option<&[Symbol]> {
+        let mut all = self.by_pattern.iter();
+        all.find(|(known, _)| **known == *pattern.as_str()).map(|(_, symbols)| &**symbols)
     }
 
     /// The name with this number.
@@ -65,24 +105,55 @@ impl Symbols {
     }
 }
 
-/// FNV-1a. It is sufficient, because names are short and only rules add names.
-#[derive(Debug)]
+/// The hash of a name without a secret. It is sufficient, because only rules add names.
+#[derive(Debug, Default)]
 struct NameHasher(u64);
-
-impl Default for NameHasher {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
 
 impl Hasher for NameHasher {
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        self.0 = self.0.rotate_left(32) ^ hash(bytes);
     }
+
+    /// The hash of the bytes includes their number.
+    fn write_usize(&mut self, _: usize) {}
 
     fn finish(&self) -> u64 {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::{Files, RuleSet};
+    use crate::seclang::Selector;
+
+    const RULE: &str = r#"SecRule TX:/^header_/ "@rx ." "id:1,phase:1,pass,\
+setvar:tx.header_a=1,setvar:tx.other=1,setvar:tx.Header_B=1,setvar:tx.my_header_c=1"
+"#;
+
+    struct OneFile;
+
+    impl Files for OneFile {
+        fn find(&mut self, _: &str, _: &str) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn read(&mut self, _: &str) -> Result<Vec<u8>, String> {
+            Ok(RULE.as_bytes().to_vec())
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_any_case_and_by_the_patterns_of_targets() {
+        let rules = RuleSet::compile(&["rules".into()], &mut OneFile).expect("rules");
+        let symbols = &rules.symbols;
+        assert_eq!(symbols.get(b"HEADER_b"), symbols.get(b"header_b"));
+        assert!(symbols.get(b"header_b").is_some() && symbols.get(b"header_d").is_none());
+        assert!(symbols.get(&[b'X'; 1_000]).is_none());
+        let target = &rules.rules[0].links[0].targets[0];
+        let Selector::Pattern(pattern) = &target.selector else { panic!("{target:?}") };
+        let selected = symbols.selected(pattern).expect("a known pattern");
+        let names: Vec<&[u8]> = selected.iter().map(|symbol| symbols.name(*symbol)).collect();
+        assert_eq!(names, [b"header_a", b"header_b"]);
     }
 }

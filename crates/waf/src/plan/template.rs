@@ -31,6 +31,14 @@ impl CompiledTemplate {
             _ => None,
         }
     }
+
+    /// The only part, if it is a variable that rules write.
+    pub fn as_written(&self) -> Option<(Variable, Symbol)> {
+        match self.0.as_slice() {
+            [CompiledPiece::Written(collection, symbol)] => Some((*collection, *symbol)),
+            _ => None,
+        }
+    }
 }
 
 /// Compiles a text with variables. `id` and `severity` belong to its rule.

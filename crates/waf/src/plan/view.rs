@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::facts::{OperatorIndex, OperatorNeeds, Stage, clear_bit, has_bit, row_words, set_bit};
+use super::facts::{
+    OperatorIndex, OperatorNeeds, Stage, bits_of_row, clear_bit, has_bit, row_words, set_bit,
+};
 use super::index::Bits;
 use super::rule::{CompiledRule, Effect};
 use super::rule_set::RuleSet;
@@ -19,17 +21,27 @@ pub struct Settings {
     pub variables: Vec<(String, String)>,
 }
 
+/// The group and the operator of a rule's first link. If the operator matches no value of the group, the rule does not match.
+/// Most rules are passed over by these few bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct First {
+    pub group: u16,
+    pub operator: u16,
+}
+
 /// The rules that one virtual server evaluates.
 #[derive(Debug)]
 pub struct View {
     pub(crate) rules: Arc<RuleSet>,
     /// The rules of each phase, in order.
     pub(crate) phases: [Box<[u32]>; 5],
-    /// The variables of `TX` at the start of each request.
-    pub(crate) initial: Box<[(Symbol, Value)]>,
+    /// The first conditions of these rules, in the same order.
+    pub(crate) firsts: [Box<[Option<First>]>; 5],
+    /// The values of the variables of `TX` at the start of each request, by the numbers of their names.
+    pub(crate) initial: Box<[Option<Value>]>,
     /// The variables that `SecAction` does not change.
     pub(crate) fixed: Bits,
-    /// The operators of these rules, one bit each.
+    /// The operators of these rules, one bit each, up to the last of them.
     operators: Box<[u64]>,
     /// The position of the first index that contains all of these operators.
     index: usize,
@@ -54,10 +66,11 @@ impl View {
             return Err(problems);
         }
         let warnings = stay().filter_map(warning).collect();
-        let operators = operators(&rules, &statics.phases);
+        let operators = without_end(operators(&rules, &statics.phases));
         let index = index_of(&rules, &operators);
-        let (phases, initial) = (statics.phases, statics.initial.into());
-        Ok(Self { rules, phases, initial, fixed, operators, index, unnamed, warnings })
+        let firsts = statics.phases.each_ref().map(|places| firsts(&rules, places));
+        let (phases, initial) = (statics.phases, by_symbol(&rules, statics.initial));
+        Ok(Self { rules, phases, firsts, initial, fixed, operators, index, unnamed, warnings })
     }
 
     /// A view that evaluates every rule for every request, for comparison with [`Self::new`].
@@ -69,11 +82,12 @@ impl View {
         let phases = Phase::ALL.map(of_phase);
         let given = given(&rules, settings);
         let fixed = fixed(&rules, &given);
-        let operators = operators(&rules, &phases);
+        let operators = without_end(operators(&rules, &phases));
         let unnamed = unnamed(&rules, settings);
-        let (initial, warnings) = (given.into(), Vec::new());
+        let (initial, warnings) = (by_symbol(&rules, given), Vec::new());
         let index = index_of(&rules, &operators);
-        Self { rules, phases, initial, fixed, operators, index, unnamed, warnings }
+        let firsts = phases.each_ref().map(|places| firsts(&rules, places));
+        Self { rules, phases, firsts, initial, fixed, operators, index, unnamed, warnings }
     }
 
     /// The rules.
@@ -165,6 +179,26 @@ fn given(rules: &RuleSet, settings: &Settings) -> Vec<(Symbol, Value)> {
     known.collect()
 }
 
+/// The first conditions of these rules; `None`: the first link is always evaluated.
+fn firsts(rules: &RuleSet, places: &[u32]) -> Box<[Option<First>]> {
+    let first = |place: &u32| {
+        let link = rules.rules[*place as usize].links.first()?;
+        Some(First { group: link.group?, operator: link.operator.number? })
+    };
+    places.iter().map(first).collect()
+}
+
+/// These values, by the numbers of their names.
+fn by_symbol(rules: &RuleSet, values: Vec<(Symbol, Value)>) -> Box<[Option<Value>]> {
+    let mut all = vec![None; rules.symbols.len()];
+    for (symbol, value) in values {
+        if let Some(place) = all.get_mut(symbol.0 as usize) {
+            *place = Some(value);
+        }
+    }
+    all.into()
+}
+
 /// The indexed operators of the rules of these phases.
 fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
     let mut operators = vec![0; row_words(rules.operators_count)];
@@ -179,11 +213,22 @@ fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
 /// The indexes of operators: of the rules that remain with default settings, and of all rules. With default settings, texts
 /// are not searched for the needs of other operators.
 pub(super) fn indexes(rules: &RuleSet, needs: &[OperatorNeeds]) -> Vec<Vec<OperatorIndex>> {
-    let usual = operators(rules, &statics::decide(rules, &[]).phases);
+    let usual = usual(rules);
     let mut all: Box<[u64]> = vec![0; usual.len()].into();
     (0u16..).zip(needs).for_each(|(number, _)| set_bit(&mut all, number));
     let sets = if usual == all { vec![all] } else { vec![usual, all] };
     sets.into_iter().map(|known| of_scopes(rules, needs, known)).collect()
+}
+
+/// The operators of the rules that remain with default settings, one bit each.
+pub(super) fn usual(rules: &RuleSet) -> Box<[u64]> {
+    operators(rules, &statics::decide(rules, &[]).phases)
+}
+
+/// The words of a row up to the last operator.
+fn without_end(row: Box<[u64]>) -> Box<[u64]> {
+    let last = bits_of_row(&row).last().map_or(0, usize::from);
+    row[..row_words(last + 1).min(row.len())].into()
 }
 
 /// Creates one index of these operators for each scope.

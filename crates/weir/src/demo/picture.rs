@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use weir_control::figures::quantile;
 use weir_control::member_state::MemberState;
 use weir_control::observed::Observed;
-use weir_control::status::quantile;
 use weir_exchange::shared::counters::{
     HistogramTotals, LATENCY_BOUNDS_US, MemberTotals, VirtualServerTotals,
 };

@@ -15,58 +15,85 @@ pub struct Histograms {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histogram(Vec<(f64, u64)>);
 
+/// The metrics with these histograms.
+pub const HISTOGRAMS: [&str; 2] =
+    ["weir_request_duration_seconds", "weir_member_response_duration_seconds"];
+
 const OF_SERVERS: &str = "weir_request_duration_seconds_bucket{";
 const OF_MEMBERS: &str = "weir_member_response_duration_seconds_bucket{";
 
 impl Histograms {
-    /// Parses metrics in the text format of Prometheus.
-    pub fn parse(text: &str) -> Self {
-        let mut found = Self::default();
-        for line in text.lines() {
-            if let Some(bucket) = line.strip_prefix(OF_SERVERS).and_then(Bucket::parse) {
-                let name = bucket.label("virtual_server");
-                let histogram = found.servers.entry(name).or_default();
-                histogram.0.push((bucket.bound_ms, bucket.count));
-            } else if let Some(bucket) = line.strip_prefix(OF_MEMBERS).and_then(Bucket::parse) {
-                let key = (bucket.label("pool"), bucket.label("member"));
-                let histogram = found.members.entry(key).or_default();
-                histogram.0.push((bucket.bound_ms, bucket.count));
+    /// Adds histograms from metrics in the text format of Prometheus. Empty ones are left out: with thousands of members, most
+    /// are.
+    pub fn add(&mut self, text: &str) {
+        let mut open: Option<Open<'_>> = None;
+        for bucket in text.lines().filter_map(Bucket::parse) {
+            if let Some(open) = open.as_mut().filter(|open| open.labels == bucket.labels) {
+                open.buckets.push((bucket.bound_ms, bucket.count));
+                continue;
             }
+            let next =
+                Open { labels: bucket.labels, buckets: vec![(bucket.bound_ms, bucket.count)] };
+            self.close(open.replace(next));
         }
-        found
+        self.close(open);
+    }
+
+    fn close(&mut self, open: Option<Open<'_>>) {
+        let Some(Open { labels: (prefix, text), buckets }) = open else { return };
+        if buckets.last().is_none_or(|(_, count)| *count == 0) {
+            return;
+        }
+        let Some(labels) = labels(text) else { return };
+        let label = |name: &str| {
+            let found = labels.iter().find(|(of, _)| of == name);
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        let histogram = Histogram(buckets);
+        if prefix == OF_SERVERS {
+            self.servers.insert(label("virtual_server"), histogram);
+        } else {
+            self.members.insert((label("pool"), label("member")), histogram);
+        }
     }
 }
 
+/// The prefix of a line, and its labels except the last one, as they are written.
+type WrittenLabels<'t> = (&'static str, &'t str);
+
+/// A histogram of which buckets are being read.
+struct Open<'t> {
+    labels: WrittenLabels<'t>,
+    buckets: Vec<(f64, u64)>,
+}
+
 /// A bucket of a histogram: one line of the text.
-struct Bucket {
-    labels: Vec<(String, String)>,
+struct Bucket<'t> {
+    labels: WrittenLabels<'t>,
     bound_ms: f64,
     count: u64,
 }
 
-impl Bucket {
-    /// Parses a line such as `virtual_server="shop",le="0.001"} 42`, without the opening brace.
-    fn parse(line: &str) -> Option<Self> {
-        let (labels, rest) = labels(line)?;
-        let bound = labels.iter().find(|(name, _)| name == "le")?.1.clone();
+impl<'t> Bucket<'t> {
+    /// Parses a line such as `weir_request_duration_seconds_bucket{virtual_server="shop",le="0.001"} 42`.
+    fn parse(line: &'t str) -> Option<Self> {
+        let prefix = [OF_SERVERS, OF_MEMBERS].into_iter().find(|it| line.starts_with(it))?;
+        // Values escape their quotes, so this is the label.
+        let (labels, rest) = line[prefix.len()..].rsplit_once("le=\"")?;
+        let (bound, count) = rest.split_once("\"} ")?;
         let bound_s = if bound == "+Inf" { f64::INFINITY } else { bound.parse().ok()? };
-        let count = rest.split_whitespace().next()?.parse::<f64>().ok()?;
-        Some(Self { labels, bound_ms: bound_s * 1_000.0, count: count as u64 })
-    }
-
-    fn label(&self, name: &str) -> String {
-        let found = self.labels.iter().find(|(of, _)| of == name);
-        found.map(|(_, value)| value.clone()).unwrap_or_default()
+        let count = count.split_whitespace().next()?.parse::<f64>().ok()?;
+        Some(Self { labels: (prefix, labels), bound_ms: bound_s * 1_000.0, count: count as u64 })
     }
 }
 
-/// Parses labels up to the closing brace; returns them and the rest. In values, a backslash escapes the next character.
-fn labels(mut text: &str) -> Option<(Vec<(String, String)>, &str)> {
+/// Parses labels. In values, a backslash escapes the next character.
+fn labels(mut text: &str) -> Option<Vec<(String, String)>> {
     let mut labels = Vec::new();
     loop {
         text = text.trim_start_matches(',');
-        if let Some(rest) = text.strip_prefix('}') {
-            return Some((labels, rest));
+        if text.is_empty() {
+            return Some(labels);
         }
         let (name, rest) = text.split_once("=\"")?;
         let mut value = String::new();
@@ -124,13 +151,16 @@ weir_request_duration_seconds_bucket{virtual_server=\"shop\",le=\"0.01\"} 100
 weir_request_duration_seconds_bucket{virtual_server=\"shop\",le=\"+Inf\"} 100
 weir_member_response_duration_seconds_bucket{pool=\"a\\\"b\",member=\"10.0.0.1:80\",le=\"0.001\"} 0
 weir_member_response_duration_seconds_bucket{pool=\"a\\\"b\",member=\"10.0.0.1:80\",le=\"+Inf\"} 7
+weir_member_response_duration_seconds_bucket{pool=\"a\\\"b\",member=\"idle:80\",le=\"0.001\"} 0
+weir_member_response_duration_seconds_bucket{pool=\"a\\\"b\",member=\"idle:80\",le=\"+Inf\"} 0
 weir_request_duration_seconds_bucket{broken
 weir_requests_total{virtual_server=\"shop\"} 100
 ";
 
     #[test]
     fn quantiles_of_what_was_added() {
-        let found = Histograms::parse(TEXT);
+        let mut found = Histograms::default();
+        found.add(TEXT);
         let shop = &found.servers["shop"];
         assert_eq!(shop.quantile_since(None, 50.0).map(|it| (it * 100.0).round()), Some(56.0));
         assert_eq!(shop.quantile_since(None, 95.0), Some(5.5));

@@ -1,9 +1,11 @@
 //! Rows of the view: objects with their rates between two readings.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use serde::Serialize;
 
+use super::histograms::Histograms;
 use super::sample::Sample;
 use crate::admin::model::{Member, PacketServer, Pool, VirtualServer};
 
@@ -74,8 +76,8 @@ pub struct Span<'s> {
     pub now: &'s Sample,
     /// The previous reading; `None`: there is none.
     pub last: Option<&'s Sample>,
-    /// The first reading of the latency window.
-    pub first: Option<&'s Sample>,
+    /// The histograms of the first reading of the latency window.
+    pub first: Option<&'s Histograms>,
 }
 
 impl Span<'_> {
@@ -84,17 +86,22 @@ impl Span<'_> {
         let status = &self.now.status;
         match level {
             Level::Servers => {
-                let servers = status.virtual_servers.iter().map(|server| self.server(server));
+                let is_out = |pool: &&Pool| pool.members_in_service == 0;
+                let out = status.pools.iter().filter(is_out).map(|pool| &*pool.name).collect();
+                let servers = status.virtual_servers.iter().enumerate();
+                let servers = servers.map(|(place, server)| self.server(place, server, &out));
                 let packets = status.packet_path.iter().flat_map(|path| &path.virtual_servers);
                 // A server that fell back to sockets is already listed.
                 let packets = packets.filter(|server| server.served_by == "packets");
                 servers.chain(packets.map(|server| self.packet_server(server))).collect()
             }
-            Level::Pools => status.pools.iter().map(|pool| self.pool(pool)).collect(),
+            Level::Pools => {
+                let pools = status.pools.iter().enumerate();
+                pools.map(|(place, pool)| self.pool(place, pool)).collect()
+            }
             Level::Members => {
-                let pools = status.pools.iter();
-                let members = pools.flat_map(|pool| pool.members.iter().map(move |it| (pool, it)));
-                members.map(|(pool, member)| self.member(pool, member)).collect()
+                let pools = status.pools.iter().enumerate();
+                pools.flat_map(|(place, pool)| self.members(place, pool)).collect()
             }
         }
     }
@@ -105,9 +112,9 @@ impl Span<'_> {
         (time > 0.0).then(|| now.saturating_sub(before.unwrap_or(0)) as f64 / time)
     }
 
-    fn server(&self, server: &VirtualServer) -> Row {
+    fn server(&self, place: usize, server: &VirtualServer, out: &HashSet<&str>) -> Row {
         let servers = self.last.map(|last| &last.status.virtual_servers);
-        let before = servers.and_then(|all| all.iter().find(|it| it.name == server.name));
+        let before = servers.and_then(|all| find(all, place, |it| it.name == server.name));
         let errors = |it: &VirtualServer| it.responses.server_error + it.connections_refused;
         let counted = |it: &VirtualServer| match it.relayed {
             Some(_) => it.connections,
@@ -115,24 +122,21 @@ impl Span<'_> {
         };
         let latency = |percent| {
             let now = self.now.histograms.servers.get(&server.name)?;
-            let first = self.first.and_then(|it| it.histograms.servers.get(&server.name));
+            let first = self.first.and_then(|it| it.servers.get(&server.name));
             now.quantile_since(first, percent)
         };
         let pools = match server.pools.is_empty() {
             true => Some(server.pool.clone()).filter(|pool| !pool.is_empty()).into_iter().collect(),
             false => server.pools.clone(),
         };
-        let known = &self.now.status.pools;
-        let is_out = |name: &&String| {
-            known.iter().any(|pool| pool.name == **name && pool.members_in_service == 0)
-        };
         let is_full =
             server.connections_max.is_some_and(|max| server.connections_open >= u64::from(max));
-        let (state, is_wrong) = match (pools.iter().find(is_out), is_full) {
-            (Some(pool), _) => (format!("pool {pool} is out"), true),
-            (None, true) => ("full".to_owned(), true),
-            (None, false) => ("serves".to_owned(), false),
-        };
+        let (state, is_wrong) =
+            match (pools.iter().find(|pool| out.contains(pool.as_str())), is_full) {
+                (Some(pool), _) => (format!("pool {pool} is out"), true),
+                (None, true) => ("full".to_owned(), true),
+                (None, false) => ("serves".to_owned(), false),
+            };
         Row {
             name: server.name.clone(),
             of: pools,
@@ -169,10 +173,14 @@ impl Span<'_> {
         }
     }
 
-    fn pool(&self, pool: &Pool) -> Row {
-        let members: Vec<Row> = pool.members.iter().map(|it| self.member(pool, it)).collect();
-        let pools = self.last.map(|last| &last.status.pools);
-        let before = pools.and_then(|all| all.iter().find(|it| it.name == pool.name));
+    /// The pool at this place as it was in the last reading.
+    fn pool_before(&self, place: usize, pool: &Pool) -> Option<&Pool> {
+        find(&self.last?.status.pools, place, |it| it.name == pool.name)
+    }
+
+    fn pool(&self, place: usize, pool: &Pool) -> Row {
+        let members = self.members(place, pool);
+        let before = self.pool_before(place, pool);
         let sum = |of: fn(&Row) -> Option<f64>| {
             self.last.map(|_| members.iter().filter_map(of).sum::<f64>())
         };
@@ -196,15 +204,19 @@ impl Span<'_> {
         }
     }
 
-    fn member(&self, pool: &Pool, member: &Member) -> Row {
-        let pools = self.last.map(|last| &last.status.pools);
-        let before = pools.and_then(|all| all.iter().find(|it| it.name == pool.name));
-        let before =
-            before.and_then(|it| it.members.iter().find(|it| it.address == member.address));
+    /// The members of the pool at this place.
+    fn members(&self, place: usize, pool: &Pool) -> Vec<Row> {
+        let before = self.pool_before(place, pool).map(|it| it.members.as_slice());
+        let members = pool.members.iter().enumerate();
+        let was = |place, member: &Member| find(before?, place, |it| it.address == member.address);
+        members.map(|(place, member)| self.member(pool, member, was(place, member))).collect()
+    }
+
+    fn member(&self, pool: &Pool, member: &Member, before: Option<&Member>) -> Row {
         let key = (pool.name.clone(), member.address.clone());
         let latency = |percent| {
             let now = self.now.histograms.members.get(&key)?;
-            let first = self.first.and_then(|it| it.histograms.members.get(&key));
+            let first = self.first.and_then(|it| it.members.get(&key));
             now.quantile_since(first, percent)
         };
         let state = match member.is_enabled() {
@@ -227,6 +239,11 @@ impl Span<'_> {
             p99_ms: latency(99.0),
         }
     }
+}
+
+/// An object of an earlier reading. It is usually at the same place, so a search through all is rare.
+fn find<T>(all: &[T], place: usize, is_it: impl Fn(&T) -> bool) -> Option<&T> {
+    all.get(place).filter(|it| is_it(it)).or_else(|| all.iter().find(|it| is_it(it)))
 }
 
 /// A column to sort by.
@@ -277,9 +294,9 @@ pub fn matches(row: &Row, filter: &str) -> bool {
 
 #[cfg(test)]
 pub mod tests {
+    use std::sync::Arc;
     use std::time::{Duration, Instant};
 
-    use super::super::histograms::Histograms;
     use super::*;
     use crate::status;
 
@@ -290,7 +307,7 @@ pub mod tests {
         change: impl FnOnce(&mut serde_json::Value),
     ) -> Sample {
         let at = began + Duration::from_secs(seconds);
-        Sample { at, status: status::tests::status(change), histograms: Histograms::default() }
+        Sample { at, status: status::tests::status(change), histograms: Arc::default() }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::histograms::Histograms;
+use super::histograms::{HISTOGRAMS, Histograms};
 use crate::admin::client::{Client, Error};
 use crate::admin::model::Status;
 
@@ -18,7 +18,7 @@ pub struct Sample {
     /// The status document.
     pub status: Status,
     /// Latency histograms.
-    pub histograms: Histograms,
+    pub histograms: Arc<Histograms>,
 }
 
 /// A reading, or an error message.
@@ -28,9 +28,12 @@ pub type Read = Result<Arc<Sample>, String>;
 pub fn take(client: &Client) -> Result<Sample, Error> {
     let at = Instant::now();
     let status = client.read(&client.get("/v1/status")?)?;
-    let metrics = client.get("/metrics")?;
-    let histograms = Histograms::parse(&String::from_utf8_lossy(&metrics));
-    Ok(Sample { at, status, histograms })
+    let mut histograms = Histograms::default();
+    for family in HISTOGRAMS {
+        let metrics = client.get(&format!("/metrics?name={family}"))?;
+        histograms.add(&String::from_utf8_lossy(&metrics));
+    }
+    Ok(Sample { at, status, histograms: Arc::new(histograms) })
 }
 
 /// Starts a thread that takes readings; it ends when the receiver is dropped.
@@ -48,6 +51,8 @@ fn ask(client: &Client, interval: Duration, to_view: &SyncSender<Read>) {
         if to_view.send(read).is_err() {
             return;
         }
-        thread::sleep(interval.saturating_sub(began.elapsed()));
+        // A reading of thousands of members takes long: weir and this process rest at least as long.
+        let took = began.elapsed();
+        thread::sleep(interval.saturating_sub(took).max(took));
     }
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use super::histograms::Histograms;
 use super::rows::{self, Level, Row, SortKey, Span};
 use super::sample::{Read, Sample};
 
-/// Maximum number of readings kept for latencies and the chart.
-const SAMPLES_MAX: usize = 120;
+/// Maximum number of points of the chart.
+const POINTS_MAX: usize = 120;
 
 /// Latencies cover this many readings.
 const WINDOW_SAMPLES: usize = 10;
@@ -64,7 +65,12 @@ pub enum Scope {
 /// The complete state of the view.
 #[derive(Debug)]
 pub struct State {
-    samples: VecDeque<Arc<Sample>>,
+    now: Option<Arc<Sample>>,
+    last: Option<Arc<Sample>>,
+    /// Histograms of the readings before `now`, oldest first. A whole reading of a large configuration has many MiB.
+    earlier: VecDeque<Arc<Histograms>>,
+    /// Requests per second of all virtual servers, oldest first.
+    curve: VecDeque<u64>,
     /// The kind of the rows.
     pub level: Level,
     /// Opened objects, outermost first.
@@ -91,7 +97,10 @@ impl State {
     /// Creates a state without readings.
     pub fn new(sort: SortKey, filter: String) -> Self {
         Self {
-            samples: VecDeque::new(),
+            now: None,
+            last: None,
+            earlier: VecDeque::new(),
+            curve: VecDeque::new(),
             level: Level::Servers,
             scopes: Vec::new(),
             sort,
@@ -120,7 +129,7 @@ impl State {
         if self.is_paused {
             return;
         }
-        if let Some(last) = self.samples.back()
+        if let Some(last) = &self.now
             && (&last.status.started, last.status.pid)
                 != (&sample.status.started, sample.status.pid)
         {
@@ -129,20 +138,31 @@ impl State {
                 "weir was restarted at {}: counters begin anew",
                 sample.status.started
             ));
-            self.samples.clear();
+            self.now = None;
+            self.earlier.clear();
+            self.curve.clear();
         }
-        if self.samples.len() == SAMPLES_MAX {
-            self.samples.pop_front();
+        self.last = self.now.replace(sample);
+        if let Some(last) = &self.last {
+            keep(&mut self.earlier, Arc::clone(&last.histograms), WINDOW_SAMPLES);
         }
-        self.samples.push_back(sample);
+        if let Some(total) = self.total() {
+            keep(&mut self.curve, total, POINTS_MAX);
+        }
+    }
+
+    /// Requests per second of all virtual servers between the last two readings.
+    fn total(&self) -> Option<u64> {
+        let span =
+            Span { now: self.now.as_deref()?, last: Some(self.last.as_deref()?), first: None };
+        let rows = span.rows(Level::Servers);
+        Some(rows.iter().filter_map(|row| row.rate).sum::<f64>().round() as u64)
     }
 
     /// The newest reading, with earlier ones for comparison.
     pub fn span(&self) -> Option<Span<'_>> {
-        let count = self.samples.len();
-        let at = |back: usize| count.checked_sub(1 + back).map(|place| &*self.samples[place]);
-        let first = at(WINDOW_SAMPLES.min(count.saturating_sub(1)));
-        Some(Span { now: at(0)?, last: at(1), first: first.filter(|_| count > 1) })
+        let first = self.earlier.front().map(|first| &**first);
+        Some(Span { now: self.now.as_deref()?, last: self.last.as_deref(), first })
     }
 
     /// The displayed rows.
@@ -166,13 +186,7 @@ impl State {
 
     /// Requests per second of all virtual servers, oldest first.
     pub fn curve(&self) -> Vec<u64> {
-        let pairs = self.samples.iter().zip(self.samples.iter().skip(1));
-        pairs
-            .map(|(last, now)| {
-                let rows = Span { now, last: Some(last), first: None }.rows(Level::Servers);
-                rows.iter().filter_map(|row| row.rate).sum::<f64>().round() as u64
-            })
-            .collect()
+        self.curve.iter().copied().collect()
     }
 
     /// Handles a key.
@@ -277,6 +291,14 @@ impl State {
     }
 }
 
+/// Adds an entry, and drops the oldest one if there are too many.
+fn keep<T>(all: &mut VecDeque<T>, entry: T, max: usize) {
+    if all.len() >= max {
+        all.pop_front();
+    }
+    all.push_back(entry);
+}
+
 #[cfg(test)]
 pub mod tests {
     use std::time::Instant;
@@ -357,6 +379,22 @@ pub mod tests {
         assert_eq!(state.curve(), [100]);
         press(&mut state, "p");
         assert!(!state.is_paused);
+    }
+
+    #[test]
+    fn the_chart_and_the_window_are_bounded() {
+        let began = Instant::now();
+        let mut state = State::new(SortKey::Configuration, String::new());
+        for second in 0..2 * POINTS_MAX as u64 {
+            state.take(Ok(Arc::new(sample(began, second, |status| {
+                status["virtual_servers"][0]["requests"] = (24_000 + second * second).into();
+            }))));
+        }
+        let curve = state.curve();
+        assert_eq!((curve.len(), state.earlier.len()), (POINTS_MAX, WINDOW_SAMPLES));
+        let last = 2 * (2 * POINTS_MAX as u64) - 3;
+        assert_eq!(curve.last(), Some(&last), "the newest point is the last one");
+        assert_eq!(curve[0], last - 2 * (POINTS_MAX as u64 - 1));
     }
 
     #[test]

@@ -12,7 +12,8 @@ use super::super::servers::{PolicyStatus, policy_status, shown_certificates};
 use super::document::Wanted;
 use super::rows::Rows;
 use crate::board::{PoolSample, Sample, ServerSample, Shown, member_shown};
-use crate::observed::{Observed, shown_gauge};
+use crate::figures::shown_gauge;
+use crate::observed::Observed;
 use crate::status::{self, MemberStatus, VirtualServerStatus};
 
 /// Maximum number of rows per list in the overview.
@@ -85,6 +86,7 @@ pub(super) struct Busy {
     shown: &'static str,
     requests_per_second: f32,
     connections_open: u64,
+    p50_ms: Option<f64>,
     p99_ms: Option<f64>,
 }
 
@@ -248,7 +250,8 @@ impl<'a> Table<'a> {
         let mut all: Vec<Expiring> =
             shown_certificates(self.snapshot, &self.observed.obtained.acme)
                 .map(|(_, _, identity, report)| status::certificate(&identity, report))
-                .filter(|certificate| certificate.days_left < DAYS_LEFT_MIN)
+                // A stand-in ends soon by design. A failed order is a problem of its own.
+                .filter(|it| it.days_left < DAYS_LEFT_MIN && !it.is_stand_in())
                 .map(|certificate| Expiring {
                     days_left: certificate.days_left,
                     names: certificate.names,
@@ -404,6 +407,7 @@ fn busy((_, configured, sample): &Server<'_>) -> Busy {
         shown: sample.shown.as_str(),
         requests_per_second: sample.point.map_or(0.0, |point| point.requests),
         connections_open: sample.open,
+        p50_ms: sample.p50_ms,
         p99_ms: sample.p99_ms,
     }
 }

@@ -108,3 +108,36 @@ async fn what_is_excluded_is_marked() {
     let marks: Vec<_> = found.iter().map(|it| (&it["rule"], &it["is_excluded"])).collect();
     assert_eq!(marks, [(&json!(941_100), &json!(false)), (&json!(942_100), &json!(true))]);
 }
+
+#[tokio::test]
+async fn checks_have_the_change_that_makes_them_milder() {
+    let blocks = "waf: { mode: block, checks: { actions: { host_is_address: block } } }";
+    let running = running(&TEXT.replacen("waf: { mode: block }", blocks, 1)).await;
+    for client in 1..=12 {
+        running.observed.admin.findings.keep(line(client, "shop", 942_100).as_bytes());
+    }
+    running.observed.admin.findings.keep(line(1, "one", 942_100).as_bytes());
+    let (status, answer) = running.get("/v1/waf/findings").await;
+    assert_eq!(status, 200, "{answer}");
+    let (shop, one) = (&answer["checks"][0], &answer["checks"][1]);
+    assert_eq!((&shop["check"], &shop["action"]), (&json!("host_is_address"), &json!("block")));
+    assert_eq!((&shop["requests"], &shop["suspicious"]), (&json!(12), &json!(12)));
+    assert_eq!((&shop["is_proposed"], &shop["place"]), (&json!(false), &json!("Host")));
+    let path = "/virtual_servers/shop/waf/checks/actions/host_is_address";
+    assert_eq!(shop["change"], json!({ "op": "set", "path": path, "value": "alarm" }));
+    let path = "/profiles/waf/strict/checks/actions/host_is_address";
+    assert_eq!(one["change"], json!({ "op": "set", "path": path, "value": "off" }));
+    assert_eq!(one["applies_to"], json!(["one", "two"]));
+}
+
+#[tokio::test]
+async fn a_check_that_is_off_has_no_change() {
+    let off = "waf: { mode: block, checks: { actions: { host_is_address: off } } }";
+    let running = running(&TEXT.replacen("waf: { mode: block }", off, 1)).await;
+    running.observed.admin.findings.keep(line(1, "shop", 942_100).as_bytes());
+    let (_, answer) = running.get("/v1/waf/findings").await;
+    assert_eq!(
+        (&answer["checks"][0]["action"], &answer["checks"][0]["change"]),
+        (&json!("off"), &Value::Null)
+    );
+}

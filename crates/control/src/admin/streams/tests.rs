@@ -10,7 +10,7 @@ use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;
 
 use super::super::connections::Connections;
-use super::super::peer::{NetworkPeer, Peer};
+use super::super::peer::{Credentials, NetworkPeer, Peer};
 use super::super::route::{Route, SchemaOf};
 use super::super::token::Token;
 use super::super::{CONNECTION_TIME_MAX, Context, gate, serve_http};
@@ -71,7 +71,7 @@ impl Served {
             .route("/numbers", route.routing())
             .layer(from_fn_with_state(context.clone(), gate::pass))
             .with_state(context);
-        let place = Arc::new(Connections::default().place(None).expect("a place"));
+        let place = Arc::new(Connections::default().place(Source::of(&peer)).expect("a place"));
         tokio::spawn(async move { serve_http(server, peer, router, &place).await });
         let request = format!("GET /numbers HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
@@ -164,8 +164,10 @@ async fn a_client_that_does_not_read_is_closed() {
 async fn streams_are_few_and_given_back() {
     let served = Served::new(be_silent);
     let mut clients = Vec::new();
-    for _ in 0..STREAMS_MAX {
-        let mut client = served.ask_locally().await;
+    for number in 0..STREAMS_MAX {
+        let process = i32::try_from(number / STREAMS_PER_SOURCE_MAX).ok();
+        let peer = Peer::Local(Some(Credentials { user: 0, process }));
+        let mut client = served.ask(peer, "Connection: close\r\n").await;
         read_until(&mut client, ":\n\n").await;
         clients.push(client);
     }

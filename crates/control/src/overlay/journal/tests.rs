@@ -174,6 +174,31 @@ fn a_large_file_is_written_anew() {
     assert_eq!(names, [FILE_NAME]);
 }
 
+/// Whatever a crash leaves of the file that a rewrite makes, the old one is read, and the next rewrite succeeds.
+#[test]
+fn a_torn_rewrite_leaves_the_old_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, mut history) = Journal::open(folder.path()).unwrap();
+    for weight in 1..=6 {
+        push(&mut journal, &mut history, &overlay(weight));
+    }
+    let (path, temporary) =
+        (journal.path().to_owned(), journal.path().with_extension("journal.new"));
+    let old = fs::read(&path).unwrap();
+    let mut fewer = history.clone();
+    (0..3).for_each(|_| fewer.forget_oldest());
+    journal.rewrite(&fewer).unwrap();
+    let new = fs::read(&path).unwrap();
+    for cut in 0..=new.len() {
+        fs::write(&path, &old).unwrap();
+        fs::write(&temporary, &new[..cut]).unwrap();
+        let (mut journal, read) = Journal::open(folder.path()).unwrap();
+        assert_eq!((read.oldest(), shown(&read)), (0, shown(&history)), "cut at {cut}");
+        journal.rewrite(&fewer).unwrap();
+        assert_eq!((fs::read(&path).unwrap() == new, temporary.exists()), (true, false));
+    }
+}
+
 #[test]
 fn confirmations_survive() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! The position in a JSON value: the open arrays and objects, and the name of a leaf at this position.
 
 use super::super::limits;
+use crate::hash::hash;
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// The format of names of array elements.
 ///
@@ -123,9 +123,7 @@ impl Path {
         let mut is_repeated = false;
         if let Some(Open { container: Container::Object(keys), name_bytes }) = self.open.last_mut()
         {
-            let mut hasher = DefaultHasher::new();
-            key.hash(&mut hasher);
-            is_repeated = !keys.insert(hasher.finish());
+            is_repeated = !keys.insert(hash(key));
             self.name.truncate(*name_bytes);
         }
         let key = if key.is_empty() && self.names == JsonNames::ModSecurity {
