@@ -113,7 +113,10 @@ fn download_on_a_stream(address: SocketAddr) -> Worker {
     let stream = peer.request("GET", "/download", &[], true);
     thread::spawn(move || {
         let message = peer.response(stream);
-        match message.ended && message.status() == 200 && message.body.len() % PIECE.len() == 0 {
+        match message.ended
+            && message.status() == 200
+            && message.body.len().is_multiple_of(PIECE.len())
+        {
             true => Ok(message.body.len()),
             false => Err(format!("download on a stream: {:?} {:?}", message.head, message.reset)),
         }
