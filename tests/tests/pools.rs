@@ -171,8 +171,7 @@ fn a_full_pool_spills_over_but_keeps_the_clients_that_it_has() {
     assert_eq!(holding.response().assert_status(200).text(), "first");
     active(&proxy, 0.0);
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "first");
-    // Without a number, the pool's limit is the sum of its members' limits. The limit also applies to clients with
-    // persistence.
+    // Without a number, the pool's limit is the sum of its members' limits, also for clients with persistence.
     let proxy = Proxy::start(&setup.pool("spillover: { pool: spare }"));
     let mut holding: Vec<Client> = (0..3).map(|_| hold(&proxy, &cookie)).collect();
     active(&proxy, 3.0);
@@ -479,8 +478,7 @@ fn a_slow_upload_is_not_held_against_the_member() {
     thread::sleep(Duration::from_millis(600));
     slow.send("def");
     let uploaded_to = slow.response().assert_status(200).text();
-    // Both members are equally slow, so this one gets some of four concurrent requests. With an estimate of 600 ms it would
-    // get none.
+    // Both members are equally slow, so this one gets some of four requests. With an estimate of 600 ms it gets none.
     let address = proxy.address();
     let clients: Vec<_> = (0..4)
         .map(|_| {

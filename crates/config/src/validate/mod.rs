@@ -128,12 +128,8 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
     path_texts::warn(&compiler.notes.path_conditions, &path_forms, context);
-    warn_of_unused(
-        "authentication",
-        authentication,
-        &compiler.authentications.used(&compiler.slots),
-        context,
-    );
+    let used = compiler.authentications.used(&compiler.slots);
+    warn_of_unused("authentication", authentication, &used, context);
     let template = Snapshot {
         admin: admin.unwrap_or_default(),
         data_plane: data_plane(file),

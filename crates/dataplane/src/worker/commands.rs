@@ -21,6 +21,7 @@ use super::desk::Desk;
 use super::world::{Draining, World};
 use crate::owners::owner_key;
 use crate::worker::command::{Command, LISTENER_MESSAGE};
+use crate::worker::recording;
 use crate::worker::state::client::Client;
 use crate::worker::state::destination::Destination;
 use crate::worker::state::listener::Listener;
@@ -74,7 +75,7 @@ impl Worker {
             Command::Apply { table, added, removed } => self.apply(io, table, added, &removed),
             Command::Drain { timeout_ms, idle_ms } => self.drain(io, timeout_ms, idle_ms),
             Command::Stop => self.stop(io),
-            Command::Follow(is_followed) => self.world.follow(is_followed),
+            Command::Follow(is_followed) => recording::follow(&mut self.world, is_followed),
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
             Command::Open(path, answer) => {
@@ -106,7 +107,7 @@ impl Worker {
         self.move_waiting(&next);
         self.world.table = next;
         self.world.live = live;
-        self.world.log_as_configured();
+        recording::log_as_configured(&mut self.world);
         self.desk(io).remove_listeners(removed);
         self.world.refresh_listeners();
         self.refresh_idle_clients();

@@ -17,6 +17,7 @@ mod joined;
 mod leaving;
 mod member;
 mod notices;
+mod recording;
 #[cfg(feature = "simulation")]
 mod remains;
 mod setup;
@@ -72,7 +73,8 @@ pub struct Worker {
 impl Worker {
     /// Creates a worker without listeners. They arrive with the first command.
     pub fn new(setup: Setup, control: Token) -> Self {
-        let (world, commands) = World::new(setup);
+        let (mut world, commands) = World::new(setup);
+        recording::log_as_configured(&mut world);
         Self {
             exchanges: Arena::default(),
             inbox: Inbox::default(),

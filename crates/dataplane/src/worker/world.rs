@@ -116,7 +116,7 @@ impl World {
             Sources { unix_s: wall_clock::unix_s, fill_randomly: random::fill },
         );
         tools.cpu_us = clock::thread_cpu_us;
-        let mut world = Self {
+        let world = Self {
             id,
             live: table,
             table: local,
@@ -137,25 +137,7 @@ impl World {
             spare: Spare::default(),
             tools,
         };
-        world.log_as_configured();
         (world, commands)
-    }
-
-    /// Applies the active table's settings for the access log and for records of requests.
-    pub fn log_as_configured(&mut self) {
-        self.log.set_format(self.table.access_format(), self.table.given_format());
-        self.recorder.set(self.table.recent_requests(), self.log.format());
-        self.note_rules();
-    }
-
-    /// Starts or stops recording all requests for a client that follows them.
-    pub fn follow(&mut self, is_followed: bool) {
-        self.recorder.follow(is_followed);
-        self.note_rules();
-    }
-
-    fn note_rules(&mut self) {
-        self.tools.notes_rules = self.log.notes_rules() || self.recorder.logged.is_recorded();
     }
 
     /// The stream of an exchange on its client connection.

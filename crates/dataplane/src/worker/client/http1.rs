@@ -144,8 +144,7 @@ impl Worker {
                         }
                         None => break,
                     };
-                    // Body data is not read while the request waits for a member. Pipelined data is not read until the
-                    // request is complete.
+                    // The body is not read while the request waits for a member, nor pipelined data until it is complete.
                     if !state.takes_body() {
                         if !rest.is_empty() {
                             io.pause(client.token);
