@@ -215,6 +215,10 @@ pub(super) fn absent(segments: &[String], at: usize, known: &[String]) -> Refusa
             None => format!("there is nothing at {}", text(&segments[..=at])),
         }
     };
+    if is_members(path) {
+        // A change may take a member out of service: a wrong suggestion would do that to another one.
+        return Refusal::new(message, format!("`weir pool {}` lists its members", clip(&path[1])));
+    }
     let near = nearest(name, known.iter().map(String::as_str));
     let help = match near {
         Some(near) => format!("did you mean `{}`?", clip(near)),

@@ -146,7 +146,7 @@ fn impossible_changes_are_refused() {
     );
     check(
         &[set("/pools/web/members/10.0.0.3:80/weight", json!(1))],
-        "overlay:/pools/web/members/10.0.0.3:80/weight: error: pool `web` has no member `10.0.0.3:80` help: did you mean `10.0.0.1:80`?",
+        "overlay:/pools/web/members/10.0.0.3:80/weight: error: pool `web` has no member `10.0.0.3:80` help: `weir pool web` lists its members",
     );
     check(
         &[set("/pools/web/members/0/weight", json!(1))],

@@ -127,10 +127,11 @@ async fn an_answer_waits_for_first_probes_as_long_as_the_request_says() {
             "monitors": [{ "type": "http", "timeout": "30s", "interval": "60s" }],
         });
         let add = json!({ "changes": [{ "op": "set", "path": "/pools/silent", "value": pool }] });
+        let again = add.clone();
         let (status, early) = client.post("/v1/changes?wait_ms=1", add).await;
         assert_eq!(status, 202, "{early}");
         assert!(["checking", "waiting"].contains(&early["state"].as_str().unwrap()), "{early}");
-        let (status, _) = client.post("/v1/changes?wait_ms=15001", json!({ "changes": [] })).await;
+        let (status, _) = client.post("/v1/changes?wait_ms=15001", again).await;
         assert_eq!(status, 400);
         let later = client.get(&format!("/v1/changes/{}", early["number"])).await;
         assert_eq!(later["number"], early["number"]);
@@ -161,11 +162,13 @@ async fn what_cannot_be_is_refused_with_its_findings() {
         assert_eq!(finding["pointer"], "/pools/web/members/127.0.0.1:1/weight", "{wrong:?}");
         let admin = json!({ "changes": [{ "op": "remove", "path": "/admin" }] });
         assert_eq!(client.post("/v1/changes", admin).await.0, 409);
+        let gone = json!({ "op": "remove", "path": "/pools/web/members/127.0.0.1:1" });
         for wrong in [
             json!({ "changes": [{ "op": "remove", "path": "pools" }] }),
             json!({ "changes": [{ "op": "add", "path": "/pools/x" }] }),
-            json!({ "changes": [], "confirm_within_s": 0 }),
-            json!({ "changes": [], "comment": "two\nlines" }),
+            json!({ "changes": [] }),
+            json!({ "changes": [gone], "confirm_within_s": 0 }),
+            json!({ "changes": [gone], "comment": "two\nlines" }),
         ] {
             assert_eq!(client.post("/v1/changes", wrong.clone()).await.0, 400, "{wrong}");
         }

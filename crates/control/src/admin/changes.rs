@@ -172,6 +172,7 @@ struct Wish {
     #[schemars(length(max = COMMENT_BYTES_MAX), regex(pattern = LINE_PATTERN))]
     comment: String,
     /// The changes, applied in order.
+    #[schemars(length(min = 1))]
     changes: Vec<WishedChange>,
     /// Without a confirmation within this time, the previous version is restored.
     #[serde(default, deserialize_with = "whole")]
@@ -294,6 +295,11 @@ fn expected(ask: &Ask) -> Result<Option<u64>, Problem> {
 fn propose(ask: Ask) -> Later {
     Box::pin(async move {
         let wish: Wish = ask.document()?;
+        if wish.changes.is_empty() {
+            return Err(Problem::bad_request("the transaction has no changes").help(
+                "`changes` needs at least one: `{ \"op\": \"set\", \"path\": …, \"value\": … }`",
+            ));
+        }
         let paths: Vec<String> = wish
             .changes
             .iter()

@@ -23,6 +23,8 @@ pub(super) enum TokenKind<'t> {
     End,
 }
 
+/// Help for the operators of other products that match a pattern.
+const PATTERN_HELP: &str = "for a pattern write `a.matches('^b')`";
 /// Symbols; a symbol that begins with another one is before it.
 const SYMBOLS: [&str; 23] = [
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "!", "?", ":", ".", ",", "(", ")", "[", "]", "}",
@@ -85,6 +87,8 @@ impl<'t> Lexer<'t> {
         Err(match first {
             '&' => error.help("did you mean `&&`?"),
             '|' => error.help("did you mean `||`?"),
+            '=' if self.rest()[1..].starts_with('~') => error.help(PATTERN_HELP),
+            '~' => error.help(PATTERN_HELP),
             '=' => error.help("did you mean `==`?"),
             '{' => error.help("there are no maps in expressions but data sets: `data['name']`"),
             _ => error,
@@ -277,6 +281,8 @@ mod tests {
         for (text, range, message) in [
             ("a & b", 2..3, "`&` means nothing here; did you mean `&&`?"),
             ("a = b", 2..3, "`=` means nothing here; did you mean `==`?"),
+            ("a =~ 'b'", 2..3, "`=` means nothing here; for a pattern write `a.matches('^b')`"),
+            ("a ~ 'b'", 2..3, "`~` means nothing here; for a pattern write `a.matches('^b')`"),
             ("a ä", 2..4, "`ä` means nothing here"),
             ("'abc", 0..4, "the closing ' is missing"),
             ("'ab\nc'", 0..3, "the closing ' is missing"),
