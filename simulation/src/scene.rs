@@ -71,7 +71,7 @@ fn snapshot(addresses: &Addresses, change: usize) -> Snapshot {
     const TOP: &str = "log: { access: { format: json } }\n";
     const RECORDED: &str = "recent_requests: { slow: \"off\" }\n";
     // Reloads begin and end the recording, too.
-    let top = if change % 3 == 0 { TOP.to_owned() } else { [TOP, RECORDED].concat() };
+    let top = if change.is_multiple_of(3) { TOP.to_owned() } else { [TOP, RECORDED].concat() };
     let text = Settings { addresses, change }.yaml(&top);
     let loaded = weir_config::parse("simulation.yaml", &text);
     match loaded.config {
