@@ -144,9 +144,17 @@ impl Process {
         line.trim().trim_end_matches(" kB").parse::<u64>().map_or(0, |kib| kib * 1024)
     }
 
-    /// Number of open descriptors of all threads. A thread may have its own table.
+    /// Number of open descriptors in all tables of the process.
     pub fn descriptors(&self) -> usize {
+        // Workers have tables of their own. All other threads share one, and some of them come and go.
+        let has_own_table = |thread: &PathBuf| {
+            let name = std::fs::read_to_string(thread.join("comm")).unwrap_or_default();
+            let number = name.trim_end().strip_prefix("weir-").unwrap_or_default();
+            let is_worker = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+            is_worker || thread.ends_with(self.pid().to_string())
+        };
         self.threads()
+            .filter(has_own_table)
             .filter_map(|thread| std::fs::read_dir(thread.join("fd")).ok())
             .map(Iterator::count)
             .sum()

@@ -131,7 +131,7 @@ fn mistakes_are_shown_as_of_a_file() {
 
     let cases: &[(i32, &[&str], &str)] = &[
         (2, &["set", "pools", "1"], "weir set: `pools`: "),
-        (2, &["set", "/pools/a", "{ members: [] }"], "begins like JSON"),
+        (2, &["set", "/pools/a", "{ members: [] }"], "begins like JSON, but is not valid JSON: "),
         (2, &["set", "/pools/a"], ""),
         (2, &["unset", "pools"], "weir unset: `pools`: "),
         (1, &["unset", "/admin"], "overlay:/admin: error: "),

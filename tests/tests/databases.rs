@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use weir_testing::skip_without_data;
+use weir_testing::skip_though_strict;
 use weir_tests::member::Member;
 use weir_tests::ports::Lease;
 use weir_tests::process::Process;
@@ -23,14 +23,14 @@ const NOBODY: u32 = 65_534;
 /// The path of a database program. `None`: it is not installed or cannot run here; the reason is printed.
 fn program(name: &str, folders: &str) -> Option<PathBuf> {
     if !rustix::process::geteuid().is_root() {
-        skip_without_data("databases are started as another user, which needs root");
+        skip_though_strict("databases are started as another user, which needs root");
         return None;
     }
     let versions = fs::read_dir(folders).into_iter().flatten().flatten();
     let of_versions = versions.map(|version| version.path().join("bin").join(name));
     let found = of_versions.filter(|path| path.is_file()).max().or_else(|| tools::find(name));
     if found.is_none() {
-        skip_without_data(&format!("{name} is not installed"));
+        skip_though_strict(&format!("{name} is not installed"));
     }
     found
 }

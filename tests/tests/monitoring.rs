@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::Value;
-use weir_testing::skip_without_data;
+use weir_testing::skip_though_strict;
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
@@ -55,7 +55,7 @@ fn metrics_that_are_named_exist() {
 #[test]
 fn prometheus_takes_rules_and_queries() {
     if tools::find("promtool").is_none() {
-        return skip_without_data("promtool is not installed");
+        return skip_though_strict("promtool is not installed");
     }
     let run = |words: &[&str], file: &std::path::Path| {
         let output = Command::new("promtool").args(words).arg(file).output().expect("promtool");

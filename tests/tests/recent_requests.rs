@@ -78,6 +78,8 @@ fn a_request_is_recorded_and_explained() {
 
     let one = record(&proxy, "/a?token=***");
     assert_eq!((&one["status"], &one["persistence"]), (&200.into(), &"new".into()), "{one:#}");
+    assert_eq!(one["member"], member.address().to_string(), "{one:#}");
+    assert!(one["pool"].is_string(), "{one:#}");
     let why = explained(&proxy, &one["id"]);
     let recorded = &why["recorded"];
     assert_eq!(recorded["decided"][0]["rules"], serde_json::json!(["switching/marked"]), "{why:#}");
@@ -90,10 +92,14 @@ fn a_request_is_recorded_and_explained() {
     let text = why.to_string();
     assert!(!text.contains("s3cret-value") && !text.contains("abcdefgh"), "{text}");
 
+    let shown = String::from_utf8(weir(&proxy, &["requests"]).stdout).expect("text");
+    assert!(shown.contains("main -> -  GET shop.example/gone  from"), "{shown}");
     let gone = record(&proxy, "/gone");
+    assert_eq!(gone["pool"], Value::Null, "{gone:#}");
     assert_eq!((&gone["termination"], &gone["status"]), (&"policy".into(), &410.into()));
     let blocked = record(&proxy, "/search?q=1+union+select+2+from+users--");
     assert_eq!((&blocked["waf"], &blocked["termination"]), (&"blocked".into(), &"waf".into()));
+    assert_eq!((&blocked["pool"], &blocked["queue_us"]), (&Value::Null, &0.into()));
     let why = explained(&proxy, &blocked["id"]);
     assert_eq!(why["recorded"]["firewall"]["score"], why["again"]["firewall"]["score"], "{why:#}");
     let filtered = json(&proxy, &["requests", "--json", "--waf", "blocked"]);
@@ -178,6 +184,36 @@ fn a_weir_that_records_nothing_says_so_and_can_be_followed() {
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, Signal::INT).expect("it runs");
         assert_eq!(child.wait().expect("it ends").code(), Some(0), "Ctrl-C ends it clean");
+    }
+}
+
+#[test]
+fn filters_that_nothing_can_pass_are_refused() {
+    let member = Member::named("one");
+    let proxy =
+        Proxy::start(&Setup::new(&[member.address()]).top("recent_requests: {}").admin_socket());
+    proxy.client().get("/here").assert_status(200);
+    record(&proxy, "/here");
+    let refused = |arguments: &[&str]| {
+        let output = weir(&proxy, arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    for command in ["requests", "logs"] {
+        let error = refused(&[command, "--virtual-server", "nope"]);
+        assert!(error.contains("there is no virtual server `nope`"), "{error}");
+        assert!(error.contains("available: `main`"), "{error}");
+        for (status, range) in [("999", "999 to 999"), ("7xx", "700 to 799"), ("100", "100 to 100")]
+        {
+            let error = refused(&[command, "--status", status]);
+            assert!(error.contains(&format!("no answer has a status from {range}")), "{error}");
+            assert!(error.contains("possible: 101, 200 to 599"), "{error}");
+        }
+        let error = refused(&[command, "--status", "ok"]);
+        assert!(error.contains("a status such as 404, or a class such as 5xx"), "{error}");
+    }
+    for filter in [["--virtual-server", "main"], ["--status", "1xx"], ["--status", "404"]] {
+        json(&proxy, &[&["requests", "--json"], &filter[..]].concat());
     }
 }
 

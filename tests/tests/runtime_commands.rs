@@ -421,7 +421,7 @@ fn a_reload_says_what_it_has_changed_or_why_not() {
     proxy.write(&Setup::new(&[two.address()]).admin_socket().also_pool("spare: { members: [] }"));
     let output = weir(&proxy, &["reload"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let told = "in force: 2 changes\n  changed pools.members\n  added pools.spare\n";
+    let told = "in effect: 2 changes\n  changed pools.members\n  added pools.spare\n";
     assert_eq!(text(&output.stdout), told);
     assert_eq!(proxy.client().get("/").text(), "two");
 

@@ -50,7 +50,9 @@ fn sigterm_lets_requests_end_and_takes_no_more() {
 #[test]
 fn the_first_request_of_a_client_that_has_connected_is_answered() {
     let member = Member::named("hello");
-    let mut proxy = Proxy::start(&Setup::new(&[member.address()]));
+    // Workers do not begin to drain at the same moment.
+    let setup = Setup::new(&[member.address()]).top("data_plane: { workers: 1 }");
+    let mut proxy = Proxy::start(&setup);
     let (mut new, mut silent, mut idle) = (proxy.client(), proxy.client(), proxy.client());
     idle.get("/").assert_status(200);
     let started = Instant::now();

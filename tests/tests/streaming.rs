@@ -132,7 +132,7 @@ fn a_member_that_takes_little_at_a_time_keeps_its_request() {
     // The kernel has received the last bytes long before the member reads them.
     for size_mib in [2, 64] {
         let setup =
-            Setup::new(&[member.address()]).http("body_timeout: 2s").pool("response_timeout: 2s");
+            Setup::new(&[member.address()]).http("body_timeout: 4s").pool("response_timeout: 4s");
         let proxy = Proxy::start(&setup);
         let mut client = proxy.client();
         let size = size_mib * 1024 * 1024;

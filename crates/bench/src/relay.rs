@@ -11,6 +11,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
 use rustix::event::epoll;
 
+pub mod datagrams;
+
 /// Size of the scratch buffer. After a read that fills it, the relay reads again.
 const SCRATCH_BYTES: usize = 64 * 1024;
 /// Maximum number of events per wait.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use weir_bench::catalogue::{self, Figure, OBSERVED, PENDING_PREFIX, PLAIN_WEIR, is_yardstick};
 use weir_bench::record::{FILE_NAME, Omission, Point, Product, Run, TestRecord};
 use weir_bench::run::{Event, Network, Progress, Selection, Settings, run};
-use weir_testing::{skip, skip_without_data};
+use weir_testing::{skip, skip_though_strict};
 
 /// Two beds at the same time would use each other's ports.
 static ONE_BED: Mutex<()> = Mutex::new(());
@@ -130,6 +130,26 @@ fn is_still_to_come(test: &TestRecord, product: &str) -> bool {
         return true;
     }
     product == "haproxy" && test.name == "udp-queries" && own().count() > 0
+}
+
+/// The relay of datagrams answers the queries of both cases, and nobody is judged against it.
+#[test]
+fn a_smoke_of_queries() {
+    let folder = std::env::temp_dir().join(format!("weir-bench-queries-{}", std::process::id()));
+    let Some(settings) = settings(&["smoke", "udp-queries"], &["nginx"], &folder) else { return };
+    let (kept, run) = run_all(&settings, &mut Heard::default());
+    let test = &run.tests[0];
+    for (product, at) in ["weir", "relay"].into_iter().flat_map(|it| [(it, 0.0), (it, 1.0)]) {
+        let is_it = |point: &&Point| point.product == product && point.at == at;
+        let point = test.points.iter().find(is_it);
+        let point = point.unwrap_or_else(|| panic!("{product} at {at}: {:?}", test.omissions));
+        assert!(point.load.requests > 0 && point.load.errors == 0, "{point:?}");
+        assert!(point.cost.process_s > 0.0, "{point:?}");
+    }
+    let written = weir_bench::report::write(&kept).expect("a report");
+    let page = std::fs::read_to_string(written.markdown).expect("the report");
+    assert!(page.contains("relay (only bytes, no HTTP)"), "the report shows it:\n{page}");
+    std::fs::remove_dir_all(&folder).expect("removing it");
 }
 
 /// Observers begin and end with each measurement, and the data path's part of the CPU is known.
@@ -304,7 +324,7 @@ fn a_smoke_of_firewalls() {
     for test in &run.tests {
         for omission in &test.omissions {
             let Omission { product, reason, .. } = omission;
-            skip_without_data(&format!("{}: {product}: {reason}", test.name));
+            skip_though_strict(&format!("{}: {product}: {reason}", test.name));
         }
         for product in &run.products {
             let is_its = |point: &&Point| point.product == product.name;

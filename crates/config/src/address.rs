@@ -47,7 +47,9 @@ fn listen_address(text: &str) -> Result<Address, Invalid> {
         .filter(|port| whole(port).is_some())
     {
         return Err(Invalid::plainly()
-            .help(format!("for all addresses write 0.0.0.0:{port} or \"[::]:{port}\"")));
+            .help(format!(
+                "for all addresses write 0.0.0.0:{port} or \"[::]:{port}\", with fast_l4 0.0.0.0/0:{port}"
+            )));
     }
     match Endpoint::parse(text, 0)? {
         Endpoint::Literal(address) if is_for_many(&address) => {
@@ -388,11 +390,20 @@ impl Decode for SourceAddress {
                     None => Invalid::plainly(),
                 }
             })?;
-            if address.is_unspecified() || address.is_multicast() {
-                return Err(Invalid::because("connections cannot come from this address"));
+            if !is_source(address) {
+                return Err(Invalid::because("packets cannot come from this address"));
             }
             Ok(Self(address.to_canonical()))
         })
+    }
+}
+
+/// Whether packets can come from the address, if this host has it.
+fn is_source(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        // Other hosts drop packets from 0.0.0.0/8 and from the broadcast address (RFC 1122, section 3.2.1.3).
+        IpAddr::V4(v4) => v4.octets()[0] != 0 && !v4.is_multicast() && !v4.is_broadcast(),
+        IpAddr::V6(v6) => !v6.is_unspecified() && !v6.is_multicast(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Position, Severity};
-use crate::hints::{meant, nearest, place_of};
+use crate::hints::{elsewhere, meant, nearest};
 use crate::places::PlaceNames;
 use crate::quote::clip;
 use crate::rule_cache::RuleCache;
@@ -558,13 +558,10 @@ impl<'a> Fields<'a> {
                 context.error(entry.key_span, message);
                 continue;
             }
-            let place = place_of(&entry.key);
-            let meant = meant(&entry.key, S::KEYS.iter().copied()).filter(|_| place.is_none());
+            let elsewhere = elsewhere(S::PATH, &entry.key);
+            let meant = meant(&entry.key, S::KEYS.iter().copied()).filter(|_| elsewhere.is_none());
             misspelt.extend(meant.map(|meant| (meant, entry)));
-            let suggestion = match place {
-                Some(place) => format!("it belongs to {place}"),
-                None => suggest_key::<S>(&entry.key, meant),
-            };
+            let suggestion = elsewhere.unwrap_or_else(|| suggest_key::<S>(&entry.key, meant));
             context.error_help(entry.key_span, message, suggestion);
         }
         Some(Self { span: node.span, entries, misspelt })

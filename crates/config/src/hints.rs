@@ -67,6 +67,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("conn_limit", "connections_max"),
     ("max_conns", "connections_max"),
     ("maxconn", "connections_max"),
+    ("maxconn", "connections"),
     ("rate_limit", "requests_per_second_max"),
     ("ratio", "weight"),
     ("uri", "path"),
@@ -138,6 +139,17 @@ const MEANINGS: &[(&str, &str)] = &[
     ("rule", "learned"),
     ("store_response", "learned"),
     ("universal", "learned"),
+    ("cookie_insert", "cookie"),
+    ("cookie_insert", "insert"),
+    ("cookieinsert", "cookie"),
+    ("cookie_hash", "cookie"),
+    ("cookie_hash", "passive"),
+    ("gateway_icmp", "icmp"),
+    ("ping", "icmp"),
+    ("tcp_ecv", "tcp"),
+    ("tcp_half_open", "tcp"),
+    ("automap", "auto"),
+    ("client", "off"),
     ("down", "disabled"),
     ("draining", "drain"),
     ("maint", "disabled"),
@@ -176,6 +188,7 @@ const PLACES: &[(&str, &str)] = &[
     ("connections_per_second", "`limits`"),
     ("requests_per_second", "`limits`"),
     ("trust", "`client_address`"),
+    ("persistence", "a virtual server: `virtual_servers.NAME`"),
     ("balance", "a pool: `pools.NAME`"),
     ("members", "a pool: `pools.NAME`"),
     ("monitors", "a pool: `pools.NAME`"),
@@ -184,9 +197,82 @@ const PLACES: &[(&str, &str)] = &[
     ("weight", "a member: `members: [ { address: … } ]`"),
 ];
 
-/// The correct place of a key that is unknown at its place.
-pub(crate) fn place_of(key: &str) -> Option<&'static str> {
-    PLACES.iter().find(|(known, _)| *known == key).map(|(_, place)| *place)
+const VIRTUAL_SERVER: &str = "virtual_servers.NAME";
+const POOL: &str = "pools.NAME";
+const MEMBER: &str = "pools.NAME.members[]";
+
+const HOST_IN_RULES: &str = "host names select pools in rules of `policies`: `when: 'request.host == \"shop.example\"'`; \
+                             with `type: tcp` use `by_server_name`";
+const LIMIT_OF_SERVER: &str = "write `limits: { connections: … }`";
+const LIMIT_OF_ALL: &str = "each virtual server has its own limit: `limits: { connections: … }`";
+const LIMIT_OF_MEMBERS: &str =
+    "each member has its own limit: `members: [ { address: …, connections_max: … } ]`";
+const PERSISTENCE_OF_SERVER: &str =
+    "persistence belongs to a virtual server: `virtual_servers.NAME.persistence`";
+const PROFILES_BY_KIND: &str = "each kind of profile has its own key, such as `http: NAME` or `tls: NAME`; \
+                                profiles are defined in the top-level `profiles`";
+const POOL_BY_NAME: &str = "write `pools: { NAME: { members: [ ADDRESS:PORT ] } }`";
+const SERVER_BY_NAME: &str =
+    "write `virtual_servers: { NAME: { listen: ADDRESS:PORT, pool: NAME } }`";
+const RULES_OF_POLICIES: &str = "rules belong to policies: `policies: { NAME: { rules: [ … ] } }` at the top level, and \
+                                 `policies: [ NAME ]` here";
+const SOURCE_OF_POOL: &str = "the source address belongs to a pool: `pools.NAME.source`; without it, the kernel selects the address";
+
+/// Keys of other products without a key for the same thing in the same section: the section, the key, and the equivalent.
+const EQUIVALENTS: &[(&str, &str, &str)] = &[
+    ("", "backend", POOL_BY_NAME),
+    ("", "frontend", SERVER_BY_NAME),
+    ("", "maxconn", LIMIT_OF_ALL),
+    ("", "server", SERVER_BY_NAME),
+    ("", "upstream", POOL_BY_NAME),
+    ("", "virtual", SERVER_BY_NAME),
+    ("data_plane", "maxconn", LIMIT_OF_ALL),
+    ("data_plane", "worker_connections", LIMIT_OF_ALL),
+    (VIRTUAL_SERVER, "acl", RULES_OF_POLICIES),
+    (VIRTUAL_SERVER, "http_request", RULES_OF_POLICIES),
+    (VIRTUAL_SERVER, "http_response", RULES_OF_POLICIES),
+    (VIRTUAL_SERVER, "rules", RULES_OF_POLICIES),
+    (VIRTUAL_SERVER, "profile", PROFILES_BY_KIND),
+    (VIRTUAL_SERVER, "profiles", PROFILES_BY_KIND),
+    (VIRTUAL_SERVER, "host", HOST_IN_RULES),
+    (VIRTUAL_SERVER, "hostname", HOST_IN_RULES),
+    (VIRTUAL_SERVER, "hosts", HOST_IN_RULES),
+    (VIRTUAL_SERVER, "server_name", HOST_IN_RULES),
+    (VIRTUAL_SERVER, "server_names", HOST_IN_RULES),
+    (VIRTUAL_SERVER, "conn_limit", LIMIT_OF_SERVER),
+    (VIRTUAL_SERVER, "connection_limit", LIMIT_OF_SERVER),
+    (VIRTUAL_SERVER, "connections_max", LIMIT_OF_SERVER),
+    (VIRTUAL_SERVER, "max_conns", LIMIT_OF_SERVER),
+    (VIRTUAL_SERVER, "maxclient", LIMIT_OF_SERVER),
+    (VIRTUAL_SERVER, "maxconn", LIMIT_OF_SERVER),
+    (VIRTUAL_SERVER, "snat", SOURCE_OF_POOL),
+    (VIRTUAL_SERVER, "snatpool", SOURCE_OF_POOL),
+    (VIRTUAL_SERVER, "source_address_translation", SOURCE_OF_POOL),
+    (POOL, "cookie", PERSISTENCE_OF_SERVER),
+    (POOL, "persist", PERSISTENCE_OF_SERVER),
+    (POOL, "stick", PERSISTENCE_OF_SERVER),
+    (POOL, "stick_table", PERSISTENCE_OF_SERVER),
+    (POOL, "sticky", PERSISTENCE_OF_SERVER),
+    (POOL, "fullconn", LIMIT_OF_MEMBERS),
+    (POOL, "max_conns", LIMIT_OF_MEMBERS),
+    (POOL, "maxconn", LIMIT_OF_MEMBERS),
+    (MEMBER, "cookie", PERSISTENCE_OF_SERVER),
+];
+
+/// A word in the form of the tables.
+fn normal(word: &str) -> String {
+    word.to_ascii_lowercase().replace(['-', ' '], "_")
+}
+
+/// Help for a key that is unknown in its section, if the right key is elsewhere.
+pub(crate) fn elsewhere(section: &str, key: &str) -> Option<String> {
+    let word = normal(key);
+    let equivalent = EQUIVALENTS.iter().find(|(of, foreign, _)| *of == section && *foreign == word);
+    if let Some((_, _, help)) = equivalent {
+        return Some((*help).to_owned());
+    }
+    let place = PLACES.iter().find(|(known, _)| *known == key);
+    place.map(|(_, place)| format!("it belongs to {place}"))
 }
 
 /// The probable meaning of a word, among the words that are valid at its place.
@@ -195,8 +281,8 @@ pub(crate) fn meant<'a>(
     known: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
 ) -> Option<&'a str> {
     let mut known = known.into_iter();
-    let lower = word.to_ascii_lowercase().replace(['-', ' '], "_");
-    let meanings = MEANINGS.iter().filter(|(foreign, _)| *foreign == lower);
+    let normal = normal(word);
+    let meanings = MEANINGS.iter().filter(|(foreign, _)| *foreign == normal);
     let by_meaning =
         meanings.filter_map(|(_, ours)| known.clone().find(|known| known == ours)).next();
     by_meaning.or_else(|| nearest(word, known.by_ref()))

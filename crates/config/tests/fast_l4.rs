@@ -125,7 +125,31 @@ fn what_becomes_of_packets() {
         "no address of the family of `10.0.0.1:80`",
     );
     refused("pool: p, fast_l4: { source: [ 10.0.0.9, 10.0.0.9 ] }", "is listed twice");
-    refused("pool: p, fast_l4: { source: false }", "write off");
+    for (word, meant) in
+        [("false", "off"), ("client", "off"), ("automap", "auto"), ("true", "auto")]
+    {
+        refused(
+            &format!("pool: p, fast_l4: {{ source: {word} }}"),
+            &format!("did you mean `{meant}`?"),
+        );
+    }
+    refused("pool: p, fast_l4: { source: lan }", "`off`, `auto`, an IP address");
+    for list in ["[]", "[ auto ]", "{ addresses: [] }"] {
+        // One error, although no address is left.
+        refused(
+            &format!("pool: p, fast_l4: {{ source: {list} }}"),
+            "`virtual_servers.a.fast_l4.source",
+        );
+    }
+    for address in ["0.1.2.3", "255.255.255.255", "224.0.0.1", "\"::\""] {
+        refused(
+            &format!("pool: p, fast_l4: {{ source: {address} }}"),
+            "packets cannot come from this address",
+        );
+    }
+    refused("pool: p, protocol: 0", "write any");
+    refused("pool: p, protocol: GRE", "write 47");
+    refused("pool: p, protocol: sctp", "write 132");
     refused(
         "pool: p, fast_l4: { ttl: 0 }",
         "must be `decrement`, `keep` or a number from 1 to 255",
@@ -240,7 +264,10 @@ fn pools_of_packets() {
     }
     refused("members: [ unix:/run/a ]", "cannot get to `unix:/run/a`");
     refused("members: [ 10.0.0.2:80 ], proxy_protocol: v2", "is about connections");
-    refused("members: [ 10.0.0.1:80 ]", "requests would go round for ever");
+    refused(
+        "members: [ 10.0.0.1:80 ]",
+        "virtual server `a` listens on `10.0.0.1:80`, which a member of its pool `p` has",
+    );
     let of = |pool: &str| {
         let pools = format!("pools: {{ p: {{ {pool} }} }}\n");
         packets(&file("listen: 10.0.0.1:80, pool: p", &pools)).servers[0].remarks.join("; ")
@@ -251,6 +278,28 @@ fn pools_of_packets() {
         "flows are spread over pool p by a hash of their ends and by weight, not by its `balance`; \
          `queue`, `slow_start` of pool p have no effect on packets"
     );
+}
+
+#[test]
+fn ports_of_members_without_an_effect_are_told() {
+    let of = |listen: &str, members: &str, keys: &str| {
+        let pools = format!("pools: {{ p: {{ members: [ {members} ] }} }}\n");
+        let lines = format!("listen: \"10.0.0.1:{listen}\", pool: p, fast_l4: {{ {keys} }}");
+        packets(&file(&lines, &pools)).servers[0].remarks.join("; ")
+    };
+    assert_eq!(
+        of("80-81", "10.0.0.2:81, 10.0.0.3:8080", "dsr: true"),
+        "packets keep the port of their destination (`dsr: true`): port 8080 of members of pool p has no effect"
+    );
+    let both = "10.0.0.2:8080, 10.0.0.3:8081";
+    assert_eq!(
+        of("*", both, "translate_port: false"),
+        "packets keep the port of their destination (`translate_port: false`): the ports of members of pool p have no effect"
+    );
+    let routers = of("80", both, "translate_address: false");
+    assert!(routers.contains("`translate_address: false`"), "{routers}");
+    assert_eq!(of("80-81", "10.0.0.2:81, 10.0.0.3", "dsr: true"), "");
+    assert_eq!(of("80", "10.0.0.3:8080", ""), "");
 }
 
 #[test]
@@ -308,8 +357,9 @@ fn sockets_take_the_place_of_what_they_can() {
 
 #[test]
 fn how_packets_are_had() {
+    let http = format!("  b: {{ listen: 10.0.0.9:80, pool: p }}\n{POOL}");
     let with = |path: &str| {
-        format!("packet_path: {{ {path} }}\n{}", file("listen: 10.0.0.1:80, pool: p", POOL))
+        format!("packet_path: {{ {path} }}\n{}", file("listen: 10.0.0.1:80, pool: p", &http))
     };
     let path = packets(&with(
         "interfaces: [ eth0 ], deny: [ 10.0.0.0/8 ], connections_per_second_per_source: 5",
@@ -325,11 +375,20 @@ fn how_packets_are_had() {
     refused("interfaces: [ a-name-that-is-long ]", "the name of a network interface");
     refused("name: a.b", "letters, digits, `-` and `_`");
     refused("flows_max: 1", "a whole number from 1024");
-    refused("rungs: [ tcx ], syn_cookies: 10.0.0.1:80", "`syn_cookies` needs the rung `xdp`");
+    refused("rungs: [ tcx ], syn_cookies: 10.0.0.9:80", "`syn_cookies` needs the rung `xdp`");
     refused("syn_cookies: 0.0.0.0:80", "is not one address and port");
     let warned = |path: &str, expected: &str| check(&with(path), Severity::Warning, &[expected]);
     warned("allow: [ 10.0.0.1 ]", "no effect without `deny`");
     warned("burst: 5", "no effect without `connections_per_second_per_source`");
+    refused("syn_cookies: 10.0.0.1:80", "belongs to virtual server `a` of type fast_l4");
+    let deny = "packet_path:\n  deny:\n    - 10.0.0.9\n    - 10.0.0.9\n    - 10.0.0.9\n";
+    let text = format!("{deny}{}", file("listen: 10.0.0.1:80, pool: p", POOL));
+    let twice = "`10.0.0.9` is listed twice: first in line 3 -> keep one";
+    check(&text, Severity::Warning, &[twice, twice]);
+    warned(
+        "deny: [ 10.0.0.0/8 ], allow: [ 10.0.0.0/8 ]",
+        "first in line 1 under `deny`; `allow` decides -> remove one of them",
+    );
     warned("syn_cookies: 10.9.9.9:80", "no virtual server listens on `10.9.9.9:80`");
     let http = format!("virtual_servers: {{ b: {{ listen: 10.0.0.1:80, pool: p }} }}\n{POOL}");
     let text = format!("packet_path: {{ flows_max: 4096 }}\n{http}");

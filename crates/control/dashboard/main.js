@@ -95,12 +95,17 @@ async function follow() {
     try {
       if (!state.whoami) state.whoami = await call("whoami", { signal });
       await read(signal);
-      await watch(`dashboard?${query()}`, (name, data) => {
+      const show = (name, data) => {
         again();
         take(name, data);
         state.problem = null;
         draw();
-      }, { signal });
+      };
+      await watch(`dashboard?${query()}`, show, { signal }).catch((problem) => {
+        if (problem.status !== 404) throw problem;
+        // Nothing has this name. The view shows that; the stream keeps the rest of the page up to date.
+        return watch("dashboard", show, { signal });
+      });
     } catch (problem) {
       if (signal.aborted) return;
       if (problem.status === 401) keepToken(null);

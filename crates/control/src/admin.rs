@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::{Extension, Router};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -42,6 +42,7 @@ pub(crate) use handover::OpenConnections;
 use lifetime::Lifetime;
 use peer::{NetworkPeer, Peer};
 use problem::Problem;
+use refusal::{Calls, Refusals};
 use sending::Sending;
 use weir_dataplane::error_text::io_error_text;
 use weir_tls::certificate::holder_names;
@@ -72,6 +73,7 @@ mod peer;
 mod pools;
 mod problem;
 mod process;
+mod refusal;
 mod reload;
 mod reports;
 mod requests;
@@ -374,9 +376,11 @@ where
         .max_headers(HEADERS_MAX);
     let lifetime = Lifetime::begin();
     let router = router.layer(Extension(Arc::new(peer))).layer(Extension(lifetime.clone()));
-    let router = TowerToHyperService::new(router);
+    let calls = Calls::default();
+    let stream = Refusals::new(Sending::new(stream, Arc::clone(place)), calls.clone());
+    let router = router.layer(from_fn(move |request, next| calls.clone().note(request, next)));
     let connection =
-        builder.serve_connection(TokioIo::new(Sending::new(stream, Arc::clone(place))), router);
+        builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::select! {
         // This branch is first, because polling the connection may buffer events that the client has not received.
         biased;

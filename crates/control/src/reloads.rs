@@ -60,7 +60,7 @@ pub struct Report {
     /// The changed parts of the configuration: `changed pools.web`.
     pub changes: Vec<String>,
     /// The number of changes that are not listed.
-    pub changes_untold: usize,
+    pub changes_omitted: usize,
 }
 
 /// The state of a reload.
@@ -130,7 +130,7 @@ impl Reloads {
         self.last_succeeded.store(true, Relaxed);
         if let Some(report) = self.reports().advance(State::Waiting, State::InForce) {
             report.changes = changes.iter().take(CHANGES_MAX).map(Change::to_string).collect();
-            report.changes_untold = changes.len().saturating_sub(CHANGES_MAX);
+            report.changes_omitted = changes.len().saturating_sub(CHANGES_MAX);
         }
     }
 
@@ -187,7 +187,7 @@ impl Report {
             reason: None,
             diagnostics: String::new(),
             changes: Vec::new(),
-            changes_untold: 0,
+            changes_omitted: 0,
         }
     }
 }

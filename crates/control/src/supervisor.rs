@@ -538,10 +538,11 @@ impl Supervisor {
         self.retain_names();
         self.packets.restore();
         self.manager.refuse_reload();
-        let told = render_text(wrong, Colour::Never);
-        self.observed.reloads.fail(&reason.to_string(), told);
+        // The log has the line when a caller learns the result.
         let what = format_args!("was not reloaded, the previous one stays in effect: {reason}");
         self.events.error("configuration", what);
+        let told = render_text(wrong, Colour::Never);
+        self.observed.reloads.fail(&reason.to_string(), told);
         false
     }
 

@@ -155,7 +155,9 @@ fn put_server_span(
     if let Some(entered_at) = &remembered.entered_at {
         put_text(span, "weir.entered_at", entered_at.live.name.as_bytes());
     }
-    put_text(span, "weir.pool", ends.tries.pool.live.name.as_bytes());
+    if ends.tries.was_sought {
+        put_text(span, "weir.pool", ends.tries.pool.live.name.as_bytes());
+    }
     if let Some(member) = &account.last_member {
         put_text(span, "weir.member", member.live.label.as_bytes());
     }

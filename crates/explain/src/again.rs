@@ -25,8 +25,8 @@ pub fn explain_recorded(live: &LiveTable, record: &Record, moment: Moment) -> Re
     };
     if told.is_of_other_configuration {
         differences.push(
-            "the configuration has changed since, or addresses of its names have: \
-             rules are those of now"
+            "the configuration, or an address that one of its names resolves to, has changed since: \
+             the new decision uses the current rules"
                 .into(),
         );
     }
@@ -40,7 +40,7 @@ pub fn explain_recorded(live: &LiveTable, record: &Record, moment: Moment) -> Re
             Some(again)
         }
         Err(why) => {
-            differences.push(format!("it cannot be decided once more: {why}"));
+            differences.push(format!("it cannot be decided again: {why}"));
             None
         }
     };
@@ -53,7 +53,7 @@ fn note_state(notes: &Notes, differences: &mut Vec<String>) {
         if let Verdict::Limited(_) | Verdict::LimitClosed = decided.verdict {
             let name = &decided.virtual_server;
             differences.push(format!(
-                "a limit of {name} was used up then, and is supposed not to be: rules behind it were not asked"
+                "a limit of {name} was used up then; the new decision ignores it, and shows rules that were not evaluated then"
             ));
         }
     }

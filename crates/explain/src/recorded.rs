@@ -108,7 +108,7 @@ fn summary_of(record: &Record, head: Option<&Head>) -> RequestSummary {
             .map(|(version, _)| version.to_string())
             .filter(|it| !it.is_empty()),
         status: record.status,
-        pool: record.pool.as_ref().map(ToString::to_string),
+        pool: record.pool.as_ref().filter(|_| reached_pool(record)).map(ToString::to_string),
         member: record.member.as_ref().map(ToString::to_string),
         amounts: AmountsTold {
             retries: amounts.retries,
@@ -127,6 +127,11 @@ fn summary_of(record: &Record, head: Option<&Head>) -> RequestSummary {
         waf: notes.and_then(|notes| notes.firewall.as_ref()).map(|it| it.outcome.to_owned()),
         termination: record.termination.as_str().to_owned(),
     }
+}
+
+/// Whether a member was sought. The pool of other records is the default pool of the virtual server.
+fn reached_pool(record: &Record) -> bool {
+    record.member.is_some() || record.notes.as_ref().is_none_or(|notes| !notes.sought.is_empty())
 }
 
 fn version(version: Version) -> &'static str {

@@ -25,7 +25,7 @@ pub struct RequestSummary {
     pub tls: Option<String>,
     /// The status of the response; 0: none.
     pub status: u16,
-    /// The pool.
+    /// The pool; absent if the request reached none.
     pub pool: Option<String>,
     /// The last member.
     pub member: Option<String>,

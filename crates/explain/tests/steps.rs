@@ -89,6 +89,7 @@ fn limits_have_room_until_they_are_used() {
     let limits = &it.virtual_servers[0].limits;
     assert_eq!((limits[0].room, limits[0].max, limits[0].is_exceeded), (1, 1, false));
     assert_eq!((limits[1].room, limits[1].max, limits[1].key.as_deref()), (2, 2, Some("ann")));
+    assert_eq!(limits[1].name, "virtual_servers.v.limits.per_key[0]");
     assert_eq!(status(&it), 0);
     live.virtual_servers[0].used.requests_under_way.store(1, std::sync::atomic::Ordering::Relaxed);
     let it = explained(&live, asked);

@@ -110,10 +110,10 @@ INLINE bool may_answer(__u64 now_ns)
  */
 APART int answer_too_big(const struct packet *packet, __u32 mtu)
 {
-	__u32 network = packet->network & 31, zero = 0;
+	__u32 network = packet->network & 31;
 	__u32 header = packet->is_v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
 	__u32 length = packet->is_skb ? ((struct __sk_buff *)packet->context)->len : bpf_xdp_get_buff_len(packet->context);
-	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+	struct scratch *scratch = scratch_of_core();
 	struct ethhdr ethernet;
 	struct vlan_header tag = {};
 
@@ -224,9 +224,9 @@ INLINE __s64 cookie_of(const struct packet *packet, struct scratch *scratch)
 /* Makes the SYN-ACK in place of the SYN. OK: it was made. NOT_OURS: the SYN goes on as it is. */
 APART int answer_syn(const struct packet *packet, const struct plan *plan)
 {
-	__u32 zero = 0, network = packet->network & 31;
+	__u32 network = packet->network & 31;
 	__u32 header = packet->is_v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
-	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+	struct scratch *scratch = scratch_of_core();
 	struct ethhdr ethernet;
 
 	if (!has_cookies(packet, plan) || !scratch || packet->fragment || (packet->transport & (OFFSET_MAX - 1)) != network + header)

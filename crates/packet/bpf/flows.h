@@ -2,6 +2,7 @@
 #pragma once
 
 #include "parse.h"
+#include "table.h"
 
 #define TRIES_MAX 16
 /* So many tries are among the ports of the core that it runs on. */
@@ -184,7 +185,7 @@ INLINE bool ring_member(__u32 server_index, __u64 hash, __u32 *member)
 }
 
 /* The member that persistence holds the source to, if that takes new flows. */
-INLINE bool persistent_member(const struct packet *packet, __u32 server, __u64 now, __u32 *member)
+APART int persistent_member(const struct packet *packet, __u32 server, __u64 now, __u32 *member)
 {
 	struct persistence_key key = {.source = packet->key.source, .server = server};
 	struct persistence_value *found = bpf_map_lookup_elem(&persistence, &key);
@@ -197,12 +198,12 @@ INLINE bool persistent_member(const struct packet *packet, __u32 server, __u64 n
 	return entry && entry->state == MEMBER_UP && entry->server == server;
 }
 
-INLINE void persist(const struct packet *packet, __u32 server, __u64 until_ns, __u32 member)
+APART int persist(const struct packet *packet, __u32 server, __u64 until_ns, __u32 member)
 {
 	struct persistence_key key = {.source = packet->key.source, .server = server};
 	struct persistence_value value = {.member = member, .until_ns = until_ns};
 
-	bpf_map_update_elem(&persistence, &key, &value, BPF_ANY);
+	return bpf_map_update_elem(&persistence, &key, &value, BPF_ANY);
 }
 
 /* Sets what the flow's packets get as their source. False: the server has none of this number. */
@@ -272,7 +273,7 @@ INLINE void describe(const struct packet *packet, const struct server *server, _
 	forward->ttl = server->ttl;
 	forward->tos = server->tos;
 	forward->state = 0;
-	forward->zero = 0;
+	forward->protocol = packet->key.protocol;
 	forward->acknowledged = forward->sent = 0;
 	forward->created_ns = forward->seen_ns = packet->now_ns;
 	forward->packets = forward->bytes = 0;
@@ -281,20 +282,27 @@ INLINE void describe(const struct packet *packet, const struct server *server, _
 /* Enters both directions. OK, FLOW_CONFLICT to try another way, or FLOWS_FULL. The reverse goes first: it is what may be taken. */
 INLINE int enter(const struct packet *packet, struct scratch *scratch)
 {
+	scratch->number = NO_NUMBER;
 	if (scratch->forward.flags & FLOW_DIRECT)
 		return bpf_map_update_elem(&direct, &packet->key, &scratch->forward, BPF_ANY) ? FLOWS_FULL : OK;
-	reverse_of(packet, scratch);
-	long error = bpf_map_update_elem(&flows, &scratch->reverse_key, &scratch->reverse, BPF_NOEXIST);
-
-	if (error == -17)
-		return FLOW_CONFLICT;
-	if (error)
+	if (!reserve())
 		return FLOWS_FULL;
-	error = bpf_map_update_elem(&flows, &packet->key, &scratch->forward, BPF_NOEXIST);
+	reverse_of(packet, scratch);
+	__s64 entered = enter_one(&scratch->reverse_key, &scratch->reverse, hash_apart(&scratch->reverse_key));
+
+	if (entered < 0) {
+		give_back(2);
+		return entered == FLOW_EXISTS ? FLOW_CONFLICT : NOT_ENTERED(entered);
+	}
+	entered = enter_one(&packet->key, &scratch->forward, scratch->key_hash);
+	if (entered >= 0) {
+		scratch->number = entered;
+		return OK;
+	}
+	give_back(1);
+	remove_flow(&scratch->reverse_key);
 	/* Another core had the same packet, sent twice: its flow is the one. */
-	if (error)
-		bpf_map_delete_elem(&flows, &scratch->reverse_key);
-	return error && error != -17 ? FLOWS_FULL : OK;
+	return entered == FLOW_EXISTS ? OK : NOT_ENTERED(entered);
 }
 
 INLINE bool select_member(const struct packet *packet, const struct server *server, __u32 index, __u64 hash, __u32 attempt,
@@ -335,7 +343,7 @@ INLINE int stop(struct search *search, int reason)
  * One try to pick a member and enter the flow. Where the source is translated, the next is another port of the same member; where
  * not, it is another member, for the client's port is taken at this one. 1: there is nothing more to try.
  */
-APART int try_flow(__u32 attempt, struct search *search)
+static int try_flow(__u32 attempt, struct search *search)
 {
 	const struct packet *packet = search->packet;
 	const struct server *server = search->server;
@@ -369,20 +377,14 @@ APART int try_flow(__u32 attempt, struct search *search)
 	return search->reason != FLOW_CONFLICT;
 }
 
-static int try_again(__u32 number, void *search)
+/* Picks a member and enters the flow. The tries are the helper's loop: of one written out the verifier walks each turn. */
+INLINE int pick(const struct packet *packet, const struct plan *plan, const struct server *server, __u32 index, __u64 key_hash)
 {
-	return try_flow(number + 1, search);
-}
-
-/* Picks a member and enters the flow. The tries behind the first are the helper's loop: of one written out the verifier walks each turn. */
-INLINE int pick(const struct packet *packet, const struct plan *plan, const struct server *server, __u32 index)
-{
-	__u32 zero = 0;
 	struct search search = {
 		.packet = packet,
 		.plan = plan,
 		.server = server,
-		.scratch = bpf_map_lookup_elem(&scratches, &zero),
+		.scratch = scratch_of_core(),
 		.hash = hash_address(HASH_SEED, &packet->key.source),
 		.server_index = index,
 		.member_index = server->route,
@@ -392,14 +394,14 @@ INLINE int pick(const struct packet *packet, const struct plan *plan, const stru
 
 	if (!search.scratch)
 		return NO_MEMBER;
+	search.scratch->key_hash = key_hash;
 	search.is_numbered = search.has_ports || packet->key.source_port;
 	if (!server->persistence_ns) {
 		search.hash = hash_address(search.hash, &packet->key.target);
 		search.hash = mix(search.hash, ((__u64)packet->key.source_port << 32) | ((__u32)packet->key.target_port << 8) |
 						       packet->key.protocol);
 	}
-	if (!try_flow(0, &search))
-		bpf_loop(TRIES_MAX - 1, try_again, &search, 0);
+	bpf_loop(TRIES_MAX, try_flow, &search, 0);
 	if (search.reason != OK)
 		return search.reason == FLOW_CONFLICT && server->sources ? SOURCE_PORTS_EXHAUSTED : search.reason;
 	if (server->persistence_ns)
@@ -411,13 +413,20 @@ INLINE int pick(const struct packet *packet, const struct plan *plan, const stru
 	return OK;
 }
 
-INLINE struct flow *flow_of(const struct packet *packet, const struct plan *plan)
+INLINE struct flow *flow_in(const struct packet *packet, const struct plan *plan, const struct hold *hold)
 {
-	struct flow *flow = bpf_map_lookup_elem(&flows, &packet->key);
+	if (hold->place)
+		return &hold->place->flow;
+	return plan->settings->flags & HAS_DIRECT ? bpf_map_lookup_elem(&direct, &packet->key) : NULL;
+}
 
-	if (!flow && plan->settings->flags & HAS_DIRECT)
-		flow = bpf_map_lookup_elem(&direct, &packet->key);
-	return flow;
+/* The place of a flow that has just begun. */
+INLINE void find_new_place(const struct packet *packet, __u64 key_hash, struct hold *hold)
+{
+	struct scratch *scratch = scratch_of_core();
+	__u64 number = scratch ? scratch->number : NO_NUMBER;
+
+	hold_number(hold, number != NO_NUMBER ? number : find_number(&packet->key, key_hash), &packet->key);
 }
 
 /* The key of the other direction. */
@@ -435,6 +444,7 @@ INLINE void other_key(const struct flow *flow, __u8 protocol, struct flow_key *k
 INLINE bool is_over(const struct packet *packet, const struct flow *flow, const struct member *member)
 {
 	struct flow_key key;
+	struct hold hold = {};
 
 	if (flow->flags & FLOW_REVERSE)
 		return false;
@@ -443,7 +453,7 @@ INLINE bool is_over(const struct packet *packet, const struct flow *flow, const 
 	if (flow->flags & FLOW_DIRECT)
 		return flow->state;
 	other_key(flow, packet->key.protocol, &key);
-	struct flow *reverse = bpf_map_lookup_elem(&flows, &key);
+	struct flow *reverse = flow_at(&key, &hold);
 
 	if (!reverse)
 		return true;
@@ -451,7 +461,7 @@ INLINE bool is_over(const struct packet *packet, const struct flow *flow, const 
 }
 
 /* Ends a flow that the packet begins anew. Whether it did. */
-APART int forget(const struct packet *packet, const struct flow *flow, const struct member *member)
+APART int forget(const struct packet *packet, const struct flow *flow, const struct member *member, const struct hold *hold)
 {
 	struct flow_key key;
 
@@ -462,8 +472,11 @@ APART int forget(const struct packet *packet, const struct flow *flow, const str
 		return true;
 	}
 	other_key(flow, packet->key.protocol, &key);
-	bpf_map_delete_elem(&flows, &key);
-	bpf_map_delete_elem(&flows, &packet->key);
+	/* It may have ended meanwhile, and its place may have another flow. */
+	if (!is_held(hold))
+		return true;
+	remove_flow(&key);
+	remove_flow(&packet->key);
 	return true;
 }
 
@@ -513,7 +526,7 @@ INLINE bool may_begin(const struct packet *packet, const struct server *server)
 }
 
 /* Makes a flow of a packet that has none. OK, or why not. */
-APART int begin(const struct packet *packet, const struct plan *plan)
+APART int begin(const struct packet *packet, const struct plan *plan, __u64 key_hash)
 {
 	__u32 index;
 	struct server *server = server_of(packet, plan, &index);
@@ -526,15 +539,17 @@ APART int begin(const struct packet *packet, const struct plan *plan)
 		return NO_MEMBER;
 	if (is_too_fast(packet, plan))
 		return SOURCE_RATE;
-	return pick(packet, plan, server, index);
+	return pick(packet, plan, server, index, key_hash);
 }
 
 /* Finds or makes the packet's flow. OK, or why there is none. */
-INLINE int find(struct packet *packet, const struct plan *plan, struct flow **flow, struct member **member)
+INLINE int find(struct packet *packet, const struct plan *plan, struct flow **flow, struct member **member, struct hold *hold)
 {
 	if (packet->fragment == FRAGMENT_LATER && !ports_of_first(packet))
 		return FRAGMENT_WITHOUT_FIRST;
-	*flow = flow_of(packet, plan);
+	__u64 key_hash = find_place(&packet->key, hold);
+
+	*flow = flow_in(packet, plan, hold);
 	if (*flow) {
 		*member = member_at((*flow)->member);
 		if (!*member)
@@ -545,16 +560,17 @@ INLINE int find(struct packet *packet, const struct plan *plan, struct flow **fl
 			return OK;
 		if (!is_syn(packet) && packet->key.protocol == IPPROTO_TCP)
 			return MEMBER_DOWN;
-		if (packet->fragment == FRAGMENT_LATER || !forget(packet, *flow, *member))
+		if (packet->fragment == FRAGMENT_LATER || !forget(packet, *flow, *member, hold))
 			return is_served ? OK : MEMBER_DOWN;
 	}
 	if (packet->fragment == FRAGMENT_LATER)
 		return FRAGMENT_WITHOUT_FIRST;
-	int reason = begin(packet, plan);
+	int reason = begin(packet, plan, key_hash);
 
 	if (reason != OK)
 		return reason;
-	*flow = flow_of(packet, plan);
+	find_new_place(packet, key_hash, hold);
+	*flow = flow_in(packet, plan, hold);
 	if (!*flow)
 		return FLOWS_FULL;
 	*member = member_at((*flow)->member);

@@ -19,7 +19,6 @@ struct way {
 	__u8 family;       /* of the next hop */
 	__u8 source[ETH_ALEN];
 	__u8 target[ETH_ALEN];
-	struct address next_hop;
 };
 
 INLINE int reason_of_route(long result)
@@ -89,6 +88,14 @@ INLINE const struct address *hop_of(const struct flow *flow, const struct member
 	return flow->flags & FLOW_NEXT_HOP && !(flow->flags & FLOW_REVERSE) ? &member->address : &flow->target;
 }
 
+INLINE void keep_next_hop(const struct bpf_fib_lookup *query)
+{
+	struct scratch *scratch = scratch_of_core();
+
+	if (scratch)
+		__builtin_memcpy(&scratch->next_hop, query->ipv6_dst, sizeof(struct address));
+}
+
 /* Asks the routing table. What it tells is kept in `known`; NULL: it need not be. */
 APART int ask_route(const struct packet *packet, const struct flow *flow, const struct member *member, struct way *way,
 		    struct known_way *known)
@@ -132,8 +139,8 @@ APART int ask_route(const struct packet *packet, const struct flow *flow, const 
 	way->family = query.family;
 	__builtin_memcpy(way->source, query.smac, ETH_ALEN);
 	__builtin_memcpy(way->target, query.dmac, ETH_ALEN);
-	if (packet->is_skb)
-		__builtin_memcpy(&way->next_hop, query.ipv6_dst, sizeof(struct address));
+	if (!way->is_resolved)
+		keep_next_hop(&query);
 	if (known && way->is_resolved) {
 		known->told_ns = packet->now_ns;
 		known->target = hop->word[3];
@@ -215,11 +222,14 @@ INLINE int change_tag(const struct packet *packet, const struct way *way)
 INLINE long redirect_unresolved(const struct way *way)
 {
 	struct bpf_redir_neigh hop = {.nh_family = way->family};
+	const struct scratch *scratch = scratch_of_core();
 
+	if (!scratch)
+		return DROPPED;
 	if (way->family == FAMILY_V4)
-		hop.ipv4_nh = way->next_hop.word[0];
+		hop.ipv4_nh = scratch->next_hop.word[0];
 	else
-		__builtin_memcpy(hop.ipv6_nh, &way->next_hop, sizeof(struct address));
+		__builtin_memcpy(hop.ipv6_nh, &scratch->next_hop, sizeof(struct address));
 	return bpf_redirect_neigh(way->device, &hop, sizeof(hop), 0);
 }
 
@@ -248,15 +258,16 @@ INLINE long send(const struct packet *packet, const struct way *way)
 APART int is_expected_reset(const struct packet *packet, const struct flow *flow)
 {
 	struct flow_key key;
+	struct hold hold = {};
 
 	if (!flow->packets || packet->sent == flow->sent)
 		return true;
 	if (flow->flags & FLOW_DIRECT)
 		return false;
 	other_key(flow, packet->key.protocol, &key);
-	const struct flow *other = bpf_map_lookup_elem(&flows, &key);
+	const struct flow *other = flow_at(&key, &hold);
 
-	return other && other->acknowledged == bpf_htonl(packet->sent);
+	return other && other->acknowledged == bpf_htonl(packet->sent) && is_held(&hold);
 }
 
 /*
@@ -268,13 +279,15 @@ APART int is_of_sender(const struct packet *packet, const struct flow *flow)
 	__s32 ahead = packet->sent - flow->sent;
 	__u32 acknowledged = bpf_ntohl(packet->acknowledged);
 	struct flow_key key;
+	struct hold hold = {};
 
 	if (ahead > WINDOW_MAX || ahead < -WINDOW_MAX || !(packet->tcp_flags & TCP_ACK) || flow->flags & FLOW_DIRECT)
 		return false;
 	other_key(flow, packet->key.protocol, &key);
-	const struct flow *other = bpf_map_lookup_elem(&flows, &key);
+	const struct flow *other = flow_at(&key, &hold);
 
-	return other && (__s32)(acknowledged - bpf_ntohl(flow->acknowledged)) >= 0 && (__s32)(other->sent - acknowledged) >= 0;
+	return other && (__s32)(acknowledged - bpf_ntohl(flow->acknowledged)) >= 0 && (__s32)(other->sent - acknowledged) >= 0 &&
+	       is_held(&hold);
 }
 
 /*
@@ -285,11 +298,12 @@ APART int begin_numbers(const struct packet *packet, struct flow *flow)
 {
 	struct flow *other = NULL;
 	struct flow_key key;
+	struct hold hold = {};
 
 	if (packet->tcp_flags & TCP_ACK) {
 		if (!(flow->flags & FLOW_DIRECT)) {
 			other_key(flow, packet->key.protocol, &key);
-			other = bpf_map_lookup_elem(&flows, &key);
+			other = flow_at(&key, &hold);
 		}
 		if (flow->packets && !(other && other->state & STATE_SYN))
 			return 0;

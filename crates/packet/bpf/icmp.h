@@ -114,7 +114,7 @@ INLINE __u64 rewrite_inner_transport(const struct packet *packet, const struct i
 }
 
 /* The error belongs to the flow of the packet inside, turned round: its key becomes that one's. */
-INLINE struct flow *flow_of_error(const struct packet *packet, const struct plan *plan, struct scratch *scratch)
+INLINE struct flow *flow_of_error(const struct packet *packet, const struct plan *plan, struct scratch *scratch, struct hold *hold)
 {
 	struct flow_key *turned = &scratch->reverse_key;
 	struct inner *inner = &scratch->inner;
@@ -125,7 +125,7 @@ INLINE struct flow *flow_of_error(const struct packet *packet, const struct plan
 	turned->target_port = inner->key.source_port;
 	turned->protocol = inner->key.protocol;
 	turned->zero[0] = turned->zero[1] = turned->zero[2] = 0;
-	struct flow *flow = bpf_map_lookup_elem(&flows, turned);
+	struct flow *flow = flow_at(turned, hold);
 
 	if (!flow && plan->settings->flags & HAS_DIRECT)
 		flow = bpf_map_lookup_elem(&direct, turned);

@@ -24,8 +24,8 @@ struct flow_key {
 	__be16 source_port;
 	__be16 target_port;
 	__u8 protocol;
-	__u8 zero[3];
-};
+	__u8 zero[3]; /* in a place: whether it is ready, and its generation (table.h) */
+} __attribute__((aligned(8)));
 
 /* flow.flags */
 #define FLOW_REVERSE 1   /* from the member to the client */
@@ -52,13 +52,42 @@ struct flow {
 	__u8 ttl;
 	__u8 tos;
 	__u8 state;
-	__u8 zero;
+	__u8 protocol; /* as in the key: user space reads only this line of a place */
 	__be32 acknowledged; /* TCP: the next byte that the sender of this direction expects */
 	__u32 sent;          /* TCP: the last sequence number that it sent, plus one; host order */
 	__u64 created_ns;
 	__u64 seen_ns;
 	__u64 packets;
 	__u64 bytes;
+};
+
+/* Room for one direction of a flow. Its size and alignment are two lines of cache. */
+struct place {
+	struct flow_key key;
+	struct flow flow;
+};
+
+#define BUCKET_PLACES 8
+
+struct bucket {
+	struct place place[BUCKET_PLACES];
+};
+
+/* What there is of the table of flows besides its places. */
+struct table {
+	__u64 hash_key[2];
+	__u32 buckets;
+	__u32 entries_max;
+	__u64 apart[5]; /* `entries` changes with each flow, and the rest never does */
+	__u64 entries;
+	__u64 rest[7];
+};
+
+#define FLOW_LOCKS 256
+
+struct flow_lock {
+	struct bpf_spin_lock lock;
+	__u32 rest[15];
 };
 
 /* settings.flags: what there is at all, so that the rest is not looked up. */
@@ -222,8 +251,12 @@ struct vlan_value {
 		__uint(map_flags, flags); \
 	} name SEC(".maps")
 
-/* A hash map with room for both directions of each flow. It never gives up an entry by itself. */
-MAP(flows, BPF_MAP_TYPE_HASH, struct flow_key, struct flow, 2097152, BPF_F_NO_PREALLOC);
+/* Room for both directions of each flow. Nothing is removed to make room. User space sets the number of buckets, and reads them in its memory. */
+MAP(flows, BPF_MAP_TYPE_ARRAY, __u32, struct bucket, 1, BPF_F_MMAPABLE);
+/* A byte for each place of a bucket; 0: it is free. */
+MAP(flow_tags, BPF_MAP_TYPE_ARRAY, __u32, __u64, 1, BPF_F_MMAPABLE);
+MAP(table, BPF_MAP_TYPE_ARRAY, __u32, struct table, 1, BPF_F_MMAPABLE);
+MAP(flow_locks, BPF_MAP_TYPE_ARRAY, __u32, struct flow_lock, FLOW_LOCKS, 0);
 /* Flows of which only the client's half comes by: the oldest are forgotten. */
 MAP(direct, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct flow, 65536, 0);
 MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment_value, 65536, 0);
@@ -317,10 +350,13 @@ struct inner {
 
 /* What a flow is made in, and an error is read into: too large for the stack. */
 struct scratch {
+	__u64 key_hash; /* of the packet's key */
+	__u64 number;   /* of the place of a flow that has just begun */
 	struct flow_key reverse_key;
 	struct flow forward;
 	struct flow reverse;
 	struct inner inner;
+	struct address next_hop; /* of an skb whose neighbour is not resolved */
 	__u8 bytes[128];
 };
 

@@ -58,8 +58,7 @@ INLINE long too_big(const struct packet *packet, __u32 mtu)
 
 APART long handle_error(const struct packet *packet, const struct plan *plan)
 {
-	__u32 zero = 0;
-	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+	struct scratch *scratch = scratch_of_core();
 	struct way way = {};
 
 	if (!scratch)
@@ -69,9 +68,13 @@ APART long handle_error(const struct packet *packet, const struct plan *plan)
 
 	if (reason != OK)
 		return end_with(packet, reason);
-	struct flow *flow = flow_of_error(packet, plan, scratch), *outer = &scratch->forward;
+	struct hold hold = {};
+	struct flow *found = flow_of_error(packet, plan, scratch, &hold), *flow = &scratch->reverse, *outer = &scratch->forward;
 
-	if (!flow)
+	if (!found)
+		return end_with(packet, ICMP_WITHOUT_FLOW);
+	*flow = *found;
+	if (!is_held(&hold))
 		return end_with(packet, ICMP_WITHOUT_FLOW);
 	struct member *member = member_at(flow->member);
 
@@ -97,6 +100,7 @@ INLINE long handle(struct packet *packet)
 	struct member *member = NULL;
 	struct plan plan;
 	struct way way = {};
+	struct hold hold = {};
 	int reason = parse(packet);
 
 	if (reason == NOT_IP || reason == OTHER_HARDWARE || !plan_in_force(&plan))
@@ -120,7 +124,7 @@ INLINE long handle(struct packet *packet)
 		if (reason != NOT_OURS)
 			return end_with(packet, reason);
 	}
-	reason = find(packet, &plan, &flow, &member);
+	reason = find(packet, &plan, &flow, &member, &hold);
 	if (reason != OK || !flow || !member)
 		return end_with(packet, reason == OK ? NO_MEMBER : reason);
 	if (packet->fragment == FRAGMENT_FIRST)
@@ -132,8 +136,14 @@ INLINE long handle(struct packet *packet)
 		return too_big(packet, way.mtu);
 	if (reason != OK)
 		return end_with(packet, reason);
+	reason = rewrite(packet, flow);
+	if (reason != OK)
+		return end_with(packet, reason);
+	/* What was read may be of another flow, which got the place meanwhile. */
+	if (!is_held(&hold))
+		return end_with(packet, FLOW_CONFLICT);
 	note(packet, flow);
-	return finish(packet, &way, rewrite(packet, flow));
+	return finish(packet, &way, OK);
 }
 
 SEC("xdp.frags")

@@ -36,6 +36,8 @@ struct icmphdr {
 #define INLINE static __always_inline
 /* Rare ways are functions of their own, with a stack frame of their own. */
 #define APART static __attribute__((noinline))
+/* The verifier walks them once, whoever calls them. They take memory of a known size, and return a number. */
+#define APART_ONCE __attribute__((noinline))
 
 #define TCP_FIN 1
 #define TCP_SYN 2
@@ -151,6 +153,13 @@ INLINE __u64 clock_ns(void)
 	}
 	/* Read again, so that both ways are one for the verifier. */
 	return *(volatile __u64 *)&tick->now_ns;
+}
+
+INLINE struct scratch *scratch_of_core(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
 INLINE void count(__u32 reason)

@@ -45,8 +45,7 @@ INLINE bool has_virtual_port(__u8 protocol)
 /* Refuses source routes: a member must not be reached by a way that the sender chose. */
 APART int parse_options(struct packet *packet, __u32 length)
 {
-	__u32 zero = 0;
-	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+	struct scratch *scratch = scratch_of_core();
 	__u32 at = 0;
 
 	length &= 63;

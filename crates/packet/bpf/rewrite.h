@@ -72,8 +72,8 @@ INLINE int rewrite_network(const struct packet *packet, const struct flow *flow,
 /* Lowers the MSS of a SYN, which is among its first twelve options. It may stand at an odd place, where the sum sees its bytes the other way round. */
 APART int lower_mss(const struct packet *packet, const struct flow *flow, struct changes *changes)
 {
-	__u32 zero = 0, at = 0, start = (packet->transport & (OFFSET_MAX - 1)) + sizeof(struct tcphdr);
-	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+	__u32 at = 0, start = (packet->transport & (OFFSET_MAX - 1)) + sizeof(struct tcphdr);
+	struct scratch *scratch = scratch_of_core();
 	__u8 offset;
 
 	if (!scratch || load(packet, start - 8, &offset, 1))

@@ -56,7 +56,10 @@ impl Writer<'_> {
             .settings
             .set(self.epoch, settings, 0)
             .map_err(map_error("writing the settings"))?;
-        self.maps.active.set(0, self.epoch, 0).map_err(map_error("putting the plan in force"))?;
+        self.maps
+            .active
+            .set(0, self.epoch, 0)
+            .map_err(map_error("putting the plan into effect"))?;
         self.leave(&planned, &numbers)
     }
 
@@ -320,7 +323,7 @@ pub fn write_ring(
     let table = MaglevTable::smallest(&named);
     let slots: Vec<u32> = table.slots().iter().map(|place| numbers[*place as usize]).collect();
     let inner = ring(&slots)?;
-    maps.rings.set(index, &inner, 0).map_err(map_error("putting a ring in force"))?;
+    maps.rings.set(index, &inner, 0).map_err(map_error("putting a ring into effect"))?;
     Ok(true)
 }
 

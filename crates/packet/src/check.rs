@@ -83,6 +83,9 @@ fn server_is_sound(server: &VirtualServer) -> Result<(), Error> {
     if server.destinations.is_empty() {
         return Err(wrong(format!("{name} has no destination")));
     }
+    if server.protocol == Protocol::Number(0) {
+        return Err(wrong(format!("{name}: protocol 0 is invalid: use Any for all protocols")));
+    }
     let is_v4 = server.is_v4();
     for destination in &server.destinations {
         destination_is_sound(server, destination, is_v4)?;
@@ -217,6 +220,10 @@ mod tests {
         refused(one(|server| server.destinations[0].prefix.length = 33), "longer than 32 bits");
         refused(one(|server| server.destinations[0].port = Some(0)), "0 is not a port");
         refused(one(|server| server.protocol = Protocol::Any), "only TCP and UDP have ports");
+        let zero = |server: &mut VirtualServer| {
+            (server.protocol, server.destinations[0].port) = (Protocol::Number(0), None);
+        };
+        refused(one(zero), "protocol 0 is invalid");
         refused(one(|server| server.members.push(server.members[0])), "twice");
         refused(one(|server| server.members[0].address = "::1".parse().unwrap()), "one family");
         refused(one(|server| server.members[0].port = Some(0)), "is 0");

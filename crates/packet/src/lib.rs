@@ -3,7 +3,7 @@
 //! Two programs with the same behaviour and the same maps process packets: one for XDP, in the driver, and one for tcx,
 //! right above it. A [`plan::Plan`] is their configuration; [`PacketPath`] is the handle.
 //!
-//! Requirements: Linux 6.6 for tcx and its links (verified with 6.18), root or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and,
+//! Requirements: x86-64, Linux 6.6 for tcx and its links (tested with 6.8, 6.12, 6.18 and 7.3), root or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and,
 //! for resets, CAP_NET_RAW; forwarding switched on at the interfaces where packets arrive (`net.ipv4.ip_forward`,
 //! `net.ipv6.conf.all.forwarding`). Changes to the host: programs at the named interfaces, and files under the folder
 //! of pins.
@@ -16,6 +16,7 @@ mod apply;
 mod attach;
 mod batch;
 mod check;
+mod due;
 mod error;
 mod layout;
 mod maps;
@@ -29,7 +30,9 @@ mod report;
 mod reset;
 mod roster;
 mod routing;
+mod shared;
 mod sweep;
+mod table;
 mod take;
 
 pub use attach::{Seen, index_of, look};
@@ -41,6 +44,6 @@ pub use pins::detach_leftovers;
 pub use reason::{Reason, Verdict};
 pub use report::{
     Applied, Attachment, End, Ended, EndedFor, Flow, FlowFilter, FlowState, ReasonCount, Refused,
-    Rung, Sweep, Totals,
+    Rung, Shortage, Sweep, Totals,
 };
 pub use reset::Resetter;

@@ -1,7 +1,7 @@
 //! The loaded object: its programs, and its maps by name.
 
 use std::borrow::Borrow as _;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use aya::maps::lpm_trie::{Key, LpmTrie};
@@ -12,6 +12,7 @@ use crate::batch::{self, Batch, Place};
 use crate::error::{Error, kernel};
 use crate::layout;
 use crate::options::Options;
+use crate::table::{FlowTable, Part, buckets_of};
 use crate::take;
 
 /// The programs and maps, compiled by `bpf/build`.
@@ -20,6 +21,9 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/packet.bpf.o");
 /// Pinned maps: all except maps with temporary data of programs, and maps that are only valid while this process runs.
 pub const PINNED: &[&str] = &[
     "flows",
+    "flow_tags",
+    "table",
+    "flow_locks",
     "direct",
     "fragments",
     "persistence",
@@ -45,7 +49,7 @@ pub const PINNED: &[&str] = &[
 
 /// All maps that user space reads or writes.
 pub struct Maps {
-    pub flows: HashMap<MapData, layout::FlowKeyBytes, layout::FlowBytes>,
+    pub flows: FlowTable,
     pub direct: HashMap<MapData, layout::FlowKeyBytes, layout::FlowBytes>,
     pub active: Array<MapData, u32>,
     pub settings: Array<MapData, layout::SettingsBytes>,
@@ -64,7 +68,6 @@ pub struct Maps {
     /// The end of the time in which routes depend only on destinations, in nanoseconds of the clock of flows.
     pub routes: Array<MapData, u64>,
     pub rings: ArrayOfMaps<MapData, Array<MapData, layout::RingBytes>>,
-    flows_fd: MapData,
     direct_fd: MapData,
 }
 
@@ -87,7 +90,9 @@ pub enum Table {
 /// Loads the object with its maps in this directory: maps that are pinned there, or new ones.
 pub fn load(folder: &Path, options: &Options) -> Result<Ebpf, Error> {
     let mut loader = EbpfLoader::new();
-    loader.map_max_entries("flows", options.flows_max.saturating_mul(2));
+    for of_buckets in ["flows", "flow_tags"] {
+        loader.map_max_entries(of_buckets, buckets_of(options.flows_max));
+    }
     for remembered in ["direct", "fragments", "persistence", "rates"] {
         loader.map_max_entries(remembered, options.remembered_max);
     }
@@ -147,7 +152,7 @@ fn is_errno(error: &MapError, number: i32) -> bool {
 
 impl Maps {
     /// Takes the maps out of the loaded object.
-    pub fn take(object: &mut Ebpf) -> Result<Self, Error> {
+    pub fn take(object: &mut Ebpf, options: &Options) -> Result<Self, Error> {
         let mut named = |name: &str| {
             object.take_map(name).ok_or_else(|| {
                 kernel("reading the packet path's object", format!("it has no map {name}"))
@@ -158,11 +163,15 @@ impl Maps {
                 named($name)?.try_into().map_err(map_error(concat!("the map ", $name)))?
             };
         }
-        let flows_fd = duplicate(named("flows")?)?;
-        let direct_fd = duplicate(named("direct")?)?;
+        let flows = ["flows", "flow_tags", "table"].map(|name| data_of(named(name)?));
+        let [flows, tags, table] = flows;
+        let (flows, tags, table) = (flows?, tags?, table?);
+        let direct_fd = data_of(named("direct")?)?;
         Ok(Self {
-            flows: HashMap::try_from(Map::HashMap(duplicate_data(&flows_fd)?))
-                .map_err(map_error("the map flows"))?,
+            flows: FlowTable::open(
+                [&flows, &tags, &table].map(|map| map.fd().as_fd()),
+                options.flows_max,
+            )?,
             direct: HashMap::try_from(Map::LruHashMap(duplicate_data(&direct_fd)?))
                 .map_err(map_error("the map direct"))?,
             active: typed!("active"),
@@ -181,7 +190,6 @@ impl Maps {
             reasons: typed!("reasons"),
             routes: typed!("routes"),
             rings: typed!("rings"),
-            flows_fd,
             direct_fd,
         })
     }
@@ -191,12 +199,19 @@ impl Maps {
         &self,
         table: Table,
         from: Option<Place>,
-        entries_max: u32,
-    ) -> Result<Batch, Error> {
+        buckets_max: u32,
+    ) -> Result<Part, Error> {
+        match table {
+            Table::Flows => Ok(self.flows.read(from, buckets_max, |_| true)),
+            Table::Direct => self.read_direct(from, buckets_max).map(|batch| part(&batch)),
+        }
+    }
+
+    fn read_direct(&self, from: Option<Place>, entries_max: u32) -> Result<Batch, Error> {
         let mut entries = entries_max;
         loop {
             let result = batch::read(
-                self.descriptor(table),
+                self.direct_fd.fd().as_fd(),
                 from,
                 entries,
                 size_of::<layout::FlowKeyBytes>(),
@@ -218,24 +233,16 @@ impl Maps {
         }
     }
 
-    fn descriptor(&self, table: Table) -> BorrowedFd<'_> {
-        match table {
-            Table::Flows => self.flows_fd.fd().as_fd(),
-            Table::Direct => self.direct_fd.fd().as_fd(),
-        }
-    }
-
     /// An entry of a table of flows.
     pub fn flow(
         &self,
         table: Table,
         key: &layout::FlowKey,
     ) -> Result<Option<layout::FlowEntry>, Error> {
-        let map = match table {
-            Table::Flows => &self.flows,
-            Table::Direct => &self.direct,
-        };
-        match map.get(&key.encode(), 0) {
+        if table == Table::Flows {
+            return Ok(self.flows.find(key));
+        }
+        match self.direct.get(&key.encode(), 0) {
             Ok(bytes) => Ok(Some(layout::FlowEntry::decode(&bytes))),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(map_error("reading a flow")(error)),
@@ -250,19 +257,18 @@ impl Maps {
         key: &layout::FlowKey,
         is_it: impl FnOnce(&layout::FlowEntry) -> bool,
     ) -> Result<bool, Error> {
+        if table == Table::Flows {
+            return Ok(self.flows.remove(key, is_it));
+        }
         let key = key.encode();
-        let taken = take::take(self.descriptor(table), &key)
+        let taken = take::take(self.direct_fd.fd().as_fd(), &key)
             .map_err(|error| kernel("ending a flow", error.to_string()))?;
         let Some(bytes) = taken else { return Ok(false) };
         if is_it(&layout::FlowEntry::decode(&bytes)) {
             return Ok(true);
         }
-        let map = match table {
-            Table::Flows => &mut self.flows,
-            Table::Direct => &mut self.direct,
-        };
         // If a flow has begun meanwhile, its entry is kept.
-        if let Err(error) = map.insert(key, bytes, BPF_NOEXIST)
+        if let Err(error) = self.direct.insert(key, bytes, BPF_NOEXIST)
             && !is_present(&error)
         {
             return Err(map_error("keeping a flow")(error));
@@ -277,9 +283,18 @@ const BPF_NOEXIST: u64 = 1;
 /// A bucket never has this many entries.
 const BATCH_ENTRIES_LIMIT: u32 = 1 << 20;
 
-fn duplicate(map: Map) -> Result<MapData, Error> {
+/// The entries of a batch, decoded.
+fn part(batch: &Batch) -> Part {
+    let keys = batch.keys.chunks_exact(size_of::<layout::FlowKeyBytes>());
+    let values = batch.values.chunks_exact(size_of::<layout::FlowBytes>());
+    let decode = |(key, value)| (layout::FlowKey::decode(key), layout::FlowEntry::decode(value));
+    let entries: Vec<_> = keys.zip(values).map(decode).collect();
+    Part { examined: entries.len() as u32, entries, next: batch.next, ..Part::default() }
+}
+
+fn data_of(map: Map) -> Result<MapData, Error> {
     match map {
-        Map::HashMap(data) | Map::LruHashMap(data) => Ok(data),
+        Map::Array(data) | Map::LruHashMap(data) => Ok(data),
         _ => Err(kernel(
             "reading the packet path's object",
             "a table of flows is of another kind".to_owned(),

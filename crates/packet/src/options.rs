@@ -31,12 +31,12 @@ pub struct RungsAllowed {
 }
 
 impl Options {
-    /// Default options: a million flows, under `/sys/fs/bpf/weirgate`.
+    /// Default options: 262,144 flows, under `/sys/fs/bpf/weirgate`.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             pins: PathBuf::from("/sys/fs/bpf/weirgate"),
-            flows_max: 1 << 20,
+            flows_max: 1 << 18,
             remembered_max: 1 << 16,
         }
     }

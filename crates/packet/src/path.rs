@@ -19,11 +19,12 @@ use crate::roster::{Roster, state_number};
 use crate::routing::Routing;
 use crate::sweep::{Progress, Rules, Walk};
 use crate::{
-    Applied, Attachment, Ended, Flow, FlowFilter, Reason, ReasonCount, Rung, Sweep, Totals, check,
-    pins,
+    Applied, Attachment, Ended, Flow, FlowFilter, Reason, ReasonCount, Rung, Shortage, Sweep,
+    Totals, check, pins,
 };
 
-/// Number of entries of the flow table (two per flow) that one part of a sweep examines, in about 10 ms.
+/// Number of entries and buckets that one part of a sweep examines, in less than 10 ms. A flow has two entries, and the table
+/// three buckets for eight flows.
 pub const SWEEP_ENTRIES_MAX: u32 = 32_768;
 
 /// The result of [`PacketPath::watch_routes`] is valid for this time: the watching process may have ended.
@@ -117,6 +118,10 @@ pub fn now() -> Duration {
 impl PacketPath {
     /// Loads the programs; creates the maps, or takes over those that a previous process left pinned.
     pub fn open(options: &Options) -> Result<Self, Error> {
+        if !cfg!(target_arch = "x86_64") {
+            let why = "the flow table needs a processor that keeps the order of loads: x86-64";
+            return Err(kernel("opening the packet path", why.to_owned()));
+        }
         let size = |what: &str, size: u32, min: u32| {
             let why = format!("{what} is {size}: it has to be {min} to {FLOWS_MAX}");
             if (min..=FLOWS_MAX).contains(&size) { Ok(()) } else { Err(Error::Name { what: why }) }
@@ -129,7 +134,7 @@ impl PacketPath {
         let (xdp, tcx) = (attach::xdp, attach::tcx);
         load(attach::XDP, || xdp(&mut object).map(|program| program.load()))?;
         load(attach::TCX, || tcx(&mut object).map(|program| program.load()))?;
-        let maps = Maps::take(&mut object)?;
+        let maps = Maps::take(&mut object, options)?;
         let cpus =
             aya::util::nr_cpus().map_err(|(what, error)| kernel(what, error.to_string()))? as u32;
         let mut path = Self {
@@ -155,7 +160,7 @@ impl PacketPath {
     /// Reads the numbers that a previous process has assigned.
     fn adopt(&mut self) -> Result<(), Error> {
         self.epoch =
-            self.maps.active.get(&0, 0).map_err(map_error("reading the plan in force"))? & 1;
+            self.maps.active.get(&0, 0).map_err(map_error("reading the plan in effect"))? & 1;
         for number in 0..layout::SERVERS {
             let index = self.epoch * layout::SERVERS + number;
             let bytes =
@@ -267,7 +272,7 @@ impl PacketPath {
     fn forget_members(&mut self) -> Result<(), Error> {
         let mut gone = Vec::new();
         for (number, known) in self.roster.all_mut().filter(|(_, known)| !known.is_planned) {
-            let has_flows = self.progress.flows.contains_key(&number);
+            let has_flows = self.progress.flows.of(number) > 0;
             known.empty_sweeps = if has_flows { 0 } else { known.empty_sweeps + 1 };
             if known.empty_sweeps >= EMPTY_SWEEPS_MIN {
                 gone.push((number, known.entry.server));
@@ -367,7 +372,7 @@ impl PacketPath {
                     port: member.port,
                 };
                 let Some(number) = self.roster.number(&name) else { continue };
-                let flows = self.progress.flows.get(&number).copied().unwrap_or(0);
+                let flows = self.progress.flows.of(number);
                 all.push((name, self.member_count(number)?, flows));
             }
         }
@@ -378,19 +383,18 @@ impl PacketPath {
     /// the kernel forwards their packets too.
     pub fn flows_to_members(&self) -> u64 {
         let has_member =
-            |number: &u32| self.roster.get(*number).is_none_or(|known| !known.is_route());
-        let flows = self.progress.flows.iter().filter(|(number, _)| has_member(number));
+            |number: u32| self.roster.get(number).is_none_or(|known| !known.is_route());
+        let flows = self.progress.flows.all().filter(|(number, _)| has_member(*number));
         flows.map(|(_, flows)| flows).sum()
     }
 
-    /// Packets that did not begin a flow because the table was full or no source port was free.
-    pub fn short_of_room(&self) -> Result<u64, Error> {
-        let short = [Reason::FlowsFull, Reason::SourcePortsExhausted];
-        let counts = Reason::ALL.iter().zip(0..).filter(|(reason, _)| short.contains(reason));
-        let cores = |(_, index): (&Reason, u32)| {
-            self.maps.reasons.get(&index, 0).map_err(map_error("reading reasons"))
+    /// Packets that did not begin a flow because something was short.
+    pub fn shortage(&self) -> Result<Shortage, Error> {
+        let counts = self.reasons()?;
+        let count = |wanted: Reason| {
+            counts.iter().filter(|count| count.reason == wanted).map(|count| count.packets).sum()
         };
-        counts.map(cores).map(|cores| Ok(cores?.iter().sum::<u64>())).sum()
+        Ok(Shortage { room: count(Reason::FlowsFull), ports: count(Reason::SourcePortsExhausted) })
     }
 
     /// Packets by the reason for which they were not forwarded; every reason, in order.
@@ -443,34 +447,38 @@ impl PacketPath {
 
     /// Runs a packet through a program without sending it anywhere.
     pub fn trial(&mut self, options: &TrialOptions<'_>) -> Result<Trial, Error> {
-        let index = attach::index_of(options.interface)?;
-        let mut out = vec![0; options.packet.len() + TRIAL_HEADROOM];
-        let (at, context_bytes) = match options.rung {
-            Rung::Xdp => (&[12][..], XDP_CONTEXT_BYTES),
-            Rung::Tcx => (&[36, 40][..], SKB_CONTEXT_BYTES),
-        };
-        let mut context = vec![0; context_bytes];
-        for offset in at {
-            context[*offset..offset + 4].copy_from_slice(&index.to_ne_bytes());
-        }
-        if options.rung == Rung::Xdp {
-            context[4..8].copy_from_slice(&(options.packet.len() as u32).to_ne_bytes());
-        }
-        let run = TestRunOptions {
-            data_in: Some(options.packet),
-            data_out: Some(&mut out),
-            ctx_in: Some(&context),
-            repeat: options.repeat,
-            ..TestRunOptions::new()
-        };
-        let result = match options.rung {
-            Rung::Xdp => attach::xdp(&mut self.object)?.test_run(run),
-            Rung::Tcx => attach::tcx(&mut self.object)?.test_run(run),
-        };
-        let result = result.map_err(|error| kernel("a trial", chain(&error)))?;
-        out.truncate(result.data_size_out as usize);
-        Ok(Trial { verdict: result.return_value, packet: out, time: result.duration })
+        trial(&mut self.object, options)
     }
+}
+
+fn trial(object: &mut Ebpf, options: &TrialOptions<'_>) -> Result<Trial, Error> {
+    let index = attach::index_of(options.interface)?;
+    let mut out = vec![0; options.packet.len() + TRIAL_HEADROOM];
+    let (at, context_bytes) = match options.rung {
+        Rung::Xdp => (&[12][..], XDP_CONTEXT_BYTES),
+        Rung::Tcx => (&[36, 40][..], SKB_CONTEXT_BYTES),
+    };
+    let mut context = vec![0; context_bytes];
+    for offset in at {
+        context[*offset..offset + 4].copy_from_slice(&index.to_ne_bytes());
+    }
+    if options.rung == Rung::Xdp {
+        context[4..8].copy_from_slice(&(options.packet.len() as u32).to_ne_bytes());
+    }
+    let run = TestRunOptions {
+        data_in: Some(options.packet),
+        data_out: Some(&mut out),
+        ctx_in: Some(&context),
+        repeat: options.repeat,
+        ..TestRunOptions::new()
+    };
+    let result = match options.rung {
+        Rung::Xdp => attach::xdp(object)?.test_run(run),
+        Rung::Tcx => attach::tcx(object)?.test_run(run),
+    };
+    let result = result.map_err(|error| kernel("a trial", chain(&error)))?;
+    out.truncate(result.data_size_out as usize);
+    Ok(Trial { verdict: result.return_value, packet: out, time: result.duration })
 }
 
 /// The number of bytes by which a packet may grow.

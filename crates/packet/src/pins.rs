@@ -8,6 +8,7 @@ use crate::attach::pinned_links;
 use crate::error::{Error, kernel};
 use crate::maps::{PINNED, chain, pin_of};
 use crate::options::Options;
+use crate::table::buckets_of;
 
 /// The mount point of BPF file systems.
 const BPF_FILE_SYSTEM: &str = "/sys/fs/bpf";
@@ -79,7 +80,7 @@ fn mount() -> Result<(), Error> {
 pub fn can_take_over(folder: &Path, options: &Options) -> Result<bool, Error> {
     let mut is_whole = true;
     for (name, entries) in
-        [("flows", options.flows_max.saturating_mul(2)), ("direct", options.remembered_max)]
+        [("flows", buckets_of(options.flows_max)), ("direct", options.remembered_max)]
     {
         let path = folder.join(pin_of(name));
         is_whole &= path.exists() && {

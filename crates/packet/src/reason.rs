@@ -69,7 +69,7 @@ reasons! {
     FlowsFull = "flows_full", Dropped;
     /// No source port is free among those tried.
     SourcePortsExhausted = "source_ports_exhausted", Dropped;
-    /// For its member, the packet is indistinguishable from a flow of another client or virtual server.
+    /// For its member, the packet is indistinguishable from a flow of another client or virtual server, or its flow ended while it was processed.
     FlowConflict = "flow_conflict", Dropped;
     /// TCP without a flow, and not a SYN.
     NotSyn = "not_syn", Dropped;

@@ -67,7 +67,9 @@ pub struct Applied {
 pub struct Sweep {
     /// The flows that the sweep ended.
     pub ended: Vec<Ended>,
-    /// The number of examined entries of the flow table.
+    /// The number of these flows that took room in the flow table: all but those with direct return.
+    pub freed: u64,
+    /// The number of examined entries, and of buckets of the flow table, which take about as long.
     pub entries: u64,
     /// The number of examined flows that continue.
     pub flows: u64,
@@ -75,6 +77,15 @@ pub struct Sweep {
     pub followed: u64,
     /// Whether the sweep reached the end of the table; the next one begins at the start.
     pub whole: bool,
+}
+
+/// Numbers of packets that did not begin a flow, by what was short.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shortage {
+    /// The flow table was full.
+    pub room: u64,
+    /// No source port was free.
+    pub ports: u64,
 }
 
 /// A flow that was ended.

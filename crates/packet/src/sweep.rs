@@ -4,15 +4,21 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::batch::Place;
+use crate::due::{Due, Dues, FlowCounts};
 use crate::error::Error;
 use crate::layout::{self, FlowEntry, FlowKey};
 use crate::maps::{Maps, Table};
 use crate::plan::{Delivery, Timeouts, VirtualServer};
 use crate::roster::{Known, Roster};
+use crate::table::{Glance, Halved, Part};
 use crate::{End, Ended, EndedFor, Flow, FlowFilter, FlowState, Sweep};
 
-/// Number of entries per call of the kernel.
-const BATCH_ENTRIES: u32 = 4_096;
+/// Number of buckets of the flow table, or of entries of another, that are read in one go.
+const PART_BUCKETS: u32 = 4_096;
+
+/// Minimum time for which a place is seen half removed before it is freed. A program fills a place in less than a microsecond, or in
+/// milliseconds if the host takes its core away.
+const HALVED_AGE: Duration = Duration::from_secs(10);
 
 /// Programs on two cores may see clocks that differ by one tick, at most 10 ms.
 const CLOCKS_APART_NS: u64 = 10_000_000;
@@ -64,9 +70,13 @@ pub struct Walk<'a> {
 pub struct Progress {
     table: Table,
     at: Option<Place>,
-    counting: HashMap<u32, u64>,
+    counting: FlowCounts,
+    /// Places that this sweep found half removed.
+    halved: Vec<Halved>,
+    /// Places that all sweeps since this time found half removed.
+    halved_since: (Duration, Vec<Halved>),
     /// Flows of each member at the last complete sweep.
-    pub flows: HashMap<u32, u64>,
+    pub flows: FlowCounts,
 }
 
 impl Progress {
@@ -74,6 +84,7 @@ impl Progress {
     pub fn begin_anew(&mut self) {
         (self.table, self.at) = (Table::Flows, None);
         self.counting.clear();
+        self.halved.clear();
     }
 }
 
@@ -130,46 +141,77 @@ impl Pair {
     }
 }
 
-/// The entries of a batch, decoded.
-fn entries(batch: &crate::batch::Batch) -> impl Iterator<Item = (FlowKey, FlowEntry)> {
-    let keys = batch.keys.chunks_exact(size_of::<layout::FlowKeyBytes>());
-    let values = batch.values.chunks_exact(size_of::<layout::FlowBytes>());
-    keys.zip(values).map(|(key, value)| (FlowKey::decode(key), FlowEntry::decode(value)))
+fn count(member: u32, table: Table, progress: &mut Progress, sweep: &mut Sweep) {
+    progress.counting.add(member);
+    sweep.flows += 1;
+    sweep.followed += u64::from(table == Table::Flows);
 }
 
 impl Walk<'_> {
-    /// Continues the sweep for this many entries.
+    /// Continues the sweep for this many entries and buckets.
     pub fn sweep(&mut self, progress: &mut Progress, entries_max: u32) -> Result<Sweep, Error> {
-        let mut sweep = Sweep::default();
+        let (mut sweep, mut dues) = (Sweep::default(), Dues::default());
         while sweep.entries < u64::from(entries_max) {
             let table = progress.table;
-            let batch = self.maps.read_flows(table, progress.at, BATCH_ENTRIES)?;
-            for (key, entry) in entries(&batch) {
-                sweep.entries += 1;
+            let part = match table {
+                Table::Flows => self.look(progress, &mut dues, &mut sweep),
+                Table::Direct => self.maps.read_flows(table, progress.at, PART_BUCKETS)?,
+            };
+            sweep.entries += u64::from(part.examined);
+            progress.halved.extend(part.halved);
+            for (key, entry) in part.entries {
                 let before = sweep.ended.len();
                 match table {
                     Table::Flows => self.judge(key, entry, &mut sweep.ended)?,
                     Table::Direct => self.judge_direct(key, entry, &mut sweep.ended)?,
                 }
-                if !entry.is_reverse() && sweep.ended.len() == before {
-                    *progress.counting.entry(entry.member).or_default() += 1;
-                    sweep.flows += 1;
-                    sweep.followed += u64::from(table == Table::Flows);
+                let has_ended = sweep.ended.len() > before;
+                sweep.freed += u64::from(has_ended && table == Table::Flows);
+                if !entry.is_reverse() && !has_ended {
+                    count(entry.member, table, progress, &mut sweep);
                 }
             }
-            progress.at = batch.next;
-            match (table, batch.next) {
+            progress.at = part.next;
+            match (table, part.next) {
                 (_, Some(_)) => {}
                 (Table::Flows, None) => progress.table = Table::Direct,
                 (Table::Direct, None) => {
                     progress.table = Table::Flows;
                     progress.flows = std::mem::take(&mut progress.counting);
+                    self.free_halved(progress);
                     sweep.whole = true;
                     break;
                 }
             }
         }
         Ok(sweep)
+    }
+
+    /// Reads the entries that may be due, and counts the others.
+    fn look(&self, progress: &mut Progress, dues: &mut Dues, sweep: &mut Sweep) -> Part {
+        self.maps.flows.read(progress.at, PART_BUCKETS, |entry| {
+            let may_be_due = dues.of(entry.member, || self.due(entry.member)).may_be(entry);
+            if !may_be_due && !entry.is_reverse() {
+                count(entry.member, Table::Flows, progress, sweep);
+            }
+            may_be_due
+        })
+    }
+
+    /// Frees places that stay half removed.
+    fn free_halved(&self, progress: &mut Progress) {
+        let seen = std::mem::take(&mut progress.halved);
+        let (since, before) = &mut progress.halved_since;
+        before.retain(|halved| seen.contains(halved));
+        if before.is_empty() {
+            (*since, *before) = (self.now, seen);
+        } else if self.now.saturating_sub(*since) > HALVED_AGE {
+            before.drain(..).for_each(|halved| self.maps.flows.free(halved));
+        }
+    }
+
+    fn due(&self, member: u32) -> Due {
+        Due::new(self.is_unserved(member).is_some(), &self.rules(member).timeouts, self.now)
     }
 
     /// Flows with direct return are removed by age; the state of members does not matter.
@@ -180,11 +222,11 @@ impl Walk<'_> {
         ended: &mut Vec<Ended>,
     ) -> Result<(), Error> {
         let pair = Pair { table: Table::Direct, key, forward, reverse: None };
-        let timeouts = self.rules(&forward).timeouts;
+        let timeouts = self.rules(forward.member).timeouts;
         let is_closing = pair.state() == FlowState::Closing;
         let timeout = if is_closing { timeouts.closing } else { timeouts.idle };
         let is_idle = self.resting(forward.seen_ns) > timeout;
-        match self.is_unserved(&forward).or(is_idle.then_some(EndedFor::Idle)) {
+        match self.is_unserved(forward.member).or(is_idle.then_some(EndedFor::Idle)) {
             Some(why) => self.end(&pair, why, ended),
             None => Ok(()),
         }
@@ -194,47 +236,35 @@ impl Walk<'_> {
         self.now.saturating_sub(Duration::from_nanos(seen_ns))
     }
 
-    fn rules(&self, entry: &FlowEntry) -> Rules {
-        let server = self.roster.get(entry.member).map(|known| known.entry.server);
+    fn rules(&self, member: u32) -> Rules {
+        let server = self.roster.get(member).map(|known| known.entry.server);
         server.and_then(|server| self.rules.get(&server)).copied().unwrap_or_default()
     }
 
-    /// The reason why it is no longer served.
-    fn is_unserved(&self, entry: &FlowEntry) -> Option<EndedFor> {
-        let Some(known) = self.roster.get(entry.member) else { return Some(EndedFor::Removed) };
+    /// The reason why flows of a member are no longer served.
+    fn is_unserved(&self, member: u32) -> Option<EndedFor> {
+        let Some(known) = self.roster.get(member) else { return Some(EndedFor::Removed) };
         if !known.has_server {
             return Some(EndedFor::Removed);
         }
         (known.entry.state == layout::MEMBER_DOWN).then_some(EndedFor::MemberDown)
     }
 
-    /// Whether an entry may be due, so that its other half must be read: most are not, and each read is a call.
-    fn is_suspect(&self, protocol: u8, entry: &FlowEntry, rules: &Rules) -> bool {
-        let resting = self.resting(entry.seen_ns);
-        let is_opening = !entry.is_reverse()
-            && protocol == TCP
-            && entry.acknowledged == 0
-            && resting > rules.timeouts.handshake;
-        resting > rules.timeouts.idle
-            || is_opening
-            || (entry.state & layout::STATES_OF_ENDS != 0 && resting > rules.timeouts.closing)
-    }
-
+    /// Ends the flow of an entry if it is due.
     pub fn judge(
         &mut self,
         key: FlowKey,
         entry: FlowEntry,
         ended: &mut Vec<Ended>,
     ) -> Result<(), Error> {
-        let rules = self.rules(&entry);
-        if self.is_unserved(&entry).is_none() && !self.is_suspect(key.protocol, &entry, &rules) {
+        if !self.due(entry.member).may_be(&Glance::of(&key, &entry)) {
             return Ok(());
         }
         let Some(pair) = self.pair(key)? else { return Ok(()) };
-        if let Some(why) = self.is_unserved(&pair.forward) {
+        if let Some(why) = self.is_unserved(pair.forward.member) {
             return self.end(&pair, why, ended);
         }
-        let rules = self.rules(&pair.forward);
+        let rules = self.rules(pair.forward.member);
         let state = pair.state();
         let (timeout, why) = match state {
             FlowState::Closing => (rules.timeouts.closing, EndedFor::Closed),
@@ -290,7 +320,7 @@ impl Walk<'_> {
     }
 
     fn ended(&self, pair: &Pair, why: EndedFor) -> Ended {
-        let rules = self.rules(&pair.forward);
+        let rules = self.rules(pair.forward.member);
         // Routed packets are still forwarded without weir.
         let is_routed = self.roster.get(pair.forward.member).is_some_and(Known::is_route);
         let wanted = match why {
@@ -353,8 +383,8 @@ impl Walk<'_> {
         for table in [Table::Flows, Table::Direct] {
             let mut at = None;
             loop {
-                let batch = self.maps.read_flows(table, at, BATCH_ENTRIES)?;
-                for (key, forward) in entries(&batch) {
+                let part = self.maps.read_flows(table, at, PART_BUCKETS)?;
+                for (key, forward) in part.entries {
                     if found.len() >= filter.flows_max {
                         return Ok(found);
                     }
@@ -367,7 +397,7 @@ impl Walk<'_> {
                     };
                     found.push(Pair { table, key, forward, reverse });
                 }
-                at = batch.next;
+                at = part.next;
                 if at.is_none() {
                     break;
                 }

@@ -2,18 +2,24 @@
 
 mod support;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use support::bed::*;
 use support::is_possible;
 use support::packet::{Carried, Packet};
 use weir_packet::plan::*;
 use weir_packet::{Rung, TrialOptions};
+use weir_testing::Random;
 
 /// Trials of each case; the median counts.
 const TRIALS: u16 = 20_000;
+/// Numbers of simultaneous flows.
+const FLOWS: [u32; 3] = [1 << 10, 1 << 16, 1 << 20];
+/// Room for flows beyond those of a measurement.
+const SPARE_FLOWS: u32 = 16_384;
+const SEED: u64 = 7;
 /// The number of packets that use cached routes.
-const ROUTES_EACH: u16 = 100;
+const ROUTES_EACH: u32 = 100;
 /// A listener of this host behind SYN cookies.
 const OWN_LISTENER: &str = "10.0.1.1:80";
 
@@ -29,26 +35,66 @@ fn some_plan() -> Plan {
     Plan { syn_cookies: vec![OWN_LISTENER.parse().expect("an address")], ..plan(servers) }
 }
 
+/// The time of one trial, which has a number. A trial runs on the previous one's output packet: only the first is translated, so
+/// each is a call of its own.
+fn trial(bed: &mut Bed, number: u32, packet: &Packet) -> Duration {
+    // weir does this regularly.
+    if number.is_multiple_of(ROUTES_EACH) {
+        bed.path.get().watch_routes(Instant::now()).expect("routes");
+    }
+    let packet = packet.bytes();
+    let options = TrialOptions { rung: bed.rung, packet: &packet, interface: "in0", repeat: 1 };
+    bed.path.get().trial(&options).expect("a trial").time
+}
+
 /// Median of trials with these packets, which are numbered from 0.
 fn nanoseconds(bed: &mut Bed, packet: impl Fn(u16) -> Packet) -> u128 {
-    // A trial runs on the previous one's output packet: only the first is translated, so each is a
-    // call of its own.
-    let mut trial = |number: u16| {
-        let packet = packet(number).bytes();
-        // weir does this regularly.
-        if number.is_multiple_of(ROUTES_EACH) {
-            bed.path.get().watch_routes(Instant::now()).expect("routes");
-        }
-        let options = TrialOptions { rung: bed.rung, packet: &packet, interface: "in0", repeat: 1 };
-        bed.path.get().trial(&options).expect("a trial").time
-    };
-    let mut times: Vec<_> = (0..TRIALS).map(&mut trial).collect();
+    let numbers = 0..TRIALS;
+    let mut times: Vec<_> =
+        numbers.map(|number| trial(bed, u32::from(number), &packet(number))).collect();
     times.sort();
     times[times.len() / 2].as_nanos()
 }
 
 fn syn(source: &str, port: u16, target: &str) -> Packet {
     Packet { hardware: ADC_IN, ..Packet::tcp(source, port, target, 80, SYN) }
+}
+
+/// The flow with a number, of an IPv4 client.
+fn datagram(flow: u32) -> Packet {
+    let [_, first, second, port] = flow.to_be_bytes();
+    let source = format!("198.18.{first}.{second}");
+    let packet = Packet::udp(&source, 4_000 + u16::from(port), "192.0.2.1", 53);
+    Packet { hardware: ADC_IN, ttl: 255, ..packet }
+}
+
+/// Flows at random: their entries are in no cache of the processor if they are many.
+fn nanoseconds_of_flows(rung: Rung, flows: u32) -> u128 {
+    let server = server("udp4", Protocol::Udp, "192.0.2.1:53");
+    let plan = plan(vec![with_member(server, "10.0.2.10", Some(5_353))]);
+    let mut bed = Bed::sized(rung, &plan, flows + SPARE_FLOWS);
+    for flow in 0..flows {
+        trial(&mut bed, flow, &datagram(flow));
+    }
+    let mut random = Random::new(SEED);
+    let numbers: Vec<u32> =
+        (0..TRIALS).map(|_| (random.next() % u64::from(flows)) as u32).collect();
+    nanoseconds(&mut bed, |number| datagram(numbers[usize::from(number)]))
+}
+
+/// `cargo test -p weir-packet --test cost -- --ignored --nocapture`
+#[test]
+#[ignore = "it measures, which needs a quiet machine"]
+fn nanoseconds_per_packet_with_many_flows() {
+    if !is_possible() {
+        return;
+    }
+    for rung in [Rung::Xdp, Rung::Tcx] {
+        for flows in FLOWS {
+            let time = nanoseconds_of_flows(rung, flows);
+            println!("{}\ta packet of {flows} flows\t{time}", rung.name());
+        }
+    }
 }
 
 /// `cargo test -p weir-packet --test cost -- --ignored --nocapture`

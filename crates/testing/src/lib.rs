@@ -16,4 +16,4 @@ mod skip;
 pub use decode::decode;
 pub use encode::encode;
 pub use random::Random;
-pub use skip::{skip, skip_without_data};
+pub use skip::{skip, skip_though_strict};

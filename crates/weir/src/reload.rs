@@ -15,7 +15,7 @@ use crate::values::parse_duration;
 
 const COMMAND: &str = "weir reload";
 
-/// Exit status if the configuration is not in force at the end of `--wait`.
+/// Exit status if the configuration is not in effect at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
 /// The interval between queries of the result.
@@ -72,7 +72,7 @@ struct Report {
     #[serde(default)]
     diagnostics: String,
     changes: Vec<String>,
-    changes_untold: usize,
+    changes_omitted: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -148,7 +148,7 @@ fn status(state: State) -> ExitCode {
 
 fn tell(report: &Report, waited: Duration) -> ExitCode {
     match report.state {
-        State::InForce => admin::print(COMMAND, &in_force_text(report)),
+        State::InForce => admin::print(COMMAND, &in_effect_text(report)),
         State::Refused => {
             output::tell(&report.diagnostics);
             let reason = printable(report.reason.as_deref().unwrap_or("no reason is known"));
@@ -168,13 +168,13 @@ fn tell(report: &Report, waited: Duration) -> ExitCode {
     }
 }
 
-/// `in force: 2 changes`, and the list of changes.
-fn in_force_text(report: &Report) -> String {
-    let count = report.changes.len() + report.changes_untold;
+/// `in effect: 2 changes`, and the list of changes.
+fn in_effect_text(report: &Report) -> String {
+    let count = report.changes.len() + report.changes_omitted;
     if count == 0 {
         return "in effect: the file has no changes\n".to_owned();
     }
-    let mut text = format!("in force: {}\n", counted(count as u64, "change"));
+    let mut text = format!("in effect: {}\n", counted(count as u64, "change"));
     for change in report.changes.iter().take(CHANGES_SHOWN_MAX) {
         text += &format!("  {}\n", printable(change));
     }

@@ -64,7 +64,7 @@ fn an_error_gives_1_and_its_place() {
          `ip:port-port`, `[v6]:port` or `unix:/path`), found the number 1\n \
          1 | virtual_servers: {{ a: {{ lisen: 1, pool: p }} }}\n   \
          |                                ^\n\
-         help: for all addresses write 0.0.0.0:1 or \"[::]:1\"\n\
+         help: for all addresses write 0.0.0.0:1 or \"[::]:1\", with fast_l4 0.0.0.0/0:1\n\
          {0}:1:41: error: pool `p` is not defined\n \
          1 | virtual_servers: {{ a: {{ lisen: 1, pool: p }} }}\n   \
          |                                         ^\n\

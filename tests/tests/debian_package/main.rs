@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use weir_testing::skip_without_data;
+use weir_testing::skip_though_strict;
 use weir_tests::proxy::weir_binary;
 use weir_tests::temp::TempDir;
 use weir_tests::{repository, require, tools};
@@ -45,7 +45,7 @@ fn it_is_installed_started_upgraded_and_removed_without_a_trace() {
     let (told, errors) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.code() == Some(NO_COPY) {
-        return skip_without_data(&format!("this system cannot be copied: {errors}"));
+        return skip_though_strict(&format!("this system cannot be copied: {errors}"));
     }
     assert!(output.status.success(), "{told}\n{errors}");
     for line in [

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use weir_testing::skip_without_data;
+use weir_testing::skip_though_strict;
 use weir_tests::proxy::weir_binary;
 use weir_tests::repository;
 use weir_tests::temp::TempDir;
@@ -90,7 +90,7 @@ fn what_the_document_says_of_scripts_is_in_the_unit() {
 #[test]
 fn systemd_takes_the_unit() {
     if tools::find("systemd-analyze").is_none() {
-        return skip_without_data("systemd-analyze is not installed");
+        return skip_though_strict("systemd-analyze is not installed");
     }
     let folder = TempDir::new("unit");
     let weir = weir_binary().display().to_string();

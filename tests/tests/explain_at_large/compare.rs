@@ -86,11 +86,19 @@ fn at_member(explained: &Value, line: &Value, seen: &Seen) -> Result<(), String>
     same("request line", &outcome["request_line"], &request_line.into())
 }
 
+fn outcome_is_member(explained: &Value) -> bool {
+    explained["outcome"]["kind"] == "member"
+}
+
 /// The record of a request against its line of the access log and the explanation before it.
 pub fn record(explained: &Value, line: &Value, why: &Value) -> Result<(), String> {
     let recorded = &why["recorded"];
-    for key in ["pool", "member", "status", "termination", "virtual_server"] {
+    for key in ["member", "status", "termination", "virtual_server"] {
         same(key, &recorded[key], &line[key])?;
+    }
+    // The access log has the default pool of a request that reached none.
+    if recorded["pool"].is_string() || line["member"].is_string() || outcome_is_member(explained) {
+        same("pool", &recorded["pool"], &line["pool"])?;
     }
     let decided = list(&recorded["decided"]).iter().flat_map(|it| texts(&it["rules"]));
     let (decided, logged) = (decided.collect::<Vec<_>>(), texts(&line["rules"]));

@@ -6,6 +6,7 @@ mod ladder;
 mod lifetime;
 mod load;
 mod network;
+mod vlans;
 
 use network::{FIRST, Network, SECOND, at};
 use weir_tests::{STEP_TIMEOUT, eventually};

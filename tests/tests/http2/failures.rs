@@ -391,7 +391,7 @@ fn a_member_that_hangs_is_given_up_while_its_client_does_not_read() {
             exchange.answer("slow")
         }
     });
-    let setup = h2c(&[&member]).pool("response_timeout: 500ms").http("body_timeout: 60s");
+    let setup = h2c(&[&member]).pool("response_timeout: 2s").http("body_timeout: 60s");
     let setup = setup.top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup);
     let window = (setting::INITIAL_WINDOW_SIZE, 0x7fff_ffff);

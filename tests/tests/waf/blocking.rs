@@ -1,6 +1,6 @@
 //! Blocked requests, the settings that decide about them, and the log.
 
-use weir_testing::skip_without_data;
+use weir_testing::skip_though_strict;
 use weir_tests::http2::Peer;
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
@@ -205,7 +205,7 @@ fn streams_are_guarded_alike() {
 /// The settings for thresholds, paranoia levels and early blocking of CRS, in any version of CRS.
 #[test]
 fn settings_of_crs_hold() {
-    let Some(crs) = crs() else { return skip_without_data("OWASP CRS is not here: set WEIR_CRS") };
+    let Some(crs) = crs() else { return skip_though_strict("OWASP CRS is not here: set WEIR_CRS") };
     let member = Member::echo();
     let start = |more: &str| -> Proxy {
         let waf = format!("waf: {{ rules: \"{}\", checks: off, {more} }}", crs.display());
@@ -233,13 +233,13 @@ fn settings_of_crs_hold() {
 /// With early blocking, weir responds before the body has arrived.
 #[test]
 fn heads_are_blocked_early() {
-    let Some(crs) = crs() else { return skip_without_data("OWASP CRS is not here: set WEIR_CRS") };
+    let Some(crs) = crs() else { return skip_though_strict("OWASP CRS is not here: set WEIR_CRS") };
     if !crs.join("rules").join("REQUEST-949-BLOCKING-EVALUATION.conf").exists() {
-        return skip_without_data("these rules know no early blocking");
+        return skip_though_strict("these rules know no early blocking");
     }
     let text = std::fs::read_to_string(crs.join("rules/REQUEST-949-BLOCKING-EVALUATION.conf"));
     if !text.is_ok_and(|text| text.contains("early_blocking")) {
-        return skip_without_data("these rules know no early blocking: set WEIR_CRS to CRS 4");
+        return skip_though_strict("these rules know no early blocking: set WEIR_CRS to CRS 4");
     }
     let member = Member::echo();
     for (is_early, status) in [(true, Some(403)), (false, None)] {

@@ -7,6 +7,7 @@ use crate::decode::{
     Context, Decode, Invalid, OneOrMany, Registry, ScalarKind, Shown, Spanned, decode_scalar,
     decode_text, words_schema,
 };
+use crate::hints::meant;
 use crate::scalar::{Auto, Duration, MINUTE, SECOND, Whole, WordOr, whole};
 use crate::shapes::Network;
 use crate::tree::{Node, NodeValue};
@@ -71,13 +72,13 @@ section! {
         default rungs: Rungs = Rungs(vec![Rung::Xdp, Rung::Tcx, Rung::Proxy]);
         /// The name of this instance, if there are several on one host. weir keeps eBPF programs and tables under `/sys/fs/bpf/weirgate/NAME`.
         default name: PathName = PathName("weir".into());
-        /// Maximum number of simultaneous flows. weir drops packets that would open further flows, and counts them. If you change this number, a reload removes all flows.
-        default flows_max: Whole<u32, 1_024, FLOWS_MAX> = Whole(1 << 20);
+        /// Maximum number of simultaneous flows. weir drops packets that would open further flows, and counts them. The table takes 387 bytes for each of them, from the start. If you change this number, a reload removes all flows.
+        default flows_max: Whole<u32, 1_024, FLOWS_MAX> = Whole(1 << 18);
         /// Maximum number of entries in each of four tables: flows with `dsr`, clients with persistence, sources with a rate limit, and fragmented packets. A full table drops its oldest entries. If you change this number, a reload removes all flows.
         default remembered_max: Whole<u32, 1_024, FLOWS_MAX> = Whole(1 << 16);
         /// Sources whose packets are dropped before any other processing, on all `interfaces` and for all destinations. This also protects virtual servers of other types and the host's own services. Default: none.
         optional deny: Vec<Spanned<Network>>;
-        /// Exceptions to `deny`. If an address matches both lists, the entry with the longer prefix applies. Default: none.
+        /// Exceptions to `deny`. If an address matches both lists, the entry with the longer prefix applies, and `allow` if both are equal. Default: none.
         optional allow: Vec<Spanned<Network>>;
         /// Maximum number of new flows per second from one source address (IPv6: from one /64). weir drops packets that would open further flows, and counts them. Default: no limit.
         optional connections_per_second_per_source: Whole<u32, 1, RATE_MAX>;
@@ -200,11 +201,11 @@ pub(crate) enum PacketProtocol {
 
 impl Decode for PacketProtocol {
     fn expected() -> String {
-        "`tcp`, `udp`, `any` or the number of an IP protocol from 0 to 255".into()
+        "`tcp`, `udp`, `any` or the number of an IP protocol from 1 to 255".into()
     }
 
     fn schema(registry: &mut Registry) -> Value {
-        let number = Whole::<u8, 0, 255>::schema(registry);
+        let number = Whole::<u8, 1, 255>::schema(registry);
         let words = words_schema(&[
             ("tcp", "TCP."),
             ("udp", "UDP."),
@@ -225,12 +226,38 @@ impl Decode for PacketProtocol {
                 match number.and_then(|number| u8::try_from(number).ok()) {
                     Some(TCP) => Ok(Self::Tcp),
                     Some(UDP) => Ok(Self::Udp),
+                    Some(0) => Err(Invalid::plainly().help("for every protocol write any")),
                     Some(number) => Ok(Self::Number(number)),
-                    None => Err(Invalid::plainly()),
+                    None => match protocol_number(text) {
+                        Some(number) => Err(Invalid::plainly().help(format!("write {number}"))),
+                        None => Err(Invalid::plainly()),
+                    },
                 }
             }
         })
     }
+}
+
+/// The number of a common protocol, by its usual names.
+fn protocol_number(name: &str) -> Option<u8> {
+    const NUMBERS: [(&str, u8); 12] = [
+        ("icmp", 1),
+        ("igmp", 2),
+        ("ipencap", 4),
+        ("ipip", 4),
+        ("gre", 47),
+        ("esp", 50),
+        ("ah", 51),
+        ("ipv6-icmp", 58),
+        ("icmpv6", 58),
+        ("ospf", 89),
+        ("vrrp", 112),
+        ("sctp", 132),
+    ];
+    NUMBERS
+        .into_iter()
+        .find(|(known, _)| name.eq_ignore_ascii_case(known))
+        .map(|(_, number)| number)
 }
 
 impl Shown for PacketProtocol {
@@ -264,6 +291,8 @@ pub(crate) enum PacketSource {
     Ports(PacketSourcePorts),
 }
 
+const SOURCE_WORDS: [&str; 2] = ["off", "auto"];
+
 impl Decode for PacketSource {
     fn expected() -> String {
         "`off`, `auto`, an IP address without a port, a list of them, or a map with `addresses`"
@@ -272,7 +301,7 @@ impl Decode for PacketSource {
 
     fn schema(registry: &mut Registry) -> Value {
         let addresses = OneOrMany::<Spanned<SourceAddress>>::schema(registry);
-        json!({ "anyOf": [{ "enum": ["off", "auto"] }, addresses, PacketSourcePorts::schema(registry)] })
+        json!({ "anyOf": [{ "enum": SOURCE_WORDS }, addresses, PacketSourcePorts::schema(registry)] })
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
@@ -280,8 +309,15 @@ impl Decode for PacketSource {
             NodeValue::Map(_) => PacketSourcePorts::decode(node, context).map(Self::Ports),
             NodeValue::Scalar(scalar) if scalar.text == "off" => Some(Self::Off),
             NodeValue::Scalar(scalar) if scalar.text == "auto" => Some(Self::Auto),
-            NodeValue::Scalar(scalar) if scalar.kind() == ScalarKind::Boolean => {
-                context.mismatch(node, &Self::expected(), Some("write off".into()));
+            // A name with a dot is reported as an address that is none.
+            NodeValue::Scalar(scalar) if !scalar.text.contains(['.', ':']) => {
+                let meant = match scalar.text.as_str() {
+                    "true" => Some("auto"),
+                    "false" => Some("off"),
+                    word => meant(word, SOURCE_WORDS),
+                };
+                let help = meant.map(|meant| format!("did you mean `{meant}`?"));
+                context.mismatch(node, &Self::expected(), help);
                 None
             }
             _ => OneOrMany::decode(node, context).map(|found| Self::Addresses(found.0)),

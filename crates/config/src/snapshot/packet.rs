@@ -117,9 +117,14 @@ pub struct Prefix {
 }
 
 impl Prefix {
+    /// The prefix of a single address.
+    pub fn host(address: IpAddr) -> Self {
+        Self { address, length: if address.is_ipv4() { 32 } else { 128 } }
+    }
+
     /// Whether it is a single address.
     pub fn is_host(&self) -> bool {
-        self.length == if self.address.is_ipv4() { 32 } else { 128 }
+        *self == Self::host(self.address)
     }
 }
 

@@ -16,7 +16,8 @@ use super::names::{find, undefined};
 use super::path_texts::PathCondition;
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
-use crate::decode::{Context, Spanned};
+use crate::decode::{Context, Decode as _, Spanned};
+use crate::hints::{meant, nearest};
 use crate::quote::clip;
 use crate::raw;
 use crate::scalar::{Name, Text};
@@ -147,6 +148,19 @@ impl Compiler<'_> {
 
     /// The persistence with this name.
     pub fn persistence(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
+        let wanted = name.value.0.as_str();
+        if !context.is_full()
+            && !self.persistence.contains_key(wanted)
+            && nearest(wanted, self.persistence.keys().copied()).is_none()
+            && let Some(kind) =
+                meant(wanted, raw::persistence::PersistenceType::words().iter().copied())
+        {
+            let wanted = clip(wanted);
+            let help =
+                format!("define it in the top-level `persistence`: `{wanted}: {{ type: {kind} }}`");
+            context.error_help(name.span, format!("persistence `{wanted}` is not defined"), help);
+            return None;
+        }
         let found = find("persistence", self.persistence, name, context)?;
         self.persistence_used.insert(found);
         Some(found)

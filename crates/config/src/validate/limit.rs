@@ -42,7 +42,7 @@ impl Compiler<'_> {
         let (mut per_key, mut per_key_connections) = (Vec::new(), Vec::new());
         let mut is_sound = true;
         for (index, limit) in raw.per_key.iter().flat_map(|limits| limits.iter()).enumerate() {
-            let name = format!("virtual_servers.{owner}.limits[{index}]");
+            let name = format!("virtual_servers.{owner}.limits.per_key[{index}]");
             let Some(key) = self.limit_key(limit, context) else {
                 is_sound = false;
                 continue;

@@ -57,7 +57,7 @@ impl Servers<'_> {
         let delivery = delivery(raw, &profile, context)?;
         let source = source(&profile, delivery, &destinations, context)?;
         if let Some(pool) = pool {
-            self.pool_fits(pool, raw, &destinations, context);
+            self.pool_fits(name, pool, raw, &destinations, context);
         }
         let persistence = persistence?;
         let persistence_ms = match persistence {
@@ -92,6 +92,7 @@ impl Servers<'_> {
         };
         if let Some(pool) = pool {
             server.remarks.extend(remarks::of_pool(&self.pools[pool]));
+            server.remarks.extend(remarks::of_ports(&server, &self.pools[pool]));
         }
         server.fallback = self.fallback(&server, &profile, raw, persistence, context);
         Some(server)
@@ -135,6 +136,7 @@ impl Servers<'_> {
     /// Reports settings of a pool that packets do not support.
     fn pool_fits(
         &mut self,
+        name: &str,
         pool: usize,
         server: &raw::VirtualServer,
         destinations: &[(PacketDestination, Span)],
@@ -148,7 +150,7 @@ impl Servers<'_> {
             relay::refuse_balance_of_requests(item, model, server, context);
             datagrams::refuse_balance(item, model, server, context);
             let Some(raw) = &item.value else { continue };
-            let name = clip(&item.name);
+            let pool_name = clip(&item.name);
             let foreign = [
                 ("tls", raw.tls.as_ref().map(|tls| tls.span)),
                 ("proxy_protocol", raw.proxy_protocol.given.then_some(raw.proxy_protocol.span)),
@@ -156,7 +158,7 @@ impl Servers<'_> {
             for (key, span) in foreign {
                 if let Some(span) = span {
                     let message = format!(
-                        "`{key}` of the pool `{name}` is about connections, and virtual servers of type fast_l4 \
+                        "`{key}` of the pool `{pool_name}` is about connections, and virtual servers of type fast_l4 \
                          forward packets"
                     );
                     context.error_help(
@@ -178,7 +180,7 @@ impl Servers<'_> {
                 if !fits {
                     all_fit = false;
                     let message = format!(
-                        "packets of a virtual server of type fast_l4 cannot get to `{}` of the pool `{name}`",
+                        "packets of a virtual server of type fast_l4 cannot get to `{}` of the pool `{pool_name}`",
                         address.value
                     );
                     let help = "use members of the address family that the virtual server has";
@@ -193,7 +195,7 @@ impl Servers<'_> {
             .iter()
             .filter_map(|(destination, span)| Some((socket(destination)?.into(), *span)))
             .collect();
-        self.refuse_loop(("", true), &sockets, pool, context);
+        self.refuse_loop((name, true), &sockets, pool, context);
     }
 }
 
@@ -265,18 +267,17 @@ fn expanded(
     span: Span,
     context: &mut Context,
 ) -> Option<Vec<(PacketDestination, Span)>> {
-    let of = |address: IpAddr, length: u8, port: Option<u16>| {
-        (PacketDestination { prefix: Prefix { address, length }, port }, span)
-    };
+    let of = |prefix: Prefix, port: Option<u16>| (PacketDestination { prefix, port }, span);
     match item {
         ListenOn::Network(NetworkPorts { network, ports }) => {
             let (address, length) = network.prefix();
+            let prefix = Prefix { address, length };
             Some(match ports {
-                None => vec![of(address, length, None)],
+                None => vec![of(prefix, None)],
                 // One more than the maximum is enough for a report.
                 Some(ports) => (ports.first..=ports.last)
                     .take(PORTS_MAX + 1)
-                    .map(|port| of(address, length, Some(port)))
+                    .map(|port| of(prefix, Some(port)))
                     .collect(),
             })
         }
@@ -304,8 +305,7 @@ fn expanded(
                         "for any port write `*`".into(),
                     )),
                     Address::Socket(socket) => {
-                        let length = if socket.is_ipv4() { 32 } else { 128 };
-                        found.push(of(socket.ip(), length, Some(socket.port())));
+                        found.push(of(Prefix::host(socket.ip()), Some(socket.port())));
                         None
                     }
                 };
@@ -400,6 +400,10 @@ fn source(
             (&map.addresses.as_ref()?.value.0, ports)
         }
     };
+    if addresses.is_empty() {
+        // The decoder has reported it.
+        return None;
+    }
     if addresses.len() > SOURCE_ADDRESSES_MAX {
         let message = format!(
             "`source` has {} addresses, at most {SOURCE_ADDRESSES_MAX} are possible",

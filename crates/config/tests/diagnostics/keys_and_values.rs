@@ -254,3 +254,112 @@ fn keys_in_a_wrong_place() {
         check_server(&format!("{key}: 1"), &[&expected]);
     }
 }
+
+/// Keys of other products whose equivalent has another form or place here. Each equivalent is valid there.
+#[test]
+fn keys_with_an_equivalent_elsewhere() {
+    let server = |line: &str| sound(&format!("    {line}\n"), "");
+    let pool = |line: &str| sound("", &format!("    {line}\n"));
+    let check = |text: &str, expected: &str| {
+        let found = findings(text);
+        let help = found[0].split_once(" -> ").expect("a suggestion").1;
+        assert_eq!(help, expected, "{found:?}\n{text}");
+    };
+    for key in ["maxconn", "connection-limit", "maxClient"] {
+        check(&server(&format!("{key}: 100")), "write `limits: { connections: … }`");
+    }
+    super::check(&server("limits: { connections: 100 }"), &[]);
+    check(&server("limits: { maxconn: 100 }"), "did you mean `connections`?");
+    check(
+        &format!("maxconn: 100\n{}", sound("", "")),
+        "each virtual server has its own limit: `limits: { connections: … }`",
+    );
+    check(
+        &pool("maxconn: 100"),
+        "each member has its own limit: `members: [ { address: …, connections_max: … } ]`",
+    );
+    let member = "members: [ { address: 127.0.0.1:9001, connections_max: 100 } ]";
+    super::check(&sound("", "").replace("members: [ 127.0.0.1:9001 ]", member), &[]);
+
+    check(
+        &server("profiles: [ http, clientssl ]"),
+        "each kind of profile has its own key, such as `http: NAME` or `tls: NAME`; \
+         profiles are defined in the top-level `profiles`",
+    );
+    let profile = "profiles: { http: { strict: { headers_max: 50 } } }\n";
+    super::check(&(server("http: strict") + profile), &[]);
+
+    for key in ["server_name", "hosts"] {
+        check(
+            &server(&format!("{key}: shop.example")),
+            "host names select pools in rules of `policies`: `when: 'request.host == \"shop.example\"'`; \
+             with `type: tcp` use `by_server_name`",
+        );
+    }
+    let by_policy = "rules belong to policies: `policies: { NAME: { rules: [ … ] } }` at the top level, and \
+                     `policies: [ NAME ]` here";
+    for line in ["rules: [ { if: x, deny: true } ]", "http-request: [ deny ]", "acl: x"] {
+        // The value of another shape gets no further error.
+        assert_eq!(findings(&server(line)).len(), 1);
+        check(&server(line), by_policy);
+    }
+    for (key, help) in [
+        ("frontend", "write `virtual_servers: { NAME: { listen: ADDRESS:PORT, pool: NAME } }`"),
+        ("backend", "write `pools: { NAME: { members: [ ADDRESS:PORT ] } }`"),
+    ] {
+        check(&format!("{key}: {{ bind: 1 }}\n{}", sound("", "")), help);
+    }
+    let rules = "policies: { q: { rules: [ { when: 'request.host == \"shop.example\"', \
+                 then: [ { pool: p } ] } ] } }\n";
+    super::check(&(server("policies: [ q ]") + rules), &[]);
+    let names = "type: tcp\n    by_server_name: [ { names: [ shop.example ], pool: p } ]";
+    super::check(&server(names), &[]);
+
+    for key in ["snat", "snatpool", "source-address-translation"] {
+        check(
+            &server(&format!("{key}: automap")),
+            "the source address belongs to a pool: `pools.NAME.source`; \
+             without it, the kernel selects the address",
+        );
+    }
+    check(&pool("snatpool: 127.0.0.2"), "did you mean `source`?");
+    super::check(&pool("source: 127.0.0.2"), &[]);
+
+    check(&pool("persistence: x"), "it belongs to a virtual server: `virtual_servers.NAME`");
+    for key in ["sticky", "cookie"] {
+        check(
+            &pool(&format!("{key}: x")),
+            "persistence belongs to a virtual server: `virtual_servers.NAME.persistence`",
+        );
+    }
+    super::check(&server("persistence: { type: cookie }"), &[]);
+    check(
+        &server("persistence: cookie-insert"),
+        "define it in the top-level `persistence`: `cookie-insert: { type: cookie }`",
+    );
+    let defined = "persistence: { cookie-insert: { type: cookie } }\n";
+    super::check(&(server("persistence: cookie-insert") + defined), &[]);
+}
+
+#[test]
+fn types_of_other_products() {
+    for (word, meant) in [("tcp-half-open", "tcp"), ("TCP-ECV", "tcp"), ("gateway-icmp", "icmp")] {
+        let found = findings(&sound("", &format!("    monitors: [ {{ type: {word} }} ]\n")));
+        assert!(found[0].ends_with(&format!("-> did you mean `{meant}`?")), "{found:?}");
+        check(&sound("", &format!("    monitors: [ {{ type: {meant} }} ]\n")), &[]);
+    }
+    for (key, word, meant) in [
+        ("type", "cookie_insert", "cookie"),
+        ("type", "COOKIEINSERT", "cookie"),
+        ("mode", "cookie_insert", "insert"),
+        ("mode", "cookie-hash", "passive"),
+    ] {
+        let persistence = |word: &str| match key {
+            "type" => format!("    persistence: {{ type: {word} }}\n"),
+            _ => format!("    persistence: {{ type: cookie, name: sid, {key}: {word} }}\n"),
+        };
+        let found = findings(&sound(&persistence(word), ""));
+        assert!(found[0].ends_with(&format!("-> did you mean `{meant}`?")), "{found:?}");
+        check(&sound(&persistence(meant), ""), &[]);
+    }
+}

@@ -59,7 +59,7 @@ fn listeners() {
         &sound("", "").replace("listen: 127.0.0.1:80", "listen: :80"),
         &["error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, `ip:port-port`, \
            `[v6]:port` or `unix:/path`), or a list of them, found the text \":80\" -> \
-           for all addresses write 0.0.0.0:80 or \"[::]:80\""]
+           for all addresses write 0.0.0.0:80 or \"[::]:80\", with fast_l4 0.0.0.0/0:80"]
         .map(|text| text.replace(", or a list of them", ""))
         .iter()
         .map(String::as_str)
@@ -107,7 +107,7 @@ fn listeners() {
         &[
             "error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, `ip:port-port`, \
            `[v6]:port` or `unix:/path`), found the number 80 -> \
-           for all addresses write 0.0.0.0:80 or \"[::]:80\"",
+           for all addresses write 0.0.0.0:80 or \"[::]:80\", with fast_l4 0.0.0.0/0:80",
         ],
     );
     check(

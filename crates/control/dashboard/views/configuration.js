@@ -52,7 +52,7 @@ export function draw(_, __, ___, redraw) {
     table("The last reloads", [
       { name: "Number", cell: (it) => it.number },
       { name: "State", cell: (it) => mark(WORDS[it.state] ?? [it.state, "off"]) },
-      { name: "Changes", isWide: true, cell: (it) => [it.changes.map((change) => h("div", null, change)), it.changes_untold > 0 && `and ${it.changes_untold} more`] },
+      { name: "Changes", isWide: true, cell: (it) => [it.changes.map((change) => h("div", null, change)), it.changes_omitted > 0 && `and ${it.changes_omitted} more`] },
       { name: "Reason", isWide: true, cell: (it) => [it.reason, it.diagnostics && h("pre", { class: "mono" }, it.diagnostics)] },
     ], [...state.reloads].sort((one, other) => other.number - one.number), (it) => String(it.number), "The file was not read again since the start."));
 }

@@ -5,13 +5,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::ask::{Ask, Kind, Parameter};
+use super::pools::find_pool;
 use super::problem::Problem;
 use super::route::{Route, SchemaOf};
+use super::servers::find_server;
 use super::streams::{Closed, Producer, Sink, producer};
 use crate::board::{Point, Points, Sample};
 use crate::observed::Observed;
@@ -74,6 +77,7 @@ pub(super) fn routes() -> Vec<Route> {
             EVENTS,
             begin,
         )
+        .statuses(&[StatusCode::NOT_FOUND, StatusCode::SERVICE_UNAVAILABLE])
         .query(&[VIEW, NAME, SEARCH, PAGE, ROWS]),
     ]
 }
@@ -101,9 +105,16 @@ struct Change {
 
 fn begin(ask: Ask) -> Result<Producer, Problem> {
     let query = &ask.query;
+    let table = ask.context.observed.table();
+    let name = query.text(NAME.name).unwrap_or_default();
+    match query.text(VIEW.name) {
+        Some("server") => _ = find_server(&table, name)?,
+        Some("pool") => _ = find_pool(&table, name)?,
+        _ => {}
+    }
     let wanted = Wanted {
         view: query.text(VIEW.name).unwrap_or("process").to_owned(),
-        name: query.text(NAME.name).unwrap_or_default().to_owned(),
+        name: name.to_owned(),
         words: rows::words(query.text(SEARCH.name).unwrap_or_default()),
         page: query.number(&PAGE),
         rows: query.number(&ROWS),

@@ -156,7 +156,7 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::E
     let whole = number.as_u64().or_else(|| float.map(|it| it as u64));
     whole
         .map(Some)
-        .ok_or_else(|| D::Error::custom(format_args!("{number} is no integer from 0 on")))
+        .ok_or_else(|| D::Error::custom(format_args!("{number} is not an integer of at least 0")))
 }
 
 /// Up to here, each integer is a floating-point number.
@@ -249,7 +249,7 @@ struct Outcome {
     /// Changed parts of the configuration: `changed pools.web`.
     changes: Vec<String>,
     /// The number of changes that are not listed.
-    changes_untold: usize,
+    changes_omitted: usize,
 }
 
 impl Outcome {
@@ -262,7 +262,7 @@ impl Outcome {
             reason: report.reason.clone(),
             diagnostics: diagnostics["diagnostics"].as_array().cloned().unwrap_or_default(),
             changes: report.changes.clone(),
-            changes_untold: report.changes_untold,
+            changes_omitted: report.changes_omitted,
         }
     }
 }

@@ -221,6 +221,7 @@ async fn answers_are_as_documented() {
         ("get", "/v1/requests/{id}", "/v1/requests/1", "", 404),
         ("get", "/v1/requests/{id}/explanation", "/v1/requests/1/explanation", "", 404),
         ("get", "/v1/logs", "/v1/logs?virtual_server=shop", "", 200),
+        ("get", "/v1/logs", "/v1/logs?virtual_server=nope", "", 404),
         ("get", "/v1/logs", "/v1/logs?limit=1", "", 400),
         ("get", "/v1/diff", "/v1/diff", "", 200),
         ("get", "/v1/configuration", "/v1/configuration", "", 200),

@@ -17,13 +17,14 @@ use super::streams::{EVENTS, End};
 const SCHEMAS: &str = "/components/schemas";
 
 /// Statuses that every route can answer with.
-const OF_ALL: [StatusCode; 6] = [
+const OF_ALL: [StatusCode; 7] = [
     StatusCode::BAD_REQUEST,
     StatusCode::UNAUTHORIZED,
     StatusCode::FORBIDDEN,
     StatusCode::METHOD_NOT_ALLOWED,
     StatusCode::MISDIRECTED_REQUEST,
     StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
 ];
 
 /// The document for these routes.
@@ -42,12 +43,10 @@ pub(super) fn document(routes: &[Route]) -> Value {
         }
     }
     let problem = schemas.of_answers.subschema_for::<Details<'_>>();
-    let mut responses: Map<String, Value> = problems
+    let responses: Map<String, Value> = problems
         .into_iter()
         .map(|status| (status.to_string(), response(status, &problem)))
         .collect();
-    responses
-        .insert("431".into(), json!({ "description": "The head of the request is too large" }));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -248,7 +247,7 @@ fn own_statuses(route: &Route) -> impl Iterator<Item = StatusCode> {
     route.statuses.iter().copied()
 }
 
-/// All statuses except 200, 304 and 431. They are problems, unless the route has its own content for them.
+/// All statuses except 200 and 304. They are problems, unless the route has its own content for them.
 fn statuses(route: &Route) -> Vec<StatusCode> {
     let mut all = OF_ALL.to_vec();
     all.push(StatusCode::INTERNAL_SERVER_ERROR);
@@ -278,8 +277,7 @@ fn responses(route: &Route, statuses: &[StatusCode]) -> Value {
         let description = status.canonical_reason();
         all.insert(status.as_str().to_owned(), json!({ "description": description }));
     }
-    let shared = statuses.iter().map(|status| status.as_u16()).chain([431]);
-    for status in shared {
+    for status in statuses.iter().map(|status| status.as_u16()) {
         let reference = format!("#/components/responses/{status}");
         all.insert(status.to_string(), json!({ "$ref": reference }));
     }

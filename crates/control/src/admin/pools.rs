@@ -181,9 +181,11 @@ impl FoundMember {
     }
 }
 
-fn find_pool(table: &LiveTable, name: &str) -> Result<usize, Problem> {
+/// The index of a pool of the configuration.
+pub(super) fn find_pool(table: &LiveTable, name: &str) -> Result<usize, Problem> {
     let pools = &table.snapshot.pools;
-    pools.iter().position(|pool| *pool.name == *name).ok_or_else(|| {
+    let found = pools.iter().position(|pool| *pool.name == *name && name != snapshot::NOBODY);
+    found.ok_or_else(|| {
         let what = format!("there is no pool `{}`", clip(name));
         let known = pools.iter().map(|pool| &*pool.name);
         Problem::unknown(what, name, known.filter(|name| *name != snapshot::NOBODY))

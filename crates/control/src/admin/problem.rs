@@ -130,8 +130,9 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+impl Problem {
+    /// The problem details as JSON.
+    pub(super) fn document(&self) -> Vec<u8> {
         let details = Details {
             r#type: "about:blank",
             title: self.status.canonical_reason().unwrap_or("Error"),
@@ -143,6 +144,13 @@ impl IntoResponse for Problem {
         // Serialising texts and a number cannot fail.
         let mut text = serde_json::to_vec_pretty(&details).unwrap_or_default();
         text.push(b'\n');
+        text
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let text = self.document();
         let mut response = (self.status, [(CONTENT_TYPE, MEDIA_TYPE)], text).into_response();
         if let Some(wait) = self.retry_after {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);

@@ -12,15 +12,18 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use weir_config::snapshot::Role;
 use weir_dataplane::records::record::Record;
+use weir_exchange::shared::live::LiveTable;
 use weir_explain::explain_recorded;
 use weir_explain::recorded::{recorded, summary};
 use weir_explain::told::{RecordedRequest, RequestExplanation, RequestSummary};
+use weir_http::flaws::Flaw;
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter, Query, statuses};
 use super::page::{AFTER, LIMIT, Page};
 use super::problem::Problem;
 use super::route::{Handled, Route, SchemaOf};
+use super::servers::find_server;
 use super::streams::{Producer, producer};
 use crate::explaining;
 use crate::requests::{Followed, Next};
@@ -100,6 +103,7 @@ pub(super) fn routes() -> Vec<Route> {
             follow,
         )
         .role(Role::Operate)
+        .statuses(&[StatusCode::NOT_FOUND, StatusCode::SERVICE_UNAVAILABLE])
         .query(OF_STREAM),
     ]
 }
@@ -129,6 +133,29 @@ impl Filter {
         }
     }
 
+    /// Refuses a virtual server that does not exist, and a status that no answer has. Records of an earlier configuration can
+    /// have others.
+    fn must_be_possible(&self, table: &LiveTable, records: &[Arc<Record>]) -> Result<(), Problem> {
+        if let Some(name) = &self.virtual_server
+            && !records.iter().any(|record| is_of_server(record, name))
+        {
+            find_server(table, name)?;
+        }
+        let Some((from, to)) = self.status else { return Ok(()) };
+        let has_unknown =
+            table.snapshot.pools.iter().any(|it| it.lenient.have(Flaw::UnknownStatus));
+        let mut possible = vec![101..=101, 200..=599];
+        possible.extend(has_unknown.then_some(600..=999));
+        if possible.iter().any(|range| from <= *range.end() && *range.start() <= to)
+            || records.iter().any(|record| (from..=to).contains(&record.status))
+        {
+            return Ok(());
+        }
+        let further = if has_unknown { ", and 600 to 999 of members" } else { "" };
+        let detail = format_args!("no answer has a status from {from} to {to}");
+        Err(Problem::not_found(detail).help(format!("possible: 101, 200 to 599{further}")))
+    }
+
     /// Whether a filter for requests is set.
     fn is_of_requests(&self) -> bool {
         let Self { virtual_server, status, is_slow, member, waf, client } = self;
@@ -146,9 +173,8 @@ impl Filter {
             let decided = record.notes.as_ref().and_then(|notes| notes.decided.first());
             decided.and_then(|decided| decided.client).or(record.client)
         };
-        self.virtual_server.as_ref().is_none_or(|name| {
-            *record.virtual_server == **name || record.entered_at.as_deref() == Some(name)
-        }) && self.status.is_none_or(|(from, to)| (from..=to).contains(&record.status))
+        self.virtual_server.as_ref().is_none_or(|name| is_of_server(record, name))
+            && self.status.is_none_or(|(from, to)| (from..=to).contains(&record.status))
             && (!self.is_slow || record.is_slow)
             && self.member.as_ref().is_none_or(|name| record.member.as_deref() == Some(name))
             && self.client.is_none_or(|ip| client().is_some_and(|client| client.ip() == ip))
@@ -162,6 +188,11 @@ impl Filter {
     }
 }
 
+/// Whether a virtual server got a request, or decided about it.
+fn is_of_server(record: &Record, name: &str) -> bool {
+    *record.virtual_server == *name || record.entered_at.as_deref() == Some(name)
+}
+
 fn list(ask: &Ask) -> Handled {
     let filter = Filter::of(&ask.query);
     let requests = &ask.context.observed.admin.requests;
@@ -169,6 +200,7 @@ fn list(ask: &Ask) -> Handled {
     if all.is_empty() && !requests.is_on() {
         return Err(Problem::not_found("requests are not recorded").help(OFF));
     }
+    filter.must_be_possible(&ask.context.observed.table(), &all)?;
     let wanted = all.into_iter().filter(|record| filter.takes(record));
     let name = |record: &Arc<Record>| record.id.to_string();
     Answer::json(&Page::of(&ask.query, wanted, name, |record| summary(&record))?)
@@ -219,6 +251,7 @@ struct Missed {
 
 fn follow(ask: Ask) -> Result<Producer, Problem> {
     let filter = Filter::of(&ask.query);
+    filter.must_be_possible(&ask.context.observed.table(), &[])?;
     let mut follower = ask.context.observed.admin.requests.follow();
     let mut pace = Pace::begin();
     Ok(producer(async move |sink| {

@@ -70,13 +70,18 @@ fn list(ask: &Ask) -> Handled {
 
 fn one(ask: &Ask) -> Handled {
     let (observed, table) = (&ask.context.observed, ask.context.observed.table());
-    let name = ask.name("name");
-    let found = (0..).zip(&table.virtual_servers).find(|(_, live)| *live.name == *name);
-    let (index, live) = found.ok_or_else(|| {
-        let known = table.virtual_servers.iter().map(|live| &*live.name);
-        Problem::unknown(format!("there is no virtual server `{}`", clip(name)), name, known)
-    })?;
+    let index = find_server(&table, ask.name("name"))?;
+    let live = &table.virtual_servers[index];
     Answer::json(&status::virtual_server(&table.snapshot, index, live, observed))
+}
+
+/// The index of a virtual server of the configuration.
+pub(super) fn find_server(table: &LiveTable, name: &str) -> Result<usize, Problem> {
+    let servers = &table.virtual_servers;
+    servers.iter().position(|live| *live.name == *name).ok_or_else(|| {
+        let known = servers.iter().map(|live| &*live.name);
+        Problem::unknown(format!("there is no virtual server `{}`", clip(name)), name, known)
+    })
 }
 
 /// A policy.

@@ -197,8 +197,21 @@ async fn heads_are_bounded() {
         "X: y\r\n".repeat(HEADERS_MAX)
     );
     for (request, status) in [(long, "431"), (many, "431"), ("nonsense\r\n\r\n".into(), "400")] {
-        let answer = exchange(&admin, &request).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        // After an answer of a route, too.
+        let after = format!("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n{request}");
+        for (request, before) in [(request, ""), (after, "ok\n")] {
+            let answer = exchange(&admin, &request).await;
+            let (earlier, refusal) = answer.split_at(answer.rfind("HTTP/1.1 ").expect("an answer"));
+            assert!(earlier.ends_with(before), "{answer}");
+            assert!(refusal.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+            let (head, body) = refusal.split_once("\r\n\r\n").expect("a head");
+            assert!(head.contains("\r\ncontent-type: application/problem+json\r\n"), "{head}");
+            assert!(head.contains(&format!("\r\ncontent-length: {}", body.len())), "{head}");
+            assert_eq!(head.matches("content-length").count(), 1, "{head}");
+            let problem: serde_json::Value = serde_json::from_str(body).expect("JSON");
+            assert_eq!(problem["status"].to_string(), status, "{problem}");
+            assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("head")));
+        }
     }
 }
 

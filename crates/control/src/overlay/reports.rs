@@ -35,7 +35,7 @@ pub struct Report {
     /// Changed parts of the configuration: `changed pools.web`.
     pub changes: Vec<String>,
     /// The number of changes that are not listed.
-    pub changes_untold: usize,
+    pub changes_omitted: usize,
 }
 
 /// The state of a transaction.
@@ -76,7 +76,7 @@ impl Report {
     /// Sets the changed parts, up to [`CHANGES_MAX`].
     pub(super) fn tell(&mut self, changes: &[Change]) {
         self.changes = changes.iter().take(CHANGES_MAX).map(Change::to_string).collect();
-        self.changes_untold = changes.len().saturating_sub(CHANGES_MAX);
+        self.changes_omitted = changes.len().saturating_sub(CHANGES_MAX);
     }
 
     /// Sets the diagnostics, up to [`DIAGNOSTICS_MAX`].
@@ -109,7 +109,7 @@ impl Reports {
             reason: None,
             diagnostics: Vec::new(),
             changes: Vec::new(),
-            changes_untold: 0,
+            changes_omitted: 0,
         });
         if self.kept.len() > REPORTS_MAX {
             self.kept.pop_front();

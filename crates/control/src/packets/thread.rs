@@ -13,13 +13,14 @@ use weir_config::snapshot::packet::Delivery;
 use weir_exchange::shared::live::LiveTable;
 use weir_packet::plan::Plan;
 use weir_packet::{
-    Attachment, Ended, Error, Flow, FlowFilter, Options, PacketPath, Resetter, RungsAllowed, Sweep,
+    Attachment, Ended, Error, Flow, FlowFilter, Options, PacketPath, Resetter, RungsAllowed,
+    Shortage, Sweep,
 };
 
 use super::host::ThisHost;
 use super::interfaces::Interfaces;
 use super::lock::Lock;
-use super::pace::Pace;
+use super::pace::{Pace, Part};
 use super::plan::{Difference, THIS_HOST, difference, plan};
 use super::report::{Board, Report};
 use crate::events::Events;
@@ -31,7 +32,7 @@ const TICK: Duration = Duration::from_millis(100);
 const TELL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Ending a flow takes as long as reading this number of entries.
-const ENTRIES_PER_END: f64 = 20.0;
+const ENTRIES_PER_END: f64 = 70.0;
 
 /// The interval between queries of this host's addresses.
 const ROUTES_INTERVAL: Duration = Duration::from_secs(10);
@@ -125,10 +126,12 @@ pub(super) struct Keeper {
     /// The number of flows in the current sweep, and of those followed in both directions.
     counted: u64,
     followed: u64,
+    /// The number of flows that the current sweep has taken out of the flow table.
+    freed: u64,
     /// The value of `followed` at the end of the last complete sweep.
     followed_before: u64,
     /// The number of packets without room for a flow, at the last check.
-    short_of_room: u64,
+    shortage: Shortage,
     /// The number of flows that need weir's programs, at the last complete sweep; `None`: no complete sweep yet.
     flows: Option<u64>,
     planned_at: Instant,
@@ -153,8 +156,9 @@ impl Keeper {
             told_at: now,
             counted: 0,
             followed: 0,
+            freed: 0,
             followed_before: 0,
-            short_of_room: 0,
+            shortage: Shortage::default(),
             flows: None,
             planned_at: now,
             confirmed_at: now,
@@ -405,28 +409,32 @@ impl Keeper {
         }
     }
 
-    /// Hastens the sweep if packets found no room for a flow.
+    /// Hastens the sweep if packets found no room for a flow, or no source port.
     fn look_for_room(&mut self) {
         let Some(open) = &self.open else { return };
         // An error here is reported when all counters are read.
-        let Ok(short) = open.path.short_of_room() else { return };
-        if short > self.short_of_room {
-            self.pace.hasten(Instant::now());
+        let Ok(shortage) = open.path.shortage() else { return };
+        if shortage.room > self.shortage.room {
+            self.pace.hasten_for_room(Instant::now());
         }
-        self.short_of_room = short;
+        if shortage.ports > self.shortage.ports {
+            self.pace.hasten_for_ports(Instant::now());
+        }
+        self.shortage = shortage;
     }
 
     /// Executes a part of a sweep, which ends idle flows. Commands wait only for one part.
     fn sweep(&mut self) {
         let began = Instant::now();
         if self.pace.begin_part(began) {
-            (self.counted, self.followed) = (0, 0);
+            (self.counted, self.followed, self.freed) = (0, 0, 0);
         }
         let Some(open) = &mut self.open else { return };
         let (is_last, looking_share) = match open.path.sweep(weir_packet::now()) {
             Ok(sweep) => {
                 self.counted += sweep.flows;
                 self.followed += sweep.followed;
+                self.freed += sweep.freed;
                 if sweep.whole {
                     self.report.flows = self.counted;
                     self.followed_before = self.followed;
@@ -444,13 +452,17 @@ impl Keeper {
         if self.drains_until.is_some() {
             self.pace.hasten(Instant::now());
         }
-        let used = self.followed_before.max(self.followed);
-        let used_share = used as f64 / f64::from(self.report.flows_max.max(1));
         let now = Instant::now();
         // Only the time for reading entries counts for the pace: ending flows cannot be postponed, because their number
         // would grow.
-        let looked = (now - began).mul_f64(looking_share);
-        self.pace.end_part(now, looked, is_last, used_share);
+        let part = Part {
+            took: (now - began).mul_f64(looking_share),
+            is_last,
+            flows: self.followed_before.max(self.followed),
+            flows_max: u64::from(self.report.flows_max),
+            freed: self.freed,
+        };
+        self.pace.end_part(now, &part);
         if is_last {
             self.tell();
         }

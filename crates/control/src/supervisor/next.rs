@@ -329,9 +329,9 @@ impl Supervisor {
         let changed = Changed(&changes);
         if !Arc::ptr_eq(&now.files, &before.files) {
             tell_restart_needed(&self.events, &self.table, &self.observed);
-            self.observed.reloads.succeed(&changes);
             let what = format_args!("was reloaded: {summary}{changed}{unusable}");
             self.events.info("configuration", what);
+            self.observed.reloads.succeed(&changes);
         }
         if now.version != before.version {
             self.observed.changes.put_in_force(now.version);

@@ -43,6 +43,15 @@ impl fmt::Display for NetworkError {
 
 impl std::error::Error for NetworkError {}
 
+/// `10.0.0.1`, `10.0.0.0/8`.
+impl fmt::Display for Network {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (address, length) = self.prefix();
+        let is_single = *self == Self::of(address);
+        if is_single { address.fmt(formatter) } else { write!(formatter, "{address}/{length}") }
+    }
+}
+
 impl Network {
     /// The network of a single address.
     pub fn of(address: IpAddr) -> Self {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::ExpressionError;
+use super::foreign;
 
 /// A token and its place in the text.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,6 +91,7 @@ impl<'t> Lexer<'t> {
             '=' if self.rest()[1..].starts_with('~') => error.help(PATTERN_HELP),
             '~' => error.help(PATTERN_HELP),
             '=' => error.help("did you mean `==`?"),
+            '$' => foreign::of_variable(error, &self.rest()[1..]),
             '{' => error.help("there are no maps in expressions but data sets: `data['name']`"),
             _ => error,
         })

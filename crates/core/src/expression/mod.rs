@@ -104,6 +104,7 @@ pub use values_read::{PartRead, VALUES_READ_MAX, ValueRead};
 
 use std::collections::BTreeMap;
 
+use ast::Node;
 use check::Checker;
 use plan::{Test, Text};
 
@@ -156,6 +157,19 @@ pub enum Phase {
     Response,
 }
 
+/// The result of a check, and what the expression reads.
+fn compiled<'c, 's: 'c, T>(
+    text: &str,
+    scope: &'c mut Scope<'s>,
+    check: impl FnOnce(&mut Checker<'c, 's>, &Node) -> Result<T, ExpressionError>,
+) -> Result<(T, Reads), ExpressionError> {
+    let checked = parser::parse(text).and_then(|node| {
+        let mut checker = Checker::new(scope);
+        Ok((check(&mut checker, &node)?, checker.reads))
+    });
+    checked.map_err(|error| foreign::of_text(error, text))
+}
+
 /// A Boolean expression.
 #[derive(Debug, Clone)]
 pub struct Condition {
@@ -169,10 +183,8 @@ impl Condition {
     /// # Errors
     /// The error and its place, in bytes of `text`.
     pub fn compile(text: &str, scope: &mut Scope<'_>) -> Result<Self, ExpressionError> {
-        let node = parser::parse(text)?;
-        let mut checker = Checker::new(scope);
-        let test = checker.boolean(&node)?;
-        Ok(Self { test, reads: checker.reads })
+        let (test, reads) = compiled(text, scope, Checker::boolean)?;
+        Ok(Self { test, reads })
     }
 
     /// Whether the condition reads `response.*`, so that it is meaningful only with a response.
@@ -207,10 +219,8 @@ impl Value {
     /// # Errors
     /// The error and its place, in bytes of `text`.
     pub fn compile(text: &str, scope: &mut Scope<'_>) -> Result<Self, ExpressionError> {
-        let node = parser::parse(text)?;
-        let mut checker = Checker::new(scope);
-        let text = checker.printable(&node)?;
-        Ok(Self { text, reads: checker.reads })
+        let (text, reads) = compiled(text, scope, Checker::printable)?;
+        Ok(Self { text, reads })
     }
 
     /// Whether the value reads `response.*`, so that it is meaningful only with a response.

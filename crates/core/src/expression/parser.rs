@@ -12,10 +12,6 @@ use super::{ExpressionError, NESTING_MAX, NODES_MAX, TEXT_LENGTH_BYTES_MAX};
 /// Parses a text that is one expression.
 pub(super) fn parse(text: &str) -> Result<Node, ExpressionError> {
     check_length(text)?;
-    whole(text).map_err(|error| foreign::of_text(error, text))
-}
-
-fn whole(text: &str) -> Result<Node, ExpressionError> {
     let mut parser = Parser::new(text, 0)?;
     let node = parser.expression()?;
     match parser.token.kind {
@@ -101,9 +97,7 @@ impl<'t> Parser<'t> {
             format!("{wanted} was expected, not {found}"),
         );
         match self.token.kind {
-            TokenKind::Name("and") => error.help("did you mean `&&`?"),
-            TokenKind::Name("or") => error.help("did you mean `||`?"),
-            TokenKind::Name("not") => error.help("did you mean `!`?"),
+            TokenKind::Name(name) => foreign::of_operator(error, name),
             TokenKind::Symbol("/") => error.help("write text in quotes: `'/…'`"),
             _ => error,
         }
@@ -318,6 +312,9 @@ impl<'t> Parser<'t> {
     fn parenthesised(&mut self) -> Result<Node, ExpressionError> {
         let start = self.take()?.range.start;
         let node = self.expression()?;
+        if self.is(",") {
+            return Err(self.unexpected("`)`").help("a list stands in brackets: `in ['a', 'b']`"));
+        }
         let end = self.expect(")")?;
         Ok(Node { range: start..end, ..node })
     }

@@ -71,15 +71,16 @@ impl World {
             peer: client.and_then(|client| client.peer),
             tls: client.and_then(|client| client.tls.as_deref()).map(ClientTls::facts),
             server: &ends.server.live.name,
-            pool: Some(&ends.tries.pool.live.name),
+            pool: ends.tries.was_sought.then(|| &*ends.tries.pool.live.name),
             member: account.last_member.as_ref().map(|member| &*member.live.label),
             status: account.status,
             bytes_received: account.bytes_received,
             bytes_sent: account.bytes_sent,
             head_bytes_sent: account.head_bytes_sent,
             retries: account.retries,
-            // A request that was not sent to any member was queued for the whole time.
             queue_us: match account.tried_us {
+                0 if !ends.tries.was_sought => 0,
+                // A request that was not sent to any member was queued for the whole time.
                 0 => total_us,
                 tried_us => tried_us.saturating_sub(account.begun_us),
             },

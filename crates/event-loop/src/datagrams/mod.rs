@@ -9,7 +9,7 @@ pub(crate) use messages::{UDP_GRO, forget_errors, receive, send, took_too_long};
 pub(crate) use outbox::{Outbox, Outgoing};
 
 /// Maximum number of messages in one batch of a listener.
-pub(crate) const BATCH_MAX: usize = 32;
+pub const BATCH_MAX: usize = 32;
 
 /// State for datagrams. A loop creates it with its first datagram socket.
 #[derive(Debug)]

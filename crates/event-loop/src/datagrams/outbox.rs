@@ -30,6 +30,11 @@ impl<'a> Outgoing<'a> {
         Train { bytes: self.bytes, size: self.size }
     }
 
+    /// A train for a client.
+    pub fn to_client(flow: Flow, train: Train<'a>) -> Self {
+        Self { flow, bytes: train.bytes, size: train.size }
+    }
+
     /// A train for the member to which the socket is connected.
     pub fn to_member(train: Train<'a>) -> Self {
         Self { flow: NOWHERE, bytes: train.bytes, size: train.size }

@@ -40,6 +40,8 @@ pub struct Tries {
     /// The preference for a member.
     pub preference: Preference,
     tried: Tried,
+    /// weir looked for a member. It does not for a request that a rule answers or refuses.
+    pub was_sought: bool,
     /// The number of attempts.
     pub count: u8,
     /// The reason why the last member did not serve the request.
@@ -57,6 +59,7 @@ impl Tries {
             pool,
             preference,
             tried: Tried::None,
+            was_sought: false,
             count: 0,
             failure: None,
             never_waits: false,
@@ -66,7 +69,8 @@ impl Tries {
 
     /// Switches to another pool, in which no member was tried yet.
     pub fn begin_anew(&mut self, pool: &Rc<LocalPool>) {
-        *self = Self::new(Rc::clone(pool), Preference::Any);
+        let was_sought = self.was_sought;
+        *self = Self { was_sought, ..Self::new(Rc::clone(pool), Preference::Any) };
     }
 
     /// The members tried so far.
@@ -92,6 +96,12 @@ impl Tries {
     pub fn left(&self) -> u8 {
         let allowed = (self.pool.settings().retries.max as usize + 1).min(TRIES_MAX);
         (allowed as u8).saturating_sub(self.count)
+    }
+
+    /// Begins to look for a member. False: no further attempt is permitted.
+    pub fn seek(&mut self) -> bool {
+        self.was_sought = true;
+        self.left() > 0
     }
 
     /// Switches to the same pool of a new table. `moved`: the new index of a member.

@@ -38,7 +38,7 @@ impl Ends {
     /// Finds a member and a connection to it.
     pub fn find_member(&mut self, at: &mut impl Edge, need: Need) -> Found {
         let (mut is_full, mut has_failed) = (false, false);
-        while self.tries.left() > 0 {
+        while self.tries.seek() {
             let pool = Rc::clone(&self.tries.pool);
             let now = at.turn().clock;
             let is_first = self.tries.count == 0;

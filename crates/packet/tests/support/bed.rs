@@ -7,7 +7,7 @@ use weir_packet::plan::*;
 use weir_packet::{Reason, Rung, TrialOptions};
 
 use super::packet::Hardware;
-use super::{Namespace, Path};
+use super::{FLOWS_MAX, Namespace, Path};
 
 pub const FIN: u8 = 1;
 pub const SYN: u8 = 2;
@@ -37,6 +37,11 @@ pub struct Bed {
 
 impl Bed {
     pub fn new(rung: Rung, plan: &Plan) -> Self {
+        Self::sized(rung, plan, FLOWS_MAX)
+    }
+
+    /// A bed with room for this many flows.
+    pub fn sized(rung: Rung, plan: &Plan, flows_max: u32) -> Self {
         let namespace = Namespace::new("adc");
         namespace.ip("link add in0 address 02:00:00:00:0a:00 type veth peer name in1");
         namespace.ip("link add out0 address 02:00:00:00:0b:00 type veth peer name out1");
@@ -64,7 +69,7 @@ impl Bed {
                 .ip(&format!("neigh add {address} lladdr {hardware} dev {device} nud permanent"));
         }
         namespace.enter();
-        let mut path = Path::open();
+        let mut path = Path::sized(flows_max);
         path.attach(&["in0", "out0"], rung);
         path.get().apply(plan).expect("the plan");
         Self { path, rung, namespace }

@@ -54,11 +54,14 @@ fn unique(what: &str) -> String {
     format!("weir-packet-{}-{}-{what}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
+/// Room for flows, unless a test asks for another.
+pub const FLOWS_MAX: u32 = 65_536;
+
 /// Options with a folder of pins of its own.
 pub fn options(name: &str) -> Options {
     Options {
         pins: PathBuf::from(format!("/sys/fs/bpf/{name}")),
-        flows_max: 65_536,
+        flows_max: FLOWS_MAX,
         remembered_max: 1_024,
         ..Options::new("test")
     }
@@ -154,6 +157,11 @@ pub struct Path {
 impl Path {
     pub fn open() -> Self {
         Self::with(options(&unique("pins")))
+    }
+
+    /// A packet path with room for this many flows.
+    pub fn sized(flows_max: u32) -> Self {
+        Self::with(Options { flows_max, ..options(&unique("pins")) })
     }
 
     pub fn with(options: Options) -> Self {

@@ -21,7 +21,7 @@ pub fn read() -> Option<Vec<Category>> {
     let root = given.unwrap_or_else(|| repository.join("../shared/corpora"));
     let folder = root.join("mgm/nuclei/payloads");
     let Ok(entries) = fs::read_dir(&folder) else {
-        weir_testing::skip_without_data(&format!(
+        weir_testing::skip_though_strict(&format!(
             "{} is not there: set WEIR_CORPORA",
             folder.display()
         ));

@@ -41,7 +41,7 @@ fn shared(variable: &str, name: &str) -> Option<PathBuf> {
     let found = given.unwrap_or_else(|| repository.join("../shared").join(name));
     let is_there = found.is_dir();
     if !is_there {
-        weir_testing::skip_without_data(&format!(
+        weir_testing::skip_though_strict(&format!(
             "{} is not there: set {variable}",
             found.display()
         ));

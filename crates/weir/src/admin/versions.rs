@@ -14,7 +14,7 @@ pub struct Outcome {
     #[serde(default)]
     pub diagnostics: Vec<Finding>,
     pub changes: Vec<String>,
-    pub changes_untold: usize,
+    pub changes_omitted: usize,
 }
 
 /// The states of a transaction.

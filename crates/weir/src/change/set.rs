@@ -76,7 +76,7 @@ fn parse_value(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).or_else(|error| {
         if text.trim_start().starts_with(['{', '[', '"']) {
             return Err(format!(
-                "`{text}` begins like JSON, and is none: {error}\n\
+                "`{text}` begins like JSON, but is not valid JSON: {error}\n\
                  help: names and texts within {{ }} and [ ] are quoted: '{{\"weight\": 5}}'"
             ));
         }

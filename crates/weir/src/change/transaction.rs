@@ -185,7 +185,7 @@ fn done_text(outcome: &Outcome) -> String {
         (State::InForce, Some(version)) => format!("version {version} is in effect"),
         _ => "possible, nothing has changed yet".to_owned(),
     };
-    let count = outcome.changes.len() + outcome.changes_untold;
+    let count = outcome.changes.len() + outcome.changes_omitted;
     if count == 0 {
         return format!("{what}: the configuration stays the same\n");
     }
@@ -222,7 +222,7 @@ mod tests {
     fn outcome(change: impl FnOnce(&mut Value)) -> Outcome {
         let mut document = json!({
             "number": 3, "state": "in_force", "version": 7, "reason": null, "diagnostics": [],
-            "changes": ["changed pools.web"], "changes_untold": 0,
+            "changes": ["changed pools.web"], "changes_omitted": 0,
         });
         change(&mut document);
         serde_json::from_value(document).unwrap()
@@ -248,7 +248,7 @@ mod tests {
         let many: Vec<String> = (0..60).map(|number| format!("added pools.{number}\n")).collect();
         let text = done_text(&outcome(|it| {
             it["changes"] = json!(many);
-            it["changes_untold"] = 4.into();
+            it["changes_omitted"] = 4.into();
         }));
         assert!(text.starts_with("version 7 is in effect: 64 changes\n"), "{text}");
         assert!(text.contains("  added pools.0\u{fffd}\n"), "{text}");

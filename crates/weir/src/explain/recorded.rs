@@ -39,7 +39,7 @@ pub fn render(explanation: &RequestExplanation, paint: Paint) -> String {
     ended(&mut story, recorded);
     if let Some(again) = again {
         story.text.push('\n');
-        story.heading("the same request, decided once more by the rules of now");
+        story.heading("the same request, decided again by the current rules");
         again.virtual_servers.iter().for_each(|it| considered(&mut story, it));
         if let Outcome::Member { request_line, headers, .. } = &again.outcome {
             story.line("gets", request_line);

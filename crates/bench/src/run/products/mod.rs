@@ -564,6 +564,9 @@ mod tests {
         check("weir", many, None);
         check("relay", service(24, 72, 1), Some("24 virtual servers"));
         check("relay", service(1, 72, 1), None);
+        let queries = Service { layer: Layer::Udp(Sessions::Kept), ..service(1, 2, 1) };
+        check("relay", queries.clone(), None);
+        check("haproxy", queries, Some("does not relay datagrams"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `packet_path`: how packets reach virtual servers.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::snapshot::packet::{
     FlowRate, PACKET_DESTINATIONS_MAX, PACKET_SERVERS_MAX, PacketServer, Packets, PathSettings,
     Prefix, Rungs,
 };
+use crate::tree::Span;
 
 /// Maximum number of prefixes in `allow` and `deny`.
 const PREFIXES_MAX: usize = 1 << 20;
@@ -48,7 +50,7 @@ impl Servers<'_> {
     }
 
     fn path_settings(&self, raw: &PacketPath, context: &mut Context) -> Option<PathSettings> {
-        let (deny, allow) = (prefixes(raw.deny.as_ref()), prefixes(raw.allow.as_ref()));
+        let (deny, allow) = prefixes(raw, context);
         if deny.len() + allow.len() > PREFIXES_MAX {
             let span = raw.deny.as_ref().or(raw.allow.as_ref())?.span;
             let message = format!("`deny` and `allow` have more than {PREFIXES_MAX} prefixes");
@@ -101,6 +103,14 @@ impl Servers<'_> {
         for item in listed {
             match &item.value.0 {
                 Address::Socket(socket) if !socket.ip().is_unspecified() && socket.port() != 0 => {
+                    if let Some(owner) = self.packets.owner(*socket) {
+                        let message = format!(
+                            "`{socket}` belongs to {owner} of type fast_l4, and `syn_cookies` are for types http and tcp"
+                        );
+                        let help = "remove it, or use `type: tcp`";
+                        context.error_help(item.span, message, help);
+                        return None;
+                    }
                     if !self.listeners.has(&item.value.0) {
                         let message = format!("no virtual server listens on `{socket}`");
                         let help =
@@ -159,14 +169,31 @@ fn within_tables(servers: &[Arc<PacketServer>], file: &raw::File, context: &mut 
     true
 }
 
-fn prefixes(listed: Option<&Spanned<Vec<Spanned<Network>>>>) -> Vec<Prefix> {
-    let listed = listed.iter().flat_map(|listed| listed.iter());
-    listed
-        .map(|network| {
-            let (address, length) = network.value.0.prefix();
-            Prefix { address, length }
-        })
-        .collect()
+/// The prefixes of `deny` and `allow`. One that is listed twice gets a warning.
+fn prefixes(raw: &PacketPath, context: &mut Context) -> (Vec<Prefix>, Vec<Prefix>) {
+    let mut places: HashMap<Prefix, (&str, Span)> = HashMap::new();
+    let mut of = |key: &'static str, listed: Option<&Spanned<Vec<Spanned<Network>>>>| {
+        let listed = listed.iter().flat_map(|listed| listed.iter());
+        listed
+            .map(|network| {
+                let (address, length) = network.value.0.prefix();
+                let prefix = Prefix { address, length };
+                let (first, place) = *places.entry(prefix).or_insert((key, network.span));
+                if place != network.span {
+                    let place = context.place(place, network.span);
+                    let text = format!("`{}` is listed twice: first in {place}", network.value.0);
+                    let (message, help) = if first == key {
+                        (text, "keep one")
+                    } else {
+                        (format!("{text} under `{first}`; `{key}` decides"), "remove one of them")
+                    };
+                    context.warning_help(network.span, message, help);
+                }
+                prefix
+            })
+            .collect()
+    };
+    (of("deny", raw.deny.as_ref()), of("allow", raw.allow.as_ref()))
 }
 
 fn interfaces(

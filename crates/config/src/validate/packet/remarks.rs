@@ -1,11 +1,14 @@
 //! Differences between the packet path and the settings of a pool.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::sentences;
+use crate::address::Endpoint;
 use crate::decode::NamedItem;
 use crate::quote::clip;
 use crate::raw::{self, Balance, BalanceOr};
+use crate::snapshot::packet::{Delivery, PacketServer};
 
 /// Remarks as sentences.
 pub(super) fn of_pool(item: &NamedItem<raw::Pool>) -> Vec<Arc<str>> {
@@ -41,4 +44,27 @@ pub(super) fn of_pool(item: &NamedItem<raw::Pool>) -> Vec<Arc<str>> {
         remarks.push(format!("{} of pool {name} {have} no effect on packets", keys.join(", ")));
     }
     sentences(remarks)
+}
+
+/// Ports of members without an effect, because packets keep the port of their destination.
+pub(super) fn of_ports(server: &PacketServer, item: &NamedItem<raw::Pool>) -> Option<Arc<str>> {
+    let why = match server.delivery {
+        Delivery::Translate if server.keeps_port => "translate_port: false",
+        Delivery::DirectReturn => "dsr: true",
+        Delivery::NextHop => "translate_address: false",
+        Delivery::Translate | Delivery::Route => return None,
+    };
+    let members = item.value.as_ref()?.members.as_ref()?;
+    let ports = members.iter().filter_map(|member| match &member.value.0.address.as_ref()?.value {
+        Endpoint::Literal(address) => address.socket().map(|socket| socket.port()),
+        Endpoint::Name { port, .. } => Some(*port),
+    });
+    let is_of_listen = |port: u16| server.destinations.iter().any(|it| it.port == Some(port));
+    let ports: BTreeSet<u16> = ports.filter(|port| *port != 0 && !is_of_listen(*port)).collect();
+    let name = clip(&item.name);
+    let without_effect = match (ports.first()?, ports.len()) {
+        (port, 1) => format!("port {port} of members of pool {name} has no effect"),
+        _ => format!("the ports of members of pool {name} have no effect"),
+    };
+    Some(format!("packets keep the port of their destination (`{why}`): {without_effect}").into())
 }

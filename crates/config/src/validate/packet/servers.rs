@@ -1,12 +1,13 @@
 //! Common parts of virtual servers of `type: fast_l4`: their profiles, and the owners of destinations.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::SocketAddr;
 
 use crate::decode::{Context, NamedItem, Section as _, Spanned};
 use crate::profile::ProfileOr;
 use crate::raw;
 use crate::raw::packet::FastL4Profile;
-use crate::snapshot::packet::{PacketDestination, PacketProtocol, PacketServer};
+use crate::snapshot::packet::{PacketDestination, PacketProtocol, PacketServer, Prefix};
 use crate::tree::Span;
 use crate::validate::names::{by_name, find};
 
@@ -51,6 +52,15 @@ impl<'a> PacketServers<'a> {
                 }
             },
         }
+    }
+
+    /// The virtual server of `type: fast_l4` that has exactly this address and TCP port. Ranges, such as networks or any port, may
+    /// contain listeners of others.
+    pub fn owner(&self, socket: SocketAddr) -> Option<&str> {
+        let destination =
+            PacketDestination { prefix: Prefix::host(socket.ip()), port: Some(socket.port()) };
+        let (owner, _) = self.claims.get(&(destination, PacketProtocol::Tcp))?;
+        Some(owner)
     }
 
     /// Claims a destination; reports a conflict with another virtual server.

@@ -99,6 +99,20 @@ async fn the_stream_begins_with_the_whole_document_and_goes_on() {
     ] {
         assert_eq!(running.send("GET", path, "", "").await.status, status, "{path}");
     }
+    for (path, detail, help) in [
+        ("view=pool&name=wep", "there is no pool `wep`", "did you mean `web`?"),
+        ("view=pool&name=nope", "there is no pool `nope`", "available: `web`"),
+        ("view=pool", "there is no pool ``", "available: `web`"),
+        ("view=server&name=nope", "there is no virtual server `nope`", "available: "),
+        ("view=server", "there is no virtual server ``", "available: "),
+    ] {
+        let answer = running.send("GET", &format!("/v1/dashboard?{path}"), "", "").await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(answer.field("content-type"), Some("application/problem+json"), "{path}");
+        let problem: Value = serde_json::from_str(&answer.text).expect("JSON");
+        assert_eq!(problem["detail"], detail);
+        assert!(problem["help"].as_str().expect("help").starts_with(help), "{problem}");
+    }
     let wanted = Arc::new(Wanted { rows: 50, page: 1, ..view("overview", "") });
     let shared = Arc::clone(&running.observed);
     let mut samples = running.observed.admin.sampler.subscribe(move || shared.table());

@@ -224,7 +224,7 @@ fn unknown_function(name: &Word) -> ExpressionError {
     if names::method(text).is_some() {
         return error.help(format!("`{text}` is called on a value: `request.path.{text}(…)`"));
     }
-    foreign::of_call(error, text).unwrap_or_else(|error| {
+    foreign::of_function(error, text).unwrap_or_else(|error| {
         let names = names::FUNCTIONS.iter().map(|(name, _)| *name);
         let error = error.suggest(text, names.clone());
         if error.help.is_some() {

@@ -274,7 +274,7 @@ impl<'c, 's> Checker<'c, 's> {
                 let error = error(format!("{} has no field `{text}`", other.describe()));
                 Err(match names::method(text) {
                     Some(_) => error.help(format!("did you mean `{text}(…)`?")),
-                    None => error,
+                    None => foreign::of_call(error, text).unwrap_or_else(|error| error),
                 })
             }
         }

@@ -98,7 +98,7 @@ impl Checker<'_, '_> {
                         error.help("write a list of addresses and networks: `in ['10.0.0.0/8']`")
                     }
                     (_, Typed::Text(_)) => {
-                        error.help("`text.contains(part)` looks for a part of a text")
+                        error.help("`text.contains(part)` looks for a part of a text; a list stands in brackets: `['…']`")
                     }
                     (Typed::Text(_), Typed::Keyed(Keyed::RadiusAttribute)) => {
                         error.help("write a number: `44 in radius.attributes`")

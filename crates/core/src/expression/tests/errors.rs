@@ -102,6 +102,117 @@ fn names() {
     );
 }
 
+/// Each condition of another product, its help, and an expression that follows the help.
+#[track_caller]
+fn check_foreign(conditions: &[(&str, &str, &str)]) {
+    for (foreign, help, ours) in conditions {
+        assert_eq!(error(foreign).help.as_deref(), Some(*help), "{foreign}");
+        let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        Condition::compile(ours, &mut sample.scope()).expect(ours);
+    }
+}
+
+#[test]
+fn variables_of_other_products() {
+    check_foreign(&[
+        ("$host == 'a'", "here it is request.host", "request.host == 'a'"),
+        ("${host} == 'a'", "here it is request.host", "request.host == 'a'"),
+        ("$remote_addr == '::1'", "here it is client.ip", "client.ip == '::1'"),
+        (
+            "$http_x_user == 'a'",
+            "here it is request.headers['x-user']",
+            "request.headers['x-user'] == 'a'",
+        ),
+        ("$arg_id == 'a'", "here it is request.query['id']", "request.query['id'] == 'a'"),
+        (
+            "$cookie_s_id != ''",
+            "here it is request.cookies['s_id']",
+            "request.cookies['s_id'] != ''",
+        ),
+        (
+            "$limit_rate == ''",
+            "there are no variables; values have names such as `request.path`",
+            "request.path == ''",
+        ),
+    ]);
+}
+
+#[test]
+fn operators_and_methods_of_other_products() {
+    const STARTS: &str = "it is a method: `request.path.startsWith('…')`";
+    check_foreign(&[
+        ("request.path starts_with '/a'", STARTS, "request.path.startsWith('/a')"),
+        ("(request.path starts_with '/a')", STARTS, "request.path.startsWith('/a')"),
+        (
+            "request.path contains 'a'",
+            "it is a method: `request.path.contains('…')`",
+            "request.path.contains('a')",
+        ),
+        ("request.host eq 'a'", "did you mean `==`?", "request.host == 'a'"),
+        ("request.host.length > 3", "here it is size()", "request.host.size() > 3"),
+        ("request.host.length() > 3", "here it is size()", "request.host.size() > 3"),
+        ("len(request.host) > 3", "here it is `request.path.size()`", "request.path.size() > 3"),
+        (
+            "request.host.substr(1, 2) == 'a'",
+            "here it is substring(FROM, TO)",
+            "request.host.substring(1, 3) == 'a'",
+        ),
+        (
+            "request.host in ('a', 'b')",
+            "a list stands in brackets: `in ['a', 'b']`",
+            "request.host in ['a', 'b']",
+        ),
+    ]);
+}
+
+#[test]
+fn commands_of_other_products() {
+    check_foreign(&[
+        ("req.hdr(host) == 'a'", "`req.hdr(host)` is request.host here", "request.host == 'a'"),
+        ("hdr(host) == 'a'", "`hdr(host)` is request.host here", "request.host == 'a'"),
+        (
+            "req.hdr(x-user) -m found",
+            "`req.hdr` is request.headers['NAME'] here",
+            "request.headers['NAME'] != ''",
+        ),
+        (
+            "true && !HTTP.REQ.URL.CONTAINS('a')",
+            "`HTTP.REQ.URL.CONTAINS` is request.target.contains('…') here",
+            "request.target.contains('…')",
+        ),
+        (
+            "http.req.hostname.eq(\"a\")",
+            "`http.req.hostname.eq` is request.host == '…' here",
+            "request.host == '…'",
+        ),
+        (
+            "HTTP.REQ.HEADER('a').CONTAINS('b')",
+            "`HTTP.REQ.HEADER` is request.headers['NAME'] here",
+            "request.headers['NAME'].contains('b')",
+        ),
+        (
+            "CLIENT.IP.SRC.IN_SUBNET(10.0.0.0/8)",
+            "`CLIENT.IP.SRC.IN_SUBNET` is client.ip in ['10.0.0.0/8'] here",
+            "client.ip in ['10.0.0.0/8']",
+        ),
+        (
+            "[HTTP::uri] starts_with '/a'",
+            "`HTTP::uri` is request.target here",
+            "request.target == ''",
+        ),
+    ]);
+    // Each of several errors has its own help.
+    let both = error("req.hdr(host) == 'a' || request.path.length > 3");
+    let helps = [&both, &both.more[0]].map(|error| error.help.as_deref());
+    assert_eq!(helps, [Some("`req.hdr(host)` is request.host here"), Some("here it is size()")]);
+    // A literal is no command.
+    let error = error("request.uri == 'HTTP::host'");
+    assert_eq!(
+        error.help.as_deref(),
+        Some("here it is request.path, or request.target with the query")
+    );
+}
+
 #[test]
 fn types() {
     check(
@@ -210,7 +321,8 @@ fn membership() {
     check("«request.path in data['office']»", "text cannot be in a data set of addresses");
     check(
         "«'a' in request.path»",
-        "text cannot be in text; `text.contains(part)` looks for a part of a text",
+        "text cannot be in text; `text.contains(part)` looks for a part of a text; \
+         a list stands in brackets: `['…']`",
     );
     check(
         "«client.ip in cidr('10.0.0.0/8')»",
