@@ -80,9 +80,11 @@ fn a_kill_in_any_write_of_acme_loses_no_certificate() {
     let sizes: Vec<usize> =
         files(&site).iter().map(|file| fs::read(file).expect("a file").len()).collect();
     let cuts = torn::cuts(sizes.iter().copied().max().expect("files"), CUTS);
-    // The last byte of each file: the write before it is complete.
-    let last = sizes.iter().filter(|size| **size > 0).map(|size| size - 1);
-    let cuts: BTreeSet<usize> = cuts.into_iter().chain(last).collect();
+    // The middle of each file, whose size differs by some bytes from order to order, and its last byte: the write before it is
+    // complete.
+    let sizes = sizes.iter().filter(|size| **size > 0);
+    let within = sizes.flat_map(|size| [size / 2, size - 1]);
+    let cuts: BTreeSet<usize> = cuts.into_iter().chain(within).collect();
     let kept = site.state.path().join("acme");
     let before = site.state.path().join("before");
     copy(&kept, &before);
