@@ -526,7 +526,7 @@ impl Proxy {
     pub fn wait_for_open_connections(&self, virtual_server: &str, count: f64) {
         let label = format!("\"{virtual_server}\"");
         let what = format!("{virtual_server} has {count} connections open");
-        crate::eventually(&what, Duration::from_secs(10), || {
+        crate::eventually(&what, crate::STEP_TIMEOUT, || {
             self.metric("weir_virtual_server_connections_open", &[&label]) == count
         });
     }

@@ -18,7 +18,7 @@ use weir_tests::temp::TempDir;
 const SLOWLY: Duration = Duration::from_secs(1);
 
 /// Time within which a command to weir takes effect.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = weir_tests::STEP_TIMEOUT;
 
 /// A monitor that sends only one probe within the test.
 const PROBE: &str = "type: http, path: /healthz, interval: 60s, timeout: 60s";

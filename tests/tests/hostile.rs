@@ -23,7 +23,7 @@ fn refused_clients_that_stay_take_no_place_of_others() {
     let member = Member::echo();
     let setup = Setup::new(&[member.address()]).virtual_server("limits: { connections: 2 }");
     let proxy = Proxy::start(&setup);
-    weir_tests::eventually("no client is there", Duration::from_secs(5), || {
+    weir_tests::eventually("no client is there", STEP_TIMEOUT, || {
         proxy.metric("weir_virtual_server_connections_open", &[]) == 0.0
     });
     let mut admitted = [proxy.client(), proxy.client()];
@@ -234,7 +234,7 @@ fn client_takes_no_interim_responses(head: &str, rest: &str) {
     // Until all buffers are full.
     std::thread::sleep(Duration::from_millis(500));
     client.send(rest);
-    weir_tests::eventually("the request is logged", Duration::from_secs(15), || {
+    weir_tests::eventually("the request is logged", STEP_TIMEOUT, || {
         proxy.process().output().contains("\"termination\"")
     });
     let log = proxy.process().output();

@@ -1,6 +1,8 @@
 //! Limits: weir rejects requests above them with the correct status, closes the connection, and counts them.
 
 use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
@@ -19,24 +21,27 @@ fn a_slow_loris_is_dropped_and_counted() {
     let member = Member::echo();
     let proxy = Proxy::start(&Setup::new(&[member.address()]).http("header_timeout: 1s"));
     let mut clients: Vec<_> = (0..20).map(|_| proxy.client()).collect();
-    let started = Instant::now();
-    let drips = "GET / HTTP/1.1\r\nHost: test\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-    for byte in drips.bytes().take(30) {
+    let timeouts = || proxy.metric("weir_virtual_server_timeouts_total", &["\"main\"", "\"head\""]);
+    let mut drips =
+        b"GET / HTTP/1.1\r\nHost: test\r\nX-Slow: ".iter().chain(std::iter::repeat(&b'a'));
+    // A byte sooner than each timeout does not put it off.
+    weir_tests::eventually("all time out while they send", weir_tests::STEP_TIMEOUT, || {
+        let byte = drips.next().expect("endless");
         for client in &mut clients {
             // An error means that weir has closed the connection, as it must.
-            let _ = client.try_send([byte]);
+            let _ = client.try_send([*byte]);
         }
         std::thread::sleep(Duration::from_millis(100));
-    }
+        timeouts() == 20.0
+    });
     for client in &mut clients {
         if let Ok(response) = client.try_response(false) {
             assert_eq!(response.status, 408, "{response:?}");
         }
         client.reader().rest();
     }
-    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     assert!(!member.saw_anything());
-    assert_eq!(proxy.metric("weir_virtual_server_timeouts_total", &["\"main\"", "\"head\""]), 20.0);
+    assert_eq!(timeouts(), 20.0);
 }
 
 #[test]
@@ -48,8 +53,7 @@ fn an_incomplete_head_gets_408_after_header_timeout() {
     client.send("GET / HTTP/1.1\r\nHost: te");
     client.response().assert_status(408);
     client.assert_closed();
-    let waited = started.elapsed();
-    assert!((Duration::from_millis(900)..Duration::from_secs(4)).contains(&waited), "{waited:?}");
+    assert!(started.elapsed() >= Duration::from_millis(900), "{:?}", started.elapsed());
 }
 
 #[test]
@@ -60,8 +64,7 @@ fn an_idle_connection_is_closed_without_a_word() {
     client.get("/").assert_status(200);
     let started = Instant::now();
     client.assert_closed();
-    let waited = started.elapsed();
-    assert!((Duration::from_millis(900)..Duration::from_secs(4)).contains(&waited), "{waited:?}");
+    assert!(started.elapsed() >= Duration::from_millis(900), "{:?}", started.elapsed());
 }
 
 #[test]
@@ -122,7 +125,7 @@ fn heads_beyond_their_limits_are_refused() {
 /// connection has ended.
 fn admitted(proxy: &Proxy) -> Client {
     let mut admitted = None;
-    weir_tests::eventually("room for a client", Duration::from_secs(5), || {
+    weir_tests::eventually("room for a client", weir_tests::STEP_TIMEOUT, || {
         let mut client = proxy.client();
         // The response may arrive before the request is sent.
         let _ = client.try_send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
@@ -167,34 +170,38 @@ fn a_refused_client_that_stays_does_not_count_against_the_limit() {
 
 #[test]
 fn a_member_takes_no_more_requests_than_connections_max() {
-    let member = Member::new(|exchange| {
-        std::thread::sleep(Duration::from_millis(500));
-        exchange.answer("slow")
-    });
+    let (member, is_open) = Member::gated("slow");
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 2 }}", member.address()))
         .pool("retries: 0");
     let proxy = Proxy::start(&setup);
-    let mut clients: Vec<_> = (0..6).map(|_| proxy.client()).collect();
-    for client in &mut clients {
-        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-    }
-    let statuses: Vec<u16> = clients.iter_mut().map(|client| client.response().status).collect();
+    let address = proxy.address();
+    let refused = Arc::new(AtomicUsize::new(0));
+    let clients: Vec<_> = (0..6)
+        .map(|_| {
+            let refused = Arc::clone(&refused);
+            std::thread::spawn(move || {
+                let status = Client::connect(address).get("/").status;
+                refused.fetch_add(usize::from(status == 503), Ordering::AcqRel);
+                status
+            })
+        })
+        .collect();
+    weir_tests::eventually("four are refused", weir_tests::STEP_TIMEOUT, || {
+        refused.load(Ordering::Acquire) == 4
+    });
+    is_open.store(true, Ordering::Release);
+    let statuses: Vec<u16> =
+        clients.into_iter().map(|client| client.join().expect("a response")).collect();
     assert_eq!(statuses.iter().filter(|&&status| status == 200).count(), 2, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|&&status| status == 503).count(), 4, "{statuses:?}");
 }
 
 #[test]
 fn a_member_that_does_not_answer_in_time_gives_504() {
-    let member = Member::new(|_| {
-        std::thread::sleep(Duration::from_secs(3));
-        Ok(Then::Close)
-    });
+    let (member, _closed) = Member::gated("too late");
     let setup = Setup::new(&[member.address()]).pool("response_timeout: 1s").pool("retries: 0");
-    let proxy = Proxy::start(&setup);
-    let started = Instant::now();
-    proxy.client().get("/").assert_status(504);
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    Proxy::start(&setup).client().get("/").assert_status(504);
 }
 
 #[test]
@@ -212,13 +219,13 @@ fn idle_connections_of_all_workers_leave_room_under_connections_max() {
     let plan = Plan { connections: 32, pause: Duration::ZERO, requests_per_connection: None };
     let load = Load::start(proxy.address(), "/", plan);
     // By then, both workers have used all four connections at different times.
-    weir_tests::eventually("many requests", Duration::from_secs(10), || {
+    weir_tests::eventually("many requests", weir_tests::STEP_TIMEOUT, || {
         member.request_count() > 400
     });
     load.stop();
     proxy.wait_for_open_connections("main", 0.0);
     assert!((1.0..=4.0).contains(&idle()), "{} are kept", idle());
-    weir_tests::eventually("the others are closed", Duration::from_secs(10), || {
+    weir_tests::eventually("the others are closed", weir_tests::STEP_TIMEOUT, || {
         member.open_connections() as f64 == idle()
     });
 }
@@ -233,7 +240,7 @@ fn clients_that_take_all_descriptors_leave_some_to_members_and_listeners() {
     let mut proxy = Proxy::start(&setup);
     // More connections than descriptors. The rest remain in the listener's queue.
     let mut clients: Vec<Client> = (0..DESCRIPTORS + 16).map(|_| proxy.client()).collect();
-    weir_tests::eventually("accepting rests", Duration::from_secs(5), || {
+    weir_tests::eventually("accepting rests", weir_tests::STEP_TIMEOUT, || {
         proxy.metric("weir_socket_failures_total", &[]) > 0.0
     });
     assert_eq!(clients[0].get("/").assert_status(200).text(), "here");
@@ -254,7 +261,7 @@ fn clients_that_go_away_within_a_head_are_counted_and_logged() {
         let mut client = proxy.client();
         client.send("GET / HT");
         // The bytes must arrive before the close, which would otherwise end an idle connection.
-        weir_tests::eventually("the bytes are read", Duration::from_secs(5), || {
+        weir_tests::eventually("the bytes are read", weir_tests::STEP_TIMEOUT, || {
             proxy.metric("weir_virtual_server_received_bytes_total", &[]) >= 8.0 * number
         });
         if resets {
@@ -262,11 +269,11 @@ fn clients_that_go_away_within_a_head_are_counted_and_logged() {
         } else {
             drop(client)
         }
-        weir_tests::eventually("the abort is counted", Duration::from_secs(5), || {
+        weir_tests::eventually("the abort is counted", weir_tests::STEP_TIMEOUT, || {
             aborts(&proxy) == number
         });
     }
-    weir_tests::eventually("both are logged", Duration::from_secs(5), || {
+    weir_tests::eventually("both are logged", weir_tests::STEP_TIMEOUT, || {
         let log = proxy.process().output();
         log.lines().filter(|line| line.contains("\"termination\":\"client_abort\"")).count() == 2
     });
@@ -282,7 +289,5 @@ fn a_hung_member_on_a_unix_socket_gives_504_in_time() {
     let member = format!("\"unix:{}\"", path.display());
     let setup = Setup::new(&[]).member(&member).pool("response_timeout: 1s").pool("retries: 0");
     let proxy = Proxy::start(&setup);
-    let started = Instant::now();
     proxy.client().get("/").assert_status(504);
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }

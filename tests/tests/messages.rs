@@ -398,7 +398,7 @@ fn forwards_are_counted_and_end_here() {
     ask("GET", "0").assert_status(200);
     ask("OPTIONS", "-1").assert_status(400);
     assert_eq!(member.request_count(), before + 1);
-    weir_tests::eventually("the log is written", Duration::from_secs(5), || {
+    weir_tests::eventually("the log is written", weir_tests::STEP_TIMEOUT, || {
         proxy.process().output().contains("\"client_malformed\"")
     });
     let log = proxy.process().output();
@@ -484,7 +484,7 @@ fn a_client_that_goes_away_frees_its_member_connection() {
     }));
     let descriptors = proxy.process().descriptors();
     let open = [(); 20].map(|()| proxy.client());
-    weir_tests::eventually("open sockets are seen", Duration::from_secs(5), || {
+    weir_tests::eventually("open sockets are seen", weir_tests::STEP_TIMEOUT, || {
         proxy.process().descriptors() > descriptors + open.len() / 2
     });
     drop(open);
@@ -493,9 +493,11 @@ fn a_client_that_goes_away_frees_its_member_connection() {
         client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
         client.reset();
     }
-    weir_tests::eventually("clients' and members' sockets closed", Duration::from_secs(10), || {
-        proxy.process().descriptors() <= descriptors + 4 && member.open_connections() <= 4
-    });
+    weir_tests::eventually(
+        "clients' and members' sockets closed",
+        weir_tests::STEP_TIMEOUT,
+        || proxy.process().descriptors() <= descriptors + 4 && member.open_connections() <= 4,
+    );
     proxy.client().get("/").assert_status(200);
 }
 

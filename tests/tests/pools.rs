@@ -255,7 +255,6 @@ fn requests_wait_for_a_member_instead_of_being_turned_away() {
         .top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
     let address = proxy.address();
-    let begun = Instant::now();
     let clients: Vec<_> = (0..24)
         .map(|number| {
             thread::spawn(move || {
@@ -271,18 +270,13 @@ fn requests_wait_for_a_member_instead_of_being_turned_away() {
         client.join().expect("an answer");
     }
     assert!(most.load(Ordering::SeqCst) <= 3, "{most:?} at once");
-    // Eight rounds of 20 ms: queued requests use free connections without delay.
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert!(proxy.metric("weir_pool_queued_total", &[]) >= 21.0);
     assert!(proxy.has_used_all_workers());
 }
 
 #[test]
 fn a_queue_has_an_end_in_time_and_length() {
-    let member = Member::new(|exchange| {
-        thread::sleep(Duration::from_millis(1_500));
-        exchange.answer("slow")
-    });
+    let (member, is_open) = Member::gated("slow");
     let member_line = format!("{{ address: {}, connections_max: 1 }}", member.address());
     let setup = Setup::new(&[]).member(&member_line).top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup.pool("queue: { length_max: 2, timeout: 300ms }"));
@@ -300,16 +294,14 @@ fn a_queue_has_an_end_in_time_and_length() {
         client.response().assert_status(503);
     }
     assert!(begun.elapsed() >= Duration::from_millis(280), "two waited: {:?}", begun.elapsed());
+    is_open.store(true, Ordering::Release);
     first.response().assert_status(200);
     assert_eq!(member.request_count(), 1);
 }
 
 #[test]
 fn a_client_that_goes_away_leaves_the_queue() {
-    let member = Member::new(|exchange| {
-        thread::sleep(Duration::from_millis(400));
-        exchange.answer("slow")
-    });
+    let (member, is_open) = Member::gated("slow");
     let member_line = format!("{{ address: {}, connections_max: 1 }}", member.address());
     let setup = Setup::new(&[]).member(&member_line).top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup.pool("queue: { timeout: 10s }"));
@@ -326,6 +318,10 @@ fn a_client_that_goes_away_leaves_the_queue() {
         proxy.metric("weir_pool_queue_requests", &[]) >= 2.0
     });
     gone.reset();
+    weir_tests::eventually("one waits", weir_tests::STEP_TIMEOUT, || {
+        proxy.metric("weir_pool_queue_requests", &[]) == 1.0
+    });
+    is_open.store(true, Ordering::Release);
     first.response().assert_status(200);
     last.response().assert_status(200);
     let targets: Vec<String> =
@@ -338,8 +334,11 @@ fn a_member_gets_no_more_requests_per_second_than_it_may() {
     let [one, two] = ["one", "two"].map(Member::named);
     let limited = format!("{{ address: {}, requests_per_second_max: 10 }}", one.address());
     let proxy = Proxy::start(&Setup::new(&[two.address()]).member(&limited));
+    let begun = Instant::now();
     let shares = shares(&proxy, "/", 60);
-    assert!(shares["one"] <= 25 && shares["two"] >= 35, "{shares:?}");
+    // A burst of a second's requests, and those of the time that has passed. Without the limit it would be half of all.
+    let most = 10 + (10.0 * begun.elapsed().as_secs_f64()) as usize;
+    assert!(shares["one"] <= most, "{shares:?}, {most} allowed");
 }
 
 /// The number of responses from each member, over one connection for speed.
@@ -376,9 +375,10 @@ fn a_member_that_came_up_gets_its_share_little_by_little() {
     proxy.wait_for_member_state(two.address(), "up", weir_tests::STEP_TIMEOUT);
     is_well.store(false, Ordering::Relaxed);
     wait("down");
+    // The slow start begins later than this, so less of it has passed than is measured.
+    let came_up = Instant::now();
     is_well.store(true, Ordering::Relaxed);
     wait("up");
-    let came_up = Instant::now();
     let early = shares_at_once(&proxy, 30);
     let is_early = came_up.elapsed() < Duration::from_secs(2);
     let share = early.get("one").copied().unwrap_or(0);
@@ -428,22 +428,23 @@ fn a_member_that_fails_is_ejected_and_tried_with_one_request() {
             .pool("passive: { failures: 3, window: 10s, eject: 300ms, eject_max: 600ms }")
             .top("data_plane: { workers: 1 }"),
     );
-    let ejections = || proxy.metric("weir_member_ejections_total", &[]);
+    let ejections = || proxy.metric("weir_member_ejections_total", &[]) as usize;
     let mut client = proxy.client();
+    let begun = Instant::now();
     let mut failed = 0;
-    while ejections() < 1.0 {
+    while ejections() < 1 {
         failed += usize::from(client.get("/").status == 500);
     }
     assert_eq!(failed, 3);
     // Each trial is a single request. Its failure ejects the member again.
-    let begun = Instant::now();
-    let mut failed = 0;
-    while begun.elapsed() < Duration::from_secs(2) {
-        failed += usize::from(client.get("/").status == 500);
-    }
-    // The trials come after 0.3 s and then every 0.6 s.
-    assert!((2..=5).contains(&failed), "{failed} in two seconds");
-    assert_eq!(ejections() as usize, 1 + failed);
+    let mut trials = 0;
+    weir_tests::eventually("three trials", weir_tests::STEP_TIMEOUT, || {
+        trials += usize::from(client.get("/").status == 500);
+        trials == 3
+    });
+    // The trials come after 0.3 s and then every 0.6 s, each after the one before.
+    assert!(begun.elapsed() >= Duration::from_millis(1_450), "{:?}", begun.elapsed());
+    assert_eq!(ejections(), 1 + trials);
     is_well.store(true, Ordering::Relaxed);
     weir_tests::eventually("it is back", weir_tests::STEP_TIMEOUT, || {
         shares_at_once(&proxy, 20).get("one").copied() == Some(10)
@@ -475,6 +476,7 @@ fn a_slow_upload_is_not_held_against_the_member() {
     let proxy = Proxy::start(&setup);
     let mut slow = proxy.client();
     slow.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+    // The slower the upload, the clearer it would show.
     thread::sleep(Duration::from_millis(600));
     slow.send("def");
     let uploaded_to = slow.response().assert_status(200).text();

@@ -44,16 +44,21 @@ fn a_rate_is_exact_over_two_workers() {
     // A busy machine may need several attempts to reach the limit.
     for _ in 0..5 {
         let before = member.request_count() as u32;
+        let begun = Instant::now();
         let (passed, refused) = ask(&mut clients, "", Duration::from_secs(3));
+        let allowed = 200.0 * begun.elapsed().as_secs_f64();
         let reached = member.request_count() as u32 - before;
         assert_eq!(reached, passed, "nothing beyond the limit reached the member");
-        assert!(passed <= 672, "{passed} in 3 s at 200/s, and 40 at once");
-        if refused > passed {
-            assert!(passed >= 570, "{passed} in 3 s at 200/s");
+        assert!(
+            f64::from(passed) <= 1.05 * allowed + 40.0,
+            "{passed} of {allowed}, and 40 at once"
+        );
+        // A machine that pauses for longer than the burst loses some.
+        if refused > passed && f64::from(passed) >= 0.95 * allowed {
             return;
         }
     }
-    panic!("the load was never above the limit");
+    panic!("the load was never above the limit, or the rate never reached");
 }
 
 #[test]
@@ -61,7 +66,7 @@ fn a_burst_passes_and_then_the_rate() {
     let member = Member::named("one");
     let proxy = Proxy::start(
         &Setup::new(&[member.address()])
-            .virtual_server("limits: { requests_per_second: 10, burst: 20 }"),
+            .virtual_server("limits: { requests_per_second: 10/m, burst: 20 }"),
     );
     let mut client = proxy.client();
     let statuses: Vec<u16> = (0..30).map(|_| client.get("/").status).collect();
@@ -73,7 +78,7 @@ fn a_burst_passes_and_then_the_rate() {
 fn each_client_has_its_own_limit() {
     let member = Member::named("one");
     let proxy = Proxy::start(&Setup::new(&[member.address()]).virtual_server(
-        "limits: { per_key: [ { requests_per_second: 5, burst: 5, prefix_v4: 32 } ] }",
+        "limits: { per_key: [ { requests_per_second: 5/m, burst: 5, prefix_v4: 32 } ] }",
     ));
     for host in 1..5 {
         let mut client = Client::connect_from(proxy.address(), [127, 0, 9, host].into());
@@ -102,7 +107,7 @@ fn a_limit_may_be_of_less_than_one_in_a_second() {
 fn any_text_of_the_request_can_be_the_key() {
     let member = Member::named("one");
     let proxy = Proxy::start(&Setup::new(&[member.address()]).virtual_server(
-        "limits: { per_key: [ { key: \"${request.headers['x-api-key']}\", requests_per_second: 2, burst: 2 } ] }",
+        "limits: { per_key: [ { key: \"${request.headers['x-api-key']}\", requests_per_second: 2/m, burst: 2 } ] }",
     ));
     let mut client = proxy.client();
     let mut passed = |fields: &str| {

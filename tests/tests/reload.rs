@@ -47,7 +47,7 @@ fn a_hundred_reloads_under_load_lose_nothing() {
     assert!(proxy.process().exited().is_none());
     weir_tests::eventually(
         "no descriptor of an old configuration stays",
-        Duration::from_secs(10),
+        weir_tests::STEP_TIMEOUT,
         || proxy.process().descriptors() <= descriptors + 30,
     );
 }
@@ -67,7 +67,7 @@ fn a_bad_file_changes_nothing_and_is_explained() {
         ),
     ] {
         proxy.reload_text(text);
-        weir_tests::eventually(reason, Duration::from_secs(5), || {
+        weir_tests::eventually(reason, weir_tests::STEP_TIMEOUT, || {
             proxy.process().output().contains(reason)
         });
         assert_eq!(client.get("/").assert_status(200).text(), "as before");
@@ -85,17 +85,17 @@ fn a_removed_member_finishes_what_it_has() {
     let proxy = Proxy::start(&Setup::new(&[slow.address()]));
     let mut client = proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-    weir_tests::eventually("the request is on the slow member", Duration::from_secs(5), || {
+    weir_tests::eventually("the request is on the slow member", weir_tests::STEP_TIMEOUT, || {
         slow.request_count() == 1
     });
     proxy.reload(&Setup::new(&[other.address()]));
-    weir_tests::eventually("the other member serves", Duration::from_secs(5), || {
+    weir_tests::eventually("the other member serves", weir_tests::STEP_TIMEOUT, || {
         other.request_count() > 0 || proxy.client().get("/").text() == "other"
     });
     assert_eq!(client.response().assert_status(200).text(), "slow");
     // The connection continues. Each request uses the latest configuration.
     assert_eq!(client.get("/").assert_status(200).text(), "other");
-    weir_tests::eventually("the removed member is let go", Duration::from_secs(5), || {
+    weir_tests::eventually("the removed member is let go", weir_tests::STEP_TIMEOUT, || {
         slow.open_connections() == 0
     });
 }
@@ -109,7 +109,7 @@ fn virtual_servers_come_and_go() {
     assert!(Client::try_connect(extra.address()).is_err());
 
     proxy.reload(&setup.clone().also_listen(extra.address()));
-    weir_tests::eventually("the new virtual server serves", Duration::from_secs(5), || {
+    weir_tests::eventually("the new virtual server serves", weir_tests::STEP_TIMEOUT, || {
         Client::try_connect(extra.address())
             .is_ok_and(|mut client| client.get("/").text() == "here")
     });
@@ -117,7 +117,7 @@ fn virtual_servers_come_and_go() {
     client.get("/").assert_status(200);
 
     proxy.reload(&setup);
-    weir_tests::eventually("the removed virtual server refuses", Duration::from_secs(5), || {
+    weir_tests::eventually("the removed virtual server refuses", weir_tests::STEP_TIMEOUT, || {
         Client::try_connect(extra.address()).is_err()
     });
     // An open connection is closed in order: after its next response or when it is idle, but not within a message.
@@ -126,7 +126,7 @@ fn virtual_servers_come_and_go() {
     {
         assert!(response.complete, "{response:?}");
     }
-    weir_tests::eventually("the drained connection is closed", Duration::from_secs(10), || {
+    weir_tests::eventually("the drained connection is closed", weir_tests::STEP_TIMEOUT, || {
         client.reader().rest().is_empty()
     });
 }
@@ -139,7 +139,7 @@ fn an_address_that_is_taken_fails_the_reload_only() {
     let setup = Setup::new(&[member.address()]);
     let mut proxy = Proxy::start(&setup);
     proxy.reload(&setup.clone().also_listen(address));
-    weir_tests::eventually("the failure is explained", Duration::from_secs(5), || {
+    weir_tests::eventually("the failure is explained", weir_tests::STEP_TIMEOUT, || {
         proxy.process().output().contains(&address.to_string())
     });
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "as before");
@@ -157,7 +157,7 @@ fn a_signal_to_a_worker_reloads_and_reaches_no_client() {
     }
     let before = proxy.reloads("success");
     proxy.process().signal_thread("weir-0", Signal::HUP);
-    weir_tests::eventually("the signal is obeyed", Duration::from_secs(5), || {
+    weir_tests::eventually("the signal is obeyed", weir_tests::STEP_TIMEOUT, || {
         proxy.reloads("success") > before
     });
     for client in &mut clients {
@@ -173,7 +173,7 @@ fn a_virtual_server_that_went_and_came_back_within_a_request_counts_its_connecti
     let told = Arc::clone(&goes_on);
     let member = Member::new(move |exchange| {
         if exchange.request.target() == "/slow" {
-            weir_tests::eventually("the reloads are done", Duration::from_secs(20), || {
+            weir_tests::eventually("the reloads are done", weir_tests::STEP_TIMEOUT, || {
                 told.load(Ordering::Acquire)
             });
         }
@@ -185,12 +185,12 @@ fn a_virtual_server_that_went_and_came_back_within_a_request_counts_its_connecti
     let proxy = Proxy::start(&with);
     let mut client = Client::connect(extra.address());
     client.send("GET /slow HTTP/1.1\r\nHost: test\r\n\r\n");
-    weir_tests::eventually("the request is on the member", Duration::from_secs(5), || {
+    weir_tests::eventually("the request is on the member", weir_tests::STEP_TIMEOUT, || {
         member.request_count() == 1
     });
     proxy.reload_and_wait(&without);
     // The address is in use as long as a worker listens on it.
-    weir_tests::eventually("the address is free", Duration::from_secs(5), || {
+    weir_tests::eventually("the address is free", weir_tests::STEP_TIMEOUT, || {
         Client::try_connect(extra.address()).is_err()
     });
     proxy.reload_and_wait(&with);
@@ -218,7 +218,7 @@ fn an_address_may_be_narrowed_on_its_port() {
     Client::connect(elsewhere).get("/").assert_status(200);
     proxy.reload_and_wait(&setup.also_listen(lease.address()));
     Client::connect(lease.address()).get("/").assert_status(200);
-    weir_tests::eventually("the other addresses refuse", Duration::from_secs(5), || {
+    weir_tests::eventually("the other addresses refuse", weir_tests::STEP_TIMEOUT, || {
         Client::try_connect(elsewhere).is_err()
     });
     Client::connect(lease.address()).get("/").assert_status(200);
@@ -239,7 +239,7 @@ fn a_reload_that_cannot_listen_leaves_members_down_that_it_would_not_monitor() {
         .clone()
         .pool("monitors: [ { type: http, path: /healthz, interval: 1m, timeout: 5s, fall: 1 } ]");
     let proxy = Proxy::start(&monitored);
-    proxy.wait_for_member_state(member.address(), "down", Duration::from_secs(10));
+    proxy.wait_for_member_state(member.address(), "down", weir_tests::STEP_TIMEOUT);
     proxy.reload_and_fail(&unmonitored.clone().also_listen(address));
     proxy.client().get("/").assert_status(503);
     // The same file without the occupied address is accepted, and the member is used.
@@ -289,7 +289,7 @@ fn a_request_is_logged_in_the_format_that_was_in_force_when_it_came() {
     let goes_on = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&goes_on);
     let member = Member::new(move |exchange| {
-        weir_tests::eventually("the reload is done", Duration::from_secs(20), || {
+        weir_tests::eventually("the reload is done", weir_tests::STEP_TIMEOUT, || {
             told.load(Ordering::Acquire)
         });
         exchange.answer("ok")
@@ -299,13 +299,13 @@ fn a_request_is_logged_in_the_format_that_was_in_force_when_it_came() {
     let request = "GET /json HTTP/1.1\r\nHost: test\r\nUser-Agent: \"evil\r\n\r\n";
     let mut client = proxy.client();
     client.send(request);
-    weir_tests::eventually("the request is on the member", Duration::from_secs(5), || {
+    weir_tests::eventually("the request is on the member", weir_tests::STEP_TIMEOUT, || {
         member.request_count() == 1
     });
     proxy.reload_and_wait(&setup.clone().access_log_as("combined"));
     let mut later = proxy.client();
     later.send(request.replace("/json", "/combined"));
-    weir_tests::eventually("so is the next one", Duration::from_secs(5), || {
+    weir_tests::eventually("so is the next one", weir_tests::STEP_TIMEOUT, || {
         member.request_count() == 2
     });
     proxy.reload_and_wait(&setup);
@@ -313,7 +313,7 @@ fn a_request_is_logged_in_the_format_that_was_in_force_when_it_came() {
     client.response().assert_status(200);
     later.response().assert_status(200);
     client.get("/unlogged").assert_status(200);
-    weir_tests::eventually("both are logged", Duration::from_secs(5), || {
+    weir_tests::eventually("both are logged", weir_tests::STEP_TIMEOUT, || {
         let output = proxy.process().output();
         output.contains("\"target\":\"/json\"")
             && output.contains("\"GET /combined HTTP/1.1\" 200 2 ")
@@ -345,7 +345,7 @@ fn a_tunnel_whose_virtual_server_was_renamed_ends_with_the_new_one() {
         elsewhere.address(),
         member.address(),
     ));
-    weir_tests::eventually("the tunnel is ended", Duration::from_secs(5), || {
+    weir_tests::eventually("the tunnel is ended", weir_tests::STEP_TIMEOUT, || {
         socket.echo("still there").is_err()
     });
 }

@@ -13,7 +13,7 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::websocket::{self, WebSocket};
 
 /// Time within which a command takes effect.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = weir_tests::STEP_TIMEOUT;
 
 /// A member that holds requests for `/slow` until it is released.
 struct Slow {

@@ -25,7 +25,7 @@ fn with_a_request(member: &Member, setup: &Setup) -> (Proxy, Client) {
     let proxy = Proxy::start(setup);
     let mut client = proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-    weir_tests::eventually("the request is on the member", Duration::from_secs(5), || {
+    weir_tests::eventually("the request is on the member", weir_tests::STEP_TIMEOUT, || {
         member.request_count() == 1
     });
     (proxy, client)
@@ -37,14 +37,14 @@ fn sigterm_lets_requests_end_and_takes_no_more() {
     let (mut proxy, mut client) = with_a_request(&member, &Setup::new(&[member.address()]));
     let mut idle = proxy.client();
     proxy.process().signal(Signal::TERM);
-    weir_tests::eventually("new connections are refused", Duration::from_secs(5), || {
+    weir_tests::eventually("new connections are refused", weir_tests::STEP_TIMEOUT, || {
         Client::try_connect(proxy.address()).is_err()
     });
     assert!(idle.reader().rest().is_empty());
     let response = client.response();
     assert_eq!(response.assert_status(200).text(), "done");
     assert!(response.head.has_token("connection", "close"), "{response:?}");
-    assert!(proxy.process().wait(Duration::from_secs(10)).success());
+    assert!(proxy.process().wait(weir_tests::STEP_TIMEOUT).success());
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn the_first_request_of_a_client_that_has_connected_is_answered() {
     assert!(silent.reader().rest().is_empty());
     assert!(started.elapsed() >= Duration::from_millis(900), "{:?}", started.elapsed());
     drop((new, silent, idle));
-    assert!(proxy.process().wait(Duration::from_secs(10)).success());
+    assert!(proxy.process().wait(weir_tests::STEP_TIMEOUT).success());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_drain_ends_at_its_deadline() {
     let (mut proxy, _client) = with_a_request(&member, &setup);
     let started = Instant::now();
     proxy.process().signal(Signal::TERM);
-    proxy.process().wait(Duration::from_secs(5));
+    proxy.process().wait(weir_tests::STEP_TIMEOUT);
     assert!(started.elapsed() >= Duration::from_millis(900), "{:?}", started.elapsed());
 }
 
@@ -85,13 +85,13 @@ fn a_second_sigterm_stops_at_once() {
     let member = slow_member(30);
     let (mut proxy, _client) = with_a_request(&member, &Setup::new(&[member.address()]));
     proxy.process().signal(Signal::TERM);
-    weir_tests::eventually("the drain has begun", Duration::from_secs(5), || {
+    weir_tests::eventually("the drain has begun", weir_tests::STEP_TIMEOUT, || {
         Client::try_connect(proxy.address()).is_err()
     });
     std::thread::sleep(Duration::from_millis(300));
     assert!(proxy.process().exited().is_none(), "it waits for the request");
     proxy.process().signal(Signal::TERM);
-    proxy.process().wait(Duration::from_secs(3));
+    proxy.process().wait(weir_tests::STEP_TIMEOUT);
 }
 
 #[test]
@@ -99,15 +99,15 @@ fn a_reload_while_draining_is_refused_in_words() {
     let member = slow_member(30);
     let (mut proxy, _client) = with_a_request(&member, &Setup::new(&[member.address()]));
     proxy.process().signal(Signal::TERM);
-    weir_tests::eventually("the drain has begun", Duration::from_secs(5), || {
+    weir_tests::eventually("the drain has begun", weir_tests::STEP_TIMEOUT, || {
         Client::try_connect(proxy.address()).is_err()
     });
     proxy.process().signal(Signal::HUP);
-    weir_tests::eventually("the reload is refused", Duration::from_secs(5), || {
+    weir_tests::eventually("the reload is refused", weir_tests::STEP_TIMEOUT, || {
         proxy.process().output().contains("is not reloaded: weir drains")
     });
     proxy.process().signal(Signal::TERM);
-    proxy.process().wait(Duration::from_secs(3));
+    proxy.process().wait(weir_tests::STEP_TIMEOUT);
 }
 
 /// More connections than a worker accepts in several turns.
@@ -142,7 +142,7 @@ fn connections_that_wait_to_be_accepted_are_relayed_when_weir_drains() {
     for mut client in queue(&mut proxy, to, "hello\n", drain) {
         assert_eq!(String::from_utf8_lossy(&client.reader().rest()), "hello\n");
     }
-    assert!(proxy.process().wait(Duration::from_secs(10)).success());
+    assert!(proxy.process().wait(weir_tests::STEP_TIMEOUT).success());
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn connections_that_wait_to_be_accepted_are_served_when_their_listener_goes() {
     for mut client in queue(&mut proxy, extra.address(), request, reload) {
         assert_eq!(client.response().assert_status(200).text(), "done");
     }
-    weir_tests::eventually("the listener is closed", Duration::from_secs(5), || {
+    weir_tests::eventually("the listener is closed", weir_tests::STEP_TIMEOUT, || {
         Client::try_connect(extra.address()).is_err()
     });
 }

@@ -150,7 +150,7 @@ fn a_client_that_takes_nothing_is_given_up() {
     let mut client = proxy.client();
     client.send("GET /length HTTP/1.1\r\nHost: test\r\n\r\n");
     let started = Instant::now();
-    weir_tests::eventually("it is given up", Duration::from_secs(5), || {
+    weir_tests::eventually("it is given up", weir_tests::STEP_TIMEOUT, || {
         proxy.metric("weir_virtual_server_timeouts_total", &["\"body\""]) == 1.0
     });
     let waited = started.elapsed();
@@ -263,7 +263,7 @@ impl NotReading {
                 (size, client)
             })
             .collect();
-        weir_tests::eventually("all have asked", Duration::from_secs(10), || {
+        weir_tests::eventually("all have asked", weir_tests::STEP_TIMEOUT, || {
             member.request_count() == NOT_READING_CLIENTS
         });
         // The buffers have received all bytes for which they have space.
@@ -343,7 +343,7 @@ fn a_member_that_refuses_an_upload_it_does_not_take_is_heard() {
     let refuses = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&refuses);
     let member = Member::streaming(move |exchange| {
-        weir_tests::eventually("the upload stands still", Duration::from_secs(10), || {
+        weir_tests::eventually("the upload stands still", weir_tests::STEP_TIMEOUT, || {
             told.load(Ordering::Acquire)
         });
         exchange.send(
@@ -362,7 +362,7 @@ fn a_member_that_refuses_an_upload_it_does_not_take_is_heard() {
     // weir detects the response and the reset at once, while it still has bytes for the member.
     proxy.process().signal(Signal::STOP);
     refuses.store(true, Ordering::Release);
-    weir_tests::eventually("the member has closed", Duration::from_secs(5), || {
+    weir_tests::eventually("the member has closed", weir_tests::STEP_TIMEOUT, || {
         member.open_connections() == 0
     });
     proxy.process().signal(Signal::CONT);

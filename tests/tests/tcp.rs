@@ -311,7 +311,7 @@ fn passive_marking_takes_a_member_out_that_cannot_be_reached() {
         client.finish();
         assert_eq!(client.reader().rest(), b"here");
     }
-    proxy.wait_for_member_state(dead, "ejected", Duration::from_secs(1));
+    proxy.wait_for_member_state(dead, "ejected", STEP_TIMEOUT);
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn without_a_member_the_client_is_reset_and_that_is_told() {
     let dead = nobody();
     let monitored = relay(&[dead]).pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]");
     let mut proxy = Proxy::start(&monitored);
-    proxy.wait_for_member_state(dead, "down", Duration::from_secs(10));
+    proxy.wait_for_member_state(dead, "down", STEP_TIMEOUT);
     settled(&proxy);
     let before = ended(&proxy, "no_member");
     assert!(is_turned_away(&proxy));
@@ -345,7 +345,7 @@ fn a_fallback_pool_takes_the_connections_while_nobody_is_up() {
         .pool("fallback: spare")
         .also_pool(&format!("spare: {{ members: [ {} ] }}", spare.address()));
     let proxy = Proxy::start(&setup);
-    proxy.wait_for_member_state(dead, "down", Duration::from_secs(10));
+    proxy.wait_for_member_state(dead, "down", STEP_TIMEOUT);
     let mut client = proxy.client();
     client.finish();
     assert_eq!(client.reader().rest(), b"spare");

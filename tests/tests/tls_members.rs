@@ -146,7 +146,7 @@ fn tls_to_both_sides() {
     let setup = before(&inner, &trusted()).virtual_server(&tls::shop(""));
     let outer = Proxy::start(&setup);
     assert_eq!(tls::get(outer.address(), "/", &["--limit-rate", "1M"]), "here");
-    weir_tests::eventually("the connection is idle", Duration::from_secs(5), || {
+    weir_tests::eventually("the connection is idle", weir_tests::STEP_TIMEOUT, || {
         outer.metric("weir_member_connections_idle", &[]) == 1.0
     });
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = weir_tests::STEP_TIMEOUT;
 
 fn top(proxy: &Proxy, arguments: &[&str]) -> Command {
     let mut command = Command::new(weir_binary());

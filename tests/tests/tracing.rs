@@ -489,7 +489,7 @@ fn what_waits_at_the_end_is_sent() {
 
     // Shutdown does not wait for a collector that never answers.
     let silent = Collector::answering(|_, _| {
-        std::thread::sleep(Duration::from_secs(5));
+        std::thread::sleep(10 * STEP_TIMEOUT);
         Ok(())
     });
     let section = format!("tracing: {{ otlp: \"http://{}\", interval: 60s }}", silent.address());
@@ -497,8 +497,6 @@ fn what_waits_at_the_end_is_sent() {
         Setup::new(&[member.address()]).virtual_server("tracing: { sample: 100% }").top(&section);
     let mut proxy = Proxy::start(&setup);
     assert_eq!(send(&proxy, "/", ""), 200);
-    let begin = std::time::Instant::now();
     proxy.process().signal(Signal::TERM);
     assert!(proxy.process().wait(STEP_TIMEOUT).success());
-    assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
 }

@@ -424,7 +424,7 @@ fn the_port_of_a_removed_virtual_server_is_free_when_its_sessions_are_over() {
     let clients = few_clients(&port);
     proxy.reload_and_wait(&Setup::new(&[]).member("127.0.0.1:9").access_log().top(WORKERS));
     assert!(std::net::UdpSocket::bind(port.address()).is_err());
-    eventually("the port is free", Duration::from_secs(10), || {
+    eventually("the port is free", STEP_TIMEOUT, || {
         std::net::UdpSocket::bind(port.address()).is_ok()
     });
     assert!(proxy.process().output().matches("idle_timeout").count() >= clients.len());

@@ -16,7 +16,7 @@ fn a_websocket_echoes_and_closes() {
         assert_eq!(socket.echo(&text).expect("an echo"), text);
     }
     assert!(socket.close(), "the closing handshake was not relayed");
-    weir_tests::eventually("the member's side is closed", Duration::from_secs(5), || {
+    weir_tests::eventually("the member's side is closed", weir_tests::STEP_TIMEOUT, || {
         member.open_connections() == 0
     });
 }
@@ -93,7 +93,7 @@ fn an_idle_tunnel_ends_after_its_timeout() {
         std::thread::sleep(Duration::from_millis(400));
         socket.echo("still here").expect("a tunnel in use is not idle");
     }
-    weir_tests::eventually("the idle tunnel is closed", Duration::from_secs(5), || {
+    weir_tests::eventually("the idle tunnel is closed", weir_tests::STEP_TIMEOUT, || {
         member.open_connections() == 0
     });
 }

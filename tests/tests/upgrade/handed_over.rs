@@ -39,7 +39,7 @@ fn listeners_are_shared_by_any_number_of_workers() {
     // Only the last process removes the socket files.
     let last = line.serving();
     Line::signal(last, Signal::TERM);
-    weir_tests::eventually("the last process has ended", Duration::from_secs(10), || {
+    weir_tests::eventually("the last process has ended", weir_tests::STEP_TIMEOUT, || {
         UnixStream::connect(&path).is_err() && !path.exists()
     });
 }
