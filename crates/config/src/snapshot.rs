@@ -131,6 +131,8 @@ pub struct DataPlaneSettings {
     pub workers: Option<u16>,
     /// Maximum time for open transactions of removed virtual servers, and of a process that stops.
     pub drain_timeout_ms: u64,
+    /// Maximum share of a worker's descriptors for clients that UDP sessions use, in percent.
+    pub udp_descriptors_percent: u8,
     /// Whether workers are denied access to files.
     pub sandbox: Sandbox,
 }

@@ -164,6 +164,8 @@ section! {
         default workers: WordOr<Auto, Whole<u16, 1, WORKERS_MAX>> = WordOr::Word(Auto);
         /// Maximum time for open requests and connections to end after a virtual server or member is removed, or when weir stops.
         default drain_timeout: TimeoutOrZero = Duration(60 * SECOND);
+        /// Maximum share of the descriptors for clients that UDP sessions (`type: udp`) use, per worker. Further sessions are refused until others end, so that UDP clients cannot keep out the connections of other virtual servers. See [descriptors](operating.md#descriptors).
+        default udp_descriptors_max: Percent<100> = Percent(50);
         /// Landlock sandbox: the kernel does not let worker threads open files, so an exploited bug in a parser cannot read or write them. Fixed at start; a reload does not change it. See [sandbox](operating.md#sandbox).
         default sandbox: Sandbox = Sandbox::Auto;
     }

@@ -634,6 +634,15 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_datagrams_lost_total" Counter
         "Datagrams that the kernel refused (a full socket, no memory, a firewall), or that were too long for the route."
         |observed, to| to.value(observed.workers.totals().datagrams_lost);
+    "weir_udp_sockets" Gauge
+        "Descriptors that UDP sessions use now."
+        |observed, to| to.value(observed.workers.totals().udp_sockets);
+    "weir_udp_sockets_max" Gauge
+        "Descriptors that UDP sessions may use, in all workers together (data_plane.udp_descriptors_max). 0: no virtual server has type udp."
+        |observed, to| to.value(observed.workers.totals().udp_sockets_max);
+    "weir_udp_sessions_without_descriptor_total" Counter
+        "UDP sessions refused because sessions used all descriptors that they may use."
+        |observed, to| to.value(observed.workers.totals().udp_share_exceeded);
     "weir_worker_loop_turns_total" Counter
         "Iterations of the workers' event loops."
         |observed, to| to.value(observed.workers.totals().loop_turns);

@@ -297,6 +297,10 @@ impl Handler for Worker {
         }
     }
 
+    fn make_room(&mut self, io: &mut EventLoop) -> bool {
+        member::connection::make_room(&mut self.desk(io))
+    }
+
     fn accept_failed(&mut self, io: &mut EventLoop, _listener: OwnerKey, error: Errno) {
         self.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
     }

@@ -396,6 +396,12 @@ counters! {
         bytes_spliced,
         /// Datagrams that were lost because the kernel had no room for them or refused them.
         datagrams_lost,
+        /// Sockets of UDP sessions that are open now.
+        udp_sockets,
+        /// Maximum of `udp_sockets`; 0: there is no UDP listener.
+        udp_sockets_max,
+        /// Datagrams refused because UDP sessions use their whole share of descriptors.
+        udp_share_exceeded,
         /// Turns of the event loop.
         loop_turns,
         /// Caught panics. Each one closes all connections of its worker.

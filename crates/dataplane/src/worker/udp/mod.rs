@@ -14,6 +14,7 @@ use weir_core::datagram::{Flow, Train};
 use weir_event_loop::{Datagrams, EventLoop};
 use weir_exchange::arena::{ListenerKey, SessionKey};
 use weir_exchange::session::{Session, Sessions, Source, Tools, admit};
+use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
 
 use crate::worker::udp::desk::SessionDesk;
@@ -96,6 +97,10 @@ impl Udp {
     ) -> Option<SessionKey> {
         let listener = self.side.listeners.get(source.listener)?;
         if world.is_draining() || listener.leave_by_ms.is_some() || !self.sessions.has_room() {
+            return None;
+        }
+        if !Datagrams::of(io).has_share() && self.side.shelf.is_empty() {
+            tell_of_share(io, world);
             return None;
         }
         let (server, asked) = (Rc::clone(&listener.server), listener.asked(source.flow));
@@ -193,6 +198,17 @@ impl Udp {
         Datagrams::of(io).flush();
         self.side.shelf.clear(io);
         self.side.listeners.close_all(io);
+        self.note_sockets(io, world);
+    }
+
+    /// Records how many descriptors sessions use, and how many they may use.
+    fn note_sockets(&self, io: &mut EventLoop, world: &World) {
+        let (open, max) = Datagrams::of(io).session_sockets();
+        let max = if self.side.listeners.is_empty() { 0 } else { max };
+        let WorkerCounters { udp_sockets, udp_sockets_max, .. } = &*world.counted;
+        for (gauge, value) in [(udp_sockets, open), (udp_sockets_max, max)] {
+            gauge.add((value as u64).wrapping_sub(gauge.get()));
+        }
     }
 
     /// Resets all sessions after a panic, because their state is unreliable. Their sockets are already closed; listeners
@@ -204,4 +220,11 @@ impl Udp {
         self.side.listeners.forget_sessions();
         self.side.listeners.refresh(world);
     }
+}
+
+/// Records that a session was refused because sessions use their whole share of descriptors.
+fn tell_of_share(io: &mut EventLoop, world: &mut World) {
+    world.counted.udp_share_exceeded.add(1);
+    let (_, max) = Datagrams::of(io).session_sockets();
+    world.notices.tell_of_udp_share(io.now_ms(), max);
 }
