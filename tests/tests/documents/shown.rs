@@ -60,6 +60,7 @@ const SHOWN: &[(&str, &[&str])] = &[
         "`defer_accept`",
         &["a_deferred_connection_is_taken_when_its_client_has_said_something_or_in_time"],
     ),
+    ("`allowed_clients`", &["only_clients_of_the_listed_networks_connect"]),
     (
         "`source` of the pool",
         &["connections_come_from_several_addresses_in_turn_and_from_their_ports"],

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weir_core::expression::AddressSet;
 use weir_tls::names::Names;
 
 /// The service of a virtual server.
@@ -78,6 +79,8 @@ pub struct Sessions {
     pub per_socket_max: u32,
     /// Maximum number of bytes to the client per byte from it; `None`: unlimited.
     pub amplification_max: Option<u32>,
+    /// The only clients that may begin sessions; `None`: all.
+    pub clients: Option<AddressSet>,
 }
 
 /// Pools by server name.

@@ -2,6 +2,7 @@
 
 mod acme;
 mod admin;
+mod allowed_clients;
 mod authentication;
 mod certificate_folder;
 mod compiler;

@@ -215,6 +215,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         tls: _,
         hsts,
         https_redirect,
+        allowed_clients: _,
         limits,
         policies: _,
         connection_policies: _,

@@ -298,7 +298,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Client connections closed because of a limit on new connections: in total, per client, or of a rule."
         |server, to| to.value(server.totals.connections_limited);
     "weir_virtual_server_connections_ended_by_policy_total" Counter
-        "Client connections that policies closed or reset."
+        "Client connections that policies or allowed_clients closed or reset, and UDP sessions that allowed_clients refused."
         |server, to| to.value(server.totals.connections_ended_by_policy);
     "weir_virtual_server_requests_limited_total" Counter
         "Requests refused by a rate limit."

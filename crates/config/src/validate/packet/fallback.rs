@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Servers, listener, sentences};
+use weir_core::policy::Policy;
+
+use super::{Servers, allowed_clients, listener, sentences};
 use crate::decode::{Context, Section as _};
 use crate::raw;
 use crate::raw::HttpProfile;
@@ -21,11 +23,10 @@ impl Servers<'_> {
         &self,
         server: &PacketServer,
         profile: &FastL4Profile,
-        raw: &raw::VirtualServer,
-        persistence: Option<usize>,
+        (raw, persistence, allowed): (&raw::VirtualServer, Option<usize>, Vec<Arc<Policy>>),
         context: &mut Context,
     ) -> Fallback {
-        let Some(service) = service(server) else {
+        let Some(service) = service(server, raw) else {
             return none("sockets can replace packets only for protocols tcp and udp");
         };
         let of_socket = |destination| listener(destination, server.protocol);
@@ -64,7 +65,7 @@ impl Servers<'_> {
             waf: None,
             limits: Limits::default(),
             policies: Vec::new(),
-            connection_policies: ConnectionPolicies::default(),
+            connection_policies: ConnectionPolicies { accepted: allowed, named: Vec::new() },
             persistence,
             client_address: Arc::new(client_address),
             request_id: None,
@@ -77,7 +78,7 @@ impl Servers<'_> {
 }
 
 /// The service for the protocol over sockets, if there is one.
-fn service(server: &PacketServer) -> Option<Service> {
+fn service(server: &PacketServer, raw: &raw::VirtualServer) -> Option<Service> {
     let idle_timeout_ms = server.idle_timeout_ms;
     match server.protocol {
         PacketProtocol::Tcp => Some(Service::Tcp(Arc::new(Relay {
@@ -92,6 +93,7 @@ fn service(server: &PacketServer) -> Option<Service> {
             responses_max: None,
             per_socket_max: 1,
             amplification_max: None,
+            clients: allowed_clients::addresses(raw),
         }))),
         PacketProtocol::Any | PacketProtocol::Number(_) => None,
     }
