@@ -65,7 +65,9 @@ pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptP
 pub use probe_answer::{BodyMatch, DrainAnswer};
 pub use probe_login::{Credentials, ProbeTls};
 pub use request_id::RequestIdSettings;
-pub use service::{ConnectionIdSettings, Relay, ServerIdPlace, ServerNames, Service, Sessions};
+pub use service::{
+    ConnectionIdSettings, Relay, ResetOn, ServerIdPlace, ServerNames, Service, Sessions,
+};
 pub use service_probe::{
     LdapProbe, RadiusProbe, RadiusReply, RedisProbe, RedisRole, SmtpProbe, SqlProbe, SqlQuery,
 };

@@ -315,6 +315,8 @@ struct Relayed {
     hello_timeout: u64,
     client_malformed: u64,
     unknown_server_name: u64,
+    member_down: u64,
+    operator: u64,
     stopped: u64,
 }
 
@@ -486,6 +488,8 @@ pub(crate) fn virtual_server(
         hello_timeout: totals.relays_hello_timeout,
         client_malformed: totals.relays_client_malformed,
         unknown_server_name: totals.relays_unknown_server_name,
+        member_down: totals.relays_member_down,
+        operator: totals.relays_operator,
         stopped: totals.relays_stopped,
     });
     let pools = pools_in_order(snapshot, index);

@@ -64,6 +64,19 @@ pub struct Relay {
     pub names: Option<ServerNames>,
     /// Whether its policies, its persistence or the balancing of its pools read the server name.
     pub reads_name: bool,
+    /// When both ends of the connections of a member are reset.
+    pub reset_on: ResetOn,
+}
+
+/// The states of a member that reset its connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResetOn {
+    /// None.
+    Nothing,
+    /// It is down.
+    Down,
+    /// It is down, disabled, or not in its pool any more.
+    OutOfService,
 }
 
 /// The settings of a virtual server of `type: udp`.

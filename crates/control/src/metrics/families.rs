@@ -371,6 +371,8 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
                 ("hello_timeout", totals.relays_hello_timeout),
                 ("client_malformed", totals.relays_client_malformed),
                 ("unknown_server_name", totals.relays_unknown_server_name),
+                ("member_down", totals.relays_member_down),
+                ("operator", totals.relays_operator),
                 ("stopped", totals.relays_stopped),
             ] {
                 to.labelled("termination", termination, count);

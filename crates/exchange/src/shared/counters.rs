@@ -253,6 +253,10 @@ counters! {
         relays_client_malformed,
         /// Relayed connections with a server name for which no pool is configured.
         relays_unknown_server_name,
+        /// Relayed connections reset because their member went out of service.
+        relays_member_down,
+        /// Relayed connections and sessions ended by an operator.
+        relays_operator,
         /// Relayed connections that were cut because draining took too long.
         relays_stopped,
         /// Datagrams received from clients.

@@ -12,8 +12,8 @@ use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
 use crate::raw::tcp::TcpProfile;
 use crate::snapshot::packet::{Delivery, Fallback, PacketProtocol, PacketServer, PacketSource};
 use crate::snapshot::{
-    Address, ConnectionPolicies, ErrorPages, Limits, ListenPoint, Listening, Relay, Service,
-    Sessions, VirtualServer,
+    Address, ConnectionPolicies, ErrorPages, Limits, ListenPoint, Listening, Relay, ResetOn,
+    Service, Sessions, VirtualServer,
 };
 use crate::validate::server::{client_address, settings};
 
@@ -86,6 +86,11 @@ fn service(server: &PacketServer, raw: &raw::VirtualServer) -> Option<Service> {
             hello_timeout_ms: TcpProfile::absent().hello_timeout.0,
             names: None,
             reads_name: false,
+            // As packets have it: a member that is disabled or removed keeps its flows.
+            reset_on: match server.resets_on_member_down {
+                true => ResetOn::Down,
+                false => ResetOn::Nothing,
+            },
         }))),
         PacketProtocol::Udp => Some(Service::Udp(Arc::new(Sessions {
             idle_timeout_ms,
@@ -125,7 +130,6 @@ fn remarks(server: &PacketServer, profile: &FastL4Profile) -> Vec<String> {
         ("handshake_timeout", profile.handshake_timeout.given),
         ("closing_timeout", profile.closing_timeout.given),
         ("reset_on_timeout", !profile.reset_on_timeout.value),
-        ("reset_on_service_down", profile.reset_on_service_down.given),
     ];
     let keys: Vec<String> = without_effect
         .iter()

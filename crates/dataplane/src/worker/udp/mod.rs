@@ -17,6 +17,7 @@ use weir_exchange::session::{Session, Sessions, Source, Tools, admit};
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
 
+use crate::sessions::{Seen, SessionKind};
 use crate::worker::udp::desk::SessionDesk;
 use crate::worker::udp::listeners::Listeners;
 use crate::worker::udp::shelf::{MemberSocket, Shelf};
@@ -192,6 +193,33 @@ impl Udp {
         }
     }
 
+    /// The sessions of `count` slots, beginning with slot `from`, each with the number of the slot after it.
+    pub fn part(
+        &self,
+        from: usize,
+        count: usize,
+        now_us: u64,
+    ) -> impl Iterator<Item = (usize, SessionKey, Seen<'_>)> {
+        let part = self.sessions.part(from, count);
+        part.map(move |(after, key, session)| (after, key, seen(session, now_us)))
+    }
+
+    /// The number of slots of sessions, including free ones.
+    pub fn slots(&self) -> usize {
+        self.sessions.slots()
+    }
+
+    /// Ends a session, if it still exists.
+    pub fn end_one(
+        &mut self,
+        io: &mut EventLoop,
+        world: &mut World,
+        key: SessionKey,
+        why: Termination,
+    ) {
+        self.with(io, world, key, |session, at| session.end(at, why));
+    }
+
     /// Ends all sessions and closes the listeners.
     pub fn stop(&mut self, io: &mut EventLoop, world: &mut World) {
         self.end(io, world, |_| true);
@@ -219,6 +247,21 @@ impl Udp {
         self.side.shelf = Shelf::default();
         self.side.listeners.forget_sessions();
         self.side.listeners.refresh(world);
+    }
+}
+
+/// A session as filters see it.
+fn seen(session: &Session<MemberSocket>, now_us: u64) -> Seen<'_> {
+    let account = &session.account;
+    Seen {
+        kind: SessionKind::Udp,
+        virtual_server: &session.server.live.name,
+        pool: &session.pool().live.name,
+        member: account.member.as_ref().map(|member| &member.live),
+        client: Some(session.source.flow.client),
+        age_ms: now_us.saturating_sub(account.begun_us) / 1_000,
+        bytes_received: account.bytes_received,
+        bytes_sent: account.bytes_sent,
     }
 }
 
