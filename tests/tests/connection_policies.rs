@@ -98,6 +98,73 @@ fn the_proxy_protocol_says_who_it_is() {
     logged(&mut proxy, &["\"client\":\"198.51.100.7:12345\"", "\"termination\":\"policy\""]);
 }
 
+/// A virtual server of this type that allows these clients.
+fn allowing(member: SocketAddr, kind: &str, clients: &str) -> Setup {
+    Setup::new(&[member])
+        .virtual_server(&format!("type: {kind}"))
+        .virtual_server(&format!("allowed_clients: [ {clients} ]"))
+        .access_log()
+}
+
+#[test]
+fn only_clients_of_the_listed_networks_connect() {
+    let member = Member::new(|exchange| exchange.answer("in"));
+    for kind in ["http", "tcp"] {
+        let setup = |clients: &str| allowing(member.address(), kind, clients);
+        let mut proxy = Proxy::start(&setup("127.0.9.2/31, 127.0.0.1"));
+        let mut second = connect(&proxy, 2).expect("a connection");
+        assert_eq!(second.get("/").text(), "in");
+        assert_eq!(connect(&proxy, 3).expect("a connection").get("/").text(), "in");
+        assert_eq!(told(connect(&proxy, 4), b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), None, "{kind}");
+        assert_eq!(told(connect(&proxy, 1), b""), None, "{kind}");
+        assert_eq!(proxy.metric(ENDED, &["\"main\""]), 2.0);
+        let rule = "virtual_servers.main/allowed_clients";
+        logged(&mut proxy, &["127.0.9.4:", rule, "\"termination\":\"policy\""]);
+        proxy.reload_and_wait(&setup("127.0.9.4, 127.0.0.1"));
+        assert_eq!(second.get("/").text(), "in", "it was let in");
+        assert_eq!(told(connect(&proxy, 2), b""), None, "{kind}");
+        assert_eq!(connect(&proxy, 4).expect("a connection").get("/").text(), "in");
+    }
+}
+
+#[test]
+fn clients_that_are_not_allowed_get_no_handshake_and_no_other_policy() {
+    require!("curl");
+    let member = Member::new(|exchange| exchange.answer("in"));
+    let rules = "{ name: all, then: [ { log: \"seen ${client.ip}\" } ] }";
+    let setup = ruled(&[member.address()], rules)
+        .virtual_server(&tls::shop(""))
+        .virtual_server("allowed_clients: [ 127.0.0.1 ]");
+    let mut proxy = Proxy::start(&setup);
+    assert_eq!(told(connect(&proxy, 4), &client_hello(Some("shop.example"), 0)), None);
+    assert_eq!(tls::get(proxy.address(), "/", &[]), "in");
+    logged(&mut proxy, &["seen 127.0.0.1"]);
+    assert!(!proxy.process().output().contains("seen 127.0.9.4"));
+}
+
+#[test]
+fn the_proxied_address_is_the_one_that_is_allowed() {
+    let member = Member::new(|exchange| exchange.answer("in"));
+    for kind in ["http", "tcp"] {
+        let setup = allowing(member.address(), kind, "198.51.100.0/24")
+            .virtual_server("client_address: { trust: [ 127.0.0.1 ], proxy_protocol: true }");
+        let proxy = Proxy::start(&setup);
+        let request = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 198.51.100.9\r\n\r\n";
+        let ask = |header: &str| {
+            let sent = format!("{header}\r\n{request}");
+            told(Client::try_connect(proxy.address()), sent.as_bytes())
+        };
+        let mut allowed = proxy.client();
+        allowed.send(format!("PROXY TCP4 198.51.100.7 127.0.0.1 12345 80\r\n{request}"));
+        assert_eq!(allowed.response().text(), "in", "{kind}");
+        assert_eq!(ask("PROXY TCP4 203.0.113.7 127.0.0.1 12345 80"), None, "{kind}");
+        // A header that names nobody is from the proxy itself, which is not listed.
+        assert_eq!(ask("PROXY UNKNOWN"), None, "{kind}");
+        // A client that is not a trusted proxy is judged by its own address.
+        assert_eq!(told(connect(&proxy, 1), b"PROXY TCP4 198.51.100.7 127.0.0.1 1 80\r\n"), None);
+    }
+}
+
 #[test]
 fn clients_are_let_in_by_name_before_the_handshake() {
     require!("curl");

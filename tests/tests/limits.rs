@@ -1,17 +1,18 @@
 //! Limits: weir rejects requests above them with the correct status, closes the connection, and counts them.
 
 use std::os::unix::net::UnixListener;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
+use weir_tests::datagrams::{DatagramClient, DatagramMember, UdpLease};
 use weir_tests::load::{Load, Plan};
 use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
-use weir_tests::require;
 use weir_tests::temp::TempDir;
+use weir_tests::{STEP_TIMEOUT, require};
 
 /// The descriptor limit of a weir that runs out of descriptors.
 const DESCRIPTORS: usize = 64;
@@ -250,6 +251,93 @@ fn clients_that_take_all_descriptors_leave_some_to_members_and_listeners() {
     clients.clear();
     assert_eq!(late.response().assert_status(200).text(), "here");
     assert!(!proxy.process().output().contains("was lost"), "{}", proxy.process().output());
+}
+
+/// A UDP virtual server beside `main`, in a weir with one worker and few descriptors.
+fn beside_udp(http: &Member, port: &UdpLease, member: &DatagramMember, data_plane: &str) -> Setup {
+    let (listen, address) = (port.address(), member.address());
+    Setup::new(&[http.address()])
+        .top(&format!("data_plane: {{ workers: 1{data_plane} }}"))
+        .also_virtual_server(&format!(
+            "dgrams: {{ listen: \"{listen}\", type: udp, pool: dgrams }}"
+        ))
+        .also_pool(&format!("dgrams: {{ members: [ {address} ] }}"))
+        .descriptors(2 * DESCRIPTORS)
+}
+
+#[test]
+fn sessions_of_datagrams_leave_descriptors_to_connections() {
+    require!("prlimit");
+    let (http, udp, port) = (Member::named("here"), DatagramMember::echo("u"), UdpLease::new());
+    let mut proxy = Proxy::start(&beside_udp(&http, &port, &udp, ""));
+    let sockets = |proxy: &Proxy| {
+        let now = proxy.metric("weir_udp_sockets", &[]);
+        (now, proxy.metric("weir_udp_sockets_max", &[]))
+    };
+    let flood = |count: usize| -> Vec<DatagramClient> {
+        let clients = (0..count).map(|_| DatagramClient::of(port.address()));
+        clients.inspect(|client| client.send("x")).collect()
+    };
+    let refused = "weir_udp_sessions_without_descriptor_total";
+    let clients = [DatagramClient::of(port.address()), DatagramClient::of(port.address())];
+    clients.iter().for_each(|client| assert_eq!(client.ask("x"), "u x"));
+    let _flood = flood(2 * DESCRIPTORS);
+    weir_tests::eventually("sessions are refused", STEP_TIMEOUT, || {
+        proxy.metric(refused, &[]) > 0.0
+    });
+    let (open, max) = sockets(&proxy);
+    assert_eq!(open, max);
+    assert!((40.0..64.0).contains(&max), "half of the descriptors for clients: {max}");
+    let mut requests: Vec<Client> = (0..16).map(|_| proxy.client()).collect();
+    for client in &mut requests {
+        assert_eq!(client.get("/").assert_status(200).text(), "here");
+    }
+    assert_eq!(proxy.metric("weir_socket_failures_total", &[]), 0.0);
+    assert!(proxy.admin_get("/v1/status").contains("UDP sessions use all descriptors"));
+    assert_eq!(clients[0].ask("y"), "u y", "sessions that are open go on");
+    weir_tests::eventually("the event", STEP_TIMEOUT, || {
+        proxy.process().output().contains("data path UDP sessions use all descriptors")
+    });
+    // A smaller share ends nothing; a larger one takes further sessions.
+    let before = proxy.metric(refused, &[]);
+    proxy.reload_and_wait(&beside_udp(&http, &port, &udp, ", udp_descriptors_max: 10%"));
+    assert_eq!(clients[1].ask("y"), "u y");
+    let (open, max) = sockets(&proxy);
+    assert!(open > max && max > 0.0, "{open} of {max}");
+    proxy.reload_and_wait(&beside_udp(&http, &port, &udp, ", udp_descriptors_max: 60%"));
+    assert_eq!(DatagramClient::of(port.address()).ask("z"), "u z");
+    assert_eq!(proxy.metric(refused, &[]), before);
+}
+
+#[test]
+fn idle_connections_to_members_make_room_for_clients() {
+    require!("prlimit");
+    const IDLE: usize = 24;
+    let all_arrived = Barrier::new(IDLE);
+    let member = Member::new(move |exchange| {
+        if exchange.request.target() == "/together" {
+            all_arrived.wait();
+        }
+        exchange.answer("here")
+    });
+    let setup = Setup::new(&[member.address()])
+        .top("data_plane: { workers: 1 }")
+        .pool("reuse: { idle_timeout: 1h }")
+        .descriptors(DESCRIPTORS);
+    let proxy = Proxy::start(&setup);
+    std::thread::scope(|scope| {
+        for _ in 0..IDLE {
+            scope.spawn(|| proxy.client().get("/together").assert_status(200).text());
+        }
+    });
+    let idle = || proxy.metric("weir_member_connections_idle", &[]);
+    weir_tests::eventually("all connections are idle", STEP_TIMEOUT, || idle() == IDLE as f64);
+    // These and the idle ones are more than the descriptors.
+    let mut clients: Vec<Client> = (0..40).map(|_| proxy.client()).collect();
+    for client in &mut clients {
+        assert_eq!(client.get("/").assert_status(200).text(), "here");
+    }
+    assert!(idle() < IDLE as f64);
 }
 
 #[test]

@@ -275,6 +275,29 @@ fn sessions_have_limits_in_all_and_per_client() {
 }
 
 #[test]
+fn only_clients_of_the_listed_networks_have_sessions() {
+    let member = DatagramMember::echo("a");
+    let bed = Bed::new(&[&member], ", allowed_clients: [ 127.0.0.2, \"2001:db8::/32\" ]", "");
+    let reload = |clients: &str| {
+        let keys = format!(", allowed_clients: [ {clients} ]");
+        bed.proxy.reload_and_wait(&setup(&bed.port, &bed.members, &keys, ""));
+    };
+    let clients = [bed.client(), bed.client()];
+    clients[0].send("x");
+    eventually("it is refused", STEP_TIMEOUT, || bed.count("refused") == 1.0);
+    reload("127.0.0.0/8");
+    assert_eq!(clients[0].ask("y"), "a y");
+    reload("127.0.0.2");
+    assert_eq!(clients[0].ask("z"), "a z", "a session that is open goes on");
+    clients[1].send("x");
+    eventually("it is refused", STEP_TIMEOUT, || bed.count("refused") == 2.0);
+    let ended = "weir_virtual_server_connections_ended_by_policy_total";
+    assert_eq!(bed.proxy.metric(ended, &["dgrams"]), 2.0);
+    let seen: BTreeSet<_> = member.seen().into_iter().map(|(_, bytes)| bytes).collect();
+    assert_eq!(seen, BTreeSet::from([b"y".to_vec(), b"z".to_vec()]));
+}
+
+#[test]
 fn answers_are_bounded_by_what_was_asked() {
     let member = DatagramMember::new(|_| (0..10).map(|_| vec![b'x'; 100]).collect());
     let bed = Bed::new(&[&member], ", udp: { amplification_max: 3 }", "");

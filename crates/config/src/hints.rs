@@ -90,6 +90,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("ssl", "tls"),
     ("force_https", "https_redirect"),
     ("redirect_https", "https_redirect"),
+    ("listen_policy", "allowed_clients"),
+    ("listenpolicy", "allowed_clients"),
+    ("allow", "allowed_clients"),
+    ("allow_from", "allowed_clients"),
     ("snat", "source"),
     ("snatpool", "source"),
     ("source_address_translation", "source"),
@@ -218,6 +222,9 @@ const RULES_OF_POLICIES: &str = "rules belong to policies: `policies: { NAME: { 
                                  `policies: [ NAME ]` here";
 const SOURCE_OF_POOL: &str = "the source address belongs to a pool: `pools.NAME.source`; without it, the kernel selects the address";
 
+const CLIENTS_OF_SERVER: &str = "the clients that may connect: `allowed_clients: [ NETWORK, … ]`; the address of weir toward members is \
+                                 `pools.NAME.source`";
+
 /// Keys of other products without a key for the same thing in the same section: the section, the key, and the equivalent.
 const EQUIVALENTS: &[(&str, &str, &str)] = &[
     ("", "backend", POOL_BY_NAME),
@@ -245,6 +252,9 @@ const EQUIVALENTS: &[(&str, &str, &str)] = &[
     (VIRTUAL_SERVER, "max_conns", LIMIT_OF_SERVER),
     (VIRTUAL_SERVER, "maxclient", LIMIT_OF_SERVER),
     (VIRTUAL_SERVER, "maxconn", LIMIT_OF_SERVER),
+    (VIRTUAL_SERVER, "source", CLIENTS_OF_SERVER),
+    (VIRTUAL_SERVER, "source_address", CLIENTS_OF_SERVER),
+    (VIRTUAL_SERVER, "source_range", CLIENTS_OF_SERVER),
     (VIRTUAL_SERVER, "snat", SOURCE_OF_POOL),
     (VIRTUAL_SERVER, "snatpool", SOURCE_OF_POOL),
     (VIRTUAL_SERVER, "source_address_translation", SOURCE_OF_POOL),

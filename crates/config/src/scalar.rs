@@ -244,13 +244,13 @@ impl<const MIN: u64, const MAX: u64> Shown for Size<MIN, MAX> {
 /// Maximum jitter: with more, two consecutive probes could coincide.
 const PERCENT_MAX: u8 = 50;
 
-/// A percentage: `10%`.
+/// A percentage up to `MAX`: `10%`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Percent(pub u8);
+pub(crate) struct Percent<const MAX: u8 = PERCENT_MAX>(pub u8);
 
-impl Decode for Percent {
+impl<const MAX: u8> Decode for Percent<MAX> {
     fn expected() -> String {
-        format!("a percentage from 0% to {PERCENT_MAX}%")
+        format!("a percentage from 0% to {MAX}%")
     }
 
     fn schema(_: &mut Registry) -> Value {
@@ -267,14 +267,14 @@ impl Decode for Percent {
                 .strip_suffix('%')
                 .and_then(whole)
                 .and_then(|number| u8::try_from(number).ok())
-                .filter(|percent| *percent <= PERCENT_MAX)
+                .filter(|percent| *percent <= MAX)
                 .map(Self)
                 .ok_or_else(Invalid::plainly)
         })
     }
 }
 
-impl Shown for Percent {
+impl<const MAX: u8> Shown for Percent<MAX> {
     fn shown(&self) -> Value {
         format!("{}%", self.0).into()
     }
@@ -609,6 +609,9 @@ mod tests {
         assert!(error.ends_with("found the boolean false -> write off"), "{error}");
 
         assert_eq!(decode::<Percent>("10%"), Ok(Percent(10)));
+        assert_eq!(decode::<Percent<100>>("100%"), Ok(Percent(100)));
+        let error = decode::<Percent<100>>("101%").expect_err("too much");
+        assert!(error.contains("a percentage from 0% to 100%"), "{error}");
         for (text, message) in [("10", "-> write 10%"), ("51%", "found"), ("-1%", "found")] {
             let error = decode::<Percent>(text).expect_err(text);
             assert!(error.contains(message), "{text}: {error}");

@@ -65,7 +65,9 @@ pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptP
 pub use probe_answer::{BodyMatch, DrainAnswer};
 pub use probe_login::{Credentials, ProbeTls};
 pub use request_id::RequestIdSettings;
-pub use service::{ConnectionIdSettings, Relay, ServerIdPlace, ServerNames, Service, Sessions};
+pub use service::{
+    ConnectionIdSettings, Relay, ResetOn, ServerIdPlace, ServerNames, Service, Sessions,
+};
 pub use service_probe::{
     LdapProbe, RadiusProbe, RadiusReply, RedisProbe, RedisRole, SmtpProbe, SqlProbe, SqlQuery,
 };
@@ -131,6 +133,8 @@ pub struct DataPlaneSettings {
     pub workers: Option<u16>,
     /// Maximum time for open transactions of removed virtual servers, and of a process that stops.
     pub drain_timeout_ms: u64,
+    /// Maximum share of a worker's descriptors for clients that UDP sessions use, in percent.
+    pub udp_descriptors_percent: u8,
     /// Whether workers are denied access to files.
     pub sandbox: Sandbox,
 }

@@ -352,3 +352,68 @@ fn those_that_read_the_name_wait_for_it() {
         (vec!["rules".into()], vec!["names".into()])
     );
 }
+
+#[test]
+fn allowed_clients_are_a_policy_that_runs_first() {
+    let of = |server: &str| {
+        let text = file(server, "{ then: [ close ] }");
+        let policies = &snapshot(&text).virtual_servers[0].connection_policies;
+        let names = |of: &[std::sync::Arc<weir_core::policy::Policy>]| -> Vec<String> {
+            of.iter().map(|policy| policy.name.to_string()).collect()
+        };
+        (names(&policies.accepted), names(&policies.named))
+    };
+    let listed =
+        "pool: p\nconnection_policies: [ rules ]\nallowed_clients: [ 10.0.0.0/8, \"::1\" ]";
+    for kind in ["http", "tcp"] {
+        let (accepted, named) = of(&format!("type: {kind}\n{listed}"));
+        assert_eq!(accepted, ["virtual_servers.a", "rules"], "{kind}");
+        assert!(named.is_empty());
+    }
+    assert!(of("pool: p\npolicies: [ rules ]").0.is_empty());
+    // As many networks as there may be, in their longest form.
+    let network = |number: usize| format!("'2001:db8:1111:2222:3333:4444:5555:{number:x}'");
+    let all = |count| (1..=count).map(network).collect::<Vec<_>>().join(", ");
+    let many = |count| format!("pool: p\npolicies: [ rules ]\nallowed_clients: [ {} ]", all(count));
+    assert_eq!(of(&many(1_024)).0, ["virtual_servers.a"]);
+    let text = |server: &str| file(server, "{ then: [ close ] }");
+    check(
+        &text(&many(1_025)),
+        &[
+            "6 `allowed_clients` has more than 1024 networks -> put them into a data set, and reset others by a rule of `connection_policies`",
+        ],
+    );
+}
+
+#[test]
+fn lists_of_clients_that_cannot_be() {
+    let text =
+        |server: &str| file(&format!("policies: [ rules ]\n{server}"), "{ then: [ close ] }");
+    check(
+        &text("pool: p\nallowed_clients: []"),
+        &["6 `virtual_servers.a.allowed_clients` is empty; it needs at least one item -> -"],
+    );
+    check(
+        &text("pool: p\nallowed_clients: [ 10.0.0.1/8 ]"),
+        &[
+            "6 `virtual_servers.a.allowed_clients[0]`: the address has bits set after the prefix -> write 10.0.0.0/8",
+        ],
+    );
+    let unix = text("pool: p\nallowed_clients: [ 10.0.0.0/8 ]")
+        .replace("listen: 127.0.0.1:80", "listen: unix:/run/weir.sock");
+    check(
+        &unix,
+        &[
+            "3 clients of `unix:/run/weir.sock` have no address: `allowed_clients` would refuse all -> listen on an IP address, \
+           or use the permissions of the socket instead of `allowed_clients`",
+        ],
+    );
+    let of_bigip = text("pool: p\nsource: 10.0.0.0/8");
+    check(
+        &of_bigip,
+        &[
+            "6 unknown key `source` in `virtual_servers.a` -> the clients that may connect: `allowed_clients: [ NETWORK, … ]`; the address of \
+           weir toward members is `pools.NAME.source`",
+        ],
+    );
+}

@@ -342,6 +342,24 @@ fn sockets_take_the_place_of_what_they_can() {
         matches!(sessions.listen[0].address, Address::Udp(_))
             && sessions.service.sessions().is_some()
     );
+    // Whom packets would not let in, sockets do not let in either.
+    let listed = "allowed_clients: [ 10.0.0.0/8, \"2001:db8::/32\" ]";
+    let few = server(listed);
+    let prefixes: Vec<String> = few
+        .clients
+        .iter()
+        .flat_map(|all| all.iter())
+        .map(|it| format!("{}/{}", it.address, it.length))
+        .collect();
+    assert_eq!(prefixes, ["10.0.0.0/8", "2001:db8::/32"]);
+    assert!(server("").clients.is_none());
+    let Fallback::Proxy { server: relay, .. } = few.fallback else { panic!("sockets serve tcp") };
+    assert_eq!(relay.connection_policies.names().collect::<Vec<_>>(), ["virtual_servers.a"]);
+    let udp = server(&format!("protocol: udp, {listed}"));
+    let Fallback::Proxy { server: sessions, .. } = udp.fallback else { panic!("of udp") };
+    let allowed = sessions.service.sessions().and_then(|it| it.clients.clone()).expect("a list");
+    assert!(allowed.contains("10.1.1.1".parse().unwrap()));
+    assert!(!allowed.contains("11.1.1.1".parse().unwrap()));
     let any = packets(&file("listen: \"10.0.0.1:*\", protocol: any, pool: p", POOL));
     assert!(
         matches!(&any.servers[0].fallback, Fallback::None(why) if why.contains("only for protocols tcp and udp"))

@@ -247,6 +247,18 @@ fn no_check_of_a_connection_is_passed_by() {
         &with(", connection_policies: [ gate, other ]", ", connection_policies: [ gate, other ]"),
         &[],
     );
+    let listed = ", allowed_clients: [ 10.0.0.0/8 ]";
+    let refused = past(
+        "`allowed_clients` of its own",
+        "list the same in both, or check requests by `policies` of `b`",
+    );
+    for a in ["", ", allowed_clients: [ 10.0.0.0/7 ]"] {
+        assert_eq!(diagnostics(&pair(a, &format!("{listens}{listed}"))), [refused.as_str()], "{a}");
+    }
+    // The same addresses, written otherwise. The virtual server that listens may let in fewer.
+    let same = ", allowed_clients: [ 10.0.0.0/9, 10.128.0.0/9 ]";
+    check(&pair(same, &format!("{listens}{listed}")), &[]);
+    check(&pair(listed, listens), &[]);
     for (limits, name) in [
         ("connections: 5", "connections"),
         ("connections_per_second: 5", "connections_per_second"),

@@ -1,6 +1,7 @@
 //! `type: tcp`: its result, and findings about keys that it would ignore.
 
-use weir_config::snapshot::{Balance, Snapshot};
+use weir_config::snapshot::packet::Fallback;
+use weir_config::snapshot::{Balance, ResetOn, Snapshot};
 use weir_config::{Resolutions, Severity, parse};
 
 /// A virtual server of type tcp with these lines, which begin at line 4, and pools `p` and `q`.
@@ -36,6 +37,29 @@ fn check(text: &str, expected: &[&str]) {
 #[track_caller]
 fn check_server(line: &str, expected: &[&str]) {
     check(&file(&format!("type: tcp\npool: p\n{line}"), ""), expected);
+}
+
+#[test]
+fn connections_are_reset_with_their_member_if_the_file_says_so() {
+    let reset_on = |tcp: &str| {
+        let snapshot = snapshot(&file(&format!("type: tcp\npool: p{tcp}"), ""));
+        snapshot.virtual_servers[0].service.relay().expect("a relay").reset_on
+    };
+    assert_eq!(reset_on(""), ResetOn::Nothing);
+    assert_eq!(reset_on("\ntcp: { reset_on_service_down: false }"), ResetOn::Nothing);
+    assert_eq!(reset_on("\ntcp: { reset_on_service_down: true }"), ResetOn::OutOfService);
+    // Sockets do what packets would: they reset flows of members that are down, and of no others.
+    let fallen = |profile: &str| {
+        let text = file(&format!("type: fast_l4\npool: p{profile}"), "");
+        let packets = snapshot(&text.replace("127.0.0.1:80", "10.0.0.1:80")).packets;
+        match &packets.expect("packets").servers[0].fallback {
+            Fallback::Proxy { server, .. } => server.service.relay().map(|relay| relay.reset_on),
+            Fallback::None(_) => None,
+        }
+    };
+    assert_eq!(fallen(""), Some(ResetOn::Down));
+    let kept = "\nfast_l4: { reset_on_service_down: false }";
+    assert_eq!(fallen(kept), Some(ResetOn::Nothing));
 }
 
 #[test]

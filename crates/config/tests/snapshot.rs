@@ -74,8 +74,12 @@ const SAFE: PathForm = PathForm::Canonical(Spellings {
 fn defaults() {
     let snapshot = snapshot(&with_pool("    members: [ 127.0.0.1:9001 ]"));
     assert_eq!(snapshot.admin.listen, []);
-    let data_plane =
-        DataPlaneSettings { workers: None, drain_timeout_ms: 60_000, sandbox: Sandbox::Auto };
+    let data_plane = DataPlaneSettings {
+        workers: None,
+        drain_timeout_ms: 60_000,
+        udp_descriptors_percent: 50,
+        sandbox: Sandbox::Auto,
+    };
     assert_eq!(snapshot.data_plane, data_plane);
     let first_probes = FirstProbesSettings { wait_ms: 5_000, then: AfterFirstProbes::Serve };
     assert_eq!(snapshot.first_probes, first_probes);

@@ -45,8 +45,14 @@ fn defaults_and_profiles() {
         responses_max: None,
         per_socket_max: 1,
         amplification_max: None,
+        clients: None,
     };
     assert_eq!(sessions(&file("", "")), plain);
+    let allowed = sessions(&file("    allowed_clients: [ 10.0.0.0/8 ]\n", "")).clients;
+    let allowed = allowed.expect("a list");
+    for (client, is_allowed) in [("10.1.2.3", true), ("11.0.0.1", false), ("::1", false)] {
+        assert_eq!(allowed.contains(client.parse().unwrap()), is_allowed, "{client}");
+    }
     assert_eq!(
         sessions(&file("    udp: { datagrams: 2 }\n", "")),
         Sessions { datagrams_max: Some(2), responses_max: Some(2), ..plain.clone() }

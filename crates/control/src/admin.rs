@@ -81,6 +81,7 @@ pub mod route;
 mod sampling;
 mod sending;
 mod servers;
+mod sessions;
 pub mod shared;
 mod sources;
 pub mod streams;

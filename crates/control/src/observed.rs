@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use weir_config::Files;
 use weir_config::snapshot::Snapshot;
+use weir_dataplane::sessions::WorkerSessions;
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
@@ -38,6 +39,8 @@ pub struct Observed {
     pub packets: crate::packets::Board,
     /// Access to flows; `None`: there is no packet path.
     flows: RwLock<Option<crate::packets::Flows>>,
+    /// Access to sessions of the workers.
+    sessions: RwLock<WorkerSessions>,
     /// Results of requests to other servers.
     pub obtained: Obtained,
     /// The results of reloads.
@@ -134,6 +137,7 @@ impl Observed {
             monitors,
             packets,
             flows: RwLock::new(None),
+            sessions: RwLock::default(),
             obtained,
             reloads,
             changes,
@@ -177,6 +181,16 @@ impl Observed {
     /// Sets the access to flows.
     pub fn set_flows(&self, flows: Option<crate::packets::Flows>) {
         write(&self.flows, flows);
+    }
+
+    /// Access to sessions of the workers.
+    pub fn sessions(&self) -> WorkerSessions {
+        read(&self.sessions)
+    }
+
+    /// Sets the access to sessions of the workers.
+    pub fn set_sessions(&self, sessions: WorkerSessions) {
+        write(&self.sessions, sessions);
     }
 
     /// The configuration that waits for first probes.

@@ -41,6 +41,7 @@ pub fn problems(observed: &Observed) -> Vec<String> {
         let time = failed.time;
         problems.push(format!("the upgrade of {time} failed: {reason}; this process serves on"));
     }
+    problems.extend(udp_sockets(observed));
     let lost = lines_lost(observed, &totals);
     if lost > 0 {
         problems.push(format!("{} lost", Counted(lost, "access log line")));
@@ -74,6 +75,23 @@ fn certificates(observed: &Observed) -> Vec<String> {
         told.push(format!("{} cannot be had either", Counted(more as u64, "certificate")));
     }
     told
+}
+
+/// The problem that UDP sessions of some workers use all their descriptors.
+fn udp_sockets(observed: &Observed) -> Option<String> {
+    let is_full = |worker: &usize| {
+        let counters = observed.workers.of(*worker);
+        let max = counters.udp_sockets_max.get();
+        max > 0 && counters.udp_sockets.get() >= max
+    };
+    let full = (0..observed.workers.workers()).filter(is_full).count();
+    (full > 0).then(|| {
+        let workers = Counted(full as u64, "worker");
+        format!(
+            "UDP sessions use all descriptors that they may use in {workers}: further sessions are refused; \
+             raise LimitNOFILE or `data_plane.udp_descriptors_max`, or limit sessions"
+        )
+    })
 }
 
 /// The problem that the last reload was refused.
@@ -190,6 +208,24 @@ mod tests {
             "{told:?}"
         );
         assert_eq!(told[2], "1 worker ended for good: restart weir");
+    }
+
+    #[test]
+    fn sessions_without_descriptors_are_a_problem_while_they_last() {
+        let address = Address::Socket("127.0.0.1:9001".parse().unwrap());
+        let observed = observed_with(&[address], 2);
+        let counters = observed.workers.of(1);
+        counters.udp_sockets_max.add(3);
+        counters.udp_sockets.add(2);
+        assert!(problems(&observed).is_empty());
+        counters.udp_sockets.add(1);
+        let told = problems(&observed);
+        assert!(
+            told[0].starts_with("UDP sessions use all descriptors that they may use in 1 worker: "),
+            "{told:?}"
+        );
+        counters.udp_sockets.subtract(1);
+        assert!(problems(&observed).is_empty());
     }
 
     #[test]

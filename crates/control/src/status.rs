@@ -69,13 +69,33 @@ pub(crate) struct ProcessStatus {
     /// The process id of the replaced process while it drains; `null`: no process drains.
     draining_process: Option<u32>,
     log: LogStatus,
-    socket_failures: u64,
+    #[serde(flatten)]
+    sockets: SocketsStatus,
     admin_connections_turned_away: u64,
     admin_connections_displaced: u64,
     admin_logins_failed: u64,
     worker_panics: u64,
     last_worker_panic: Option<PanicStatus>,
     workers_ended: u64,
+}
+
+/// The sockets of the workers.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SocketsStatus {
+    socket_failures: u64,
+    /// Descriptors of UDP sessions; `null`: no virtual server has type udp.
+    udp_sockets: Option<UdpSockets>,
+}
+
+/// Descriptors of UDP sessions, in all workers together.
+#[derive(Debug, Serialize, JsonSchema)]
+struct UdpSockets {
+    /// Descriptors in use.
+    open: u64,
+    /// Descriptors that sessions may use.
+    max: u64,
+    /// Sessions refused because all of these were in use.
+    sessions_refused: u64,
 }
 
 /// The state of configurations.
@@ -295,6 +315,8 @@ struct Relayed {
     hello_timeout: u64,
     client_malformed: u64,
     unknown_server_name: u64,
+    member_down: u64,
+    operator: u64,
     stopped: u64,
 }
 
@@ -393,7 +415,14 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
             audit_lines_dropped: observed.admin.audit.dropped(),
             audit_lines_not_written: observed.logs.audit.lines_lost.load(Relaxed),
         },
-        socket_failures: workers.socket_failures,
+        sockets: SocketsStatus {
+            socket_failures: workers.socket_failures,
+            udp_sockets: (workers.udp_sockets_max > 0).then_some(UdpSockets {
+                open: workers.udp_sockets,
+                max: workers.udp_sockets_max,
+                sessions_refused: workers.udp_share_exceeded,
+            }),
+        },
         admin_connections_turned_away: observed.admin.turned_away.load(Relaxed),
         admin_connections_displaced: observed.admin.displaced.load(Relaxed),
         admin_logins_failed: observed.admin.logins_failed.load(Relaxed),
@@ -459,6 +488,8 @@ pub(crate) fn virtual_server(
         hello_timeout: totals.relays_hello_timeout,
         client_malformed: totals.relays_client_malformed,
         unknown_server_name: totals.relays_unknown_server_name,
+        member_down: totals.relays_member_down,
+        operator: totals.relays_operator,
         stopped: totals.relays_stopped,
     });
     let pools = pools_in_order(snapshot, index);

@@ -337,6 +337,7 @@ impl Supervisor {
             (Arc::clone(&configuration.files), changes, requests),
         ));
         observed.set_sandbox(sandbox);
+        observed.set_sessions(data_plane.sessions());
         let outlets = open_outlets(of_workers, &observed, &events, &heritage).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
         let upgrading = Upgrading::new(heritage, &observed);

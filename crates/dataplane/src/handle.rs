@@ -20,6 +20,7 @@ use crate::inherited::{self, Inherited};
 use crate::password_threads;
 use crate::records::recorder::RecordSender;
 use crate::reports::{Event, LogSenders};
+use crate::sessions::WorkerSessions;
 use crate::side_logs::SideLogs;
 use crate::thread::{self, WorkerThread};
 use crate::worker::{Command, Setup};
@@ -247,6 +248,11 @@ impl DataPlane {
         let unused = self.inherited.let_go();
         unused.iter().for_each(|address| remove_own_file(&self.inherited, address));
         unused
+    }
+
+    /// The way to the sessions of all workers.
+    pub fn sessions(&self) -> WorkerSessions {
+        WorkerSessions::of(self.workers.iter().map(WorkerThread::link))
     }
 
     /// Starts or stops recording all requests, for a client that follows them.

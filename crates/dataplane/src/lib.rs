@@ -16,6 +16,7 @@ pub mod protobuf;
 pub mod records;
 pub mod redaction;
 pub mod reports;
+pub mod sessions;
 mod side_logs;
 #[cfg(feature = "simulation")]
 pub mod simulation;

@@ -86,6 +86,11 @@ pub enum Event {
         /// The error.
         error: String,
     },
+    /// UDP sessions are refused. At most one event per second and worker.
+    UdpShareUsed {
+        /// The descriptors of the worker that sessions may use, which all do.
+        max: usize,
+    },
     /// A worker panicked. Its connections are lost, and it continues.
     WorkerPanicked {
         /// The index of the worker.

@@ -25,10 +25,33 @@ pub struct WorkerThread {
     pub thread: JoinHandle<()>,
     /// Whether the worker has ended and the duplicates of its listeners are closed.
     pub is_let_go: bool,
-    commands: Sender<Command>,
-    control: OwnedFd,
+    link: Arc<Link>,
     /// Set by the worker when it executes the latest [`Command::Answer`].
     answer: Arc<AtomicBool>,
+}
+
+/// The way of commands to a worker.
+#[derive(Debug)]
+pub struct Link {
+    commands: Sender<Command>,
+    control: OwnedFd,
+}
+
+impl Link {
+    /// Sends a command. Returns whether the worker runs.
+    pub fn tell(&self, command: Command) -> bool {
+        let is_there = self.commands.send(command).is_ok();
+        if is_there {
+            self.send(COMMAND_MESSAGE, &mut SendAncillaryBuffer::default());
+        }
+        is_there
+    }
+
+    fn send(&self, kind: u8, ancillary: &mut SendAncillaryBuffer<'_, '_, '_>) {
+        // Sending fails only if the worker has ended, which `is_finished` reports.
+        let _ =
+            net::sendmsg(&self.control, &[IoSlice::new(&[kind])], ancillary, SendFlags::NOSIGNAL);
+    }
 }
 
 impl WorkerThread {
@@ -64,7 +87,8 @@ impl WorkerThread {
         // The worker has its own copy of this end of the socket.
         drop(theirs);
         let answer = Arc::new(AtomicBool::new(true));
-        Ok(Self { thread, is_let_go: false, commands, control, answer })
+        let link = Arc::new(Link { commands, control });
+        Ok(Self { thread, is_let_go: false, link, answer })
     }
 
     /// Sends a listener; the command that names its address must follow.
@@ -73,21 +97,24 @@ impl WorkerThread {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        self.send(LISTENER_MESSAGE, &mut ancillary);
+        self.link.send(LISTENER_MESSAGE, &mut ancillary);
     }
 
     /// Sends the message as it arrives at a worker without a free descriptor for the listener.
     #[cfg(test)]
     pub fn hand_over_nothing(&self) {
-        self.send(LISTENER_MESSAGE, &mut SendAncillaryBuffer::default());
+        self.link.send(LISTENER_MESSAGE, &mut SendAncillaryBuffer::default());
     }
 
     /// Sends a command.
     pub fn tell(&self, command: Command) {
         // Sending fails only if the worker has ended.
-        if self.commands.send(command).is_ok() {
-            self.send(COMMAND_MESSAGE, &mut SendAncillaryBuffer::default());
-        }
+        self.link.tell(command);
+    }
+
+    /// The way of commands to the worker, for other threads.
+    pub fn link(&self) -> Arc<Link> {
+        Arc::clone(&self.link)
     }
 
     /// Whether the worker has answered the previous request, or has ended. Sends the next request if the previous one was
@@ -102,12 +129,6 @@ impl WorkerThread {
             self.tell(Command::Answer(Arc::clone(&self.answer)));
         }
         has_answered
-    }
-
-    fn send(&self, kind: u8, ancillary: &mut SendAncillaryBuffer<'_, '_, '_>) {
-        // Sending fails only if the worker has ended, which `is_finished` reports.
-        let _ =
-            net::sendmsg(&self.control, &[IoSlice::new(&[kind])], ancillary, SendFlags::NOSIGNAL);
     }
 }
 

@@ -40,6 +40,8 @@ pub struct EventLoop {
     pub(crate) bulk: Bulk,
     pub(crate) open_count: usize,
     pub(crate) room: Room,
+    /// Open sockets of UDP sessions, including resting ones.
+    pub(crate) session_sockets: usize,
     pub(crate) scratch: Box<[u8]>,
     /// Buffer for encrypted data. It is empty between two sends.
     pub(crate) sealed: Sealed,
@@ -76,6 +78,7 @@ impl EventLoop {
             pipes: Pipes::within(descriptors_max),
             open_count: 0,
             room: Room::within(descriptors_max),
+            session_sockets: 0,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             sealed: Sealed::new(),
             ready: Vec::new(),
@@ -425,10 +428,13 @@ impl EventLoop {
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
-        if let (true, Some(fd)) = (socket.is_listener(), &socket.fd) {
-            // The control plane has a duplicate of the descriptor, so close() alone would not remove the listener from
-            // epoll. The call fails while accepting is paused, because the listener is not in epoll then.
-            let _ = self.kernel.unwatch(fd);
+        if matches!(socket.state, State::Listening | State::Datagrams) {
+            match &socket.fd {
+                // The control plane has a duplicate of the descriptor, so close() alone would not remove the listener from
+                // epoll. The call fails while accepting is paused, because the listener is not in epoll then.
+                Some(fd) if socket.is_listener() => drop(self.kernel.unwatch(fd)),
+                _ => self.session_sockets -= 1,
+            }
         }
         socket.generation = socket.generation.wrapping_add(1);
         socket.state = State::Free;
@@ -513,16 +519,31 @@ pub(crate) struct Room {
     /// The limit for member connections. Both kinds leave descriptors for listeners: if a worker could not add a listener,
     /// nothing would accept its share of the connections.
     pub(crate) connect_below: usize,
+    /// The limit for sockets of UDP sessions alone, a share of `accept_below`. Anybody can begin sessions from forged
+    /// addresses, so they must not take the descriptors of connections.
+    pub(crate) sessions_below: usize,
 }
+
+/// The share of UDP sessions until [`Datagrams::set_share`](crate::Datagrams::set_share) sets another, in percent.
+const SESSIONS_SHARE_PERCENT: u8 = 50;
 
 impl Room {
     pub(crate) fn within(limit: usize) -> Self {
         let of_pipes = pipes::open_max(limit) * DESCRIPTORS_OF_A_PIPE;
         let sockets = limit.saturating_sub(DESCRIPTORS_BESIDE + of_pipes);
         let reserved = (sockets / 8).min(DESCRIPTORS_RESERVED_MAX);
-        Self {
+        let room = Self {
             accept_below: sockets - reserved,
             connect_below: sockets - reserved / LISTENERS_SHARE,
-        }
+            sessions_below: 0,
+        };
+        room.with_sessions(SESSIONS_SHARE_PERCENT)
+    }
+
+    /// The same room with this share for UDP sessions.
+    pub(crate) fn with_sessions(self, percent: u8) -> Self {
+        // By 128 bits: without a limit on descriptors, the product would not fit into 64.
+        let share = self.accept_below as u128 * u128::from(percent) / 100;
+        Self { sessions_below: usize::try_from(share).unwrap_or(self.accept_below), ..self }
     }
 }

@@ -20,6 +20,11 @@ pub trait Handler {
         socket: Descriptor,
         peer: Option<SocketAddr>,
     );
+    /// The descriptors of clients are used up, and a connection waits. Closes sockets that nothing needs, and returns
+    /// whether there were any.
+    fn make_room(&mut self, _io: &mut EventLoop) -> bool {
+        false
+    }
     /// A listener cannot accept. It pauses for a short time.
     fn accept_failed(&mut self, io: &mut EventLoop, listener: OwnerKey, error: Errno);
     /// An attempt to connect succeeded or failed.

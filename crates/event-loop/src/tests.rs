@@ -194,14 +194,23 @@ fn two_busy_listeners_are_both_emptied_at_once() {
 
 #[test]
 fn clients_leave_room_for_members_and_both_for_listeners() {
-    for (limit, accept_below, connect_below) in [
-        (4, 0, 0),
-        (64, 51, 57),
-        (1_024, 865, 958),
-        (20_000, 18_460, 19_228),
-        (usize::MAX, usize::MAX - 1_540, usize::MAX - 772),
+    for (limit, accept_below, connect_below, sessions_below) in [
+        (4, 0, 0, 0),
+        (64, 51, 57, 25),
+        (1_024, 865, 958, 432),
+        (20_000, 18_460, 19_228, 9_230),
+        (usize::MAX, usize::MAX - 1_540, usize::MAX - 772, (usize::MAX - 1_540) / 2),
     ] {
-        assert_eq!(Room::within(limit), Room { accept_below, connect_below }, "{limit}");
+        let room = Room { accept_below, connect_below, sessions_below };
+        assert_eq!(Room::within(limit), room, "{limit}");
+    }
+}
+
+#[test]
+fn sessions_have_the_share_of_clients_descriptors_that_is_set() {
+    let room = Room::within(1_024);
+    for (percent, sessions_below) in [(0, 0), (1, 8), (30, 259), (100, 865)] {
+        assert_eq!(room.with_sessions(percent), Room { sessions_below, ..room }, "{percent}");
     }
 }
 

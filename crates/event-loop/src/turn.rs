@@ -200,7 +200,10 @@ impl EventLoop {
             };
             let Some(fd) = &socket.fd else { return };
             if self.open_count >= self.room.accept_below {
-                return self.rest(handler, token, listener, Errno::MFILE);
+                match handler.make_room(self) {
+                    true => continue,
+                    false => return self.rest(handler, token, listener, Errno::MFILE),
+                }
             }
             match fd.accept() {
                 Ok((stream, peer)) => {

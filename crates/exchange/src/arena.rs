@@ -293,6 +293,20 @@ impl<K, T> Arena<K, T> {
         })
     }
 
+    /// The objects of `count` slots, beginning with slot `from`, each with the number of the slot after it.
+    pub fn part(&self, from: usize, count: usize) -> impl Iterator<Item = (usize, Key<K>, &T)> {
+        let slots = self.slots.iter().enumerate().skip(from).take(count);
+        slots.filter_map(|(at, slot)| {
+            let thing = slot.content.as_ref()?;
+            Some((at + 1, Key::new(at as u32, slot.generation), thing))
+        })
+    }
+
+    /// The number of slots, including free ones.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
     /// All objects, mutable.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().filter_map(|slot| slot.content.as_mut())
@@ -311,6 +325,26 @@ mod tests {
     use weir_testing::Random;
 
     use super::*;
+
+    #[test]
+    fn parts_have_all_objects_once() {
+        let mut arena: Arena<OfClient, u32> = Arena::default();
+        let keys: Vec<_> = (0..10).map(|number| arena.insert(number)).collect();
+        arena.remove(keys[3]);
+        arena.remove(keys[9]);
+        for count in 1..12 {
+            let (mut at, mut seen) = (0, Vec::new());
+            while at < arena.slots() {
+                for (after, key, number) in arena.part(at, count) {
+                    assert_eq!((arena.get(key), after), (Some(number), *number as usize + 1));
+                    seen.push(*number);
+                }
+                at += count;
+            }
+            assert_eq!(seen, [0, 1, 2, 4, 5, 6, 7, 8], "{count}");
+        }
+        assert_eq!(arena.part(99, 5).count(), 0);
+    }
 
     #[test]
     fn a_key_names_what_it_was_given_for_or_nothing() {

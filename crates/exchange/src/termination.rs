@@ -59,13 +59,17 @@ pub enum Termination {
     HelloTimeout,
     /// No pool is configured for the client's server name.
     UnknownServerName,
+    /// The member went out of service, and the settings reset its connections then.
+    MemberDown,
+    /// An operator ended the session by a command.
+    Operator,
     /// The process stopped.
     Stopped,
 }
 
 impl Termination {
     /// All reasons, in the order of the documentation.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::Complete,
         Self::ClientAbort,
         Self::ClientTimeout,
@@ -94,6 +98,8 @@ impl Termination {
         Self::IdleTimeout,
         Self::HelloTimeout,
         Self::UnknownServerName,
+        Self::MemberDown,
+        Self::Operator,
         Self::Stopped,
     ];
 
@@ -129,6 +135,8 @@ impl Termination {
             Self::IdleTimeout => "idle_timeout",
             Self::HelloTimeout => "hello_timeout",
             Self::UnknownServerName => "unknown_server_name",
+            Self::MemberDown => "member_down",
+            Self::Operator => "operator",
             Self::Stopped => "stopped",
         }
     }

@@ -52,12 +52,24 @@ APART int is_denied(const struct packet *packet, const struct plan *plan)
 {
 	struct policy_key key = {
 		.length = 32 + 128,
-		.epoch = plan->epoch | family_of(packet),
+		.scope = plan->epoch | family_of(packet),
 		.address = packet->key.source,
 	};
 	__u32 *denied = bpf_map_lookup_elem(&policy, &key);
 
 	return denied && *denied;
+}
+
+/* Whether the virtual server, which lists its clients, lists the source. */
+APART int is_client(const struct packet *packet, const struct plan *plan, __u32 index)
+{
+	struct policy_key key = {
+		.length = 32 + 128,
+		.scope = plan->epoch | family_of(packet) | (index % VIRTUAL_SERVERS_MAX + 1) << SCOPE_SERVER,
+		.address = packet->key.source,
+	};
+
+	return bpf_map_lookup_elem(&policy, &key) != NULL;
 }
 
 INLINE __u32 *exact_server(const struct packet *packet, const struct plan *plan)
@@ -533,6 +545,8 @@ APART int begin(const struct packet *packet, const struct plan *plan, __u64 key_
 
 	if (!server || server->flags & SERVER_PASS)
 		return NOT_OURS;
+	if (server->flags & SERVER_CLIENTS && !is_client(packet, plan, index))
+		return CLIENT_NOT_ALLOWED;
 	if (!may_begin(packet, server))
 		return NOT_SYN;
 	if (!(server->flags & (SERVER_RING | SERVER_ROUTE)))

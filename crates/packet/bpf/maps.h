@@ -113,6 +113,7 @@ struct settings {
 #define SERVER_LOOSE 128
 #define SERVER_RING 256 /* it has a member that takes new flows */
 #define SERVER_PASS 512 /* the kernel gets its packets as they came, and there are no flows */
+#define SERVER_CLIENTS 1024 /* flows begin only from sources that `policy` lists for it */
 
 struct server {
 	__u64 identity;
@@ -170,9 +171,12 @@ struct prefix_value {
 	__u32 length;
 };
 
+/* policy_key.scope: the epoch, PREFIX_V6, and from this bit on the virtual server plus one whose clients it lists; 0: it denies or allows all. */
+#define SCOPE_SERVER 2
+
 struct policy_key {
 	__u32 length; /* bits of what follows */
-	__u32 epoch;  /* and PREFIX_V6 */
+	__u32 scope;
 	struct address address;
 };
 

@@ -124,6 +124,7 @@ impl Writer<'_> {
                 .insert(key, layout::source_value(source), 0)
                 .map_err(map_error("writing a source address"))?;
         }
+        self.write_clients(server, number)?;
         let entry = server_entry(server, route, sources.len() as u32, has_ring);
         self.maps
             .servers
@@ -170,13 +171,27 @@ impl Writer<'_> {
                 let prefix: Prefix = check::canonical(*prefix);
                 let key = trie_key(
                     32 + layout::mapped_length(prefix),
-                    layout::policy_key(prefix.address, self.epoch),
+                    layout::policy_key(prefix.address, self.epoch, None),
                 );
                 self.maps
                     .policy
                     .insert(&key, denied, 0)
                     .map_err(map_error("writing allow and deny"))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Writes the sources that may begin flows of a virtual server. The value says nothing: what is there is allowed.
+    fn write_clients(&mut self, server: &VirtualServer, number: u32) -> Result<(), Error> {
+        let of_family = |it: &&Prefix| it.address.is_ipv4() == server.is_v4();
+        for prefix in server.clients.iter().flatten().filter(of_family) {
+            let prefix = check::canonical(*prefix);
+            let key = trie_key(
+                32 + layout::mapped_length(prefix),
+                layout::policy_key(prefix.address, self.epoch, Some(number)),
+            );
+            self.maps.policy.insert(&key, 0, 0).map_err(map_error("writing allowed clients"))?;
         }
         Ok(())
     }
@@ -276,6 +291,7 @@ fn server_entry(
         (layout::SERVER_LOOSE, server.loose_initiation),
         (layout::SERVER_TOS_SET, server.tos.is_some()),
         (layout::SERVER_RING, has_ring),
+        (layout::SERVER_CLIENTS, server.clients.is_some()),
     ] {
         flags |= if is_so { flag } else { 0 };
     }

@@ -21,7 +21,10 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     )?;
     let destinations = plan.virtual_servers.iter().map(|server| server.destinations.len()).sum();
     at_most("destinations of all virtual servers", destinations, DESTINATIONS_MAX)?;
-    at_most("prefixes to allow and deny", plan.allow.len() + plan.deny.len(), PREFIXES_MAX)?;
+    let clients = |server: &VirtualServer| server.clients.as_ref().map_or(0, Vec::len);
+    let of_servers: usize = plan.virtual_servers.iter().map(clients).sum();
+    let prefixes = plan.allow.len() + plan.deny.len() + of_servers;
+    at_most("prefixes to allow, to deny and of clients", prefixes, PREFIXES_MAX)?;
     at_most("addresses with SYN cookies", plan.syn_cookies.len(), SYN_COOKIES_MAX)?;
     for prefix in plan.allow.iter().chain(&plan.deny) {
         prefix_is_sound(prefix, "allow and deny")?;
@@ -89,6 +92,9 @@ fn server_is_sound(server: &VirtualServer) -> Result<(), Error> {
     let is_v4 = server.is_v4();
     for destination in &server.destinations {
         destination_is_sound(server, destination, is_v4)?;
+    }
+    for client in server.clients.iter().flatten() {
+        prefix_is_sound(client, name)?;
     }
     let mut members = HashSet::new();
     for member in &server.members {

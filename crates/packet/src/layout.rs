@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The version of this layout. Pinned maps of another version are not taken over.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// `VIRTUAL_SERVERS_MAX`.
 pub const SERVERS: u32 = crate::plan::VIRTUAL_SERVERS_MAX as u32;
@@ -216,6 +216,7 @@ pub const SERVER_ROUTE: u32 = 64;
 pub const SERVER_LOOSE: u32 = 128;
 pub const SERVER_RING: u32 = 256;
 pub const SERVER_PASS: u32 = 512;
+pub const SERVER_CLIENTS: u32 = 1024;
 
 /// A virtual server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -347,7 +348,7 @@ pub fn prefix_epoch(key: &PrefixKeyBytes) -> u32 {
 
 /// The epoch of a policy key.
 pub fn policy_epoch(key: &PolicyKeyBytes) -> u32 {
-    u32::from_ne_bytes(at(key, 0)) & !PREFIX_V6
+    u32::from_ne_bytes(at(key, 0)) & 1
 }
 
 /// The length of a prefix in the form of programs.
@@ -369,10 +370,14 @@ pub fn prefix_value(server: u32, length: u32) -> PrefixValueBytes {
     Writer::new().put(&server.to_ne_bytes()).put(&length.to_ne_bytes()).end()
 }
 
-/// The key of a prefix to allow or deny.
-pub fn policy_key(address: IpAddr, epoch: u32) -> PolicyKeyBytes {
-    let first = epoch_and_family(address, epoch);
-    Writer::new().put(&first.to_ne_bytes()).put(&address_bytes(address)).end()
+/// `SCOPE_SERVER`.
+const SCOPE_SERVER: u32 = 2;
+
+/// The key of a prefix to allow or deny: for all, or as a client of the virtual server with this number.
+pub fn policy_key(address: IpAddr, epoch: u32, server: Option<u32>) -> PolicyKeyBytes {
+    let of_server = server.map_or(0, |number| (number + 1) << SCOPE_SERVER);
+    let scope = epoch_and_family(address, epoch) | of_server;
+    Writer::new().put(&scope.to_ne_bytes()).put(&address_bytes(address)).end()
 }
 
 /// The number of a source translation address of an entry of `servers`.
@@ -433,7 +438,7 @@ mod tests {
     use super::*;
 
     /// The maps' layout and use when the version was last raised.
-    const HEADER: (u32, u64) = (7, 2_094_808_111_734_674_633);
+    const HEADER: (u32, u64) = (8, 5_593_746_132_963_003_133);
 
     /// The headers without comments and space, hashed by FNV-1a. Programs of two versions must agree on places and locks of
     /// the flow table, too.

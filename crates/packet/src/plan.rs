@@ -18,7 +18,7 @@ pub const SERVER_MEMBERS_MAX: usize = 4_096;
 /// Maximum number of destinations of all virtual servers: addresses or prefixes, times ports.
 pub const DESTINATIONS_MAX: usize = 65_536;
 
-/// Maximum number of prefixes to allow and to deny, in total.
+/// Maximum number of prefixes to allow and to deny, and of virtual servers' clients, in total.
 pub const PREFIXES_MAX: usize = 1_048_576;
 
 /// Maximum number of addresses and ports with SYN cookies.
@@ -101,6 +101,9 @@ pub struct VirtualServer {
     /// The members. Empty with [`Delivery::Route`] and [`Delivery::Pass`]; otherwise an empty list means that no client
     /// is served.
     pub members: Vec<Member>,
+    /// The only sources whose packets begin flows. Packets of others are dropped, unless they belong to a flow that began
+    /// under another plan. `None`: all sources. Of a list, only prefixes of the destinations' family matter.
+    pub clients: Option<Vec<Prefix>>,
     /// How long persistence keeps a source at its member after the last new flow. `None`: each flow is balanced separately.
     pub persistence: Option<Duration>,
     /// The idle timeouts of flows.
@@ -264,6 +267,7 @@ impl VirtualServer {
             delivery: Delivery::Translate,
             source: Source::Client,
             members: Vec::new(),
+            clients: None,
             persistence: None,
             timeouts: Timeouts::default(),
             reset_on_timeout: true,

@@ -59,6 +59,8 @@ reasons! {
     OtherHardware = "other_hardware", Passed;
     /// A source in `deny`.
     Denied = "denied", Dropped;
+    /// Its virtual server lists its clients (`allowed_clients`), and not this source.
+    ClientNotAllowed = "client_not_allowed", Dropped;
     /// The source exceeds its rate of new flows.
     SourceRate = "source_rate", Dropped;
     /// Its virtual server has no member that takes new flows.

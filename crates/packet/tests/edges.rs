@@ -475,3 +475,69 @@ fn a_port_rests_while_others_of_the_same_member_are_free() {
         (0..20).map(|number| 20_000 + (first - 20_000 + number) % 100).collect();
     assert_eq!(of_first, in_turn);
 }
+
+#[test]
+fn flows_begin_only_from_the_clients_of_a_virtual_server() {
+    if !is_possible() {
+        return;
+    }
+    let prefix = |address: &str, length| Prefix { address: address.parse().unwrap(), length };
+    let listed = |name, protocol, destination, member, clients: Vec<Prefix>| VirtualServer {
+        clients: Some(clients),
+        ..with_member(server(name, protocol, destination), member, None)
+    };
+    let few = listed(
+        "few",
+        Protocol::Tcp,
+        "192.0.2.1:80",
+        "10.0.2.10",
+        vec![prefix("198.51.100.0", 25), prefix("2001:db8:9::", 48)],
+    );
+    let six = listed(
+        "few",
+        Protocol::Udp,
+        "[2001:db8::1]:53",
+        "fd00:2::10",
+        vec![prefix("0.0.0.0", 0), prefix("2001:db8:9::", 48)],
+    );
+    let nobody = listed("nobody", Protocol::Udp, "192.0.2.1:53", "10.0.2.10", vec![]);
+    let all = with_member(server("all", Protocol::Tcp, "192.0.2.1:81"), "10.0.2.10", None);
+    let mut planned = plan(vec![few, six, nobody, all]);
+    on_both(&planned, |bed| {
+        let redirect = bed.redirect();
+        let passes = |bed: &mut Bed, packet: &Packet| {
+            let mut packet = packet.clone();
+            packet.hardware = ADC_IN;
+            assert_eq!(bed.run("in0", &packet.bytes()).0, redirect, "{:?}", bed.counted());
+        };
+        let stopped = |bed: &mut Bed, packet: &Packet| {
+            let mut packet = packet.clone();
+            packet.hardware = ADC_IN;
+            bed.is_stopped("in0", &packet.bytes(), Reason::ClientNotAllowed);
+        };
+        let (inside, outside) = ("198.51.100.7", "198.51.100.200");
+        passes(bed, &Packet::tcp(inside, 4001, "192.0.2.1", 80, SYN));
+        stopped(bed, &Packet::tcp(outside, 4001, "192.0.2.1", 80, SYN));
+        stopped(bed, &Packet::tcp(outside, 4001, "192.0.2.1", 80, ACK));
+        passes(bed, &Packet::tcp(outside, 4001, "192.0.2.1", 81, SYN));
+        stopped(bed, &Packet::udp(inside, 4001, "192.0.2.1", 53));
+        passes(bed, &Packet::udp("2001:db8:9::7", 4001, "2001:db8::1", 53));
+        // A prefix of the other family is of nobody here, although IPv4 is mapped into IPv6.
+        stopped(bed, &Packet::udp("2001:db8:a::7", 4001, "2001:db8::1", 53));
+        // A flow goes on when its client is no longer listed, and begins no other.
+        let mut narrower = planned.clone();
+        narrower.virtual_servers[0].clients = Some(vec![prefix("203.0.113.0", 24)]);
+        for _ in 0..2 {
+            // Twice: each plan replaces what the one before the last has left.
+            bed.path.get().apply(&narrower).unwrap();
+            passes(bed, &Packet::tcp(inside, 4001, "192.0.2.1", 80, ACK));
+            stopped(bed, &Packet::tcp(inside, 4002, "192.0.2.1", 80, SYN));
+            passes(bed, &Packet::tcp("203.0.113.9", 4001, "192.0.2.1", 80, SYN));
+        }
+        narrower.virtual_servers[0].clients = None;
+        bed.path.get().apply(&narrower).unwrap();
+        passes(bed, &Packet::tcp(outside, 4003, "192.0.2.1", 80, SYN));
+    });
+    planned.virtual_servers[0].clients = Some(vec![prefix("198.51.100.0", 33)]);
+    assert!(weir_packet::check(&planned).is_err());
+}

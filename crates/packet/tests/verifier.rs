@@ -5,7 +5,7 @@ mod support;
 
 use support::{Path, is_possible};
 
-/// Half of the verifier's limit. Linux 6.18 examines 255,274 for XDP.
+/// Half of the verifier's limit. Linux 6.18 examines 255,457 for XDP.
 const WALKED_MAX: u32 = 500_000;
 
 #[test]

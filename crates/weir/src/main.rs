@@ -22,6 +22,7 @@ mod requests;
 mod run;
 mod save;
 mod screen;
+mod sessions;
 mod status;
 mod token;
 mod top;
@@ -72,6 +73,7 @@ enum Command {
     Vs(vs::Arguments),
     Pool(pool::Arguments),
     Member(member::Arguments),
+    Sessions(sessions::Arguments),
     Explain(explain::Arguments),
     Requests(requests::Arguments),
     Logs(logs::Arguments),
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         Command::Vs(arguments) => vs::run(&arguments),
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
+        Command::Sessions(arguments) => sessions::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Requests(arguments) => requests::run(&arguments),
         Command::Logs(arguments) => logs::run(&arguments),

@@ -11,8 +11,8 @@ use crate::admin::client::{Client, Error, segment};
 use crate::admin::model::{Changed, ChangedAll, Member, UP};
 use crate::admin::text::{Tone, counted, printable, span};
 use crate::admin::{self, Connection, EXIT_REFUSED, EXIT_USAGE};
-use crate::output;
 use crate::values::parse_duration;
+use crate::{output, sessions};
 
 const COMMAND: &str = "weir member";
 
@@ -31,8 +31,10 @@ const IDLE_LOOKS: u32 = 2;
 
 /// Take a member out of service while weir runs, or put it back
 ///
-/// Open requests are never cut. The change applies from the next request on. It survives reloads, and ends when weir
-/// exits or the member leaves its pool. For a permanent change, edit the configuration.
+/// Open requests are never cut; connections of type tcp are, when their member is disabled, if `reset_on_service_down` says
+/// so. The change applies from the next request on. It survives reloads, and ends when weir exits or the member leaves its
+/// pool. For a permanent change, edit the configuration. end-sessions changes no state: it ends the relayed connections,
+/// WebSockets and UDP sessions that the member has now.
 ///
 /// Needs the unix socket of the admin listener, or a token with the role operate.
 ///
@@ -43,12 +45,13 @@ const IDLE_LOOKS: u32 = 2;
                         weir member web 10.0.0.11:80 drain --wait 5m && ssh 10.0.0.11 reboot\n  \
                         weir member web 10.0.0.11:80 enable\n  \
                         weir member 10.0.0.11:80 drain --wait   # in all its pools\n  \
+                        weir member database 10.0.0.21:5432 end-sessions\n  \
                         weir pool web                           # show the members and their state")]
 #[command(override_usage = "weir member [OPTIONS] [POOL] <ADDRESS> <ACTION>")]
 pub struct Arguments {
     /// The pool (default: all pools), the member's address as shown by `weir pool POOL`, and an action: drain (only
     /// clients with persistence get new requests), disable (no new requests), enable (overrides the configuration),
-    /// reset (back to the configuration)
+    /// reset (back to the configuration), end-sessions (ends relayed connections, WebSockets and UDP sessions)
     #[arg(value_name = "POOL ADDRESS ACTION", num_args = 2..=3, required = true,
           value_parser = NonEmptyStringValueParser::new())]
     words: Vec<String>,
@@ -77,16 +80,19 @@ enum Action {
     Disable,
     /// What the configuration says
     Reset,
+    /// Nothing but the end of its relayed connections, WebSockets and UDP sessions
+    EndSessions,
 }
 
 impl Action {
-    /// The name of the state for the admin listener.
-    fn state(self) -> &'static str {
+    /// The name of the state for the admin listener; `None`: the action is not about the state.
+    fn state(self) -> Option<&'static str> {
         match self {
-            Self::Drain => "drain",
-            Self::Enable => "enabled",
-            Self::Disable => "disabled",
-            Self::Reset => "configured",
+            Self::Drain => Some("drain"),
+            Self::Enable => Some("enabled"),
+            Self::Disable => Some("disabled"),
+            Self::Reset => Some("configured"),
+            Self::EndSessions => None,
         }
     }
 }
@@ -95,25 +101,40 @@ impl Action {
 pub fn run(arguments: &Arguments) -> ExitCode {
     let [place @ .., word] = &arguments.words[..] else { return ExitCode::from(EXIT_USAGE) };
     let Ok(action) = Action::from_str(word, false) else {
-        let words = "drain, enable, disable, reset";
+        let words = "drain, enable, disable, reset, end-sessions";
         output::tell(format_args!(
             "{COMMAND}: `{word}` is no action; the last word is one of {words}\n"
         ));
         return ExitCode::from(EXIT_USAGE);
     };
-    if arguments.wait.is_some() && matches!(action, Action::Enable | Action::Reset) {
+    if arguments.wait.is_some() && !matches!(action, Action::Drain | Action::Disable) {
         output::tell(format_args!("{COMMAND}: --wait goes with drain and disable\n"));
         return ExitCode::from(EXIT_USAGE);
     }
-    match change(arguments, place, action) {
-        Ok(status) => status,
-        Err(error) => admin::refuse(COMMAND, &error),
-    }
+    let done = match action.state() {
+        Some(state) => change(arguments, place, state),
+        None => end_sessions(arguments, place),
+    };
+    done.unwrap_or_else(|error| admin::refuse(COMMAND, &error))
 }
 
-fn change(arguments: &Arguments, place: &[String], action: Action) -> Result<ExitCode, Error> {
+/// Ends the sessions of the member.
+fn end_sessions(arguments: &Arguments, place: &[String]) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
-    let wanted = serde_json::json!({ "state": action.state() });
+    let [pool @ .., address] = place else { return Ok(ExitCode::from(EXIT_USAGE)) };
+    let pool = pool.first().map(|pool| ("pool", pool));
+    let selected = pool.into_iter().chain([("member", address)]);
+    let wanted = selected.map(|(key, name)| (key.to_owned(), name.as_str().into())).collect();
+    let (document, ended) = sessions::end_sessions(&client, wanted)?;
+    Ok(match arguments.json {
+        true => admin::print(COMMAND, &String::from_utf8_lossy(&document)),
+        false => admin::print(COMMAND, &sessions::told(ended)),
+    })
+}
+
+fn change(arguments: &Arguments, place: &[String], state: &str) -> Result<ExitCode, Error> {
+    let client = arguments.connection.client()?;
+    let wanted = serde_json::json!({ "state": state });
     let (document, changed) = match place {
         [pool, address] => {
             let document = client.put(&state_of(&path_of(pool, address)), &wanted)?;

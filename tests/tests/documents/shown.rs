@@ -60,6 +60,19 @@ const SHOWN: &[(&str, &[&str])] = &[
         "`defer_accept`",
         &["a_deferred_connection_is_taken_when_its_client_has_said_something_or_in_time"],
     ),
+    ("`allowed_clients`", &["only_clients_of_the_listed_networks_connect"]),
+    (
+        "`tcp.reset_on_service_down`",
+        &[
+            "sessions_of_a_member_that_goes_down_are_reset",
+            "sessions_of_a_disabled_member_are_reset_and_those_of_a_drained_one_stay",
+            "sessions_of_a_removed_member_are_reset",
+        ],
+    ),
+    (
+        "`weir sessions end`, `weir member … end-sessions`",
+        &["sessions_of_all_types_are_listed_and_ended_by_filter"],
+    ),
     (
         "`source` of the pool",
         &["connections_come_from_several_addresses_in_turn_and_from_their_ports"],

@@ -174,3 +174,21 @@ fn sources_are_denied_allowed_and_limited() {
         network.status()["packet_path"]["not_forwarded"]["source_rate"].as_u64() > Some(0)
     });
 }
+
+#[test]
+fn clients_that_are_not_listed_begin_no_flow() {
+    let Some(mut network) = Network::make() else { return };
+    let rest = |clients: &str| {
+        let keys = format!("listen: 10.77.9.1:80, pool: p, allowed_clients: [ {clients} ]");
+        format!("{}{POOL}", server(&keys))
+    };
+    network.configure("", &rest("10.77.2.0/24, \"::/0\""));
+    network.start();
+    assert!(network.try_connect("10.77.9.1:80").is_none(), "another source got through");
+    eventually("it is counted", STEP_TIMEOUT, || {
+        network.status()["packet_path"]["not_forwarded"]["client_not_allowed"].as_u64() > Some(0)
+    });
+    network.configure("", &rest("10.77.1.2"));
+    network.reload();
+    network.connect("10.77.9.1:80").echo();
+}

@@ -164,6 +164,8 @@ section! {
         default workers: WordOr<Auto, Whole<u16, 1, WORKERS_MAX>> = WordOr::Word(Auto);
         /// Maximum time for open requests and connections to end after a virtual server or member is removed, or when weir stops.
         default drain_timeout: TimeoutOrZero = Duration(60 * SECOND);
+        /// Maximum share of the descriptors for clients that UDP sessions (`type: udp`) use, per worker. Further sessions are refused until others end, so that UDP clients cannot keep out the connections of other virtual servers. See [descriptors](operating.md#descriptors).
+        default udp_descriptors_max: Percent<100> = Percent(50);
         /// Landlock sandbox: the kernel does not let worker threads open files, so an exploited bug in a parser cannot read or write them. Fixed at start; a reload does not change it. See [sandbox](operating.md#sandbox).
         default sandbox: Sandbox = Sandbox::Auto;
     }
@@ -280,6 +282,8 @@ section! {
         optional hsts: tls::Hsts;
         /// Redirects every request to the same URL over TLS: `true` (status 308, port 443), or `{ status: 301, port: 8443 }`.
         default https_redirect: HttpsRedirect = HttpsRedirect::Plainly(false);
+        /// The addresses and networks of the clients that may connect, at most 1024 entries. weir resets connections of others (`http`, `tcp`; before the TLS handshake) and drops their datagrams (`udp`) and packets (`fast_l4`). The address is that of the connection, or the one in a trusted PROXY header; headers such as `X-Forwarded-For` do not count. For `http` and `tcp`, this is short for a rule of `connection_policies`, which runs first. A reload does not end connections, sessions and flows. Default: all clients.
+        optional allowed_clients: Vec<crate::decode::Spanned<Network>>;
         /// Limits on connections and requests.
         optional limits: limit::Limits;
         /// For `type: http` and `tcp`: policies, by name, in the order in which they run. With `type: tcp`, they run once per connection, before the pool is selected. They can then read `client`, `server` and `tls`; if the virtual server has no `tls`, the only readable field of `tls` is `tls.sni`. Default: none.

@@ -12,6 +12,8 @@ section! {
         default idle_timeout: Timeout = Duration(5 * MINUTE);
         /// Maximum time for client data that weir needs before relaying: the PROXY header, or the ClientHello for `by_server_name`. After it, weir closes the connection.
         default hello_timeout: Timeout = Duration(10 * SECOND);
+        /// `true`: weir resets both ends of the connections of a member when its monitors report it as down, when it is disabled, or when it leaves its pool. Clients then connect again, to another member; databases with a primary need this. A drained member keeps its connections. weir notices such a change within about 200 ms, also for connections that were open before a reload. `false`: the connections stay.
+        default reset_on_service_down: bool = false;
     }
     later []
 }

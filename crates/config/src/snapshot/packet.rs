@@ -235,6 +235,8 @@ pub struct PacketServer {
     pub keeps_port: bool,
     /// The source address that members see.
     pub source: PacketSource,
+    /// The only sources that may begin flows; `None`: all.
+    pub clients: Option<Arc<[Prefix]>>,
     /// The time that a source keeps its member; `None`: no persistence.
     pub persistence_ms: Option<u64>,
     /// Timeout of a flow without packets.

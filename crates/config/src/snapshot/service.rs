@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weir_core::expression::AddressSet;
 use weir_tls::names::Names;
 
 /// The service of a virtual server.
@@ -63,6 +64,19 @@ pub struct Relay {
     pub names: Option<ServerNames>,
     /// Whether its policies, its persistence or the balancing of its pools read the server name.
     pub reads_name: bool,
+    /// When both ends of the connections of a member are reset.
+    pub reset_on: ResetOn,
+}
+
+/// The states of a member that reset its connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResetOn {
+    /// None.
+    Nothing,
+    /// It is down.
+    Down,
+    /// It is down, disabled, or not in its pool any more.
+    OutOfService,
 }
 
 /// The settings of a virtual server of `type: udp`.
@@ -78,6 +92,8 @@ pub struct Sessions {
     pub per_socket_max: u32,
     /// Maximum number of bytes to the client per byte from it; `None`: unlimited.
     pub amplification_max: Option<u32>,
+    /// The only clients that may begin sessions; `None`: all.
+    pub clients: Option<AddressSet>,
 }
 
 /// Pools by server name.

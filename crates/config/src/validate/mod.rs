@@ -2,6 +2,7 @@
 
 mod acme;
 mod admin;
+mod allowed_clients;
 mod authentication;
 mod certificate_folder;
 mod compiler;
@@ -265,6 +266,7 @@ fn data_plane(file: &raw::File) -> DataPlaneSettings {
     DataPlaneSettings {
         workers: section.workers.value.value().map(|Whole(count)| count),
         drain_timeout_ms: section.drain_timeout.0,
+        udp_descriptors_percent: section.udp_descriptors_max.0,
         sandbox: match section.sandbox.value {
             raw::Sandbox::Auto => Sandbox::Auto,
             raw::Sandbox::On => Sandbox::On,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::listening::PORTS_MAX;
 use super::policies::Policies;
 use super::server::Servers;
-use super::{datagrams, relay};
+use super::{allowed_clients, datagrams, relay};
 use crate::address::{Endpoint, SourceAddress};
 use crate::decode::{Context, Spanned};
 use crate::destination::{ListenOn, NetworkPorts};
@@ -42,6 +42,9 @@ impl Servers<'_> {
         context: &mut Context,
     ) -> Option<PacketServer> {
         if !self.fits(raw, policies, context) {
+            return None;
+        }
+        if !allowed_clients::are_sound(raw, &[], context) {
             return None;
         }
         let protocol = protocol(raw.protocol.value);
@@ -73,6 +76,7 @@ impl Servers<'_> {
             delivery,
             keeps_port,
             source,
+            clients: allowed_clients::prefixes(raw),
             persistence_ms,
             idle_timeout_ms: profile.idle_timeout.0,
             handshake_timeout_ms: profile.handshake_timeout.0,
@@ -94,7 +98,8 @@ impl Servers<'_> {
             server.remarks.extend(remarks::of_pool(&self.pools[pool]));
             server.remarks.extend(remarks::of_ports(&server, &self.pools[pool]));
         }
-        server.fallback = self.fallback(&server, &profile, raw, persistence, context);
+        let guards = policies.allowed_clients(name, raw, context)?;
+        server.fallback = self.fallback(&server, &profile, (raw, persistence, guards), context);
         Some(server)
     }
 

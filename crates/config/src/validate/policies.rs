@@ -11,12 +11,12 @@ use super::compiler::Compiler;
 use super::demands::Place;
 use super::names::find;
 use super::policy::redirects;
-use super::unreachable;
+use super::{allowed_clients, unreachable};
 use crate::decode::{Context, Decode as _, NamedItem, Spanned};
 use crate::profile::ProfileOr;
 use crate::raw;
 use crate::scalar::Name;
-use crate::snapshot::{ConnectionPolicies, Persistence};
+use crate::snapshot::{ConnectionPolicies, ListenPoint, Persistence};
 use crate::tree::{self, Lines, Span};
 
 /// The port of `https` that is left out of URLs.
@@ -113,13 +113,20 @@ impl Policies<'_, '_> {
     /// The connection policies of a virtual server.
     pub fn of_connections(
         &mut self,
+        server: &str,
         raw: &raw::VirtualServer,
+        listen: &[(ListenPoint, Span)],
         context: &mut Context,
     ) -> Option<ConnectionPolicies> {
+        if !allowed_clients::are_sound(raw, listen, context) {
+            return None;
+        }
         let place =
             Place { kind: raw.kind.value, has_tls: raw.tls.is_some(), is_before_requests: true };
-        let mut found = ConnectionPolicies::default();
-        let mut is_sound = true;
+        let accepted = self.allowed_clients(server, raw, context);
+        let mut is_sound = accepted.is_some();
+        let mut found =
+            ConnectionPolicies { accepted: accepted.unwrap_or_default(), named: Vec::new() };
         for name in raw.connection_policies.iter().flat_map(|policies| policies.iter()) {
             let policy = self.policy(name, (place, PathForm::default()), context);
             let reads_name = self.reads(std::slice::from_ref(name)).server_name;
@@ -130,6 +137,19 @@ impl Policies<'_, '_> {
         is_sound.then_some(found)
     }
 
+    /// The connection policy that `allowed_clients` is short for; empty: all clients are allowed. `None`: it is invalid,
+    /// which was reported.
+    pub fn allowed_clients(
+        &mut self,
+        server: &str,
+        raw: &raw::VirtualServer,
+        context: &mut Context,
+    ) -> Option<Vec<Arc<Policy>>> {
+        let Some(condition) = allowed_clients::refusing(raw) else { return Some(Vec::new()) };
+        let rule = format!("name: allowed_clients, when: \"{condition}\", then: [ reset ]");
+        self.of_one_rule(server, &rule, context).map(|policy| vec![policy])
+    }
+
     /// A policy of one rule that always matches, for a key that is a shorthand.
     fn built_in(
         &mut self,
@@ -138,7 +158,16 @@ impl Policies<'_, '_> {
         action: &str,
         context: &mut Context,
     ) -> Option<Arc<Policy>> {
-        let text = format!("rules: [ {{ name: {rule}, then: [ {{ {action} }} ] }} ]");
+        self.of_one_rule(server, &format!("name: {rule}, then: [ {{ {action} }} ]"), context)
+    }
+
+    fn of_one_rule(
+        &mut self,
+        server: &str,
+        rule: &str,
+        context: &mut Context,
+    ) -> Option<Arc<Policy>> {
+        let text = format!("rules: [ {{ {rule} }} ]");
         let (root, _) = tree::parse(&Lines::new(&text));
         let value = raw::policy::Policy::decode(&root?, context);
         let name = format!("virtual_servers.{server}");

@@ -15,7 +15,7 @@ use crate::quote::clip;
 use crate::raw::tcp::{ServerNamePool, TcpProfile};
 use crate::raw::{self, BalanceOr, VirtualServerType};
 use crate::snapshot::{
-    Address, Balance, Learned, ListenPoint, PersistenceKind, Pool, Relay, ServerNames,
+    Address, Balance, Learned, ListenPoint, PersistenceKind, Pool, Relay, ResetOn, ServerNames,
 };
 use crate::tree::Span;
 
@@ -62,6 +62,10 @@ impl<'a> TcpProfiles<'a> {
             hello_timeout_ms: profile.hello_timeout.0,
             names,
             reads_name: false,
+            reset_on: match profile.reset_on_service_down.value {
+                true => ResetOn::OutOfService,
+                false => ResetOn::Nothing,
+            },
         })
     }
 }
@@ -215,6 +219,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         tls: _,
         hsts,
         https_redirect,
+        allowed_clients: _,
         limits,
         policies: _,
         connection_policies: _,

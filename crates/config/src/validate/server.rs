@@ -244,7 +244,7 @@ impl<'a> Servers<'a> {
         let persistence = policies.persistence(name, raw, context);
         refuse_persistence(persistence.flatten(), following, raw, policies, context);
         path::warn_of_persistence(persistence.flatten(), path_form, raw, policies, context);
-        let connection_policies = policies.of_connections(raw, context);
+        let connection_policies = policies.of_connections(name, raw, &listen, context);
         let reads = self.reads(raw, &reached, (persistence.flatten(), following), policies);
         let service = self.service(raw, named, reads, context);
         let client_address = client_address(raw, context);

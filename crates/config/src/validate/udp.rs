@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use weir_core::expression::AddressSet;
+
+use super::allowed_clients;
 use super::names::{by_name, find};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
@@ -44,11 +47,15 @@ impl<'a> UdpProfiles<'a> {
                 }
             },
         };
-        sessions(profile, context)
+        sessions(profile, allowed_clients::addresses(raw), context)
     }
 }
 
-fn sessions(profile: &UdpProfile, context: &mut Context) -> Option<Sessions> {
+fn sessions(
+    profile: &UdpProfile,
+    clients: Option<AddressSet>,
+    context: &mut Context,
+) -> Option<Sessions> {
     let datagrams_max = profile.datagrams.as_ref().map(|datagrams| datagrams.value.0);
     if let (Some(responses), None) = (&profile.responses, datagrams_max) {
         let message = "`responses` belongs to `datagrams`, which is not given";
@@ -68,6 +75,7 @@ fn sessions(profile: &UdpProfile, context: &mut Context) -> Option<Sessions> {
         responses_max: responses.or(datagrams_max),
         per_socket_max: per_socket.value.0,
         amplification_max: profile.amplification_max.as_ref().map(|max| max.value.0),
+        clients,
     })
 }
 

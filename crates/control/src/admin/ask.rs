@@ -83,6 +83,8 @@ pub(super) enum Kind {
     Word(&'static [&'static str]),
     /// A positive integer.
     Number { max: u64, default: u64 },
+    /// A time in whole seconds; by default no condition.
+    Seconds { max: u64 },
     /// An IP address.
     Ip,
     /// A status of HTTP, or a class of them: `404`, `5xx`.
@@ -162,6 +164,9 @@ fn check(parameter: &Parameter, value: &str) -> Result<(), Problem> {
             if !value.parse::<u64>().is_ok_and(|number| (1..=max).contains(&number)) =>
         {
             format!("a number from 1 to {max}")
+        }
+        Kind::Seconds { max } if !value.parse::<u64>().is_ok_and(|number| number <= max) => {
+            format!("a number of seconds up to {max}")
         }
         Kind::Ip if value.parse::<IpAddr>().is_err() => "an IP address".to_owned(),
         Kind::Status if statuses(value).is_none() => {

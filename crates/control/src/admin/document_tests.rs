@@ -235,6 +235,39 @@ async fn answers_are_as_documented() {
 }
 
 #[tokio::test]
+async fn answers_about_sessions_are_as_documented() {
+    let running = Running::on_unix(&MEMBERS).await;
+    let document = document(&running).await;
+    for (method, path, asked, body, status) in [
+        ("get", "/v1/sessions", "/v1/sessions?type=tcp&client=10.0.0.0/8", "", 200),
+        (
+            "get",
+            "/v1/sessions",
+            "/v1/sessions?pool=web&member=127.0.0.1&age_seconds_min=0",
+            "",
+            200,
+        ),
+        ("get", "/v1/sessions", "/v1/sessions?virtual_server=nope", "", 404),
+        ("get", "/v1/sessions", "/v1/sessions?pool=nope", "", 404),
+        ("get", "/v1/sessions", "/v1/sessions?member=10.9.9.9", "", 404),
+        ("get", "/v1/sessions", "/v1/sessions?client=10.0.0.1/8", "", 400),
+        ("get", "/v1/sessions", "/v1/sessions?type=http", "", 400),
+        ("get", "/v1/sessions", "/v1/sessions?age_seconds_min=-1", "", 400),
+        ("post", "/v1/sessions/end", "/v1/sessions/end", "{\"all\":true}", 200),
+        ("post", "/v1/sessions/end", "/v1/sessions/end", "{\"virtual_server\":\"shop\"}", 200),
+        ("post", "/v1/sessions/end", "/v1/sessions/end", "{}", 400),
+        ("post", "/v1/sessions/end", "/v1/sessions/end", "{\"all\":true,\"type\":\"udp\"}", 400),
+        ("post", "/v1/sessions/end", "/v1/sessions/end", "{\"client\":\"x\"}", 400),
+        ("post", "/v1/sessions/end", "/v1/sessions/end", "{\"pool\":\"nope\"}", 404),
+    ] {
+        let fields = if method == "get" { "" } else { JSON };
+        let answer = running.send(&method.to_uppercase(), asked, fields, body).await;
+        assert_eq!(answer.status, status, "{method} {asked}: {}", answer.text);
+        check(&document, path, method, &answer);
+    }
+}
+
+#[tokio::test]
 async fn refused_changes_are_as_documented() {
     let running = Running::on_unix(&MEMBERS).await;
     let document = document(&running).await;

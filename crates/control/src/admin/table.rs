@@ -3,7 +3,7 @@
 use super::route::Route;
 use super::{
     board, changes, explain, files, firewall, flows, member_change, pools, process, reload,
-    reports, requests, servers, upgrade,
+    reports, requests, servers, sessions, upgrade,
 };
 
 /// All routes, in the order of the OpenAPI document.
@@ -20,6 +20,7 @@ pub(super) fn routes() -> Vec<Route> {
         explain::routes(),
         requests::routes(),
         flows::routes(),
+        sessions::routes(),
         firewall::routes(),
         board::routes(),
         reports::routes(),

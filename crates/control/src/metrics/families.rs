@@ -298,7 +298,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Client connections closed because of a limit on new connections: in total, per client, or of a rule."
         |server, to| to.value(server.totals.connections_limited);
     "weir_virtual_server_connections_ended_by_policy_total" Counter
-        "Client connections that policies closed or reset."
+        "Client connections that policies or allowed_clients closed or reset, and UDP sessions that allowed_clients refused."
         |server, to| to.value(server.totals.connections_ended_by_policy);
     "weir_virtual_server_requests_limited_total" Counter
         "Requests refused by a rate limit."
@@ -371,6 +371,8 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
                 ("hello_timeout", totals.relays_hello_timeout),
                 ("client_malformed", totals.relays_client_malformed),
                 ("unknown_server_name", totals.relays_unknown_server_name),
+                ("member_down", totals.relays_member_down),
+                ("operator", totals.relays_operator),
                 ("stopped", totals.relays_stopped),
             ] {
                 to.labelled("termination", termination, count);
@@ -634,6 +636,15 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_datagrams_lost_total" Counter
         "Datagrams that the kernel refused (a full socket, no memory, a firewall), or that were too long for the route."
         |observed, to| to.value(observed.workers.totals().datagrams_lost);
+    "weir_udp_sockets" Gauge
+        "Descriptors that UDP sessions use now."
+        |observed, to| to.value(observed.workers.totals().udp_sockets);
+    "weir_udp_sockets_max" Gauge
+        "Descriptors that UDP sessions may use, in all workers together (data_plane.udp_descriptors_max). 0: no virtual server has type udp."
+        |observed, to| to.value(observed.workers.totals().udp_sockets_max);
+    "weir_udp_sessions_without_descriptor_total" Counter
+        "UDP sessions refused because sessions used all descriptors that they may use."
+        |observed, to| to.value(observed.workers.totals().udp_share_exceeded);
     "weir_worker_loop_turns_total" Counter
         "Iterations of the workers' event loops."
         |observed, to| to.value(observed.workers.totals().loop_turns);

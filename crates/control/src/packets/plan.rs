@@ -174,6 +174,7 @@ fn server(
         },
         source,
         members,
+        clients: server.clients.as_deref().map(|list| list.iter().map(prefix).collect()),
         persistence: server.persistence_ms.map(milliseconds),
         timeouts: plan::Timeouts {
             idle: milliseconds(server.idle_timeout_ms),

@@ -45,6 +45,12 @@ pub(super) fn tell(
                 Event::SocketFailed { error } => {
                     events.error("data path", format_args!("cannot provide a socket: {error}"));
                 }
+                Event::UdpShareUsed { max } => {
+                    let what = "UDP sessions use all descriptors that they may use, and further sessions are refused";
+                    let help =
+                        "raise LimitNOFILE or `data_plane.udp_descriptors_max`, or limit sessions";
+                    events.error("data path", format_args!("{what} ({max} per worker): {help}"));
+                }
                 Event::WorkerPanicked { worker, message } => {
                     let what = format_args!(
                         "panicked and lost its connections, it starts again: {message}"

@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicBool;
 use weir_config::snapshot::ListenPoint;
 use weir_exchange::shared::live::LiveTable;
 
+use crate::sessions::AskedSessions;
+
 /// Message on the control socket: a listener, as ancillary data.
 pub const LISTENER_MESSAGE: u8 = b'L';
 /// Message on the control socket: the channel has a command.
@@ -34,6 +36,8 @@ pub enum Command {
     },
     /// Ends the worker at once.
     Stop,
+    /// Lists or ends sessions.
+    Sessions(AskedSessions),
     /// Starts or stops recording all requests.
     Follow(bool),
     /// Sets this flag, which shows that the loop makes turns.

@@ -21,11 +21,11 @@ use super::desk::Desk;
 use super::world::{Draining, World};
 use crate::owners::owner_key;
 use crate::worker::command::{Command, LISTENER_MESSAGE};
-use crate::worker::recording;
 use crate::worker::state::client::Client;
 use crate::worker::state::destination::Destination;
 use crate::worker::state::listener::Listener;
 use crate::worker::state::stage::Stage;
+use crate::worker::{recording, sweeps};
 
 /// The time in which a client that has connected before a stop may send its first request; at most half of the drain time.
 const FIRST_REQUEST_MS: u64 = 1_000;
@@ -75,6 +75,10 @@ impl Worker {
             Command::Apply { table, added, removed } => self.apply(io, table, added, &removed),
             Command::Drain { timeout_ms, idle_ms } => self.drain(io, timeout_ms, idle_ms),
             Command::Stop => self.stop(io),
+            Command::Sessions(asked) => {
+                self.sweeps.begin(asked);
+                sweeps::note_chores(self);
+            }
             Command::Follow(is_followed) => recording::follow(&mut self.world, is_followed),
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
@@ -107,6 +111,8 @@ impl Worker {
         self.move_waiting(&next);
         self.world.table = next;
         self.world.live = live;
+        self.sweeps.watch(&self.world.table);
+        sweeps::note_chores(self);
         recording::log_as_configured(&mut self.world);
         self.desk(io).remove_listeners(removed);
         self.world.refresh_listeners();

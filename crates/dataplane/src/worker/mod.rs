@@ -25,6 +25,7 @@ mod setup;
 mod sizes;
 mod state;
 mod straight;
+mod sweeps;
 mod udp;
 mod waiting;
 mod world;
@@ -37,6 +38,7 @@ use std::sync::mpsc::Receiver;
 use desk::Desk;
 use rustix::io::Errno;
 use state::waiting::Waiting;
+use sweeps::Sweeps;
 use udp::Udp;
 use weir_core::datagram::{Flow, Train};
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
@@ -63,6 +65,10 @@ pub struct Worker {
     world: World,
     /// The UDP sessions.
     udp: Udp,
+    /// Work on many sessions.
+    sweeps: Sweeps,
+    /// Whether [`sweeps::do_chores`] is called at the end of the turn.
+    has_chores: bool,
     /// Commands from the control plane.
     commands: Receiver<Command>,
     control: Token,
@@ -75,15 +81,20 @@ impl Worker {
     pub fn new(setup: Setup, control: Token) -> Self {
         let (mut world, commands) = World::new(setup);
         recording::log_as_configured(&mut world);
-        Self {
+        let mut worker = Self {
             exchanges: Arena::default(),
             inbox: Inbox::default(),
             world,
             udp: Udp::default(),
+            sweeps: Sweeps::default(),
+            has_chores: false,
             commands,
             control,
             handed_over: VecDeque::new(),
-        }
+        };
+        worker.sweeps.watch(&worker.world.table);
+        sweeps::note_chores(&mut worker);
+        worker
     }
 
     /// Calls a function with an exchange, if it still exists and has not become a tunnel.
@@ -231,6 +242,7 @@ impl Worker {
         self.world.table = LocalTable::new(&self.world.live, None, self.world.id);
         self.world.refresh_listeners();
         self.udp.forget(&self.world);
+        self.sweeps.forget();
         self.world.notices.tell_of_panic(self.world.id, message);
     }
 }
@@ -295,6 +307,10 @@ impl Handler for Worker {
         if let Err(error) = self.accept_client(io, listener, socket, peer) {
             self.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
         }
+    }
+
+    fn make_room(&mut self, io: &mut EventLoop) -> bool {
+        member::connection::make_room(&mut self.desk(io))
     }
 
     fn accept_failed(&mut self, io: &mut EventLoop, _listener: OwnerKey, error: Errno) {
@@ -431,8 +447,8 @@ impl Handler for Worker {
         let mut due_ms = self.world.log.flush_if_due(io.now_ms(), counters);
         let side_due_ms = self.world.side_logs.flush_if_due(io.now_ms(), counters);
         due_ms = sooner(sooner(due_ms, side_due_ms), udp_due_ms);
-        if self.world.table.has_compression {
-            self.world.note_turn_for_budget(io.clock().now_us());
+        if self.has_chores {
+            due_ms = sooner(due_ms, sweeps::do_chores(self, io));
         }
         self.world.note_compression_memory();
         let has_unbegun = self.begin_unbegun(io);

@@ -36,6 +36,7 @@ pub struct Notices {
     events: SyncSender<Event>,
     policy_lines: SyncSender<Event>,
     of_sockets: Throttle,
+    of_udp_share: Throttle,
     of_rewrites: Throttle,
     of_member_tls: Throttle,
     of_tunnels: Throttle,
@@ -53,6 +54,7 @@ impl Notices {
             events,
             policy_lines,
             of_sockets: Throttle::default(),
+            of_udp_share: Throttle::default(),
             of_rewrites: Throttle::default(),
             of_member_tls: Throttle::default(),
             of_tunnels: Throttle::default(),
@@ -98,6 +100,13 @@ impl Notices {
         self.counters.socket_failures.add(1);
         if self.of_sockets.is_due(now_ms) {
             self.send(Event::SocketFailed { error: error.to_owned() });
+        }
+    }
+
+    /// Reports that UDP sessions are refused, because they use all `max` descriptors of their share.
+    pub fn tell_of_udp_share(&mut self, now_ms: u64, max: usize) {
+        if self.of_udp_share.is_due(now_ms) {
+            self.send(Event::UdpShareUsed { max });
         }
     }
 

@@ -52,11 +52,12 @@ impl<'a> Datagrams<'a> {
         source: Option<Source>,
         owner: Owner,
     ) -> Result<Token, Errno> {
-        if self.io.open_count >= self.io.room.accept_below {
+        if self.io.open_count >= self.io.room.accept_below || !self.has_share() {
             return Err(Errno::MFILE);
         }
         self.desk();
         let fd = self.io.kernel.connect_datagrams(to, source)?;
+        self.io.session_sockets += 1;
         self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
     }
 
@@ -96,7 +97,23 @@ impl<'a> Datagrams<'a> {
 
     /// Whether there is room for more resting sockets.
     pub fn has_room_to_rest(&self) -> bool {
-        self.io.open_count < self.io.room.accept_below / 2
+        let Self { io } = self;
+        io.open_count < io.room.accept_below / 2 && io.session_sockets < io.room.sessions_below / 2
+    }
+
+    /// Sets the share of the descriptors of clients that sockets of sessions may use, in percent. Open sockets stay.
+    pub fn set_share(&mut self, percent: u8) {
+        self.io.room = self.io.room.with_sessions(percent);
+    }
+
+    /// Whether the share of sessions has room for another socket.
+    pub fn has_share(&self) -> bool {
+        self.io.session_sockets < self.io.room.sessions_below
+    }
+
+    /// The number of open sockets of sessions, and their maximum.
+    pub fn session_sockets(&self) -> (usize, usize) {
+        (self.io.session_sockets, self.io.room.sessions_below)
     }
 
     /// Closes a listener whose duplicates are not read: its datagrams must not use the kernel's memory. Returns the number

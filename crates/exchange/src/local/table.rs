@@ -300,7 +300,8 @@ impl LocalTable {
         self.members().filter(|member| !kept.contains(&Rc::as_ptr(member))).cloned().collect()
     }
 
-    fn members(&self) -> impl Iterator<Item = &Rc<LocalMember>> {
+    /// The members of all pools.
+    pub fn members(&self) -> impl Iterator<Item = &Rc<LocalMember>> {
         self.pools.iter().flat_map(|pool| pool.members.iter())
     }
 }

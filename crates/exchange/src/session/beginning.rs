@@ -31,10 +31,12 @@ pub enum Refusal {
     Full,
     /// A limit is exceeded, in total or for this client.
     Limited,
+    /// The virtual server does not allow this client.
+    NotAllowed,
 }
 
-/// Checks the limits of a virtual server for a session of this client. If they permit it, counts it and returns its
-/// places.
+/// Checks whether a virtual server allows this client and whether its limits permit another session. If so, counts it and
+/// returns its places.
 pub fn admit(
     server: &LocalServer,
     worker: usize,
@@ -49,9 +51,14 @@ pub fn admit(
         match refusal {
             Refusal::Full => counters.connections_refused.add(1),
             Refusal::Limited => counters.connections_limited.add(1),
+            Refusal::NotAllowed => counters.connections_ended_by_policy.add(1),
         }
         Err(refusal)
     };
+    let allowed = server.settings().service.sessions().and_then(|it| it.clients.as_ref());
+    if allowed.is_some_and(|allowed| !allowed.contains(client)) {
+        return refuse(Refusal::NotAllowed);
+    }
     if limits.connections_max.is_some_and(|max| before >= max) {
         return refuse(Refusal::Full);
     }

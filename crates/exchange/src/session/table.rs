@@ -87,6 +87,20 @@ impl<S: Copy> Sessions<S> {
         meant.map(|(key, _)| key).collect()
     }
 
+    /// The sessions of `count` slots, beginning with slot `from`, each with the number of the slot after it.
+    pub fn part(
+        &self,
+        from: usize,
+        count: usize,
+    ) -> impl Iterator<Item = (usize, SessionKey, &Session<S>)> {
+        self.sessions.part(from, count)
+    }
+
+    /// The number of slots, including free ones.
+    pub fn slots(&self) -> usize {
+        self.sessions.slots()
+    }
+
     /// Removes all sessions, after a panic.
     pub fn clear(&mut self) {
         self.open.clear();

@@ -253,6 +253,10 @@ counters! {
         relays_client_malformed,
         /// Relayed connections with a server name for which no pool is configured.
         relays_unknown_server_name,
+        /// Relayed connections reset because their member went out of service.
+        relays_member_down,
+        /// Relayed connections and sessions ended by an operator.
+        relays_operator,
         /// Relayed connections that were cut because draining took too long.
         relays_stopped,
         /// Datagrams received from clients.
@@ -396,6 +400,12 @@ counters! {
         bytes_spliced,
         /// Datagrams that were lost because the kernel had no room for them or refused them.
         datagrams_lost,
+        /// Sockets of UDP sessions that are open now.
+        udp_sockets,
+        /// Maximum of `udp_sockets`; 0: there is no UDP listener.
+        udp_sockets_max,
+        /// Datagrams refused because UDP sessions use their whole share of descriptors.
+        udp_share_exceeded,
         /// Turns of the event loop.
         loop_turns,
         /// Caught panics. Each one closes all connections of its worker.

@@ -225,6 +225,8 @@ pub fn count_relay(counters: &VirtualServerCounters, termination: Termination) {
         Termination::HelloTimeout => &counters.relays_hello_timeout,
         Termination::ClientMalformed => &counters.relays_client_malformed,
         Termination::UnknownServerName => &counters.relays_unknown_server_name,
+        Termination::MemberDown => &counters.relays_member_down,
+        Termination::Operator => &counters.relays_operator,
         Termination::Stopped => &counters.relays_stopped,
         // These are counted elsewhere: refused and limited connections, handshakes.
         _ => return,

@@ -65,6 +65,11 @@ impl Tunnel {
         }
     }
 
+    /// Whether it is a relayed connection, not one after a request.
+    pub fn is_relay(&self) -> bool {
+        self.origin == Origin::Relay
+    }
+
     /// Whether the tunnel has ended.
     pub fn is_over(&self) -> bool {
         self.ends.over.is_some()

@@ -91,6 +91,33 @@ pub struct PacketCounters {
     pub bytes_out: u64,
 }
 
+/// `/v1/sessions`.
+#[derive(Debug, Deserialize)]
+pub struct Sessions {
+    pub items: Vec<Session>,
+    pub more: bool,
+}
+
+/// A relayed connection, a tunnel or a session of datagrams.
+#[derive(Debug, Deserialize)]
+pub struct Session {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub virtual_server: String,
+    pub pool: String,
+    pub member: Option<String>,
+    pub client: Option<String>,
+    pub age_seconds: u64,
+    pub bytes_received: u64,
+    pub bytes_sent: u64,
+}
+
+/// The answer to `/v1/sessions/end`.
+#[derive(Debug, Deserialize)]
+pub struct EndedSessions {
+    pub sessions: u64,
+}
+
 /// `/v1/l4/flows`.
 #[derive(Debug, Deserialize)]
 pub struct Flows {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use weir_core::expression::AddressSet;
+
 use super::{HandOver, Server};
 use crate::decode::{Context, Spanned};
 use crate::profile::ProfileOr;
@@ -72,6 +74,11 @@ fn refuse_checks_of_connections(
         );
         refuse("`connection_policies` of its own", help);
     }
+    let before = allowed_clients(to.raw);
+    if before.is_some() && before != allowed_clients(from.raw) {
+        let help = format!("list the same in both, or check requests by `policies` of `{name}`");
+        refuse("`allowed_clients` of its own", help);
+    }
     if to.raw.listen.is_some()
         && let Some((limit, _)) = limits_of_connections(to.raw).first()
     {
@@ -111,6 +118,10 @@ fn policies(raw: &raw::VirtualServer) -> Vec<&str> {
     names.map(|name| name.value.0.as_str()).collect()
 }
 
+fn allowed_clients(raw: &raw::VirtualServer) -> Option<AddressSet> {
+    crate::validate::allowed_clients::addresses(raw)
+}
+
 /// Limits on connections, and their places.
 fn limits_of_connections(raw: &raw::VirtualServer) -> Vec<(&'static str, Span)> {
     let Some(limits) = &raw.limits else { return Vec::new() };
@@ -137,6 +148,7 @@ pub(super) fn refuse_keys_of_listeners(server: &Server<'_>, context: &mut Contex
         ("defer_accept".into(), raw.defer_accept.as_ref().map(|it| it.span)),
         ("tls".into(), raw.tls.as_ref().map(|it| it.span)),
         ("connection_policies".into(), raw.connection_policies.as_ref().map(|it| it.span)),
+        ("allowed_clients".into(), raw.allowed_clients.as_ref().map(|it| it.span)),
     ];
     let limits = limits_of_connections(raw).into_iter();
     keys.extend(limits.map(|(key, span)| (format!("limits.{key}"), Some(span))));

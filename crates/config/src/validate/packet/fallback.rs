@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Servers, listener, sentences};
+use weir_core::policy::Policy;
+
+use super::{Servers, allowed_clients, listener, sentences};
 use crate::decode::{Context, Section as _};
 use crate::raw;
 use crate::raw::HttpProfile;
@@ -10,8 +12,8 @@ use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
 use crate::raw::tcp::TcpProfile;
 use crate::snapshot::packet::{Delivery, Fallback, PacketProtocol, PacketServer, PacketSource};
 use crate::snapshot::{
-    Address, ConnectionPolicies, ErrorPages, Limits, ListenPoint, Listening, Relay, Service,
-    Sessions, VirtualServer,
+    Address, ConnectionPolicies, ErrorPages, Limits, ListenPoint, Listening, Relay, ResetOn,
+    Service, Sessions, VirtualServer,
 };
 use crate::validate::server::{client_address, settings};
 
@@ -21,11 +23,10 @@ impl Servers<'_> {
         &self,
         server: &PacketServer,
         profile: &FastL4Profile,
-        raw: &raw::VirtualServer,
-        persistence: Option<usize>,
+        (raw, persistence, allowed): (&raw::VirtualServer, Option<usize>, Vec<Arc<Policy>>),
         context: &mut Context,
     ) -> Fallback {
-        let Some(service) = service(server) else {
+        let Some(service) = service(server, raw) else {
             return none("sockets can replace packets only for protocols tcp and udp");
         };
         let of_socket = |destination| listener(destination, server.protocol);
@@ -64,7 +65,7 @@ impl Servers<'_> {
             waf: None,
             limits: Limits::default(),
             policies: Vec::new(),
-            connection_policies: ConnectionPolicies::default(),
+            connection_policies: ConnectionPolicies { accepted: allowed, named: Vec::new() },
             persistence,
             client_address: Arc::new(client_address),
             request_id: None,
@@ -77,7 +78,7 @@ impl Servers<'_> {
 }
 
 /// The service for the protocol over sockets, if there is one.
-fn service(server: &PacketServer) -> Option<Service> {
+fn service(server: &PacketServer, raw: &raw::VirtualServer) -> Option<Service> {
     let idle_timeout_ms = server.idle_timeout_ms;
     match server.protocol {
         PacketProtocol::Tcp => Some(Service::Tcp(Arc::new(Relay {
@@ -85,6 +86,11 @@ fn service(server: &PacketServer) -> Option<Service> {
             hello_timeout_ms: TcpProfile::absent().hello_timeout.0,
             names: None,
             reads_name: false,
+            // As packets have it: a member that is disabled or removed keeps its flows.
+            reset_on: match server.resets_on_member_down {
+                true => ResetOn::Down,
+                false => ResetOn::Nothing,
+            },
         }))),
         PacketProtocol::Udp => Some(Service::Udp(Arc::new(Sessions {
             idle_timeout_ms,
@@ -92,6 +98,7 @@ fn service(server: &PacketServer) -> Option<Service> {
             responses_max: None,
             per_socket_max: 1,
             amplification_max: None,
+            clients: allowed_clients::addresses(raw),
         }))),
         PacketProtocol::Any | PacketProtocol::Number(_) => None,
     }
@@ -123,7 +130,6 @@ fn remarks(server: &PacketServer, profile: &FastL4Profile) -> Vec<String> {
         ("handshake_timeout", profile.handshake_timeout.given),
         ("closing_timeout", profile.closing_timeout.given),
         ("reset_on_timeout", !profile.reset_on_timeout.value),
-        ("reset_on_service_down", profile.reset_on_service_down.given),
     ];
     let keys: Vec<String> = without_effect
         .iter()

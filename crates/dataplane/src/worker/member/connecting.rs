@@ -3,8 +3,9 @@
 use std::io::IoSlice;
 use std::rc::Rc;
 
+use rustix::io::Errno;
 use weir_config::snapshot::{Pool, ProxyVersion};
-use weir_event_loop::Owner;
+use weir_event_loop::{Owner, Token};
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::LocalMember;
 use weir_exchange::parts::ends::Ends;
@@ -14,6 +15,7 @@ use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write
 
 use crate::owners::owner_key;
 use crate::worker::desk::Desk;
+use crate::worker::member::connection::make_room;
 use crate::worker::member::source::open_socket;
 use crate::worker::member::tls::session;
 use crate::worker::state::member::MemberConnection;
@@ -37,6 +39,16 @@ fn suits(need: Need, http2: &MemberHttp2, now_ms: u64) -> bool {
 /// Whether requests of one pool can use connections of the other: TLS settings and source addresses are equal.
 fn is_spoken_to_alike(one: &Pool, other: &Pool) -> bool {
     one.tls == other.tls && one.source == other.source
+}
+
+fn open_for(
+    desk: &mut Desk<'_>,
+    ends: &Ends,
+    member: &LocalMember,
+    owner: Owner,
+) -> Result<Token, Errno> {
+    let client = desk.world.clients.get_mut(ends.client);
+    open_socket(desk.io, &ends.tries.pool, client, &member.live.address, owner)
 }
 
 impl Desk<'_> {
@@ -125,9 +137,12 @@ impl Desk<'_> {
         let is_multiplexed = settings.http2 && !need.is_fresh;
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
         let owner = Owner::Member(owner_key(self.world.members.next_key()));
-        let client = self.world.clients.get_mut(ends.client);
-        let token = open_socket(self.io, &pool, client, &local.live.address, owner)
-            .map_err(|error| self.no_connection(error))?;
+        let token = match open_for(self, ends, &local, owner) {
+            // Idle connections to other members may use the descriptors that members can have.
+            Err(Errno::MFILE) if make_room(self) => open_for(self, ends, &local, owner),
+            opened => opened,
+        };
+        let token = token.map_err(|error| self.no_connection(error))?;
         self.io.set_deadline(token, by_ms);
         if !preface.is_empty() {
             self.io.send(token, &[IoSlice::new(&preface)]);

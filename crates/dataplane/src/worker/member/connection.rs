@@ -10,6 +10,20 @@ use crate::worker::desk::Desk;
 
 /// Safety margin: a connection is closed this long before the idle timeout that the member has announced (Keep-Alive).
 const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
+/// Maximum number of idle connections that are closed at once because descriptors are short.
+const CLOSED_FOR_ROOM_MAX: usize = 32;
+
+/// Closes the connection to each member that has been idle for longest, for at most [`CLOSED_FOR_ROOM_MAX`] members, because
+/// descriptors are short. Returns whether there was one.
+pub fn make_room(desk: &mut Desk<'_>) -> bool {
+    let members = desk.world.table.members();
+    let oldest = members.filter_map(|member| member.idle.borrow().first().copied());
+    let oldest: Vec<ConnectionKey> = oldest.take(CLOSED_FOR_ROOM_MAX).collect();
+    for &key in &oldest {
+        desk.close_member(key);
+    }
+    !oldest.is_empty()
+}
 
 impl Desk<'_> {
     /// The failure to report if a connection cannot be opened: of the member, or of this host.

@@ -22,10 +22,12 @@ use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v2};
 use crate::access_log::{Decided, Entry, RequestId};
 use crate::owners::owner_key;
 use crate::records::recorder::Finished;
+use crate::worker::desk::Desk;
 use crate::worker::finishing::write_down;
+use crate::worker::member::connection::make_room;
 use crate::worker::member::source::connect_from;
-use crate::worker::udp::Side;
 use crate::worker::udp::shelf::MemberSocket;
+use crate::worker::udp::{Side, tell_of_share};
 use crate::worker::world::World;
 
 /// The sockets and other state that operations of a session change.
@@ -39,6 +41,10 @@ impl SessionDesk<'_> {
     /// The failure to report if no socket to a member can be opened: of the member, or of this host.
     fn no_socket(&mut self, error: Errno) -> MemberFailure {
         match error {
+            Errno::MFILE if !Datagrams::of(self.io).has_share() => {
+                tell_of_share(self.io, self.world);
+                MemberFailure::NoSocket
+            }
             Errno::MFILE
             | Errno::NFILE
             | Errno::NOBUFS
@@ -50,6 +56,12 @@ impl SessionDesk<'_> {
             }
             _ => MemberFailure::Connect,
         }
+    }
+
+    /// Closes idle connections to members, if descriptors in general are short, and not only those of sessions.
+    fn make_room(&mut self) -> bool {
+        let Self { io, world, .. } = self;
+        Datagrams::of(io).has_share() && make_room(&mut Desk { io, world })
     }
 
     /// The PROXY header for the client of a session.
@@ -105,8 +117,13 @@ impl SessionEdge for SessionDesk<'_> {
             });
         }
         let client = Some(source.flow.client.ip());
-        let opened =
-            connect_from(pool, client, to, |own| Datagrams::of(self.io).connect(to, own, owner));
+        let connect = |io: &mut EventLoop| {
+            connect_from(pool, client, to, |own| Datagrams::of(io).connect(to, own, owner))
+        };
+        let opened = match connect(self.io) {
+            Err(Errno::MFILE) if self.make_room() => connect(self.io),
+            opened => opened,
+        };
         opened.map(|token| MemberSocket::new(token, to)).map_err(|error| self.no_socket(error))
     }
 

@@ -183,6 +183,8 @@ impl Udp {
         leave_by_ms: u64,
     ) {
         self.side.shelf.clear(io);
+        let settings = &world.live.snapshot.data_plane;
+        Datagrams::of(io).set_share(settings.udp_descriptors_percent);
         self.side.listeners.fresh.clear();
         let now_ms = io.now_ms();
         self.side.listeners.closed.retain(|(_, until_ms)| now_ms < *until_ms);
@@ -214,6 +216,7 @@ impl Udp {
                 self.side.listeners.close(io, key);
             }
         }
+        self.note_sockets(io, world);
         next_ms
     }
 }

@@ -14,8 +14,10 @@ use weir_core::datagram::{Flow, Train};
 use weir_event_loop::{Datagrams, EventLoop};
 use weir_exchange::arena::{ListenerKey, SessionKey};
 use weir_exchange::session::{Session, Sessions, Source, Tools, admit};
+use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
 
+use crate::sessions::{Seen, SessionKind};
 use crate::worker::udp::desk::SessionDesk;
 use crate::worker::udp::listeners::Listeners;
 use crate::worker::udp::shelf::{MemberSocket, Shelf};
@@ -96,6 +98,10 @@ impl Udp {
     ) -> Option<SessionKey> {
         let listener = self.side.listeners.get(source.listener)?;
         if world.is_draining() || listener.leave_by_ms.is_some() || !self.sessions.has_room() {
+            return None;
+        }
+        if !Datagrams::of(io).has_share() && self.side.shelf.is_empty() {
+            tell_of_share(io, world);
             return None;
         }
         let (server, asked) = (Rc::clone(&listener.server), listener.asked(source.flow));
@@ -187,12 +193,50 @@ impl Udp {
         }
     }
 
+    /// The sessions of `count` slots, beginning with slot `from`, each with the number of the slot after it.
+    pub fn part(
+        &self,
+        from: usize,
+        count: usize,
+        now_us: u64,
+    ) -> impl Iterator<Item = (usize, SessionKey, Seen<'_>)> {
+        let part = self.sessions.part(from, count);
+        part.map(move |(after, key, session)| (after, key, seen(session, now_us)))
+    }
+
+    /// The number of slots of sessions, including free ones.
+    pub fn slots(&self) -> usize {
+        self.sessions.slots()
+    }
+
+    /// Ends a session, if it still exists.
+    pub fn end_one(
+        &mut self,
+        io: &mut EventLoop,
+        world: &mut World,
+        key: SessionKey,
+        why: Termination,
+    ) {
+        self.with(io, world, key, |session, at| session.end(at, why));
+    }
+
     /// Ends all sessions and closes the listeners.
     pub fn stop(&mut self, io: &mut EventLoop, world: &mut World) {
         self.end(io, world, |_| true);
         Datagrams::of(io).flush();
         self.side.shelf.clear(io);
         self.side.listeners.close_all(io);
+        self.note_sockets(io, world);
+    }
+
+    /// Records how many descriptors sessions use, and how many they may use.
+    fn note_sockets(&self, io: &mut EventLoop, world: &World) {
+        let (open, max) = Datagrams::of(io).session_sockets();
+        let max = if self.side.listeners.is_empty() { 0 } else { max };
+        let WorkerCounters { udp_sockets, udp_sockets_max, .. } = &*world.counted;
+        for (gauge, value) in [(udp_sockets, open), (udp_sockets_max, max)] {
+            gauge.add((value as u64).wrapping_sub(gauge.get()));
+        }
     }
 
     /// Resets all sessions after a panic, because their state is unreliable. Their sockets are already closed; listeners
@@ -204,4 +248,26 @@ impl Udp {
         self.side.listeners.forget_sessions();
         self.side.listeners.refresh(world);
     }
+}
+
+/// A session as filters see it.
+fn seen(session: &Session<MemberSocket>, now_us: u64) -> Seen<'_> {
+    let account = &session.account;
+    Seen {
+        kind: SessionKind::Udp,
+        virtual_server: &session.server.live.name,
+        pool: &session.pool().live.name,
+        member: account.member.as_ref().map(|member| &member.live),
+        client: Some(session.source.flow.client),
+        age_ms: now_us.saturating_sub(account.begun_us) / 1_000,
+        bytes_received: account.bytes_received,
+        bytes_sent: account.bytes_sent,
+    }
+}
+
+/// Records that a session was refused because sessions use their whole share of descriptors.
+fn tell_of_share(io: &mut EventLoop, world: &mut World) {
+    world.counted.udp_share_exceeded.add(1);
+    let (_, max) = Datagrams::of(io).session_sockets();
+    world.notices.tell_of_udp_share(io.now_ms(), max);
 }

@@ -134,6 +134,11 @@ impl Shelf {
         self.count = self.lines.values().map(|line| line.resting.len()).sum();
     }
 
+    /// Whether no socket rests.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// Closes all sockets, because the pools may have changed.
     pub fn clear(&mut self, io: &mut EventLoop) {
         for resting in self.lines.drain().flat_map(|(_, line)| line.resting) {
