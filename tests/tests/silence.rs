@@ -89,6 +89,60 @@ fn a_grpc_call_may_be_silent_on_either_side() {
     assert!(!call("1h", "text/plain"));
 }
 
+/// The type of gRPC is a statement of the client. Where no call is possible, the body has its timeout.
+#[test]
+fn a_type_alone_is_no_call() {
+    let member = Member::echo();
+    let by_http2 = Http2Member::telling(&[]);
+    for (address, pool, is_http2) in [
+        (member.address(), "http2: false", false),
+        (member.address(), "http2: false", true),
+        (by_http2.address(), "http2: true", false),
+    ] {
+        let setup = Setup::new(&[address]).http("http2: true").http("body_timeout: 300ms");
+        let proxy = Proxy::start(&setup.pool(pool));
+        // The rest of the body never comes.
+        let status = if is_http2 {
+            let mut peer = Peer::connect(proxy.address());
+            let fields = [("content-type", "application/grpc"), ("content-length", "100")];
+            let stream = peer.request("POST", "/", &fields, false);
+            peer.data(stream, b"x", false);
+            peer.response(stream).status()
+        } else {
+            let mut client = proxy.client();
+            client.send(
+                "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc\r\n\
+                 Content-Length: 100\r\n\r\nx",
+            );
+            client.response().status
+        };
+        assert_eq!(status, 408, "{pool}, HTTP/2 at the client: {is_http2}");
+    }
+}
+
+/// The type of a response is a statement of the member: a stream of gRPC-Web over HTTP/1.1 may be silent.
+#[test]
+fn a_response_of_grpc_web_may_be_silent() {
+    let grpc = silent("Content-Type: application/grpc-web+proto\r\nTransfer-Encoding: chunked");
+    let other = silent(CHUNKED);
+    for (member, tunnel_timeout, is_whole) in
+        [(&grpc, "1h", true), (&grpc, "300ms", false), (&other, "1h", false)]
+    {
+        let setup = Setup::new(&[member.address()])
+            .http("response_body_timeout: 300ms")
+            .http(&format!("tunnel_timeout: {tunnel_timeout}"));
+        let proxy = Proxy::start(&setup);
+        let mut client = proxy.client();
+        client.send(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc-web+proto\r\n\
+             Content-Length: 5\r\n\r\n\0\0\0\0\0",
+        );
+        let response = client.try_response(false);
+        let comes_whole = response.is_ok_and(|response| response.text() == "one,two");
+        assert_eq!(comes_whole, is_whole, "{tunnel_timeout}");
+    }
+}
+
 /// The timeout applies only if both sides are silent. Data from either side shows that the call is active.
 #[test]
 fn a_grpc_call_lives_as_long_as_one_side_speaks() {

@@ -3,7 +3,7 @@
 #[path = "invariants/mod.rs"]
 mod invariants;
 
-use invariants::{bodies, encoded, requests, rules, seeds, texts};
+use invariants::{bodies, content, encoded, requests, rules, seeds, texts};
 use weir_testing::Random;
 use weir_waf::body::Processor;
 
@@ -59,6 +59,11 @@ fn bodies_cut_anywhere() {
     for (processor, seeds) in [(Processor::Json, seeds::JSON), (Processor::Xml, seeds::XML)] {
         inputs(seeds).iter().for_each(|input| bodies::check_input(processor, b"", input));
     }
+}
+
+#[test]
+fn what_bodies_are() {
+    inputs(seeds::CONTENT).iter().for_each(|input| content::check(input));
 }
 
 #[test]

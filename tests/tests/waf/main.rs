@@ -3,6 +3,7 @@
 mod blocking;
 mod bodies;
 mod checks;
+mod content;
 mod cookies;
 mod encoded;
 mod recording;

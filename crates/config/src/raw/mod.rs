@@ -394,9 +394,9 @@ section! {
         default body_size_max: WordOr<Off, Size<0, BODY_SIZE_BYTES_MAX>> = WordOr::Word(Off);
         /// Maximum time for a request head, from its first byte to its last. After it, the client gets 408.
         default header_timeout: Timeout = Duration(10 * SECOND);
-        /// Maximum time without progress while a client sends a request body or reads a response. gRPC and event streams use `tunnel_timeout` instead.
+        /// Maximum time without progress while a client sends a request body or reads a response. gRPC calls (HTTP/2 at the client and in the pool) and event streams use `tunnel_timeout` instead.
         default body_timeout: Timeout = Duration(30 * SECOND);
-        /// Maximum time without progress while a member sends a response. gRPC and event streams (`text/event-stream`) use `tunnel_timeout` instead.
+        /// Maximum time without progress while a member sends a response. gRPC, gRPC-Web and event streams (`text/event-stream`) use `tunnel_timeout` instead.
         default response_body_timeout: Timeout = Duration(5 * MINUTE);
         /// Maximum time that a client connection is idle between two requests.
         default idle_timeout: Timeout = Duration(60 * SECOND);

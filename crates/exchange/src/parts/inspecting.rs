@@ -7,6 +7,7 @@ use std::sync::Arc;
 use weir_config::snapshot::{Unjudged, Waf};
 use weir_core::policy::WafMode;
 use weir_http::message::ResponseHead;
+use weir_waf::body::{Call, LOOK_BYTES, call};
 use weir_waf::inspection::{Inspection, Limit, Verdict};
 
 use crate::parts::aside::Aside;
@@ -19,6 +20,8 @@ pub enum Scrutiny {
     Reading(Box<Reading>),
     /// The body is forwarded to the member while it is inspected.
     Following(Box<Following>),
+    /// The request is judged; its body is forwarded if it begins as a gRPC call.
+    Calling(Box<Calling>),
     /// The request may continue; its held body waits for a member.
     Passed(HeldBody, OwnedEnd, Option<Box<Judged>>),
     /// The request was sent to a member. The reservation for its held body lasts until the member answers.
@@ -93,6 +96,8 @@ impl Reading {
 /// The limit that prevents a verdict on a body of this size.
 fn limit_of(inspection: &Inspection, terms: &Terms, bytes: u64, has_room: bool) -> Option<Limit> {
     match (bytes > terms.waf.body_bytes_max, has_room) {
+        // The first bytes have shown that rules need none of it.
+        _ if !inspection.needs_body() => None,
         (true, _) => Some(Limit::BodyLength),
         (false, false) => Some(Limit::Memory),
         (false, true) => inspection.body_progress().limit,
@@ -124,6 +129,29 @@ impl Following {
             has_room &= self.decoding.raise_to(self.inspection.body_progress().decoding_bytes);
         }
         limit_of(&self.inspection, &self.terms, self.bytes, has_room)
+    }
+}
+
+/// A request that its type names a gRPC call. Client and member may alternate within their bodies, so nothing is held.
+pub struct Calling {
+    /// The inspection, which is complete.
+    pub inspection: Inspection,
+    /// The terms of the inspection.
+    pub terms: Terms,
+    /// The verdict on the head, if the body is that of a call.
+    pub verdict: Verdict,
+    /// The first bytes of the body.
+    pub look: Vec<u8>,
+}
+
+impl Calling {
+    /// Looks at a piece of the body. Returns whether the body is that of a call.
+    pub fn take<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>) -> Call {
+        for piece in data {
+            let left = LOOK_BYTES - self.look.len().min(LOOK_BYTES);
+            self.look.extend_from_slice(piece.get(..left).unwrap_or(piece));
+        }
+        call(&self.look)
     }
 }
 
@@ -164,20 +192,20 @@ pub enum Block {
 
 impl Block {
     /// The action of a verdict; `None`: the request continues.
-    pub fn of(verdict: Verdict, blocks_unjudged: bool) -> Option<Self> {
+    pub fn of(verdict: &Verdict, blocks_unjudged: bool) -> Option<Self> {
         match verdict {
             Verdict::Pass => None,
             Verdict::Deny { status, .. } | Verdict::Refused { status, .. } => {
-                Some(Self::Answer(status))
+                Some(Self::Answer(*status))
             }
             Verdict::Drop { .. } => Some(Self::Close),
-            Verdict::Redirect { to, status, .. } if is_field_value(&to) => {
-                Some(Self::Redirect { to, status })
+            Verdict::Redirect { to, status, .. } if is_field_value(to) => {
+                Some(Self::Redirect { to: to.clone(), status: *status })
             }
             // The target may contain text of the client, so the response is no redirect.
             Verdict::Redirect { .. } => Some(Self::Answer(403)),
             Verdict::Exceeded(limit) if blocks_unjudged => {
-                Some(Self::Answer(status_of_unjudged(limit)))
+                Some(Self::Answer(status_of_unjudged(*limit)))
             }
             Verdict::Exceeded(_) => None,
         }
@@ -227,7 +255,7 @@ mod tests {
             (Verdict::Exceeded(Limit::Memory), true, Some(Block::Answer(503))),
             (Verdict::Exceeded(Limit::BodyLength), false, None),
         ] {
-            assert_eq!(Block::of(verdict.clone(), blocks_unjudged), expected, "{verdict:?}");
+            assert_eq!(Block::of(&verdict, blocks_unjudged), expected, "{verdict:?}");
         }
     }
 }

@@ -1,29 +1,43 @@
 //! The pace of bodies: steady, or with pauses.
 
 use weir_http::fields::values;
-use weir_http::message::{Field, Framing, RequestHead, ResponseHead};
+use weir_http::message::{Field, Framing, RequestHead, ResponseHead, Version};
+
+use crate::local::pool::Forms;
 
 /// The pace of an exchange's bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// Steady: a pause longer than the timeout ends the exchange.
     Steady,
+    /// Steady until the member confirms that this is a gRPC call, as the client says.
+    Claimed,
     /// With pauses, such as event streams and gRPC calls: silence is not an error.
     Sparse,
 }
 
 impl Pace {
-    /// The pace of a request: gRPC calls may pause from the beginning.
-    pub fn of_request(head: &RequestHead, input: &[u8]) -> Self {
+    /// The pace of a request: gRPC calls may pause from the beginning. The type is a statement of the client, so it counts
+    /// only where a call is possible: with HTTP/2 on both sides. `forms`: those of the pool.
+    pub fn of_request(head: &RequestHead, input: &[u8], forms: Forms) -> Self {
         let is_call = || values(&head.fields, input, "Content-Type").any(is_grpc);
-        if head.framing.is_empty() || !is_call() { Self::Steady } else { Self::Sparse }
+        if head.framing.is_empty() || !is_call() {
+            return Self::Steady;
+        }
+        let is_possible = head.version == Version::Http2 && forms != Forms::Text;
+        if is_possible { Self::Sparse } else { Self::Claimed }
     }
 
-    /// The pace after this response. A response with Content-Length is not an event stream.
+    /// The pace after this response, whose type is a statement of the member. A response with Content-Length is not an
+    /// event stream.
     pub fn with_response(self, head: &ResponseHead, input: &[u8]) -> Self {
         let is_open = !matches!(head.framing, Framing::None | Framing::Length(_));
-        let is_sparse = is_open && has_type(&head.fields, input, b"text/event-stream");
-        if is_sparse { Self::Sparse } else { self }
+        let is_sparse = || {
+            has_type(&head.fields, input, b"text/event-stream")
+                || (self == Self::Claimed
+                    && values(&head.fields, input, "Content-Type").any(is_grpc))
+        };
+        if is_open && is_sparse() { Self::Sparse } else { self }
     }
 }
 

@@ -9,15 +9,19 @@ use weir_core::policy::{Decision, WafMode};
 use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::fields::forwarded_values;
 use weir_http::message::{Field, FieldId, Framing, RequestHead, Span, Version};
+use weir_waf::body::Call;
 use weir_waf::inspection::{self, BodyLength, Inspection, Limit, Options, TimeLimit, Verdict};
 
 use crate::edge::Edge;
 use crate::local::cookies::Opened;
+use crate::local::pool::Forms;
 use crate::local::table::LocalServer;
 use crate::parts::arrival::Arrival;
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::inspected::{Inspected, Outcome};
-use crate::parts::inspecting::{Block, Following, Judged, Reading, Scrutiny, Terms, after_request};
+use crate::parts::inspecting::{
+    Block, Calling, Following, Judged, Reading, Scrutiny, Terms, after_request,
+};
 use crate::parts::notice::Notice;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
@@ -43,7 +47,7 @@ pub fn inspect_head(
     arrival: &Arrival<'_>,
     decision: &mut Decision,
     (number, remembered): (&mut u64, Option<&Remembered>),
-    opened: Option<&Opened>,
+    (opened, forms): (Option<&Opened>, Forms),
 ) -> Option<Box<Scrutiny>> {
     let waf = arrival.server.waf.as_ref()?;
     let mode = decision.inspection.unwrap_or(waf.mode);
@@ -75,9 +79,12 @@ pub fn inspect_head(
     at.note(Step::Inspects(&terms));
     let mut inspection = begin(&terms, &options, arrival, (&decision.request, opened));
     let verdict = inspection.request_headers();
-    let has_body = !head.framing.is_empty() && !is_stream(head, input);
+    let is_call = is_stream(head, input, forms);
+    let has_body = !head.framing.is_empty() && !is_call;
     let is_read = verdict == Verdict::Pass && has_body && inspection.needs_body();
-    let is_too_long = matches!(head.framing, Framing::Length(bytes) if bytes > waf.body_bytes_max);
+    // A body in a binary format may be longer. Its first bytes tell.
+    let is_too_long = matches!(head.framing, Framing::Length(bytes) if bytes > waf.body_bytes_max)
+        && !inspection.body_progress().is_open;
     if is_read && !is_too_long {
         return Some(Box::new(read(at, arrival, decision, (inspection, terms))));
     }
@@ -92,6 +99,11 @@ pub fn inspect_head(
         Verdict::Pass => inspection.request_body(),
         verdict => verdict,
     };
+    if is_call && inspection.needs_body() && Block::of(&verdict, terms.blocks_unjudged()).is_none()
+    {
+        let calling = Calling { inspection, terms, verdict, look: Vec::new() };
+        return Some(Box::new(Scrutiny::Calling(Box::new(calling))));
+    }
     let scrutiny = match settle(at, server, (inspection, terms), verdict) {
         Err(block) => Some(Scrutiny::Blocked(block)),
         Ok(judged) => judged.map(|judged| Scrutiny::Passing(None, Some(judged))),
@@ -164,11 +176,11 @@ fn begin(
     terms.waf.common.begin(options, &request)
 }
 
-/// Whether client and member alternate within their bodies (gRPC): such a body must not be held until its end.
-fn is_stream(head: &RequestHead, input: &[u8]) -> bool {
+/// Whether client and member may alternate within their bodies (gRPC): such a body must not be held until its end.
+fn is_stream(head: &RequestHead, input: &[u8], forms: Forms) -> bool {
     // The fields as the member receives them: a field named in Connection is not forwarded, so it does not count.
     let has_one_type = forwarded_values(&head.fields, input, b"Content-Type").count() == 1;
-    has_one_type && Pace::of_request(head, input) == Pace::Sparse
+    has_one_type && Pace::of_request(head, input, forms) == Pace::Sparse
 }
 
 /// The fields for the rules: Host as the member receives it, and cookies without their seals.
@@ -229,7 +241,7 @@ pub fn conclude(
 ) -> Option<Block> {
     let blocks_unjudged = terms.blocks_unjudged();
     let outcome = Outcome::of(&verdict, &inspection, blocks_unjudged);
-    let block = Block::of(verdict, blocks_unjudged);
+    let block = Block::of(&verdict, blocks_unjudged);
     let status = block.as_ref().map_or(0, Block::status);
     tell(at, (server, terms), inspection, outcome, status);
     block
@@ -283,6 +295,10 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
             inspection.leave_body_out();
             tell(at, (server, &terms), inspection, Outcome::Unfinished, 0);
         }
+        Scrutiny::Calling(calling) => {
+            let Calling { inspection, terms, verdict, .. } = *calling;
+            conclude(at, server, &terms, inspection, verdict);
+        }
         Scrutiny::Passed(_, _, Some(judged)) | Scrutiny::Passing(_, Some(judged)) => {
             tell_judged(at, server, *judged);
         }
@@ -330,13 +346,14 @@ pub fn hold(
 ) {
     let Some(Scrutiny::Reading(reading)) = exchange.scrutiny.as_deref_mut() else { return };
     let limit = reading.take(pieces.of(input));
+    let is_let_go = !reading.inspection.needs_body();
     exchange.request.is_whole = !matches!(end, End::No);
     if !exchange.request.is_whole || exchange.ends.is_client_behind(at) {
         exchange.await_client(at);
     } else {
         exchange.ends.clear_client_deadline(at);
     }
-    if !exchange.request.is_whole && limit.is_none() {
+    if !exchange.request.is_whole && limit.is_none() && !is_let_go {
         return exchange.ends.give_window(at);
     }
     judge(exchange, at, limit, end);
@@ -347,10 +364,7 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end:
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
     let Reading { mut inspection, terms, body, decoding, .. } = *reading;
-    match limit {
-        Some(limit) => inspection.cut_body(limit),
-        None => inspection.end_body(),
-    }
+    end_body(&mut inspection, limit, exchange.request.is_whole);
     let verdict = inspection.request_body();
     drop(decoding);
     let judged = match settle(at, &exchange.ends.server, (inspection, terms), verdict) {
@@ -364,28 +378,77 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end:
     }
 }
 
-/// Shows forwarded pieces of a body to the rules. Judges the request when the body is complete or exceeds a limit.
+/// Ends the part of a body that rules inspect: all of it, or the part before a limit, or before it was let go.
+fn end_body(inspection: &mut Inspection, limit: Option<Limit>, is_whole: bool) {
+    match limit {
+        Some(limit) => inspection.cut_body(limit),
+        None => {
+            if !is_whole {
+                inspection.leave_body_out();
+            }
+            inspection.end_body();
+        }
+    }
+}
+
+/// Shows forwarded pieces of a body to the rules. Judges the request when the body is complete or exceeds a limit. Returns
+/// true if the request was blocked, so that nothing more of it is forwarded.
 pub fn follow(
     exchange: &mut Exchange,
     at: &mut impl Edge,
     (input, pieces): (&[u8], &Pieces),
     is_whole: bool,
-) {
-    let Some(Scrutiny::Following(following)) = exchange.scrutiny.as_deref_mut() else { return };
+) -> bool {
+    if let Some(Scrutiny::Calling(_)) = exchange.scrutiny.as_deref() {
+        return follow_call(exchange, at, (input, pieces), is_whole);
+    }
+    let Some(Scrutiny::Following(following)) = exchange.scrutiny.as_deref_mut() else {
+        return false;
+    };
     let limit = following.take(pieces.of(input));
-    if !is_whole && limit.is_none() {
-        return;
+    if !is_whole && limit.is_none() && following.inspection.needs_body() {
+        return false;
     }
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
-    let Some(Scrutiny::Following(following)) = scrutiny else { return };
+    let Some(Scrutiny::Following(following)) = scrutiny else { return false };
     let Following { mut inspection, terms, .. } = *following;
-    match limit {
-        Some(limit) => inspection.cut_body(limit),
-        None => inspection.end_body(),
-    }
+    end_body(&mut inspection, limit, is_whole);
     let verdict = inspection.request_body();
     let block = conclude(at, &exchange.ends.server, &terms, inspection, verdict);
     debug_assert_eq!(block, None, "nothing is kept from members where rules only detect");
+    false
+}
+
+/// Looks at the first bytes of a body that its type names a gRPC call. A body that is none was not judged.
+fn follow_call(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    (input, pieces): (&[u8], &Pieces),
+    is_whole: bool,
+) -> bool {
+    let Some(Scrutiny::Calling(calling)) = exchange.scrutiny.as_deref_mut() else { return false };
+    let answer = calling.take(pieces.of(input));
+    let is_none = match answer {
+        Call::Yes => false,
+        Call::No => true,
+        Call::Unknown if is_whole => !calling.look.is_empty(),
+        Call::Unknown => return false,
+    };
+    let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
+    let Some(Scrutiny::Calling(calling)) = scrutiny else { return false };
+    let Calling { inspection, terms, verdict, .. } = *calling;
+    let verdict = if is_none { Verdict::Exceeded(Limit::Body) } else { verdict };
+    match settle(at, &exchange.ends.server, (inspection, terms), verdict) {
+        Ok(judged) => {
+            let judged = judged.map(|judged| Scrutiny::Passing(None, Some(judged)));
+            exchange.scrutiny = judged.map(Box::new);
+            false
+        }
+        Err(block) => {
+            answer_blocked(exchange, at, &block);
+            true
+        }
+    }
 }
 
 /// Forwards a held body that was judged. Returns false if there is none.

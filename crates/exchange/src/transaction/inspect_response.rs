@@ -30,7 +30,9 @@ pub fn begin(
         return true;
     }
     // A member may answer while the body still comes.
-    let is_of_request = |scrutiny: &mut Box<Scrutiny>| matches!(**scrutiny, Scrutiny::Following(_));
+    let is_of_request = |scrutiny: &mut Box<Scrutiny>| {
+        matches!(**scrutiny, Scrutiny::Following(_) | Scrutiny::Calling(_))
+    };
     let scrutiny = exchange.scrutiny.take_if(|it| !is_of_request(it)).map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Passing(_, Some(judged))) = scrutiny else { return false };
     let Judged { mut inspection, terms, unjudged } = *judged;

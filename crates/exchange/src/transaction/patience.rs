@@ -9,7 +9,7 @@ impl Exchange {
     /// The longest time without progress of the client, in either direction.
     pub fn client_timeout_ms(&self) -> u64 {
         match self.pace {
-            Pace::Steady => self.ends.server.http.body_timeout_ms,
+            Pace::Steady | Pace::Claimed => self.ends.server.http.body_timeout_ms,
             Pace::Sparse => self.ends.server.tunnel_timeout_ms(),
         }
     }
@@ -17,7 +17,7 @@ impl Exchange {
     /// Maximum pause of the member within the response.
     pub fn response_body_timeout_ms(&self) -> u64 {
         match self.pace {
-            Pace::Steady => self.ends.server.http.response_body_timeout_ms,
+            Pace::Steady | Pace::Claimed => self.ends.server.http.response_body_timeout_ms,
             Pace::Sparse => self.ends.server.tunnel_timeout_ms(),
         }
     }

@@ -46,8 +46,9 @@ impl Exchange {
             // The request waits for a member.
             return at.hold(&mut self.ends, (input, pieces), end);
         }
-        if self.scrutiny.is_some() {
-            inspect::follow(self, at, (input, pieces), !matches!(end, End::No));
+        let is_whole = !matches!(end, End::No);
+        if self.scrutiny.is_some() && inspect::follow(self, at, (input, pieces), is_whole) {
+            return;
         }
         hand_on(self, at, (input, pieces), end);
     }

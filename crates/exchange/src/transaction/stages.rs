@@ -310,7 +310,7 @@ fn place(
     counters.requests_active.add(1);
     route.pool.note_request(turn.now_ms());
     let Registration { key, client, stream, logged, log_request } = registration;
-    let pace = Pace::of_request(head, input);
+    let pace = Pace::of_request(head, input, route.pool.forms);
     let mut account = Account::begin(turn.now_us(), logged, log_request);
     account.request_number = route.request_number;
     let tries = Tries::new(route.pool, route.preference);
@@ -391,8 +391,9 @@ fn judge(
     if route.ending.is_some() || arrival.server.waf.is_none() {
         return None;
     }
+    let forms = route.pool.forms;
     let named = (&mut route.request_number, route.remembered.as_deref());
-    let scrutiny = inspect::inspect_head(at, arrival, decision, named, opened);
+    let scrutiny = inspect::inspect_head(at, arrival, decision, named, (opened, forms));
     if matches!(scrutiny.as_deref(), Some(Scrutiny::Blocked(_))) {
         // External services do not receive a blocked request.
         if let Some(remembered) = route.remembered.as_deref_mut() {

@@ -13,6 +13,8 @@ pub enum Processor {
     Xml,
     /// Text of unknown format: its content decides which parsers are used, and there are no problems. Only rules select it.
     Text,
+    /// A body whose bytes decide: as [`Self::Text`], unless they are recognisably in a binary format. Only rules select it.
+    Content,
     /// No parser: the body has no arguments.
     #[default]
     None,
@@ -20,8 +22,15 @@ pub enum Processor {
 
 impl Processor {
     /// All processors.
-    pub const ALL: [Self; 6] =
-        [Self::UrlEncoded, Self::Multipart, Self::Json, Self::Xml, Self::Text, Self::None];
+    pub const ALL: [Self; 7] = [
+        Self::UrlEncoded,
+        Self::Multipart,
+        Self::Json,
+        Self::Xml,
+        Self::Text,
+        Self::Content,
+        Self::None,
+    ];
 
     /// The name in REQBODY_PROCESSOR.
     pub const fn name(self) -> &'static str {
@@ -31,6 +40,7 @@ impl Processor {
             Self::Json => "JSON",
             Self::Xml => "XML",
             Self::Text => "TEXT",
+            Self::Content => "CONTENT",
             Self::None => "",
         }
     }

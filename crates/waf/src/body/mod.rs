@@ -11,6 +11,7 @@
 mod charset;
 mod cookies;
 mod differences;
+mod format;
 mod json;
 mod limits;
 mod media_type;
@@ -20,12 +21,14 @@ mod query;
 mod sink;
 #[cfg(test)]
 mod testing;
+mod transcode;
 mod urlencoded;
 mod xml;
 
 pub(crate) use charset::has_readable_charset;
 pub use cookies::cookies;
 pub use differences::{Difference, Differences};
+pub use format::{Call, LOOK_BYTES, arguments_in, call, is_binary, is_control, significant};
 pub use json::{Json, JsonNames};
 pub use limits::Limits;
 pub use media_type::{MediaType, PARAMETERS_MAX, Parameter, Processor};
@@ -33,6 +36,7 @@ pub use multipart::{Multipart, MultipartFlag, MultipartFlags};
 pub use problem::{Failure, Problem};
 pub use query::Query;
 pub use sink::Sink;
+pub use transcode::{Encoding, encoding_of, readings};
 pub use urlencoded::UrlEncoded;
 pub use xml::Xml;
 
@@ -85,7 +89,7 @@ impl Body {
             Processor::Multipart => Self::Multipart(Box::new(Multipart::new(content_type, limits))),
             Processor::Json => Self::Json(Box::new(Json::new(settings.json_names, limits))),
             Processor::Xml => Self::Xml(Box::new(Xml::new(limits))),
-            Processor::Text | Processor::None => Self::None,
+            Processor::Text | Processor::Content | Processor::None => Self::None,
         }
     }
 

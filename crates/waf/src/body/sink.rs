@@ -39,6 +39,11 @@ pub trait Sink {
         let _ = content;
     }
 
+    /// An XML processing instruction, from `<?` to `?>`. The end may be missing if parsing ended within.
+    fn xml_instruction(&mut self, text: &[u8]) {
+        let _ = text;
+    }
+
     /// The value of an XML attribute.
     fn xml_attribute(&mut self, value: &[u8]) {
         let _ = value;

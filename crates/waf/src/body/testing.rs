@@ -14,6 +14,7 @@ pub(super) enum Event {
     PartHeader(String, String),
     Text(String),
     Attribute(String),
+    Instruction(String),
 }
 
 /// Bytes as text. Different bytes have different texts.
@@ -56,6 +57,10 @@ impl Sink for Vec<Event> {
 
     fn xml_text(&mut self, text: &[u8]) {
         self.push(Event::Text(shown(text)));
+    }
+
+    fn xml_instruction(&mut self, text: &[u8]) {
+        self.push(Event::Instruction(shown(text)));
     }
 
     fn xml_attribute(&mut self, value: &[u8]) {

@@ -2,8 +2,8 @@
 //!
 //! Text between two tags is delivered as one piece, including CDATA sections and references, as an application reads the
 //! text of an element. ModSecurity joins the texts of the whole document in `XML:/*`; Coraza delivers each piece, and splits
-//! text at comments and CDATA sections. Blanks at the ends of a piece are dropped, as in Coraza. Comments and processing
-//! instructions are not delivered.
+//! text at comments and CDATA sections. Blanks at the ends of a piece are dropped, as in Coraza. Processing
+//! instructions are delivered as they are, comments are not.
 //!
 //! Entities are never expanded: a reference is left unchanged and recorded, with and without a document type.
 
@@ -21,7 +21,7 @@ use super::problem::{Failure, Problem};
 use super::sink::Sink;
 use characters::{is_blank, is_forbidden};
 use collected::{Collected, Kind};
-use declaration::Instruction;
+use declaration::{Ended, Instruction};
 use doctype::Doctype;
 use elements::Elements;
 use markup::{Action, Markup};
@@ -357,7 +357,7 @@ impl Xml {
                 self.state = State::Doctype(Box::new(Doctype::new()));
             }
             Action::Instruction => return self.instruction_byte(byte),
-            Action::InstructionEnds => return self.end_instruction(),
+            Action::InstructionEnds => return self.end_instruction(to),
         }
         Ok(())
     }
@@ -386,10 +386,11 @@ impl Xml {
         self.check_declaration_size()
     }
 
-    fn end_instruction(&mut self) -> Result<(), Problem> {
+    fn end_instruction(&mut self, to: &mut impl Sink) -> Result<(), Problem> {
         self.state = State::Content(0);
-        if let Some(encoding) = self.instruction.end()? {
-            self.collected.set_encoding(encoding);
+        match self.instruction.end()? {
+            Ended::Declaration(encoding) => self.collected.set_encoding(encoding),
+            Ended::Other(text) => self.collected.deliver_instruction(&text, to)?,
         }
         Ok(())
     }
@@ -417,7 +418,7 @@ impl Xml {
     fn fail(&mut self, problem: Problem, to: &mut impl Sink) {
         self.differences = self.differences();
         self.failure = Some(Failure { problem, offset: self.offset });
-        self.collected.deliver_rest(to);
+        self.collected.deliver_rest(self.instruction.rest(), to);
     }
 }
 

@@ -86,6 +86,13 @@ impl Checks {
         }
         findings.into_all()
     }
+
+    /// Checks a JSON or XML document in a body of another type, beside the findings so far.
+    pub fn document(&self, document: &Body, found: Vec<Finding>) -> Vec<Finding> {
+        let mut findings = Findings::beside(&self.policy, found);
+        of_body(document, &mut findings);
+        findings.into_all()
+    }
 }
 
 /// The lengths of a request whose body was received.

@@ -63,6 +63,13 @@ impl Checked {
         self.findings = checks.body(request, body, (&arguments, before), found);
     }
 
+    /// Checks a document that was found in a body of another type.
+    pub fn document(&mut self, document: &Body) {
+        if let Some(checks) = &self.checks {
+            self.findings = checks.document(document, std::mem::take(&mut self.findings));
+        }
+    }
+
     /// The verdict of the first blocking finding. In detection mode, the verdict is stored in `would_be` instead.
     pub fn refused(&self, mode: Mode, would_be: &mut Option<Verdict>) -> Option<Verdict> {
         let check = self.findings.iter().find(|finding| finding.blocks())?.check;

@@ -16,6 +16,8 @@ pub(super) struct Encoded {
     inflater: Inflater,
     /// The parser of the encoded bytes.
     as_sent: Body,
+    /// Whether the body is a text, which may be a form to a server.
+    is_text: bool,
     /// Whether the encoded bytes contain a part of a form.
     has_part: bool,
 }
@@ -25,8 +27,8 @@ pub(super) type Named = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Encoded {
     /// An empty body. `as_sent`: the parser of the encoded bytes.
-    pub fn new(inflater: Inflater, as_sent: Body) -> Self {
-        Self { inflater, as_sent, has_part: false }
+    pub fn new(inflater: Inflater, as_sent: Body, is_text: bool) -> Self {
+        Self { inflater, as_sent, is_text, has_part: false }
     }
 
     /// Decodes bytes and delivers the result to `to`. Returns the work in bytes, and the result of the decoder.
@@ -53,22 +55,24 @@ impl Encoded {
 
     /// Inspects encoded bytes.
     pub fn look(&mut self, bytes: &[u8], found: &mut Named) {
-        self.as_sent.feed(bytes, &mut Legible { found, has_part: &mut self.has_part });
+        let Self { as_sent, is_text, has_part, .. } = self;
+        as_sent.feed(bytes, &mut Legible { found, has_part, are_named: *is_text });
     }
 
     /// Ends the inspection of encoded bytes.
     pub fn look_no_more(&mut self, found: &mut Named) {
-        self.as_sent.finish(&mut Legible { found, has_part: &mut self.has_part });
+        let Self { as_sent, is_text, has_part, .. } = self;
+        as_sent.finish(&mut Legible { found, has_part, are_named: *is_text });
     }
 
     /// Whether a server may find an uninspected body in the encoded bytes. The arguments of a URL-encoded form were
     /// inspected, unless its parsing failed.
     fn is_readable_as_sent(&self) -> bool {
         match self.as_sent.processor() {
-            Processor::UrlEncoded => self.as_sent.failure().is_some(),
+            Processor::UrlEncoded => !self.is_text && self.as_sent.failure().is_some(),
             Processor::Multipart => self.has_part,
             Processor::Json | Processor::Xml => self.as_sent.failure().is_none(),
-            Processor::Text | Processor::None => false,
+            Processor::Text | Processor::Content | Processor::None => false,
         }
     }
 }
@@ -77,6 +81,8 @@ impl Encoded {
 struct Legible<'a> {
     found: &'a mut Named,
     has_part: &'a mut bool,
+    /// Whether only arguments with a name of text are delivered.
+    are_named: bool,
 }
 
 impl Sink for Legible<'_> {
@@ -88,6 +94,9 @@ impl Sink for Legible<'_> {
         let (text, behind) = value.split_at(if is_named { end } else { 0 });
         if is_named {
             self.found.push((name.to_vec(), text.to_vec()));
+        }
+        if self.are_named {
+            return;
         }
         // Bytes before the name belong to the surrounding data.
         let known = name.rsplit(|byte| !is_text(*byte)).next().unwrap_or_default();

@@ -8,7 +8,7 @@ use super::report::{BodyProgress, Counts, Limit, Match, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State, Tried};
 use super::texts::Texts;
-use super::{names, plain};
+use super::{content, names, plain};
 use crate::checks::Finding;
 use crate::plan::View;
 use crate::seclang::{Phase, Variable};
@@ -86,7 +86,8 @@ impl Inspection {
             checked.body(&body, message);
         }
         self.state.message.add_found_as_sent();
-        plain::judge(&mut self.state.message);
+        let documents = plain::judge(&mut self.state.message);
+        documents.iter().for_each(|document| self.state.checked.document(document));
         names::limit(&mut self.state.message);
     }
 
@@ -120,7 +121,8 @@ impl Inspection {
     /// The state of the body during its inspection.
     pub fn body_progress(&self) -> BodyProgress {
         let body = &self.state.message.body;
-        BodyProgress { limit: body.limit, decoding_bytes: body.decoding_bytes() }
+        let is_open = self.reads_body() && content::is_open(&self.state.message);
+        BodyProgress { limit: body.limit, decoding_bytes: body.decoding_bytes(), is_open }
     }
 
     /// Marks the recorded body as incomplete, because the caller does not deliver all of it.

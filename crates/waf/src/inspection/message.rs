@@ -1,9 +1,11 @@
 //! The parts of a message, stored as variables.
 
 use super::body_head::BodyHead;
+use super::content::{self, Content, Kind};
 use super::encoded::{Encoded, Named};
 use super::hit::Hit;
 use super::options::Options;
+use super::plain::Text;
 use super::recorded::Recording;
 use super::report::Limit;
 use super::request::{Request, Response, basename, decoded, parts};
@@ -35,9 +37,11 @@ pub struct BodySettings {
     reading: Option<Body>,
     /// The recording of the received bytes, if they are recorded.
     pub recording: Option<Recording>,
-    kept: Vec<u8>,
+    pub(super) kept: Vec<u8>,
+    /// What the bytes say.
+    pub(super) content: Content,
     /// Text that is not inspected yet.
-    pub(super) text: Vec<u8>,
+    pub(super) text: Text,
     /// The text of a whole XML document, including blanks.
     joined: Vec<u8>,
     /// The reason why the body was not parsed to its end; `None`: there is none so far.
@@ -54,6 +58,11 @@ impl BodySettings {
     /// Ends the inspection of the body.
     pub fn cut(&mut self, limit: Limit) {
         self.limit.get_or_insert(limit);
+    }
+
+    /// The settings of parsers.
+    pub(super) fn parser_settings(&self, separator: u8) -> body::Settings {
+        body::Settings { separator, limits: self.limits, ..body::Settings::DEFAULT }
     }
 
     /// The upper bound of the memory for decoding the body.
@@ -174,6 +183,10 @@ impl Message {
     /// Sets the body processor that a rule selects.
     pub fn choose_processor(&mut self, name: &str) {
         if let Some(processor) = Processor::named(name.as_bytes()) {
+            self.body.content.is_judged |= processor == Processor::Content;
+            if processor == Processor::Content && self.body.processor != Processor::None {
+                return;
+            }
             self.body.processor = processor;
             self.set(Variable::ReqbodyProcessor, processor.name().as_bytes());
         }
@@ -182,7 +195,7 @@ impl Message {
     /// Adds received bytes of the request body.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.body.received_bytes += bytes.len() as u64;
-        if self.body.limit.is_some() {
+        if self.body.limit.is_some() || self.body.content.kind == Kind::Binary {
             return;
         }
         if let Some(reason) = self.body.head.doubt {
@@ -202,12 +215,16 @@ impl Message {
             self.body.failure = Some("The body is longer than `ctl:requestBodyLimit` allows.");
             return;
         }
+        let is_kept = content::is_open(self);
+        if content::is_let_go(self, bytes) {
+            return;
+        }
         if let Some(reason) = self.body.head.unreadable {
             self.body.failure.get_or_insert(reason);
             return;
         }
         self.texts.count_work(bytes.len());
-        if self.keeps_body() {
+        if self.keeps_body() && !is_kept {
             self.body.kept.extend_from_slice(bytes);
         }
         let mut reading =
@@ -218,11 +235,7 @@ impl Message {
 
     /// A parser for this processor.
     pub(super) fn reader(&self, processor: Processor) -> Body {
-        let settings = body::Settings {
-            separator: self.separator,
-            limits: self.body.limits,
-            ..body::Settings::DEFAULT
-        };
+        let settings = self.body.parser_settings(self.separator);
         Body::new(processor, &self.body.head.content_type, &settings)
     }
 
@@ -237,14 +250,22 @@ impl Message {
 
     /// Whether a body processor or a rule needs the request body.
     pub fn needs_body(&self) -> bool {
-        self.body.is_kept || self.body.head.has_types || self.body.processor != Processor::None
+        match self.body.processor {
+            Processor::Content => self.body.content.kind != Kind::Binary,
+            processor => {
+                self.body.is_kept || self.body.head.has_types || processor != Processor::None
+            }
+        }
     }
 
     /// Whether the body is also inspected as a whole: forms, JSON and text always, other bodies if a rule requests it.
     fn keeps_body(&self) -> bool {
         let processor = self.body.processor;
         self.body.is_kept
-            || matches!(processor, Processor::UrlEncoded | Processor::Json | Processor::Text)
+            || matches!(
+                processor,
+                Processor::UrlEncoded | Processor::Json | Processor::Text | Processor::Content
+            )
     }
 
     /// Ends the request body. Returns its parser if the body was parsed to its end.
@@ -260,12 +281,11 @@ impl Message {
             }
         }
         self.add_joined();
+        content::end(self);
         if self.keeps_body() && !self.body.kept.is_empty() {
             let kept = std::mem::take(&mut self.body.kept);
             self.set(Variable::RequestBody, &kept);
-            if self.body.processor == Processor::Text {
-                self.body.text = kept;
-            }
+            self.body.text = Text::of(self.body.processor, self.body.content.is_judged, kept);
         }
         self.set_sizes();
         read.filter(|_| is_whole)
@@ -355,12 +375,16 @@ impl Message {
         }
         let mut encoded = self.body.encoded.take().unwrap_or_else(|| {
             let inflater = Inflater::new(&self.body.head.codings, self.body.inflated_bytes_max);
-            Box::new(Encoded::new(inflater, self.reader(self.body.processor)))
+            // A text may be a form to a server.
+            let is_text = matches!(self.body.processor, Processor::Text | Processor::Content);
+            let as_sent = if is_text { Processor::UrlEncoded } else { self.body.processor };
+            Box::new(Encoded::new(inflater, self.reader(as_sent), is_text))
         });
         encoded.look(bytes, &mut self.body.found_as_sent);
         let (inflated, result) = encoded.decode(bytes, &mut |piece| self.read(piece));
         self.texts.count_work(bytes.len() + inflated as usize);
         match result {
+            _ if self.body.content.kind == Kind::Binary => {}
             Ok(()) => self.body.encoded = Some(encoded),
             Err(problem) => {
                 encoded.look_no_more(&mut self.body.found_as_sent);
@@ -518,6 +542,10 @@ impl Sink for Arguments<'_> {
 
     fn xml_content(&mut self, content: &[u8]) {
         self.joined.extend_from_slice(content);
+    }
+
+    fn xml_instruction(&mut self, text: &[u8]) {
+        self.add(Variable::Xml, b"/*", text);
     }
 
     fn xml_attribute(&mut self, value: &[u8]) {

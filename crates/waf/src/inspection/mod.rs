@@ -8,6 +8,7 @@ mod bounds;
 mod checked;
 mod common;
 mod compare;
+mod content;
 mod effects;
 mod encoded;
 mod evaluate;

@@ -1,49 +1,245 @@
-//! Text bodies whose media type does not determine the parser.
+//! Bodies that are judged by what their bytes are, because their media type does not determine the parser.
 //!
 //! Applications parse these bodies as JSON, forms or XML, or use them as plain text. A body that is completely valid JSON or
 //! a form is inspected only as such. Any other body is inspected as plain text, and also the parts that other parsers can
-//! parse.
+//! parse. A form that begins as JSON or XML is inspected as both.
 
 use super::message::Message;
-use crate::body::{Body, Processor};
+use crate::body::{self, Body, Difference, LOOK_BYTES, Problem, Processor, significant};
 use crate::seclang::Variable;
+use crate::transformation::Transformation;
 
 /// The name of the argument that contains the plain text.
 const NAME: &[u8] = b"text";
 /// The overlap of consecutive pieces of a long text, in bytes.
 const OVERLAP_BYTES: usize = 1024;
 
-/// Adds the contents of a text body to the arguments.
-pub(super) fn judge(message: &mut Message) {
-    let text = std::mem::take(&mut message.body.text);
-    if text.is_empty() {
-        return;
-    }
-    let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text).trim_ascii_start().first();
-    let is_read = match start {
-        Some(b'{' | b'[' | b'"') => read_as(message, Processor::Json, &text),
-        Some(b'<') => {
-            read_as(message, Processor::Xml, &text);
-            message.add_joined();
-            false
-        }
-        _ if text.contains(&b'=') => {
-            read_as(message, Processor::UrlEncoded, &text) && is_form(&text, message.separator)
-        }
-        _ => false,
-    };
-    if !is_read {
-        add_pieces(message, &text);
-    }
-    message.set_sizes();
+/// A text that is not inspected yet.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    bytes: Vec<u8>,
+    way: Way,
 }
 
-/// Parses a text. Returns whether the whole text was valid.
-fn read_as(message: &mut Message, processor: Processor, text: &[u8]) -> bool {
+/// The way in which a text is inspected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Way {
+    /// In all ways.
+    #[default]
+    Whole,
+    /// In all ways, but control characters are nothing special: its type does not claim that it is text.
+    Content,
+    /// As JSON or XML, because another parser has read it already.
+    Beside,
+}
+
+impl Text {
+    /// The text to inspect of a body that this processor has read.
+    pub fn of(processor: Processor, judges_content: bool, bytes: Vec<u8>) -> Self {
+        let way = match processor {
+            Processor::Text => Way::Whole,
+            Processor::Content => Way::Content,
+            Processor::UrlEncoded if judges_content && is_other_than_form(&bytes) => Way::Beside,
+            _ => return Self::default(),
+        };
+        Self { bytes, way }
+    }
+}
+
+/// Whether a body may be read in another way than as a form.
+fn is_other_than_form(bytes: &[u8]) -> bool {
+    is_document(document_in(bytes)) || body::encoding_of(look_of(bytes)).is_some()
+}
+
+fn look_of(bytes: &[u8]) -> &[u8] {
+    bytes.get(..LOOK_BYTES).unwrap_or(bytes)
+}
+
+/// Adds the contents of a text body to the arguments. Returns the documents in it that could be read to their end.
+pub(super) fn judge(message: &mut Message) -> Vec<Body> {
+    let Text { bytes, way } = std::mem::take(&mut message.body.text);
+    let mut documents = Vec::new();
+    if bytes.is_empty() {
+        return documents;
+    }
+    match body::encoding_of(look_of(&bytes)) {
+        Some(encoding) => {
+            add_arguments_between(message, look_of(&bytes));
+            for reading in body::readings(encoding, &bytes) {
+                message.texts.count_work(reading.len());
+                let of_it = Reading { text: &reading, way: Way::Content, is_converted: true };
+                of_it.judge(message, &mut documents);
+            }
+        }
+        None => Reading { text: &bytes, way, is_converted: false }.judge(message, &mut documents),
+    }
+    message.set_sizes();
+    documents
+}
+
+/// Adds the arguments that a reader of forms finds among bytes that are no form.
+pub(super) fn add_arguments_between(message: &mut Message, bytes: &[u8]) {
+    let settings = message.body.parser_settings(message.separator);
+    for (name, value) in body::arguments_in(bytes, &settings) {
+        message.add(Variable::ArgsPost, &name, &value);
+    }
+}
+
+/// A text in an encoding that rules can read.
+struct Reading<'a> {
+    text: &'a [u8],
+    way: Way,
+    /// Whether it was converted, so that the encoding in an XML declaration does not matter any more.
+    is_converted: bool,
+}
+
+impl Reading<'_> {
+    fn judge(&self, message: &mut Message, documents: &mut Vec<Body>) {
+        let start = document_in(self.text);
+        let is_form = |message: &Message| is_form(self.text, message.separator);
+        let is_read = match start.first() {
+            Some(b'{' | b'[' | b'"') => read_json(message, start, documents),
+            Some(b'<') => {
+                self.read_xml(message, start, documents);
+                false
+            }
+            _ if self.way == Way::Beside => true,
+            _ if self.text.contains(&b'=') => {
+                read_as(message, Processor::UrlEncoded, self.text).failure().is_none()
+                    && is_form(message)
+            }
+            _ => false,
+        };
+        if is_read {
+            return;
+        }
+        if self.way != Way::Beside {
+            if is_document(start) {
+                add_arguments_between(message, self.text);
+            }
+            add_pieces(message, &self.plain());
+        }
+        if has_escapes(self.text) {
+            let mut decoded = Vec::new();
+            if Transformation::JsDecode.apply(&self.plain(), &mut decoded) {
+                message.texts.count_work(decoded.len());
+                add_pieces(message, &decoded);
+            }
+        }
+    }
+
+    /// The text for rules.
+    fn plain(&self) -> Vec<u8> {
+        let is_left_out = |byte: &u8| self.way == Way::Content && body::is_control(*byte);
+        self.text.iter().map(|byte| if is_left_out(byte) { b' ' } else { *byte }).collect()
+    }
+
+    fn read_xml(&self, message: &mut Message, start: &[u8], documents: &mut Vec<Body>) {
+        let declaration_bytes = declaration_bytes(start);
+        let from = if self.is_converted { declaration_bytes } else { 0 };
+        let mut reading = read_as(message, Processor::Xml, &start[from..]);
+        if let Some(failure) = reading.failure()
+            && from < declaration_bytes
+            && failure.offset < declaration_bytes as u64
+        {
+            if failure.problem == Problem::XmlEncoding {
+                // A parser may read other characters than these.
+                message.tell_error(failure.problem.sentence());
+            }
+            reading = read_as(message, Processor::Xml, &start[declaration_bytes..]);
+        }
+        message.add_joined();
+        let declares =
+            |it: Difference| matches!(it, Difference::EntityInternal | Difference::EntityExternal);
+        // A page of HTML may use entities that it does not declare.
+        if reading.failure().is_none() && reading.differences().iter().any(declares) {
+            documents.push(reading);
+        }
+    }
+}
+
+/// The part of a text from which a parser of JSON or XML reads it: behind blanks, and behind comments before JSON.
+fn document_in(text: &[u8]) -> &[u8] {
+    let start = significant(text);
+    let mut rest = start;
+    loop {
+        let end = match rest {
+            [b'/', b'*', ..] => memchr::memmem::find(rest, b"*/").map(|at| at + 2),
+            [b'/', b'/', ..] | [b'#', ..] => memchr::memchr2(b'\n', b'\r', rest),
+            [b'{' | b'[', ..] => return rest,
+            _ => return start,
+        };
+        let Some(end) = end else { return start };
+        rest = significant(&rest[end..]);
+    }
+}
+
+fn is_document(start: &[u8]) -> bool {
+    matches!(start.first(), Some(b'{' | b'[' | b'"' | b'<'))
+}
+
+/// The length of an XML declaration.
+fn declaration_bytes(start: &[u8]) -> usize {
+    if !start.starts_with(b"<?xml") {
+        return 0;
+    }
+    memchr::memmem::find(start, b"?>").map_or(0, |at| at + 2)
+}
+
+/// Parses JSON, or lines of JSON. Returns whether the whole text was valid.
+fn read_json(message: &mut Message, text: &[u8], documents: &mut Vec<Body>) -> bool {
+    let mut lines = lines(text);
+    let is_whole = |line: &[u8]| {
+        let mut reading = Body::new(Processor::Json, b"", &body::Settings::DEFAULT);
+        reading.feed(line, &mut ());
+        reading.finish(&mut ());
+        reading.failure().is_none()
+    };
+    let first = lines.next().unwrap_or_default();
+    if lines.next().is_some() && is_whole(first) {
+        return read_lines(message, text);
+    }
+    let reading = read_as(message, Processor::Json, text);
+    let is_read = reading.failure().is_none();
+    if is_read {
+        documents.push(reading);
+    }
+    is_read
+}
+
+/// The lines of a text that are not blank.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const RECORD: u8 = 0x1e;
+    let lines = text.split(|byte| matches!(*byte, b'\n' | b'\r' | RECORD));
+    lines.map(significant).filter(|line| !line.is_empty())
+}
+
+/// Parses lines of JSON. Returns whether all were valid, and not too many.
+fn read_lines(message: &mut Message, text: &[u8]) -> bool {
+    let arguments_max = message.body.limits.arguments_max as usize;
+    let mut are_read = true;
+    for (number, line) in lines(text).enumerate() {
+        if number >= arguments_max || message.values.of(Variable::ArgsPost).len() >= arguments_max {
+            return false;
+        }
+        are_read &= read_as(message, Processor::Json, line).failure().is_none();
+    }
+    are_read
+}
+
+/// Parses a text. Returns the parser at its end.
+fn read_as(message: &mut Message, processor: Processor, text: &[u8]) -> Body {
     let mut reading: Body = message.reader(processor);
     reading.feed(text, &mut message.arguments());
     reading.finish(&mut message.arguments());
-    reading.failure().is_none()
+    reading
+}
+
+/// Whether escapes of strings may hide something from rules: a program may read a text as JSON or YAML that is neither to a
+/// strict parser.
+fn has_escapes(text: &[u8]) -> bool {
+    memchr::memchr_iter(b'\\', text)
+        .any(|at| matches!(text.get(at + 1), Some(b'u' | b'U' | b'x' | b'X' | b'0'..=b'7')))
 }
 
 /// Adds the plain text, in pieces with the maximum length of a value.

@@ -83,6 +83,8 @@ pub struct BodyProgress {
     pub limit: Option<Limit>,
     /// The upper bound of the memory for decoding the body.
     pub decoding_bytes: u64,
+    /// Whether the next bytes may show that the body need not be inspected.
+    pub is_open: bool,
 }
 
 /// A value that a rule has matched.

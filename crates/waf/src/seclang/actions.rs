@@ -503,10 +503,10 @@ fn control(value: &str) -> Result<Control, Wrong> {
 fn processor(value: &str) -> Result<Box<str>, Wrong> {
     let upper = value.to_ascii_uppercase();
     match upper.as_str() {
-        "URLENCODED" | "MULTIPART" | "JSON" | "XML" | "TEXT" => Ok(upper.into()),
+        "URLENCODED" | "MULTIPART" | "JSON" | "XML" | "TEXT" | "CONTENT" => Ok(upper.into()),
         _ => Err(wrong_help(
             format!("there is no body processor `{value}`"),
-            "those are URLENCODED, MULTIPART, JSON, XML and TEXT",
+            "those are URLENCODED, MULTIPART, JSON, XML, TEXT and CONTENT",
         )),
     }
 }

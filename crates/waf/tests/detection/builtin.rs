@@ -327,7 +327,7 @@ fn bodies_of_any_type_of_text_are_judged() {
         assert_eq!(outcome.score, 0, "{body}: {outcome:?}");
     }
     for kind in ["application/octet-stream", "image/png", "application/zip"] {
-        assert_eq!(run(&view, &Sent::post("/", kind, &padded[..])).denied, None, "{kind}");
+        assert!(run(&view, &Sent::post("/", kind, &padded[..])).denied.is_some(), "{kind}");
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod blocking;
 mod builtin;
+mod content;
 mod corpus;
 mod cost;
 #[path = "../support/data.rs"]

@@ -57,6 +57,11 @@ impl Sink for Delivered {
         self.add("text", b"", text);
     }
 
+    fn xml_instruction(&mut self, text: &[u8]) {
+        assert!(text.starts_with(b"<?"));
+        self.add("instruction", b"", text);
+    }
+
     fn xml_attribute(&mut self, value: &[u8]) {
         self.add("attribute", b"", value);
     }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each fuzz target uses a part")]
 
 pub mod bodies;
+pub mod content;
 pub mod encoded;
 pub mod requests;
 pub mod rules;

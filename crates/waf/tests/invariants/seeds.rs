@@ -55,6 +55,20 @@ pub const XML: [&[u8]; 5] = [
 ];
 
 /// Encoded bodies, after one byte for the codings and one for the split.
+/// A byte for the type, a byte for a cut, and a body.
+pub const CONTENT: [&[u8]; 10] = [
+    b"\x01\x05\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01&a=b",
+    b"\x02\x05\0\0\0\0\x07\x0a\x05first\0\0\0\0\x02\x08\x01",
+    b"\x02\x06AAAAAAcKBWhlbGxv",
+    b"\x03\x01\x0a\x2455\x12\x03abc",
+    b"\x04\x010032want 0a53e9ddeaddad63ad106860237bbf53411d11a7\n0000",
+    b"\0\0\xff\xfe<\0a\0>\0\x3d\xd8\0\xde<\0/\0a\0>\0",
+    b"\0\0\0\0\0{\0\0\0\"\0\0\0a\0\x01\xf6\0",
+    b"\0\0\x4c\x6f\xa7\x94\x93\x40\xa5\x85\x99\xa2\x89\x96\x95\x7e",
+    b"\0\0\xef\xbb\xbf \xc2\xa0{\"a\":1}",
+    b"\x01\0GIF89a\x01\0\x01\0\x80\0\0&id=1%27",
+];
+
 pub fn encoded() -> Vec<Vec<u8>> {
     let chains: [&[&str]; 7] = [
         &["gzip"],

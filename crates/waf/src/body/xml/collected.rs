@@ -74,6 +74,18 @@ impl Collected {
         Ok(())
     }
 
+    /// Delivers a processing instruction.
+    pub(super) fn deliver_instruction(
+        &mut self,
+        text: &[u8],
+        to: &mut impl Sink,
+    ) -> Result<(), Problem> {
+        self.check(text)?;
+        to.xml_instruction(text);
+        self.arguments_left -= 1;
+        Ok(())
+    }
+
     fn check(&self, text: &[u8]) -> Result<(), Problem> {
         if self.arguments_left == 0 {
             return Err(Problem::ArgumentsLimit);
@@ -89,14 +101,17 @@ impl Collected {
         }
     }
 
-    /// Delivers an incomplete text or value.
-    pub(super) fn deliver_rest(&self, to: &mut impl Sink) {
+    /// Delivers an incomplete text, value or instruction.
+    pub(super) fn deliver_rest(&self, instruction: &[u8], to: &mut impl Sink) {
         let text = self.text.trim_ascii();
         if !self.text.is_empty() {
             to.xml_content(&self.text);
         }
         if self.arguments_left > 0 && !text.is_empty() {
             to.xml_text(text);
+        }
+        if self.arguments_left > 0 && !instruction.is_empty() {
+            to.xml_instruction(instruction);
         }
         if self.arguments_left > 0 && !self.attribute.is_empty() {
             to.xml_attribute(&self.attribute);

@@ -1,4 +1,4 @@
-//! Processing instructions, which are skipped, and the XML declaration, which is parsed: `<?xml version="1.0"
+//! Processing instructions, which are delivered as they are, and the XML declaration, which is parsed: `<?xml version="1.0"
 //! encoding="utf-8"?>` (XML 1.0 section 2.8).
 
 use super::super::problem::Problem;
@@ -16,35 +16,54 @@ pub(super) enum Encoding {
 /// The current processing instruction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Instruction {
-    /// The text after `<?xml`; `None` for other instructions.
-    declaration: Option<Vec<u8>>,
+    is_declaration: bool,
+    /// The text after `<?xml`, or a whole instruction: applications may store or run it (`<?php ... ?>`).
+    text: Vec<u8>,
+}
+
+/// A complete instruction.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The XML declaration, with the document's encoding.
+    Declaration(Encoding),
+    /// The text of another instruction.
+    Other(Vec<u8>),
 }
 
 impl Instruction {
     /// Begins an instruction. The target `xml`, in any case, is reserved for the XML declaration, which must begin the
     /// document.
     pub(super) fn begin(&mut self, target: &[u8], is_first: bool) -> Result<(), Problem> {
-        if target.eq_ignore_ascii_case(b"xml") {
-            if target != b"xml" || !is_first {
-                return Err(Problem::XmlDeclaration);
-            }
-            self.declaration = Some(Vec::new());
+        self.is_declaration = target.eq_ignore_ascii_case(b"xml");
+        if self.is_declaration && (target != b"xml" || !is_first) {
+            return Err(Problem::XmlDeclaration);
+        }
+        self.text.clear();
+        if !self.is_declaration {
+            self.text.extend_from_slice(b"<?");
+            self.text.extend_from_slice(target);
         }
         Ok(())
     }
 
     /// Adds a byte. The caller limits the number of bytes.
     pub(super) fn byte(&mut self, byte: u8) {
-        if let Some(declaration) = &mut self.declaration {
-            declaration.push(byte);
-        }
+        self.text.push(byte);
     }
 
-    /// The document's encoding, if the instruction was the XML declaration.
-    pub(super) fn end(&mut self) -> Result<Option<Encoding>, Problem> {
-        let Some(declaration) = self.declaration.take() else { return Ok(None) };
-        // The buffer includes the `?` before `>`.
-        read(declaration.strip_suffix(b"?").unwrap_or(&declaration)).map(Some)
+    /// Ends an instruction. The buffer includes the `?` before `>`.
+    pub(super) fn end(&mut self) -> Result<Ended, Problem> {
+        let mut text = std::mem::take(&mut self.text);
+        if self.is_declaration {
+            return read(text.strip_suffix(b"?").unwrap_or(&text)).map(Ended::Declaration);
+        }
+        text.push(b'>');
+        Ok(Ended::Other(text))
+    }
+
+    /// The text of an instruction that has not ended; empty: there is none.
+    pub(super) fn rest(&self) -> &[u8] {
+        if self.is_declaration { b"" } else { &self.text }
     }
 }
 

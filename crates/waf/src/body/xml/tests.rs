@@ -21,10 +21,11 @@ fn read(body: &[u8]) -> (Vec<Event>, Xml) {
     read_limited(body, Limits::DEFAULT)
 }
 
-/// The expected events: texts, and attribute values after `@`.
+/// The expected events: texts, attribute values after `@`, and instructions.
 fn events(expected: &[&str]) -> Vec<Event> {
     let event = |text: &&str| match text.strip_prefix('@') {
         Some(value) => Event::Attribute(value.to_owned()),
+        None if text.starts_with("<?") => Event::Instruction((*text).to_owned()),
         None => Event::Text((*text).to_owned()),
     };
     expected.iter().map(event).collect()
@@ -44,7 +45,7 @@ fn texts_and_attributes_are_delivered() {
         ),
         ("\u{feff}<?xml version=\"1.0\"?><a>\u{e4}</a>", &["\u{e4}"]),
         ("<a>b<c>d</c>e<f/>g</a>", &["b", "d", "e", "g"]),
-        ("<a>sel<!-- x -->ect<![CDATA[ <1> ]]>&amp;2<?p q?>3</a>", &["select <1> &23"]),
+        ("<a>sel<!-- x -->ect<![CDATA[ <1> ]]>&amp;2<?p q?>3</a>", &["<?p q?>", "select <1> &23"]),
         ("<a>&lt;&gt;&amp;&apos;&quot;&#65;&#x41;&#x1F600;</a>", &["<>&'\"AA\u{1f600}"]),
         ("<a x='1' y = \"2'\"\n z=''/>", &["@1", "@2'", "@"]),
         ("<a x='&#10;P&#13;&lt;&quot;'/>", &["@\nP\r<\""]),
@@ -56,7 +57,8 @@ fn texts_and_attributes_are_delivered() {
         ("<a><![CDATA[1\r\n2\r]]></a>", &["1\n2"]),
         ("<a>]] ]x]></a>", &["]] ]x]>"]),
         ("<ns:a-1._ xmlns:ns=\"u\">t</ns:a-1._>", &["@u", "t"]),
-        ("<!--a-b--><a><!----><!-- - --></a><!-- c --><?x?><?y z?>", &[]),
+        ("<!--a-b--><a><!----><!-- - --></a><!-- c --><?x?><?y z?>", &["<?x?>", "<?y z?>"]),
+        ("<a/><?php system($_GET['c']) ? x??>", &["<?php system($_GET['c']) ? x??>"]),
         ("<\u{e4}>x</\u{e4}>", &["x"]),
         ("<a>\u{1f600}\u{e4}</a>", &["\u{1f600}\u{e4}"]),
     ] {
@@ -219,7 +221,12 @@ fn limits_are_problems() {
         ("<a><b><c>1<d/></c></b></a>", &["1"], Some((DepthLimit, 12))),
         ("<abc><ab><ab/></ab></abc>", &[], Some((OpenNamesLimit, 12))),
         ("<!DOCTYPE a [<!--          -->]><a/>", &[], Some((DeclarationLimit, 31))),
-        ("<?p                            ?><a/>", &[], Some((DeclarationLimit, 31))),
+        (
+            "<?p                            ?><a/>",
+            &["<?p                            ?"],
+            Some((DeclarationLimit, 31)),
+        ),
+        ("<?p?><?q?><?r?><?s?><a/>", &["<?p?>", "<?q?>", "<?r?>"], Some((ArgumentsLimit, 19))),
     ] {
         let (delivered, parser) = read_limited(body.as_bytes(), limits);
         let failure = problem.map(|(problem, offset)| Failure { problem, offset });

@@ -244,6 +244,10 @@ impl Sink for Message {
         self.add(V::Xml, b"/*", text);
     }
 
+    fn xml_instruction(&mut self, text: &[u8]) {
+        self.add(V::Xml, b"/*", text);
+    }
+
     fn xml_attribute(&mut self, value: &[u8]) {
         self.add(V::Xml, b"//@*", value);
     }

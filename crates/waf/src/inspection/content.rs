@@ -1,0 +1,71 @@
+//! Bodies whose type does not determine their format: their first bytes decide whether rules can judge them.
+//!
+//! A body in a binary format is let go: callers need not hold more of it. Arguments that a reader of forms would find among
+//! its first bytes are still judged.
+
+use super::message::Message;
+use super::plain;
+use crate::body::{self, LOOK_BYTES, Processor};
+
+/// What rules and bytes say about a body.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Content {
+    /// Whether rules judge a body by what its bytes are, beside what its type says.
+    pub is_judged: bool,
+    /// What the first bytes say, if the type says nothing.
+    pub kind: Kind,
+}
+
+/// What the first bytes say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// Nothing yet.
+    #[default]
+    Unknown,
+    /// The body is judged as text.
+    Text,
+    /// The body is in a binary format and is not judged.
+    Binary,
+}
+
+/// Keeps the next bytes of a body whose bytes decide, until they have decided. Returns whether they need not be judged.
+pub(super) fn is_let_go(message: &mut Message, bytes: &[u8]) -> bool {
+    if is_open(message) {
+        message.body.kept.extend_from_slice(bytes);
+        if message.body.kept.len() >= LOOK_BYTES {
+            decide(message);
+        }
+    }
+    message.body.content.kind == Kind::Binary
+}
+
+/// Decides about a body that has ended.
+pub(super) fn end(message: &mut Message) {
+    if is_open(message) && !message.body.kept.is_empty() {
+        decide(message);
+    }
+}
+
+/// Whether the next bytes may decide. Several types are an error, whatever the bytes are.
+pub(super) fn is_open(message: &Message) -> bool {
+    let body = &message.body;
+    body.processor == Processor::Content
+        && body.content.kind == Kind::Unknown
+        && !body.head.has_types
+}
+
+/// Decides by the first bytes.
+fn decide(message: &mut Message) {
+    let kept = std::mem::take(&mut message.body.kept);
+    let look = kept.get(..LOOK_BYTES).unwrap_or(&kept);
+    if !body::is_binary(&message.body.head.content_type, look) {
+        message.body.content.kind = Kind::Text;
+        message.body.kept = kept;
+        return;
+    }
+    message.body.content.kind = Kind::Binary;
+    // What the head says of the body does not matter for a body that nobody reads as text.
+    message.body.failure = None;
+    message.body.encoded = None;
+    plain::add_arguments_between(message, look);
+}
