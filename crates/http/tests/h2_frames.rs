@@ -194,8 +194,13 @@ fn data_is_given_back_once() {
     listener.out.clear();
     assert!(listener.feed(&frame(kind::DATA, 0, 1, &[b'x'; 60])));
     assert_eq!(resets_in(&listener.out), [(1, ErrorCode::FLOW_CONTROL_ERROR)]);
-    let reset =
-        Event::StreamReset { stream: 1, tag: 0, code: ErrorCode::FLOW_CONTROL_ERROR, by: By::Us };
+    let reset = Event::StreamReset {
+        stream: 1,
+        tag: 0,
+        code: ErrorCode::FLOW_CONTROL_ERROR,
+        by: By::Us,
+        is_whole: false,
+    };
     assert_eq!(listener.told.last(), Some(&Told::Other(reset)));
 }
 
@@ -482,6 +487,7 @@ fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
     for (name, stream, answer, code, is_whole) in [
         ("all that was announced", 1, vec![sized(1), data(1, b"ab"), data(1, b"c")], 0, true),
         ("an error all the same", 1, vec![sized(1), data(1, b"abc")], 2, false),
+        ("an error, and a part", 1, vec![sized(1), data(1, b"ab")], 2, false),
         ("less than was announced", 1, vec![sized(1), data(1, b"ab")], 0, false),
         ("nothing was announced", 1, vec![plain(1), data(1, b"abc")], 0, false),
         ("no head", 1, vec![], 0, false),
@@ -497,7 +503,14 @@ fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
         assert!(listener.feed(&frames.concat()), "{name}");
         let told_whole = |told: &Told| matches!(told, Told::Data { end_stream: true, .. });
         assert_eq!(listener.told.iter().any(told_whole), is_whole, "{name}");
-        let event = Event::StreamReset { stream, tag: 0, code: ErrorCode(code), by: By::Peer };
+        let is_whole_in_error = name == "an error all the same";
+        let event = Event::StreamReset {
+            stream,
+            tag: 0,
+            code: ErrorCode(code),
+            by: By::Peer,
+            is_whole: is_whole_in_error,
+        };
         assert_eq!(listener.told.contains(&Told::Other(event)), !is_whole, "{name}");
         assert_eq!(listener.connection.stream_count(), 2, "{name}");
     }

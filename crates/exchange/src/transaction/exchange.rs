@@ -134,11 +134,12 @@ impl Exchange {
 
     /// The member connection has failed and was closed: retries the request, or reports the failure to the client.
     pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
-        let Loss { reason, nothing_sent, unsent, is_counted } = loss;
+        let Loss { reason, nothing_sent, unsent, is_counted, is_whole } = loss;
         self.ends.attempt.connection = None;
         self.ends.tries.failure = Some(reason);
         match self.phase {
             Phase::AwaitHead => {}
+            Phase::Judge | Phase::Respond if is_whole => return self.response_whole(at, reason),
             Phase::Judge => {
                 note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));

@@ -1,24 +1,52 @@
 //! Failed member streams, and timeouts of the client.
 
+use weir_http::message::Framing;
+
 use crate::edge::{Edge, Lag, Release, Side};
+use crate::parts::end::End;
 use crate::parts::ends::After;
-use crate::parts::failure::{Loss, MemberFailure};
+use crate::parts::failure::{Loss, MemberFailure, Progress};
 use crate::parts::notice::Notice;
+use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
-use crate::transaction::exchange::Exchange;
+use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::sending::Passed;
+use crate::transaction::tracing::note_failed;
 
 impl Exchange {
     /// The stream of an exchange has failed; the exchange is retried elsewhere or ends. If the member has not read the
     /// request, this is not its failure: once, the request uses another connection to it, as after a stale one.
-    pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, is_unread: bool) {
+    pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, progress: Progress) {
+        let is_unread = progress == Progress::Unread;
         if is_unread {
             self.ends.attempt.may_be_stale =
                 !std::mem::replace(&mut self.ends.tries.was_unread, true);
         }
         let was_opened = at.release(&mut self.ends, Release::Drop);
         let nothing_sent = is_unread || !was_opened;
-        let loss = Loss { reason: why, nothing_sent, unsent: Vec::new(), is_counted: false };
-        self.member_lost(at, loss);
+        let is_whole = progress == Progress::Whole;
+        self.member_lost(at, Loss { nothing_sent, is_whole, ..Loss::of(why) });
+    }
+
+    /// The member ended before its response did, but behind all that its Content-Length announced. What the length says is
+    /// whole is whole, so the client's connection goes on as after any response.
+    pub fn response_whole(&mut self, at: &mut impl Edge, reason: MemberFailure) {
+        note_failed(&mut self.ends, at, reason, true);
+        let nothing = at.tools().scratch.take();
+        if self.send_response(at, nothing, (b"", &Pieces::part(0)), End::Data) == Passed::Over {
+            return;
+        }
+        self.ends.leave_member(at, None);
+        let ends_as = reason.termination();
+        self.phase = Phase::Deliver { ends_as, unwanted_bytes: 0 };
+        self.complete(at, ends_as);
+    }
+
+    /// Whether the response that was begun is whole with its last byte, whatever its trailers say: its client uses HTTP/1, and
+    /// knows the length.
+    pub fn is_whole_without_trailers(&self) -> bool {
+        let is_counted = matches!(self.response_framing, Framing::None | Framing::Length(_));
+        self.phase == Phase::Respond && self.ends.stream.is_none() && is_counted
     }
 
     /// The SETTINGS did not arrive in time: the connection cannot be used, and takes no further request.
@@ -26,8 +54,7 @@ impl Exchange {
         // The connection was not stale, even if it was there before.
         self.ends.attempt.may_be_stale = false;
         at.release(&mut self.ends, Release::Drop);
-        let reason = MemberFailure::ConnectTimeout;
-        let loss = Loss { reason, nothing_sent: true, unsent: Vec::new(), is_counted: false };
+        let loss = Loss { nothing_sent: true, ..Loss::of(MemberFailure::ConnectTimeout) };
         self.member_lost(at, loss);
     }
 

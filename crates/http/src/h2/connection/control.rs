@@ -54,11 +54,11 @@ impl Connection {
         }
         let (code, tag) = (ErrorCode(read_u32(payload)), closed.tag);
         // Some servers use it to say that the rest of the request is not needed (section 8.1), without END_STREAM before.
-        let is_whole = closed.peer == Half::Body && closed.body_left == Some(0);
+        let is_whole = closed.is_whole();
         if self.role == Role::Client && code == ErrorCode::NO_ERROR && is_whole {
             return Ok(Some(Event::Data { stream, tag, start: 0, end: 0, end_stream: true }));
         }
-        Ok(Some(Event::StreamReset { stream, tag, code, by: By::Peer }))
+        Ok(Some(Event::StreamReset { stream, tag, code, by: By::Peer, is_whole }))
     }
 
     /// SETTINGS (section 6.5).

@@ -37,7 +37,7 @@ use super::hpack::{Decoder, Encoder};
 use super::limits::{Budgets, CONNECTION_WINDOW_DEFAULT, Limits};
 use super::priority::Priority;
 use super::settings::{self, PeerSettings};
-use super::streams::{Closed, Half, Streams};
+use super::streams::{Closed, Half, Stream, Streams};
 use super::window::ReceiveWindow;
 use receive::Reading;
 pub use send::SendKind;
@@ -124,6 +124,8 @@ pub enum Event {
         code: ErrorCode,
         /// The side.
         by: By,
+        /// Whether all data of the peer's message had arrived by its Content-Length: only the end of the stream was missing.
+        is_whole: bool,
     },
     /// A client has ended its request short of its Content-Length, after the response had begun. The reported part of
     /// the request is incomplete.
@@ -338,6 +340,11 @@ impl Connection {
         self.streams.get(stream).map(|stream| stream.tag)
     }
 
+    /// Whether all data of the peer's message on a stream has arrived by its Content-Length, without the end of the stream.
+    pub fn is_whole(&self, stream: u32) -> bool {
+        self.streams.get(stream).is_some_and(Stream::is_whole)
+    }
+
     /// The streams that are open or half-closed, with the caller's numbers.
     pub fn streams(&self) -> impl Iterator<Item = (u32, u64)> {
         self.streams.iter().map(|stream| (stream.id, stream.tag))
@@ -391,7 +398,13 @@ impl Connection {
             (Role::Client, Some(_)) => {}
             (Role::Client, None) => self.spend(Flood::ClosedStreams)?,
         }
-        Ok(closed.map(|closed| Event::StreamReset { stream, tag: closed.tag, code, by: By::Us }))
+        Ok(closed.map(|closed| Event::StreamReset {
+            stream,
+            tag: closed.tag,
+            code,
+            by: By::Us,
+            is_whole: closed.is_whole(),
+        }))
     }
 
     /// Ends the connection (section 5.4.1).
