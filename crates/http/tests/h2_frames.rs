@@ -376,8 +376,30 @@ fn resets_of_streams_that_are_older_than_a_second_are_no_flood() {
         }
         Ok(())
     };
-    for (age_ms, outcome) in [(1001, Ok(())), (1000, Err(Flood::Resets.into()))] {
+    for (age_ms, outcome) in [(1001, Ok(())), (9, Err(Flood::Resets.into()))] {
         assert_eq!(rounds(age_ms), outcome, "{age_ms}");
+    }
+}
+
+#[test]
+fn padding_is_checked_though_a_frame_is_dropped() {
+    let data = |stream: u32, payload: &[u8]| frame(kind::DATA, flag::PADDED, stream, payload);
+    for (name, is_reset) in [("an answered request", false), ("a stream that was reset", true)] {
+        for (payload, is_sound) in
+            [(&[3, 0, 0, 0][..], true), (&[4, 0, 0, 0], false), (&[1], false), (&[0], true)]
+        {
+            let mut listener = answered(Limits::DEFAULT);
+            if is_reset {
+                let Listener { connection, out, .. } = &mut listener;
+                connection.reset(1, ErrorCode::NO_ERROR, out);
+            }
+            // At once, and a byte at a time.
+            let bytes = data(1, payload);
+            let fed = listener.feed(&bytes);
+            assert_eq!(fed, is_sound, "{name}: {payload:?}");
+            let error = Told::Failed(Misbehaviour::Padding.into());
+            assert_eq!(listener.told.contains(&error), !is_sound, "{name}: {payload:?}");
+        }
     }
 }
 

@@ -660,7 +660,7 @@ impl Plan {
             allowed = self.allowed_with(flaw);
         }
         match self.deed {
-            Deed::Answer | Deed::Early | Deed::Unended => {}
+            Deed::Answer | Deed::Early => {}
             _ if self.flaw.is_some() || !allowed.whole => {}
             Deed::Silent { is_once, .. } => {
                 allowed.whole = is_once;
@@ -670,6 +670,12 @@ impl Plan {
                 (allowed.whole, allowed.cut) = (false, true);
                 allowed.own.push(502);
             }
+            // On a stream, its client learns of the break.
+            Deed::Unended if self.place.client == Version::Http2 => {
+                allowed.cut = true;
+                allowed.own.push(502);
+            }
+            Deed::Unended => {}
             Deed::Stall => {
                 allowed.whole = false;
                 allowed.own.push(504);

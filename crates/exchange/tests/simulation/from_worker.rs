@@ -135,6 +135,7 @@ pub fn progress(router: &mut Router) -> Progress {
         router.http().is_some_and(|it| matches!(it.phase, Phase::Respond | Phase::Judge));
     let book = &mut router.world.book;
     let is_whole = has_begun
+        && router.world.client.stream.is_none()
         && plan.response.framed == Framed::Length
         && !plan.is_tunnel()
         && book.response_sent == plan.response_length()

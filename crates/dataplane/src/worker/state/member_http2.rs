@@ -1,7 +1,7 @@
 //! The state of an HTTP/2 connection to a member.
 
 use weir_exchange::local::pool::LocalMember;
-use weir_http::h2::{Connection, Limits};
+use weir_http::h2::{Connection, Limits, is_whole};
 
 use crate::worker::state::frames::Frames;
 use crate::worker::state::streams::{MemberStream, MemberStreams};
@@ -73,7 +73,7 @@ impl MemberHttp2 {
 
     /// Whether all data of the response on a stream has arrived by its Content-Length, without the end of the stream.
     pub fn is_whole(&self, stream: &MemberStream) -> bool {
-        stream.is_opened() && self.frames.connection.is_whole(stream.out.id)
+        stream.is_opened() && is_whole(&self.frames.connection, stream.out.id)
     }
 
     /// Makes the connection refuse further requests.

@@ -40,7 +40,7 @@ use super::settings::{self, PeerSettings};
 use super::streams::{Closed, Half, Stream, Streams};
 use super::window::ReceiveWindow;
 use receive::Reading;
-pub use send::SendKind;
+pub use send::{SendKind, end_with_data};
 
 /// The role of this end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -340,11 +340,6 @@ impl Connection {
         self.streams.get(stream).map(|stream| stream.tag)
     }
 
-    /// Whether all data of the peer's message on a stream has arrived by its Content-Length, without the end of the stream.
-    pub fn is_whole(&self, stream: u32) -> bool {
-        self.streams.get(stream).is_some_and(Stream::is_whole)
-    }
-
     /// The streams that are open or half-closed, with the caller's numbers.
     pub fn streams(&self) -> impl Iterator<Item = (u32, u64)> {
         self.streams.iter().map(|stream| (stream.id, stream.tag))
@@ -453,4 +448,9 @@ impl Connection {
         let fragments = self.continuing.as_ref().map_or(0, |it| it.fragments.len());
         assert!(fragments <= self.limits.header_block_size_max as usize);
     }
+}
+
+/// Whether all data of the peer's message on a stream has arrived by its Content-Length, without the end of the stream.
+pub fn is_whole(connection: &Connection, stream: u32) -> bool {
+    connection.streams.get(stream).is_some_and(Stream::is_whole)
 }
