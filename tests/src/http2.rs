@@ -83,6 +83,8 @@ pub struct Peer {
     pub settings: BTreeMap<u16, u32>,
     /// Number of answered PINGs.
     pub pongs: usize,
+    /// Number of received pings.
+    pub pings: usize,
     /// Whether the peer has acknowledged settings.
     pub acknowledged: bool,
     /// Whether the peer has closed the connection, cleanly or not.
@@ -138,6 +140,7 @@ impl Peer {
             goaways: Vec::new(),
             settings: BTreeMap::new(),
             pongs: 0,
+            pings: 0,
             acknowledged: false,
             closed: false,
             holds_windows: false,
@@ -385,6 +388,7 @@ impl Peer {
             }
             kind::SETTINGS => self.acknowledged = true,
             kind::PING if frame.flags & flag::ACK == 0 => {
+                self.pings += 1;
                 self.answer(&Frame::new(kind::PING, flag::ACK, 0, frame.payload));
             }
             kind::PING => self.pongs += 1,

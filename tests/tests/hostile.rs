@@ -87,7 +87,7 @@ fn a_half_close_before_101_reaches_the_member() {
         exchange.send("bye")?;
         Ok(Then::Close)
     });
-    let proxy = Proxy::start(&Setup::new(&[member.address()]));
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("half_closed: wait"));
     let mut client = proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n");
     client.finish();

@@ -436,10 +436,11 @@ fn targets_reach_the_member_in_canonical_form() {
 
 #[test]
 fn a_client_that_half_closes_after_its_request_gets_the_response() {
-    let (_member, proxy) = behind(Member::new(|exchange| {
+    let member = Member::new(|exchange| {
         std::thread::sleep(Duration::from_millis(200));
         exchange.answer("late")
-    }));
+    });
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("half_closed: wait"));
     let mut client = proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n").finish();
     assert_eq!(client.response().assert_status(200).text(), "late");

@@ -651,6 +651,7 @@ fn check_half_closed(half_close: impl Fn(&Proxy, &mut Client, usize)) {
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
         .pool("queue: { timeout: 20s }")
+        .http("half_closed: wait")
         .top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup);
     let mut first = proxy.client();
@@ -668,8 +669,7 @@ fn check_half_closed(half_close: impl Fn(&Proxy, &mut Client, usize)) {
     is_open.store(true, Ordering::Release);
     first.response().assert_status(200);
     for (client, request) in waiting.iter_mut().zip(LAST_REQUESTS) {
-        let response = client.try_response(false);
-        let response = response.unwrap_or_else(|error| panic!("{request:?}: {error}"));
+        let response = client.try_response(false).expect(request);
         assert_eq!(response.assert_status(200).text(), "done", "{request:?}");
         client.assert_closed();
     }

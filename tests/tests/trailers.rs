@@ -1,7 +1,7 @@
 //! Trailers are subject to the same rules as heads, with both versions on both sides.
 
 use weir_tests::client::Client;
-use weir_tests::http2::Peer;
+use weir_tests::http2::{Http2Member, Peer};
 use weir_tests::member::{Member, Request, Then};
 use weir_tests::proxy::{Proxy, Setup};
 
@@ -225,6 +225,114 @@ fn fields_are_removed_by_the_beginning_of_their_names() {
         for fields in [&request.head.fields, &request.trailers.fields] {
             assert_eq!(folded(fields, &[("x-secret", "")]), [""; 0], "by HTTP/2: {by_http2}");
             assert!(!folded(fields, &[("x-role", "")]).is_empty(), "by HTTP/2: {by_http2}");
+        }
+    }
+}
+
+/// A member of HTTP/2 that says that there is no body and ends with trailers. It tells of the trailers of requests.
+fn bodiless(fields: &'static [(&'static str, &'static str)]) -> Http2Member {
+    Http2Member::new(&[], move |peer, _| {
+        while let Some(stream) = peer.next_request() {
+            let request = peer.response(stream);
+            let mut head = vec![(":status", "200")];
+            if let Some((_, status)) = fields.iter().find(|(name, _)| *name == ":status") {
+                head[0].1 = status;
+            }
+            head.extend(fields.iter().filter(|(name, _)| *name != ":status"));
+            peer.headers(stream, &head, false);
+            let seen = request.trailers.first().map_or("none", |(_, value)| value);
+            let seen = seen.to_owned();
+            peer.headers(
+                stream,
+                &[("grpc-status", "7"), ("x-seen", &seen), ("x-secret", "1")],
+                true,
+            );
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn no_body_is_not_the_end_of_a_response() {
+    for (method, fields) in [
+        ("POST", &[("content-type", "application/grpc"), ("content-length", "0")][..]),
+        ("GET", &[("content-type", "text/plain"), ("content-length", "0")]),
+        ("HEAD", &[("content-type", "text/plain"), ("content-length", "1000")]),
+        ("HEAD", &[("content-type", "text/plain")]),
+        ("GET", &[(":status", "204")]),
+        ("GET", &[(":status", "304")]),
+    ] {
+        let member = bodiless(fields);
+        for more in [
+            "compression: {}",
+            "server_timing: true",
+            "request_trailers: forward",
+            "policies:\n  p:\n    rules:\n      - then: [ { remove_response_header: [ X-Secret ] } ]",
+        ] {
+            let setup = Setup::new(&[member.address()]).http("http2: true").pool("http2: true");
+            let with_rules = more.starts_with("policies");
+            let setup = match more {
+                "request_trailers: forward" => setup.http(more),
+                _ if with_rules => setup.top(more).virtual_server("policies: [ p ]"),
+                _ => setup.virtual_server(more),
+            };
+            let proxy = Proxy::start(&setup);
+            let mut peer = Peer::connect(proxy.address());
+            let accepts = [("accept-encoding", "gzip")];
+            let stream = peer.request(method, "/", &accepts, true);
+            let got = peer.response(stream);
+            let about = format!("{method} {fields:?} {more}: {got:?}");
+            assert!(got.ended && got.body.is_empty(), "{about}");
+            let length = fields.iter().find(|(name, _)| *name == "content-length").map(|it| it.1);
+            if more != "compression: {}" || method != "HEAD" {
+                assert_eq!(got.field("content-length"), length, "{about}");
+            }
+            let has = |name: &str| got.trailers.iter().any(|(told, _)| told == name);
+            assert!(has("grpc-status"), "{about}");
+            assert_eq!(has("x-secret"), !with_rules, "{about}");
+            // A client of HTTP/1 gets the same head, and no trailers.
+            let mut client = proxy.client();
+            for _ in 0..2 {
+                client.send(format!("{method} / HTTP/1.1\r\nHost: test\r\n\r\n"));
+                let plain = client.try_response(method == "HEAD").expect("a response");
+                assert_eq!((plain.status, plain.body), (got.status(), Vec::new()), "{about}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_body_is_not_the_end_of_a_request() {
+    let member = bodiless(&[("content-length", "0")]);
+    let plain = Member::new(|exchange| {
+        let seen = exchange.request.trailers.field("x-sum").unwrap_or("none").to_owned();
+        exchange.send(format!("HTTP/1.1 200 OK\r\nX-Seen: {seen}\r\nContent-Length: 0\r\n\r\n"))?;
+        Ok(Then::KeepAlive)
+    });
+    for (forwards, expected) in [("forward", "42"), ("drop", "none")] {
+        for (address, by_http2) in [(member.address(), true), (plain.address(), false)] {
+            let setup = Setup::new(&[address]).http("http2: true");
+            let setup = setup.pool(&format!("http2: {by_http2}"));
+            let setup = setup.http(&format!("request_trailers: {forwards}"));
+            let proxy = Proxy::start(&setup);
+            let mut peer = Peer::connect(proxy.address());
+            for waits in [false, true] {
+                let stream = peer.request("POST", "/", &[("content-length", "0")], false);
+                if waits {
+                    // The head is read before the trailers are sent.
+                    peer.settle();
+                }
+                peer.headers(stream, &[("x-sum", "42")], true);
+                let got = peer.response(stream);
+                let seen = if by_http2 { &got.trailers } else { &got.head };
+                let seen = seen.iter().find(|(name, _)| name == "x-seen").map(|it| it.1.as_str());
+                // Without trailers to come, the request is whole at once.
+                let expected = if forwards == "drop" { "none" } else { expected };
+                assert_eq!(seen, Some(expected), "{forwards} {by_http2} {waits}: {got:?}");
+                let stream = peer.request("POST", "/", &[("content-length", "0")], false);
+                peer.data(stream, b"", true);
+                assert_eq!(peer.response(stream).status(), 200);
+            }
         }
     }
 }

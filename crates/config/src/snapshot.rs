@@ -39,6 +39,7 @@ use weir_core::policy::{Action, Policy};
 use weir_core::retry::BudgetSettings;
 use weir_core::time_zone::TimeZone;
 use weir_http::flaws::Flaws;
+use weir_http::h2::Allowance;
 use weir_http::path::TargetForm;
 use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
@@ -137,6 +138,8 @@ pub struct DataPlaneSettings {
     pub udp_descriptors_percent: u8,
     /// Whether workers are denied access to files.
     pub sandbox: Sandbox,
+    /// Maximum bytes that HTTP/2 clients can make one worker hold, beyond a part that each connection may hold.
+    pub http2_memory_bytes: u64,
 }
 
 /// Whether worker threads are denied access to files.
@@ -522,6 +525,44 @@ pub struct HttpSettings {
     pub target: TargetForm,
     /// Whether locations in responses that name the member are rewritten to the virtual server.
     pub rewrite_location: bool,
+    /// Whether an HTTP/1 client that half-closes its connection has left.
+    pub half_closed: HalfClosed,
+    /// Budgets against floods on an HTTP/2 connection.
+    pub http2_budgets: Http2Budgets,
+}
+
+/// The treatment of a client that half-closes its connection while it waits for a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HalfClosed {
+    /// It gets its response.
+    Wait,
+    /// It has left, after a grace.
+    Leave,
+}
+
+/// Budgets of an HTTP/2 connection for work of its client without use: see [`weir_http::h2::Limits`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http2Budgets {
+    /// For early cancelled streams.
+    pub resets: Allowance,
+    /// For streams with client errors.
+    pub client_errors: Allowance,
+    /// For refused streams.
+    pub refused_streams: Allowance,
+    /// For frames on closed streams.
+    pub closed_streams: Allowance,
+    /// For SETTINGS frames.
+    pub settings: Allowance,
+    /// For PING frames.
+    pub pings: Allowance,
+    /// For PRIORITY frames and unknown ones.
+    pub priorities: Allowance,
+    /// For WINDOW_UPDATE frames.
+    pub window_updates: Allowance,
+    /// For empty DATA frames.
+    pub empty_data: Allowance,
+    /// For short DATA frames.
+    pub tiny_data: Allowance,
 }
 
 /// The treatment of trailer fields of requests.
@@ -673,8 +714,9 @@ pub struct QueueSettings {
     pub length_max: u32,
     /// Maximum wait.
     pub timeout_ms: u64,
-    /// Whether a request leaves the queue when its client has half-closed the connection.
-    pub is_left_by_half_closed: bool,
+    /// Whether a request leaves the queue, at once, when its client has half-closed the connection; `None`: as the virtual
+    /// server says.
+    pub half_closed: Option<HalfClosed>,
 }
 
 /// A version of the PROXY protocol.

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use weir_config::snapshot::{
     AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, Credentials, DataPlaneSettings,
-    DnsProbe, DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HttpProbe,
-    HttpSettings, Instead, LdapProbe, Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind,
-    PassiveMarking, Pool, ProbeMethod, ProbeTls, RadiusProbe, RadiusReply, RedisProbe, RedisRole,
-    RequestTrailers, ReuseSettings, Role, Sandbox, ScriptProbe, Secret, SmtpProbe, Snapshot,
-    Source, SqlProbe, SqlQuery, TcpProbe, UdpProbe,
+    DnsProbe, DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HalfClosed,
+    Http2Budgets, HttpProbe, HttpSettings, Instead, LdapProbe, Limits, LogSettings, LogTarget,
+    Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeMethod, ProbeTls, RadiusProbe,
+    RadiusReply, RedisProbe, RedisRole, RequestTrailers, ReuseSettings, Role, Sandbox, ScriptProbe,
+    Secret, SmtpProbe, Snapshot, Source, SqlProbe, SqlQuery, TcpProbe, UdpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_core::monitor::{PassiveSettings, Schedule};
 use weir_http::flaws::{Flaw, Flaws};
+use weir_http::h2::Allowance;
 use weir_http::path::{
     Backslash, EncodedSlashes, Nul, Parameters, PathForm, RawBytes, Slashes, Spellings, TargetForm,
 };
@@ -60,6 +61,25 @@ const HTTP_DEFAULTS: HttpSettings = HttpSettings {
     request_trailers: RequestTrailers::Drop,
     target: TargetForm { path: SAFE, raw_bytes: RawBytes::Encode },
     rewrite_location: false,
+    half_closed: HalfClosed::Leave,
+    http2_budgets: HTTP2_BUDGETS,
+};
+
+const fn allowance(burst: u32, per_second: u32) -> Allowance {
+    Allowance { burst, per_second }
+}
+
+const HTTP2_BUDGETS: Http2Budgets = Http2Budgets {
+    resets: allowance(200, 20),
+    client_errors: allowance(50, 10),
+    refused_streams: allowance(200, 20),
+    closed_streams: allowance(5_000, 500),
+    settings: allowance(20, 1),
+    pings: allowance(50, 5),
+    priorities: allowance(500, 20),
+    window_updates: allowance(1_000, 100),
+    empty_data: allowance(100, 10),
+    tiny_data: allowance(20_000, 10_000),
 };
 
 const SAFE: PathForm = PathForm::Canonical(Spellings {
@@ -79,6 +99,7 @@ fn defaults() {
         drain_timeout_ms: 60_000,
         udp_descriptors_percent: 50,
         sandbox: Sandbox::Auto,
+        http2_memory_bytes: 32 << 20,
     };
     assert_eq!(snapshot.data_plane, data_plane);
     let first_probes = FirstProbesSettings { wait_ms: 5_000, then: AfterFirstProbes::Serve };
@@ -134,7 +155,8 @@ first_probes: { wait: 0s, then: refuse }
 log: { access: { to: logs/access.log, format: combined }, audit: { to: /var/log/audit.log } }
 profiles: { http: { tight: { head_size_max: 8KiB, headers_max: 50, body_size_max: 1MiB,
   header_timeout: 1s, body_timeout: 2s, response_body_timeout: 7s, idle_timeout: 3s, tunnel_timeout: 4m,
-  request_trailers: forward, path: keep, strict: true, rewrite_location: true } } }
+  request_trailers: forward, path: keep, strict: true, rewrite_location: true,
+  half_closed: wait, http2_budgets: { resets: 1000 } } } }
 virtual_servers:
   one: { listen: [ "[::1]:80", "unix:/run/one" ], type: http, pool: q, http: tight, limits: { connections: 7 } }
   two: { listen: 127.0.0.1:81, pool: p, http: { body_size_max: 0B } }
@@ -187,6 +209,8 @@ pools:
         request_trailers: RequestTrailers::Forward,
         target: TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Refuse },
         rewrite_location: true,
+        half_closed: HalfClosed::Wait,
+        http2_budgets: Http2Budgets { resets: allowance(1_000, 20), ..HTTP2_BUDGETS },
     };
     assert_eq!(one.http, tight);
     let none_but_empty = HttpSettings { body_size_max: Some(0), ..HTTP_DEFAULTS };

@@ -123,6 +123,8 @@ pub enum Side {
 pub enum Passing<'a> {
     /// Bytes to be sent.
     Bytes(&'a [u8]),
+    /// The last bytes to be sent: the end of this direction follows at once ([`Edge::half_close`]). A stream carries it with them.
+    Last(&'a [u8]),
     /// This many bytes were moved directly or queued: see [`Flow::Straight`].
     Moved(usize),
 }
@@ -131,7 +133,7 @@ impl Passing<'_> {
     /// The number of bytes.
     pub fn count(self) -> usize {
         match self {
-            Self::Bytes(bytes) => bytes.len(),
+            Self::Bytes(bytes) | Self::Last(bytes) => bytes.len(),
             Self::Moved(count) => count,
         }
     }

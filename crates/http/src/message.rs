@@ -308,6 +308,16 @@ impl RequestHead {
         *self = Self { fields, canonical, ..Self::new() };
     }
 
+    /// Lets trailers follow a request on a stream that announces no body and goes on behind its head. Such a request has the
+    /// framing of a body of unknown length, because no other framing has room for trailers.
+    pub fn expect_trailers(&mut self) {
+        if self.framing == Framing::Length(0) && !self.extended_connect {
+            self.framing = Framing::Chunked;
+            let announcements = self.fields.iter_mut().filter(|it| it.id == FieldId::Trailer);
+            announcements.for_each(|field| field.forward = true);
+        }
+    }
+
     /// Copies `other`, and reuses this head's capacity.
     pub fn copy_from(&mut self, other: &Self) {
         let mut fields = std::mem::take(&mut self.fields);
@@ -431,6 +441,8 @@ pub struct ResponseHead {
     pub upgrade: Option<Span>,
     /// Whether a Date field is forwarded.
     pub has_date: bool,
+    /// Whether the stream goes on behind this head, though the message has no body: trailers may follow (HTTP/2).
+    pub is_open: bool,
     /// Tolerated flaws.
     pub flaws: Flaws,
 }
@@ -449,6 +461,7 @@ impl ResponseHead {
             keep_alive_timeout_s: None,
             upgrade: None,
             has_date: false,
+            is_open: false,
             flaws: Flaws::NONE,
         }
     }

@@ -194,8 +194,13 @@ fn data_is_given_back_once() {
     listener.out.clear();
     assert!(listener.feed(&frame(kind::DATA, 0, 1, &[b'x'; 60])));
     assert_eq!(resets_in(&listener.out), [(1, ErrorCode::FLOW_CONTROL_ERROR)]);
-    let reset =
-        Event::StreamReset { stream: 1, tag: 0, code: ErrorCode::FLOW_CONTROL_ERROR, by: By::Us };
+    let reset = Event::StreamReset {
+        stream: 1,
+        tag: 0,
+        code: ErrorCode::FLOW_CONTROL_ERROR,
+        by: By::Us,
+        is_whole: false,
+    };
     assert_eq!(listener.told.last(), Some(&Told::Other(reset)));
 }
 
@@ -371,8 +376,30 @@ fn resets_of_streams_that_are_older_than_a_second_are_no_flood() {
         }
         Ok(())
     };
-    for (age_ms, outcome) in [(1001, Ok(())), (1000, Err(Flood::Resets.into()))] {
+    for (age_ms, outcome) in [(1001, Ok(())), (9, Err(Flood::Resets.into()))] {
         assert_eq!(rounds(age_ms), outcome, "{age_ms}");
+    }
+}
+
+#[test]
+fn padding_is_checked_though_a_frame_is_dropped() {
+    let data = |stream: u32, payload: &[u8]| frame(kind::DATA, flag::PADDED, stream, payload);
+    for (name, is_reset) in [("an answered request", false), ("a stream that was reset", true)] {
+        for (payload, is_sound) in
+            [(&[3, 0, 0, 0][..], true), (&[4, 0, 0, 0], false), (&[1], false), (&[0], true)]
+        {
+            let mut listener = answered(Limits::DEFAULT);
+            if is_reset {
+                let Listener { connection, out, .. } = &mut listener;
+                connection.reset(1, ErrorCode::NO_ERROR, out);
+            }
+            // At once, and a byte at a time.
+            let bytes = data(1, payload);
+            let fed = listener.feed(&bytes);
+            assert_eq!(fed, is_sound, "{name}: {payload:?}");
+            let error = Told::Failed(Misbehaviour::Padding.into());
+            assert_eq!(listener.told.contains(&error), !is_sound, "{name}: {payload:?}");
+        }
     }
 }
 
@@ -482,6 +509,7 @@ fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
     for (name, stream, answer, code, is_whole) in [
         ("all that was announced", 1, vec![sized(1), data(1, b"ab"), data(1, b"c")], 0, true),
         ("an error all the same", 1, vec![sized(1), data(1, b"abc")], 2, false),
+        ("an error, and a part", 1, vec![sized(1), data(1, b"ab")], 2, false),
         ("less than was announced", 1, vec![sized(1), data(1, b"ab")], 0, false),
         ("nothing was announced", 1, vec![plain(1), data(1, b"abc")], 0, false),
         ("no head", 1, vec![], 0, false),
@@ -497,7 +525,14 @@ fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
         assert!(listener.feed(&frames.concat()), "{name}");
         let told_whole = |told: &Told| matches!(told, Told::Data { end_stream: true, .. });
         assert_eq!(listener.told.iter().any(told_whole), is_whole, "{name}");
-        let event = Event::StreamReset { stream, tag: 0, code: ErrorCode(code), by: By::Peer };
+        let is_whole_in_error = name == "an error all the same";
+        let event = Event::StreamReset {
+            stream,
+            tag: 0,
+            code: ErrorCode(code),
+            by: By::Peer,
+            is_whole: is_whole_in_error,
+        };
         assert_eq!(listener.told.contains(&Told::Other(event)), !is_whole, "{name}");
         assert_eq!(listener.connection.stream_count(), 2, "{name}");
     }

@@ -174,7 +174,7 @@ impl Member<'_> {
         let plan = &arrival.plan;
         self.link.pause(plan.delay).await;
         match deed {
-            Deed::Answer | Deed::Early => {
+            Deed::Answer | Deed::Early | Deed::Unended => {
                 let bytes = self.response(plan);
                 if !plan.answer.closes && self.says_more(bytes.len()) {
                     return self.say_more(plan, bytes).await;

@@ -455,6 +455,12 @@ impl Served<'_> {
                 self.garble(world, permille);
             }
             Deed::Stall => {}
+            Deed::Unended => {
+                world.count(Kind::MemberUnended);
+                self.answer(world, random);
+                self.script.unend();
+                self.script.push(Step::Reset(code::INTERNAL_ERROR));
+            }
         }
     }
 

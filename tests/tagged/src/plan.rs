@@ -185,6 +185,9 @@ pub enum Deed {
     },
     /// The member never responds.
     Stall,
+    /// A member with HTTP/2 sends all of its Content-Length and breaks off in the place of END_STREAM. The response is whole,
+    /// and no reason to end the connection of its client.
+    Unended,
 }
 
 /// A member's response.
@@ -506,10 +509,18 @@ impl Plan {
             }
             16..19 => Deed::Garbled { permille: random.below(1_000) },
             19..22 if is_rough => Deed::Stall,
+            22..27 if self.is_long_on_stream() => Deed::Unended,
             _ => Deed::Answer,
         };
         // Some members refuse the rest of the body, and close after the response.
         self.answer.closes |= self.deed == Deed::Early && random.percent(40);
+    }
+
+    /// Whether a member with HTTP/2 announces the length of its response.
+    fn is_long_on_stream(&self) -> bool {
+        let body = self.answer.body;
+        let is_announced = body.framing == Framing::Length && body.bytes > 0;
+        self.place.member == Version::Http2 && is_announced && self.method != Method::Head
     }
 
     fn draw_flaw(&mut self, random: &mut Random) {
@@ -659,6 +670,12 @@ impl Plan {
                 (allowed.whole, allowed.cut) = (false, true);
                 allowed.own.push(502);
             }
+            // On a stream, its client learns of the break.
+            Deed::Unended if self.place.client == Version::Http2 => {
+                allowed.cut = true;
+                allowed.own.push(502);
+            }
+            Deed::Unended => {}
             Deed::Stall => {
                 allowed.whole = false;
                 allowed.own.push(504);

@@ -111,6 +111,13 @@ impl Script {
         matches!(self.steps.back(), Some(Step::Headers(_, true) | Step::Data(_, _, true)))
     }
 
+    /// Leaves out the end of the stream.
+    pub fn unend(&mut self) {
+        if let Some(Step::Data(_, _, end)) = self.steps.back_mut() {
+            *end = false;
+        }
+    }
+
     /// The number of bytes in all data steps.
     pub fn data_bytes(&self) -> usize {
         let bytes = |step: &Step| if let Step::Data(from, to, _) = step { to - from } else { 0 };

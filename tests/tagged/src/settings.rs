@@ -67,12 +67,11 @@ impl Addresses {
     }
 }
 
-const HTTP: &str = "http2: true, request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s, header_timeout: 10s";
+const HTTP: &str = "half_closed: wait, http2: true, request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s, header_timeout: 10s";
 const ROUGH: &str = "http2: true, request_trailers: forward, response_body_timeout: 1s, body_size_max: 16MiB, body_timeout: 1s, header_timeout: 1s";
 
 /// Keys of a virtual server that only receives requests from other virtual servers.
-const HANDED_OVER: &str =
-    "http: { request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s }";
+const HANDED_OVER: &str = "http: { half_closed: wait, request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s }";
 
 const POLICIES: &str = r#"policies:
   http2:

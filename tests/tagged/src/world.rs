@@ -67,6 +67,7 @@ kinds! {
     MemberSilent: "members without a response",
     MemberCut: "responses broken off by members",
     MemberGarbled: "malformed responses of members",
+    MemberUnended: "whole responses without the end of their stream",
     SurplusBehind: "responses of members with more behind them",
     SurplusIdle: "members that say something unasked",
     Http1WebSocketToHttp1: "WebSocket, HTTP/1 to HTTP/1",

@@ -266,6 +266,8 @@ fn a_drain_lets_streams_end_and_takes_what_was_under_way() {
     // A request up to the last stream in GOAWAY is served.
     assert_eq!(late.status() == 200, last.0 > slow, "{last:?}, {late:?}");
     assert_eq!(idle.rest(), Some((0, code::NO_ERROR)));
+    // Some clients take a PING behind GOAWAY for an error.
+    assert_eq!((idle.pings, idle.goaways.first()), (0, Some(&(0x7fff_ffff, code::NO_ERROR))));
     assert!(proxy.process().wait(STEP_TIMEOUT).success());
 }
 

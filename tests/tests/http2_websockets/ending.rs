@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use weir_tests::http2::{Frame, Http2Member, Message, code};
+use weir_tests::http2::{Frame, Http2Member, Message, Peer, code, flag, kind};
 use weir_tests::member::{Member, Then};
 use weir_tests::pattern::{self, Checker};
 use weir_tests::proxy::Proxy;
@@ -322,4 +322,51 @@ fn tunnels_outlast_a_reload_and_end_with_the_process() {
         socket.rest();
     }
     assert_logged(&mut proxy, 101, "stopped");
+}
+
+/// The data of a stream, and whether END_STREAM came with the last of it.
+fn frames_of(peer: &mut Peer, stream: u32) -> (Vec<u8>, bool) {
+    let mut all = Vec::new();
+    loop {
+        let frame = peer.frame().expect("an end before the connection's");
+        if frame.kind != kind::DATA || frame.stream != stream {
+            continue;
+        }
+        all.extend_from_slice(&frame.payload);
+        if frame.flags & flag::END_STREAM != 0 {
+            return (all, !frame.payload.is_empty());
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_half_comes_with_its_last_data() {
+    for last in [vec![b'x'; 2], vec![b'x'; 6_000], vec![b'x'; 30_000]] {
+        let (heard, to_say) = (Arc::new(Mutex::new(None)), last.clone());
+        let told = Arc::clone(&heard);
+        let member = Http2Member::new(&TAKES, move |peer, _| {
+            let stream = loop {
+                match answer(peer)?.pop() {
+                    Some(stream) => break stream,
+                    None if !peer.pump() => return Ok(()),
+                    None => {}
+                }
+            };
+            peer.body(stream, &to_say, true)?;
+            *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(frames_of(peer, stream));
+            while peer.pump() {}
+            Ok(())
+        });
+        let proxy = Proxy::start(&before(member.address()));
+        let Socket::Two(mut peer, stream) = Socket::open(&proxy, Version::Two, "/") else {
+            unreachable!("a stream was opened")
+        };
+        assert_eq!(frames_of(&mut peer, stream), (last.clone(), true), "to the client");
+        peer.body(stream, &last, true).expect("sending");
+        eventually("the member has the end", STEP_TIMEOUT, || {
+            heard.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        });
+        let heard = heard.lock().unwrap_or_else(PoisonError::into_inner).take();
+        assert_eq!(heard, Some((last, true)), "to the member");
+    }
 }

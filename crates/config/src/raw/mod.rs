@@ -56,6 +56,10 @@ const HEAD_SIZE_BYTES_MAX: u64 = MIB;
 const HEADERS_MAX: u64 = 10_000;
 /// As many as the codec has room for.
 const HTTP2_STREAMS_MAX: u64 = 10_000;
+const HTTP2_BUDGET_MAX: u64 = 1_000_000;
+/// The memory for HTTP/2 of a worker: 1 MiB to 64 GiB.
+const HTTP2_MEMORY_BYTES_MIN: u64 = 1 << 20;
+const HTTP2_MEMORY_BYTES_MAX: u64 = 64 << 30;
 /// Largest limit on a body that can be given; `off` has none.
 const BODY_SIZE_BYTES_MAX: u64 = 1024 * GIB;
 /// Most members that one request may try after the first.
@@ -166,6 +170,8 @@ section! {
         default drain_timeout: TimeoutOrZero = Duration(60 * SECOND);
         /// Maximum share of the descriptors for clients that UDP sessions (`type: udp`) use, per worker. Further sessions are refused until others end, so that UDP clients cannot keep out the connections of other virtual servers. See [descriptors](operating.md#descriptors).
         default udp_descriptors_max: Percent<100> = Percent(50);
+        /// Memory of each worker for what HTTP/2 clients make it hold beyond 64 KiB for each of their connections: parts of responses that they do not read, and parts of requests that members do not take. If it is used up, the connections that hold most lose it, those that read nothing first. See [memory](http2.md#memory). Also in effect after a reload.
+        default http2_memory: Size<HTTP2_MEMORY_BYTES_MIN, HTTP2_MEMORY_BYTES_MAX> = Size(32 << 20);
         /// Landlock sandbox: the kernel does not let worker threads open files, so an exploited bug in a parser cannot read or write them. Fixed at start; a reload does not change it. See [sandbox](operating.md#sandbox).
         default sandbox: Sandbox = Sandbox::Auto;
     }
@@ -406,6 +412,8 @@ section! {
         optional http2: bool;
         /// Maximum number of open requests of a client on one HTTP/2 connection.
         default http2_streams_max: Whole<u32, 1, HTTP2_STREAMS_MAX> = Whole(100);
+        /// Budgets against floods on an HTTP/2 connection. Default: see there.
+        optional http2_budgets: Http2Budgets;
         /// Trailers of requests (headers after the body).
         default request_trailers: RequestTrailers = RequestTrailers::Drop;
         /// Normalisation of the request path for members and rules. `keep`: members get the original path (raw bytes are percent-encoded), and rules see the normalised path. A map: settings for single elements of the path. Default: members and rules get the same normalised path.
@@ -414,6 +422,55 @@ section! {
         default strict: bool = false;
         /// `true`: weir rewrites a `Location` that points to the member itself, so that it has the scheme and host that the client used. In WebDAV requests (`COPY`, `MOVE`), weir rewrites a `Destination` that points to the virtual server, so that it has the scheme and host of the member. See [redirects of members](traffic-management.md#redirects-of-members).
         default rewrite_location: bool = false;
+        /// Treatment of an HTTP/1 client that ends its sending direction (FIN, or close_notify of TLS) while its request is pending or its response is silent. A client that closes its connection sends the same. Tunnels, such as WebSockets, are not affected.
+        default half_closed: HalfClosed = HalfClosed::Leave;
+    }
+    later []
+}
+
+section! {
+    /// Budgets of each HTTP/2 connection for work of the client without use. Each has a number that may come at once, and a refill per second. When one is used up, the connection ends with GOAWAY (ENHANCE_YOUR_CALM), and the access log has `client_flood`. Other proxies bundle many clients into one connection: raise the budgets for them.
+    Http2Budgets at "profiles.http.NAME.http2_budgets" {
+        /// Streams that the client cancels early: one that it resets within 10 ms of opening it counts fully, one that it resets within a second counts as a twenty-fifth part (calls with short deadlines). Each stream that ends well gives one back.
+        default resets: Whole<u32, 1, HTTP2_BUDGET_MAX> = Whole(200);
+        /// Number of early cancelled streams that the budget regains per second.
+        default resets_per_second: Whole<u32, 0, HTTP2_BUDGET_MAX> = Whole(20);
+        /// Streams that weir resets because of client errors. Each stream that ends well gives one back.
+        default client_errors: Whole<u32, 1, HTTP2_BUDGET_MAX> = Whole(50);
+        /// Number of streams with client errors that the budget regains per second.
+        default client_errors_per_second: Whole<u32, 0, HTTP2_BUDGET_MAX> = Whole(10);
+        /// Streams beyond `http2_streams_max`.
+        default refused_streams: Whole<u32, 1, HTTP2_BUDGET_MAX> = Whole(200);
+        /// Number of refused streams that the budget regains per second.
+        default refused_streams_per_second: Whole<u32, 0, HTTP2_BUDGET_MAX> = Whole(20);
+        /// Frames on closed streams.
+        default closed_streams: Whole<u32, 1, HTTP2_BUDGET_MAX> = Whole(5_000);
+        /// Number of frames on closed streams that the budget regains per second.
+        default closed_streams_per_second: Whole<u32, 0, HTTP2_BUDGET_MAX> = Whole(500);
+        /// SETTINGS frames.
+        default settings: Whole<u32, 1, HTTP2_BUDGET_MAX> = Whole(20);
+        /// Number of SETTINGS frames that the budget regains per second.
+        default settings_per_second: Whole<u32, 0, HTTP2_BUDGET_MAX> = Whole(1);
+        /// PING frames. Each DATA frame gives one back.
+        default pings: Whole<u32, 1, HTTP2_BUDGET_MAX> = Whole(50);
+        /// Number of PING frames that the budget regains per second.
+        default pings_per_second: Whole<u32, 0, HTTP2_BUDGET_MAX> = Whole(5);
+        /// PRIORITY, PRIORITY_UPDATE and frames of unknown types. Each stream gives four back.
+        default priorities: Whole<u32, 1, HTTP2_BUDGET_MAX> = Whole(500);
+        /// Number of PRIORITY frames and unknown ones that the budget regains per second.
+        default priorities_per_second: Whole<u32, 0, HTTP2_BUDGET_MAX> = Whole(20);
+        /// WINDOW_UPDATE frames. Each DATA frame that weir sends gives four back, each stream two.
+        default window_updates: Whole<u32, 1, HTTP2_BUDGET_MAX> = Whole(1_000);
+        /// Number of WINDOW_UPDATE frames that the budget regains per second.
+        default window_updates_per_second: Whole<u32, 0, HTTP2_BUDGET_MAX> = Whole(100);
+        /// DATA frames without data. Each DATA frame with data gives one back.
+        default empty_data: Whole<u32, 1, HTTP2_BUDGET_MAX> = Whole(100);
+        /// Number of empty DATA frames that the budget regains per second.
+        default empty_data_per_second: Whole<u32, 0, HTTP2_BUDGET_MAX> = Whole(10);
+        /// DATA frames of less than 16 bytes that do not end their stream. Longer ones give one back for each 16 bytes.
+        default tiny_data: Whole<u32, 1, HTTP2_BUDGET_MAX> = Whole(20_000);
+        /// Number of short DATA frames that the budget regains per second.
+        default tiny_data_per_second: Whole<u32, 0, HTTP2_BUDGET_MAX> = Whole(10_000);
     }
     later []
 }
@@ -511,18 +568,18 @@ section! {
         default length_max: Whole<u32, 1, QUEUE_LENGTH_MAX> = Whole(1_000);
         /// Maximum time that a request waits; then it gets 503.
         default timeout: Timeout = Duration(5 * SECOND);
-        /// Treatment of a waiting request whose client half-closes the connection. Browsers half-close when the page is closed. Other clients may half-close and still wait for the response.
-        default half_closed: HalfClosed = HalfClosed::Wait;
+        /// Replaces `half_closed` of the `http` profile while a request waits in this queue. `leave` gives up the place at once, without a grace. Default: as the `http` profile says.
+        optional half_closed: HalfClosed;
     }
     later []
 }
 
 choice! {
-    /// Treatment of a waiting request whose client half-closes the connection.
+    /// Treatment of a client that half-closes its connection while it waits for a response.
     HalfClosed {
-        /// The request stays in the queue.
+        /// The client gets its response, whenever it comes.
         Wait = "wait",
-        /// weir removes the request from the queue.
+        /// The client has left if nothing of its response flows for a second: weir ends the request, and the member's connection or stream.
         Leave = "leave",
     }
     later [] maps []

@@ -267,6 +267,7 @@ fn data_plane(file: &raw::File) -> DataPlaneSettings {
         workers: section.workers.value.value().map(|Whole(count)| count),
         drain_timeout_ms: section.drain_timeout.0,
         udp_descriptors_percent: section.udp_descriptors_max.0,
+        http2_memory_bytes: section.http2_memory.0,
         sandbox: match section.sandbox.value {
             raw::Sandbox::Auto => Sandbox::Auto,
             raw::Sandbox::On => Sandbox::On,

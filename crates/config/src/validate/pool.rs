@@ -12,6 +12,7 @@ use weir_core::retry::BudgetSettings;
 use weir_http::flaws::{Flaw, Flaws};
 
 use super::compiler::Compiler;
+use super::server::half_closed;
 use super::tls::TlsProfiles;
 use super::{files, limit, monitor, source};
 use crate::address::Endpoint;
@@ -122,7 +123,7 @@ fn model(
         queue: raw.queue.as_ref().map(|queue| QueueSettings {
             length_max: queue.length_max.0,
             timeout_ms: queue.timeout.0,
-            is_left_by_half_closed: queue.half_closed.value == raw::HalfClosed::Leave,
+            half_closed: queue.half_closed.as_ref().map(|it| half_closed(it.value)),
         }),
         instead: instead?,
         monitors_min,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use weir_core::expression::{AddressSet, Reads};
 use weir_core::policy::{Action, Body, Policy};
+use weir_http::h2::Allowance;
 
 use super::compression::CompressionProfiles;
 use super::external::{pools_beside, refuse_pool};
@@ -27,8 +28,9 @@ use crate::raw::{self, HttpProfile, VirtualServerState, VirtualServerType};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
-    Address, Balance, ClientAddress, Disabled, ErrorPages, Forwarding, HttpSettings, ListenPoint,
-    NOBODY, Persistence, Pool, RequestIdSettings, RequestTrailers, Service, VirtualServer, ranges,
+    Address, Balance, ClientAddress, Disabled, ErrorPages, Forwarding, HalfClosed, Http2Budgets,
+    HttpSettings, ListenPoint, NOBODY, Persistence, Pool, RequestIdSettings, RequestTrailers,
+    Service, VirtualServer, ranges,
 };
 use crate::tree::Span;
 
@@ -663,6 +665,10 @@ fn warn_of_streams(raw: &HttpProfile, context: &mut Context) {
             "`http2_streams_max` without HTTP/2, which is on with `tls` or by `http2: true`";
         context.warning_help(raw.http2_streams_max.span, message, "remove it, or switch HTTP/2 on");
     }
+    if let Some(budgets) = &raw.http2_budgets {
+        let message = "`http2_budgets` without HTTP/2, which is on with `tls` or by `http2: true`";
+        context.warning_help(budgets.span, message, "remove it, or switch HTTP/2 on");
+    }
 }
 
 pub(super) fn settings(raw: &HttpProfile, has_tls: bool) -> HttpSettings {
@@ -684,5 +690,30 @@ pub(super) fn settings(raw: &HttpProfile, has_tls: bool) -> HttpSettings {
         },
         target: path::form(raw.path.as_ref(), raw.strict.value),
         rewrite_location: raw.rewrite_location.value,
+        half_closed: half_closed(raw.half_closed.value),
+        http2_budgets: budgets(&or_absent(raw.http2_budgets.as_ref())),
+    }
+}
+
+pub(super) fn half_closed(raw: raw::HalfClosed) -> HalfClosed {
+    match raw {
+        raw::HalfClosed::Wait => HalfClosed::Wait,
+        raw::HalfClosed::Leave => HalfClosed::Leave,
+    }
+}
+
+fn budgets(raw: &raw::Http2Budgets) -> Http2Budgets {
+    let of = |burst: u32, per_second: u32| Allowance { burst, per_second };
+    Http2Budgets {
+        resets: of(raw.resets.0, raw.resets_per_second.0),
+        client_errors: of(raw.client_errors.0, raw.client_errors_per_second.0),
+        refused_streams: of(raw.refused_streams.0, raw.refused_streams_per_second.0),
+        closed_streams: of(raw.closed_streams.0, raw.closed_streams_per_second.0),
+        settings: of(raw.settings.0, raw.settings_per_second.0),
+        pings: of(raw.pings.0, raw.pings_per_second.0),
+        priorities: of(raw.priorities.0, raw.priorities_per_second.0),
+        window_updates: of(raw.window_updates.0, raw.window_updates_per_second.0),
+        empty_data: of(raw.empty_data.0, raw.empty_data_per_second.0),
+        tiny_data: of(raw.tiny_data.0, raw.tiny_data_per_second.0),
     }
 }

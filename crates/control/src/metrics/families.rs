@@ -288,11 +288,12 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "HTTP/2 client connections closed because the client violated the protocol."
         |server, to| to.value(server.totals.http2_errors);
     "weir_virtual_server_http2_floods_total" Counter + ",kind"
-        "HTTP/2 client connections closed because of floods: reset, refused or closed streams (kind streams), useless frames (frames), endless header blocks (headers)."
+        "HTTP/2 client connections closed because of floods: reset, refused or closed streams (kind streams), useless frames (frames), endless header blocks (headers), memory of `data_plane.http2_memory` (memory)."
         |server, to| {
             to.labelled("kind", "streams", server.totals.http2_floods_streams);
             to.labelled("kind", "frames", server.totals.http2_floods_frames);
             to.labelled("kind", "headers", server.totals.http2_floods_headers);
+            to.labelled("kind", "memory", server.totals.http2_floods_memory);
         };
     "weir_virtual_server_connections_limited_total" Counter
         "Client connections closed because of a limit on new connections: in total, per client, or of a rule."
@@ -630,6 +631,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_member_connections_leaving" Gauge
         "HTTP/2 member connections that are being closed: the member still receives the last data."
         |observed, to| to.gauge(observed.workers.totals().member_connections_leaving);
+    "weir_http2_memory_bytes" Gauge
+        "Memory that counts toward data_plane.http2_memory: what HTTP/2 clients make the workers hold beyond 64 KiB for each connection."
+        |observed, to| to.gauge(observed.workers.totals().http2_memory_bytes);
     "weir_spliced_bytes_total" Counter
         "Bytes of relayed connections and tunnels that the kernel moved from socket to socket, in both directions."
         |observed, to| to.value(observed.workers.totals().bytes_spliced);

@@ -108,8 +108,10 @@ impl Edge for Desk<'_> {
 
     fn pass(&mut self, ends: &mut Ends, side: Side, bytes: Passing<'_>) {
         match (side, bytes) {
-            (Side::Client, Passing::Bytes(bytes)) => self.send_bytes(ends, bytes),
-            (Side::Member, Passing::Bytes(bytes)) => self.ask_bytes(ends, bytes),
+            (Side::Client, Passing::Bytes(bytes)) => self.send_bytes(ends, bytes, End::No),
+            (Side::Client, Passing::Last(bytes)) => self.send_bytes(ends, bytes, End::Data),
+            (Side::Member, Passing::Bytes(bytes)) => self.ask_bytes(ends, bytes, End::No),
+            (Side::Member, Passing::Last(bytes)) => self.ask_bytes(ends, bytes, End::Data),
             (Side::Client, Passing::Moved(count)) => ends.count_sent(count),
             (Side::Member, Passing::Moved(_)) => {
                 if let Some(connection) = ends.attempt.connection {

@@ -5,6 +5,7 @@ use weir_exchange::arena::ClientKey;
 
 use super::desk::Desk;
 use super::world::World;
+use crate::worker::client::http2_memory;
 use crate::worker::state::stage::Stage;
 
 impl Desk<'_> {
@@ -88,6 +89,7 @@ impl Desk<'_> {
     pub fn forget_client(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.remove(key) else { return };
         debug_assert!(client.streams().is_none_or(ClientStreams::is_empty));
+        http2_memory::forget(self.world, &client);
         if client.counted {
             client.server.live.connection_closed(self.world.id);
         }

@@ -53,6 +53,7 @@ use weir_tls::{Established, TlsError};
 use world::{Inbox, Queues, World};
 
 use crate::owners::key_of;
+use crate::worker::client::http2_memory;
 
 pub use command::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 pub use setup::Setup;
@@ -459,6 +460,7 @@ impl Handler for Worker {
         }
         self.desk(io).flush_members();
         self.desk(io).flush_clients();
+        http2_memory::heed(self, io);
         if has_unbegun || !self.world.queues.lost_streams.is_empty() {
             // Streams that were lost after `fail_lost_streams` are handled in the next turn, which starts immediately.
             return Some(io.clock().now_us());

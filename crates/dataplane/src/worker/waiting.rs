@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use weir_config::snapshot::HalfClosed;
 use weir_core::queue::{Line, Places, Turn};
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ExchangeKey;
@@ -41,7 +42,8 @@ impl Desk<'_> {
         };
         let length_max = queue.length_max;
         let client = self.world.clients.get(ends.client);
-        if queue.is_left_by_half_closed && client.is_some_and(|client| client.ended) {
+        if queue.half_closed == Some(HalfClosed::Leave) && client.is_some_and(|client| client.ended)
+        {
             return false;
         }
         if pool.live.waiting.fetch_add(1, Relaxed) >= length_max {

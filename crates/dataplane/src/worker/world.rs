@@ -25,6 +25,7 @@ use crate::worker::notices::Notices;
 use crate::worker::setup::Setup;
 use crate::worker::state::client::Client;
 use crate::worker::state::frames::Frames;
+use crate::worker::state::http2_memory::Http2Memory;
 use crate::worker::state::listener::Listener;
 use crate::worker::state::lost_stream::LostStream;
 use crate::worker::state::member::MemberConnection;
@@ -81,6 +82,8 @@ pub struct World {
     pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The counters of this worker.
     pub counted: Own<WorkerCounters>,
+    /// What clients with HTTP/2 make the worker hold.
+    pub http2_memory: Http2Memory,
     pub log: AccessLog,
     pub side_logs: SideLogs,
     pub recorder: Recorder,
@@ -125,6 +128,7 @@ impl World {
             listeners: Arena::default(),
             notices: Notices::new(events, policy_lines, counters.own(id)),
             counted: counters.own(id),
+            http2_memory: Http2Memory::default(),
             counters,
             log,
             side_logs,

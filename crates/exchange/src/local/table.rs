@@ -135,6 +135,16 @@ fn http2_limits(settings: &HttpSettings) -> http2::Limits {
         headers_max: settings.headers_max,
         header_list_hard_size_max: list.max(default.header_list_hard_size_max),
         header_block_size_max: list.max(default.header_block_size_max),
+        resets: settings.http2_budgets.resets,
+        stream_errors: settings.http2_budgets.client_errors,
+        refused_streams: settings.http2_budgets.refused_streams,
+        closed_streams: settings.http2_budgets.closed_streams,
+        settings: settings.http2_budgets.settings,
+        pings: settings.http2_budgets.pings,
+        priorities: settings.http2_budgets.priorities,
+        window_updates: settings.http2_budgets.window_updates,
+        empty_data: settings.http2_budgets.empty_data,
+        tiny_data: settings.http2_budgets.tiny_data,
         ..default
     }
 }

@@ -56,6 +56,28 @@ pub struct Loss {
     pub unsent: Vec<u8>,
     /// Whether the failure was already counted with another exchange of the connection.
     pub is_counted: bool,
+    /// Whether all data of the response had arrived by its Content-Length. The client has a whole response then, however the
+    /// member ended.
+    pub is_whole: bool,
+}
+
+impl Loss {
+    /// The loss of a connection over which something may have reached the member.
+    pub fn of(reason: MemberFailure) -> Self {
+        let unsent = Vec::new();
+        Self { reason, nothing_sent: false, unsent, is_counted: false, is_whole: false }
+    }
+}
+
+/// What is known of an exchange whose stream has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The member has not read the request.
+    Unread,
+    /// The member may have read the request.
+    Begun,
+    /// As [`Self::Begun`], and all data of the response has arrived by its Content-Length.
+    Whole,
 }
 
 /// A failure that counts against a member.

@@ -157,6 +157,8 @@ counters! {
         http2_floods_frames,
         /// HTTP/2 connections ended because of header blocks that were unfinished or too large.
         http2_floods_headers,
+        /// HTTP/2 client connections closed because they held too much memory.
+        http2_floods_memory,
         /// Full TLS handshakes.
         handshakes_full,
         /// Resumed TLS handshakes.
@@ -390,6 +392,8 @@ counters! {
         connections_leaving,
         /// HTTP/2 member connections that are closing: weir has ended its side, and the member has not.
         member_connections_leaving,
+        /// Bytes that HTTP/2 clients make the worker hold, beyond the free part of each connection.
+        http2_memory_bytes,
         /// Upper bound of the memory that encoders and collected bodies use now.
         compression_memory_bytes,
         /// Responses compressed at a lower level than configured, because CPU time was short.

@@ -100,6 +100,7 @@ pub fn begin(
         pace: Pace::Steady,
         request,
         response_framing: Framing::None,
+        is_client_leaving: false,
         client_ended: true,
         scrutiny: Some(Box::new(Scrutiny::Aside(Box::new(aside)))),
     }));

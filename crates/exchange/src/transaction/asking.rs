@@ -5,6 +5,7 @@ use crate::parts::end::End;
 use crate::parts::parked::Parked;
 use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::losing::watch_leaving_client;
 use crate::transaction::mirror;
 
 /// `until_us` of a request that has no delay and waits only for pending questions.
@@ -26,6 +27,7 @@ impl Exchange {
             self.ends.parked = Parked::Until(None);
         }
         self.ends.clear_client_deadline(at);
+        watch_leaving_client(self, at);
         if until_us <= at.turn().now_us() + AT_ONCE_US {
             return self.go_on(at);
         }

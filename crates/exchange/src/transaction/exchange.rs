@@ -14,6 +14,7 @@ use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
 use crate::parts::request::Request;
 use crate::termination::Termination;
+use crate::transaction::losing::response_whole;
 use crate::transaction::seeking::Found;
 use crate::transaction::tracing::{note_failed, tell_anew};
 
@@ -59,6 +60,8 @@ pub struct Exchange {
     pub response_framing: Framing,
     /// The client has ended its side of the stream. This matters if the exchange becomes a tunnel.
     pub client_ended: bool,
+    /// The client of HTTP/1 has ended its sending side behind its request, and has left if nothing of its response flows.
+    pub is_client_leaving: bool,
     /// Codings that the client accepts; `None`: responses are not compressed.
     pub codings: Option<Codings>,
     /// State of the inspection by the web application firewall; `None`: nothing to inspect.
@@ -134,11 +137,15 @@ impl Exchange {
 
     /// The member connection has failed and was closed: retries the request, or reports the failure to the client.
     pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
-        let Loss { reason, nothing_sent, unsent, is_counted } = loss;
+        let Loss { reason, nothing_sent, unsent, is_counted, is_whole } = loss;
         self.ends.attempt.connection = None;
         self.ends.tries.failure = Some(reason);
         match self.phase {
             Phase::AwaitHead => {}
+            // On a stream the end is no length, but END_STREAM or a reset: its client learns of the break.
+            Phase::Judge | Phase::Respond if is_whole && self.ends.stream.is_none() => {
+                return response_whole(self, at, reason);
+            }
             Phase::Judge => {
                 note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));

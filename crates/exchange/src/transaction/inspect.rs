@@ -31,6 +31,7 @@ use crate::parts::witness::Step;
 use crate::termination::Termination;
 use crate::transaction::asking::hand_on;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::losing::watch_leaving_client;
 use crate::transaction::naming::{id_of, name_inspected};
 use crate::transaction::sending::send_interim;
 
@@ -352,6 +353,7 @@ pub fn hold(
         exchange.await_client(at);
     } else {
         exchange.ends.clear_client_deadline(at);
+        watch_leaving_client(exchange, at);
     }
     if !exchange.request.is_whole && limit.is_none() && !is_let_go {
         return exchange.ends.give_window(at);

@@ -1,24 +1,35 @@
 //! Failed member streams, and timeouts of the client.
 
+use weir_config::snapshot::HalfClosed;
+use weir_http::message::Framing;
+
 use crate::edge::{Edge, Lag, Release, Side};
+use crate::parts::end::End;
 use crate::parts::ends::After;
-use crate::parts::failure::{Loss, MemberFailure};
+use crate::parts::failure::{Loss, MemberFailure, Progress};
 use crate::parts::notice::Notice;
+use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
-use crate::transaction::exchange::Exchange;
+use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::sending::Passed;
+use crate::transaction::tracing::note_failed;
+
+/// The grace of a client that has ended its sending side: so long it may wait for a part of its response.
+const LEAVING_MS: u64 = 1_000;
 
 impl Exchange {
     /// The stream of an exchange has failed; the exchange is retried elsewhere or ends. If the member has not read the
     /// request, this is not its failure: once, the request uses another connection to it, as after a stale one.
-    pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, is_unread: bool) {
+    pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, progress: Progress) {
+        let is_unread = progress == Progress::Unread;
         if is_unread {
             self.ends.attempt.may_be_stale =
                 !std::mem::replace(&mut self.ends.tries.was_unread, true);
         }
         let was_opened = at.release(&mut self.ends, Release::Drop);
         let nothing_sent = is_unread || !was_opened;
-        let loss = Loss { reason: why, nothing_sent, unsent: Vec::new(), is_counted: false };
-        self.member_lost(at, loss);
+        let is_whole = progress == Progress::Whole;
+        self.member_lost(at, Loss { nothing_sent, is_whole, ..Loss::of(why) });
     }
 
     /// The SETTINGS did not arrive in time: the connection cannot be used, and takes no further request.
@@ -26,8 +37,7 @@ impl Exchange {
         // The connection was not stale, even if it was there before.
         self.ends.attempt.may_be_stale = false;
         at.release(&mut self.ends, Release::Drop);
-        let reason = MemberFailure::ConnectTimeout;
-        let loss = Loss { reason, nothing_sent: true, unsent: Vec::new(), is_counted: false };
+        let loss = Loss { nothing_sent: true, ..Loss::of(MemberFailure::ConnectTimeout) };
         self.member_lost(at, loss);
     }
 
@@ -48,6 +58,9 @@ impl Exchange {
             self.respond(at, 400, Termination::ClientAbort);
         } else if self.ends.gives_up_its_place() {
             self.abandon(at, Termination::ClientAbort, After::Gone { must_reset: false });
+        } else if self.ends.server.http.half_closed == HalfClosed::Leave {
+            self.is_client_leaving = true;
+            watch_leaving_client(self, at);
         }
     }
 
@@ -62,6 +75,12 @@ impl Exchange {
             self.ends.server.counters.body_timeouts.add(1);
             return self.abandon(at, Termination::ClientTimeout, After::Gone { must_reset: true });
         }
+        if self.is_client_leaving {
+            if self.ends.half_closed_in_queue() == Some(HalfClosed::Wait) {
+                return watch_leaving_client(self, at);
+            }
+            return self.abandon(at, Termination::ClientAbort, After::Gone { must_reset: false });
+        }
         let is_awaited = !self.request.is_whole && !self.request.is_cut;
         if is_awaited && !self.is_member_backed_up(at) {
             if self.is_over() {
@@ -70,5 +89,35 @@ impl Exchange {
             self.ends.server.counters.body_timeouts.add(1);
             self.respond(at, 408, Termination::ClientTimeout);
         }
+    }
+}
+
+/// The member ended before its response did, but behind all that its Content-Length announced. What the length says is
+/// whole is whole, so the client's connection goes on as after any response.
+pub fn response_whole(exchange: &mut Exchange, at: &mut impl Edge, reason: MemberFailure) {
+    note_failed(&mut exchange.ends, at, reason, true);
+    let nothing = at.tools().scratch.take();
+    if exchange.send_response(at, nothing, (b"", &Pieces::part(0)), End::Data) == Passed::Over {
+        return;
+    }
+    exchange.ends.leave_member(at, None);
+    let ends_as = reason.termination();
+    exchange.phase = Phase::Deliver { ends_as, unwanted_bytes: 0 };
+    exchange.complete(at, ends_as);
+}
+
+/// Whether the response that was begun is whole with its last byte, whatever its trailers say: its client uses HTTP/1, and
+/// knows the length.
+pub fn is_whole_without_trailers(exchange: &Exchange) -> bool {
+    let is_counted = matches!(exchange.response_framing, Framing::None | Framing::Length(_));
+    exchange.phase == Phase::Respond && exchange.ends.stream.is_none() && is_counted
+}
+
+/// A part of the response was sent: a client that has ended its sending side has its grace anew. If it has closed its
+/// connection, it answers the part with a reset.
+#[inline]
+pub fn watch_leaving_client(exchange: &mut Exchange, at: &mut impl Edge) {
+    if exchange.is_client_leaving {
+        exchange.ends.set_client_deadline(at, at.turn().now_ms() + LEAVING_MS);
     }
 }

@@ -38,7 +38,7 @@ pub mod tunnel;
 use crate::edge::{Edge, Lag, Release, Side};
 use crate::parts::end::End;
 use crate::parts::ends::{After, Ends, LetOut};
-use crate::parts::failure::{Loss, MemberFailure};
+use crate::parts::failure::{Loss, MemberFailure, Progress};
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
@@ -234,9 +234,9 @@ impl Transaction {
     }
 
     /// The member's stream has failed.
-    pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, is_unread: bool) {
+    pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, progress: Progress) {
         match self {
-            Self::Http(exchange) => exchange.stream_lost(at, why, is_unread),
+            Self::Http(exchange) => exchange.stream_lost(at, why, progress),
             Self::Relay(_) => {}
             Self::Tunnel(tunnel) => {
                 at.release(&mut tunnel.ends, Release::Drop);

@@ -11,6 +11,7 @@ use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::losing::watch_leaving_client;
 use crate::transaction::sending::{Passed, begin_judged, send_interim, send_judged};
 use crate::transaction::{inspect_response, repeating};
 
@@ -57,6 +58,7 @@ impl Exchange {
         // The client has received a part of this member's response: no retry on another member.
         self.request.let_go();
         send_interim(self, at, head, input);
+        watch_leaving_client(self, at);
         if self.ends.is_client_behind(at) {
             self.await_client(at);
             self.ends.pause_member(at);
@@ -113,6 +115,7 @@ impl Exchange {
                 self.await_client(at);
             }
             self.ends.set_member_deadline(at, until_ms);
+            watch_leaving_client(self, at);
         }
     }
 
@@ -126,6 +129,7 @@ impl Exchange {
         let request_done = self.request.is_whole;
         if request_done {
             self.ends.clear_client_deadline(at);
+            watch_leaving_client(self, at);
         } else {
             self.await_client(at);
         }

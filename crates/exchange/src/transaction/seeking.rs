@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use weir_config::snapshot::HalfClosed;
 use weir_core::clock::Clock;
 
 use crate::edge::Edge;
@@ -215,8 +216,13 @@ impl Ends {
     /// Whether to leave the queue because the client has ended its sending side and the pool's queue excludes such
     /// clients.
     pub fn gives_up_its_place(&self) -> bool {
-        let queue = self.tries.pool.settings().queue;
-        self.parked.is_in_queue() && queue.is_some_and(|queue| queue.is_left_by_half_closed)
+        self.half_closed_in_queue() == Some(HalfClosed::Leave)
+    }
+
+    /// The queue's own treatment of clients that have ended their sending side, while the request waits there.
+    pub fn half_closed_in_queue(&self) -> Option<HalfClosed> {
+        let queue = self.tries.pool.settings().queue.filter(|_| self.parked.is_in_queue());
+        queue.and_then(|queue| queue.half_closed)
     }
 
     /// Records the selected member for persistence.

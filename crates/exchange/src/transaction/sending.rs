@@ -41,6 +41,9 @@ impl Exchange {
         edits: &FieldEdits,
         framing: Framing,
     ) -> Message {
+        // On a stream the end of the message is not in its head then, but behind it, perhaps with trailers.
+        let is_open = framing.is_empty() && head.is_open && self.ends.stream.is_some();
+        let framing = if is_open { Framing::Chunked } else { framing };
         // A response to a request that is still arriving may leave a part of the request unread.
         let may_go_on = self.request.is_whole && !at.turn().is_draining;
         self.keep_alive &= may_go_on && framing != Framing::UntilClose;
@@ -116,7 +119,7 @@ pub fn begin_judged(
         true => exchange.begin_compression(at, head, (input, body), &mut edits, framing),
         false => framing,
     };
-    if is_rewritten && head.framing == Framing::None {
+    if is_rewritten && head.framing == Framing::None || head.is_open && !framing.is_empty() {
         head.content_length = None;
     }
     let message = exchange.begin_message(at, (head, input), &edits, framing);

@@ -341,6 +341,7 @@ fn place(
         pace,
         request,
         response_framing: Framing::None,
+        is_client_leaving: false,
         client_ended: false,
         scrutiny,
     }));

@@ -49,7 +49,7 @@ pub fn keep_edits(
 impl Remembered {
     /// Stores the changes to a response's head, for its trailers.
     pub fn note_response_edits(&mut self, head: &ResponseHead, edits: &FieldEdits) {
-        if may_follow(head.framing, head.version) {
+        if may_follow(head.framing, head.version) || head.is_open {
             self.response_names.note(edits);
         }
     }

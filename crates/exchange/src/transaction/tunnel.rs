@@ -118,8 +118,9 @@ impl Tunnel {
 
     /// Data arrived on the client's stream, possibly with its end.
     pub fn client_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
-        self.client_sent(at, data);
-        if !matches!(end, End::No) {
+        let is_end = !matches!(end, End::No);
+        self.client_passed(at, if is_end { Passing::Last(data) } else { Passing::Bytes(data) });
+        if is_end {
             self.client_ended(at);
         }
         if !self.is_over() && at.lag(&self.ends, Side::Member) == Lag::None {
@@ -146,11 +147,12 @@ impl Tunnel {
 
     /// Data arrived on the member's stream, possibly with its end.
     pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
-        self.member_sent(at, data);
+        let is_end = !matches!(end, End::No);
+        self.member_passed(at, if is_end { Passing::Last(data) } else { Passing::Bytes(data) });
         if !self.ends.is_client_behind(at) {
             self.ends.give_member_window(at);
         }
-        if !matches!(end, End::No) {
+        if is_end {
             self.member_ended(at);
         }
     }

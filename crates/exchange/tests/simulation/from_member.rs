@@ -2,7 +2,7 @@
 
 use weir_exchange::edge::{Edge, Flow, Side};
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::failure::{MemberFailure, Progress};
 use weir_exchange::parts::messages::Message;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::termination::Termination;
@@ -12,6 +12,7 @@ use weir_exchange::transaction::sending::Passed;
 use weir_http::message::Framing;
 
 use super::asking;
+use super::from_worker;
 use super::member::MemberConnection;
 use super::plan::{Ask, Framed};
 use super::router::Router;
@@ -302,7 +303,8 @@ pub fn fails(router: &mut Router, why: MemberFailure) {
     if let Some(it) = &mut router.it {
         it.ends_mut().attempt.may_be_stale = false;
     }
-    router.with(|it, at| it.stream_lost(at, why, false));
+    let progress = from_worker::progress(router);
+    router.with(|it, at| it.stream_lost(at, why, progress));
 }
 
 /// The member reports that it has not processed the request.
@@ -310,7 +312,7 @@ pub fn has_not_read(router: &mut Router) {
     let Some(connection) = connection(router) else { return };
     let attempt = connection.attempt;
     router.world.book.attempts[attempt].is_unread = true;
-    router.with(|it, at| it.stream_lost(at, MemberFailure::Abort, true));
+    router.with(|it, at| it.stream_lost(at, MemberFailure::Abort, Progress::Unread));
 }
 
 /// After the end of its half of a tunnel, the member refuses the rest of the other half.

@@ -4,12 +4,14 @@ use std::rc::Rc;
 
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::NoMember;
-use weir_exchange::parts::failure::{Loss, MemberFailure};
+use weir_exchange::parts::failure::{Loss, MemberFailure, Progress};
 use weir_exchange::parts::parked::Parked;
 use weir_exchange::parts::tries::Lease;
 use weir_exchange::termination::Termination;
+use weir_exchange::transaction::exchange::Phase;
 
 use super::asking;
+use super::plan::Framed;
 use super::router::Router;
 
 /// Continues the transaction if it gets a place or its timer has expired.
@@ -118,13 +120,37 @@ fn member_timer(router: &mut Router) {
         return router.with_http(|it, at| it.ends.set_member_deadline(at, until_ms));
     }
     match is_stream {
-        true => router.with(|it, at| it.stream_lost(at, MemberFailure::Timeout, false)),
+        true => {
+            let progress = progress(router);
+            router.with(|it, at| it.stream_lost(at, MemberFailure::Timeout, progress));
+        }
         false => connection_lost(router, MemberFailure::Timeout),
     }
 }
 
+/// What is known of a stream that fails: whether all of the announced length had come.
+pub fn progress(router: &mut Router) -> Progress {
+    let plan = router.world.plan;
+    let has_begun =
+        router.http().is_some_and(|it| matches!(it.phase, Phase::Respond | Phase::Judge));
+    let book = &mut router.world.book;
+    let is_whole = has_begun
+        && router.world.client.stream.is_none()
+        && plan.response.framed == Framed::Length
+        && !plan.is_tunnel()
+        && book.response_sent == plan.response_length()
+        && !book.has_response_end;
+    if is_whole {
+        (book.has_response_end, book.is_whole_by_length) = (true, true);
+        return Progress::Whole;
+    }
+    Progress::Begun
+}
+
 /// Handles a lost connection to a member: its transaction is retried elsewhere or ends.
 pub fn connection_lost(router: &mut Router, why: MemberFailure) {
+    let is_stream = router.it.as_ref().is_some_and(|it| it.ends().attempt.member_stream.is_some());
+    let is_whole = is_stream && progress(router) == Progress::Whole;
     let Some(it) = &mut router.it else { return };
     let ends = it.ends_mut();
     let Some(key) = ends.attempt.connection else { return };
@@ -135,6 +161,7 @@ pub fn connection_lost(router: &mut Router, why: MemberFailure) {
         nothing_sent: is_connecting || connection.sent_bytes == ends.attempt.sent_before,
         unsent: Vec::new(),
         is_counted: false,
+        is_whole,
     };
     if let Some(stream) = &connection.stream {
         loss.nothing_sent = is_connecting || !stream.is_opened;

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use weir_config::snapshot::HalfClosed;
 use weir_core::clock::Clock;
 use weir_core::queue::Line;
 use weir_exchange::arena::ExchangeKey;
@@ -62,7 +63,7 @@ impl Queue {
     ) -> bool {
         let pool = Rc::clone(&ends.tries.pool);
         let Some(settings) = pool.settings().queue else { return false };
-        if settings.is_left_by_half_closed && has_client_ended {
+        if settings.half_closed == Some(HalfClosed::Leave) && has_client_ended {
             return false;
         }
         assert!(self.is_empty(), "it waits already");

@@ -90,7 +90,8 @@ thread_local! {
 }
 
 fn snapshot() -> Snapshot {
-    let http = "http: { http2: true, request_trailers: forward, body_size_max: 32KiB }";
+    let http =
+        "http: { half_closed: wait, http2: true, request_trailers: forward, body_size_max: 32KiB }";
     let places = |first: u8| {
         let member = |host| format!("{{ address: \"10.0.0.{host}:80\", connections_max: 1 }}");
         format!("members: [ {}, {} ]", member(first), member(first + 1))
@@ -124,7 +125,7 @@ fn snapshot() -> Snapshot {
             let listen = format!("listen: \"127.0.0.1:{port}\"");
             servers.push_str(&format!("  {name}{version}: {{ {listen}, {rest} }}\n"));
         }
-        let http = "http: { request_trailers: forward, body_size_max: 32KiB }";
+        let http = "http: { half_closed: wait, request_trailers: forward, body_size_max: 32KiB }";
         servers.push_str(&format!(
             "  inner{version}: {{ pool: queue{version}, {http}, {places_at_a_time} }}\n"
         ));

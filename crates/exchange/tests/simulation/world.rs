@@ -202,7 +202,9 @@ impl Edge for World {
 
     fn pass(&mut self, ends: &mut Ends, side: Side, bytes: Passing<'_>) {
         self.book.expect_under_way("bytes of a tunnel");
-        let Passing::Bytes(bytes) = bytes else { unreachable!("nothing goes on by itself here") };
+        let (Passing::Bytes(bytes) | Passing::Last(bytes)) = bytes else {
+            unreachable!("nothing goes on by itself here")
+        };
         if side == Side::Member {
             return asking::pass(self, ends, bytes, false);
         }

@@ -7,6 +7,9 @@ use super::error_code::ErrorCode;
 /// Bytes of a frame header.
 pub const FRAME_HEADER_SIZE: usize = 9;
 
+/// The place of the flags in a frame header.
+pub(super) const FLAGS_AT: usize = 4;
+
 /// The client connection preface (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 

@@ -53,7 +53,8 @@ pub struct Limits {
     pub stall_progress_size_min: u32,
     /// A server announces support for extended CONNECT (RFC 8441).
     pub extended_connect: bool,
-    /// Streams that a client resets within a second of opening them. Each stream that ends regularly gives one back.
+    /// Streams that a client resets within a second of opening them, which costs less if it waited for a while. Each stream that
+    /// ends regularly gives one back.
     pub resets: Allowance,
     /// Streams that are reset because of a client's errors. Correct clients cause none. Each stream that ends regularly
     /// gives one back. Connections to servers have no such limit, because the number of our requests limits these streams.

@@ -76,7 +76,9 @@ mod settings;
 mod streams;
 mod window;
 
-pub use connection::{By, Connection, Event, HeadersKind, Received, Role, SendKind};
+pub use connection::{
+    By, Connection, Event, HeadersKind, Received, Role, SendKind, end_with_data, is_whole,
+};
 pub use error::{ConnectionError, Flood, Misbehaviour, OpenError, SendError};
 pub use error_code::ErrorCode;
 pub use limits::{Allowance, Limits, STREAMS_MAX, TINY_DATA_SIZE};

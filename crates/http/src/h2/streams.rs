@@ -73,6 +73,13 @@ pub(super) struct Stream {
     pub(super) unwanted: Option<Unwanted>,
 }
 
+impl Stream {
+    /// Whether all data of the peer's message has arrived by its Content-Length, and only the end is missing.
+    pub(super) fn is_whole(&self) -> bool {
+        self.peer == Half::Body && self.body_left == Some(0)
+    }
+}
+
 /// The reason for the end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closed {

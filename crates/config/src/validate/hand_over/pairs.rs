@@ -172,6 +172,7 @@ pub(super) fn refuse_keys_of_listeners(server: &Server<'_>, context: &mut Contex
                 "http2_streams_max",
                 http.http2_streams_max.given.then_some(http.http2_streams_max.span),
             ),
+            ("http2_budgets", http.http2_budgets.as_ref().map(|it| it.span)),
         ];
         keys.extend(of_connection.map(|(key, span)| (format!("http.{key}"), span)));
     }

@@ -295,6 +295,22 @@ impl Worker {
         };
         let token = client.token;
         if let Stage::Exchange(exchange) = client.stage
+            && !client.has_input()
+            && self
+                .exchanges
+                .get(exchange)
+                .and_then(Transaction::http)
+                .is_some_and(|it| it.request.is_whole)
+        {
+            // The client was paused, or has ended, while the request before this one was served.
+            let has_ended = client.ended;
+            io.resume(token);
+            if has_ended {
+                self.with(io, exchange, |it, at| it.client_finished(at));
+            }
+            return;
+        }
+        if let Stage::Exchange(exchange) = client.stage
             && self
                 .exchanges
                 .get(exchange)

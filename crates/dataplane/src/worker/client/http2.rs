@@ -17,6 +17,7 @@ use weir_http::h2::{
 use weir_http::message::RequestHead;
 
 use crate::worker::Worker;
+use crate::worker::client::http2_memory;
 use crate::worker::client::own_response::{About, OwnBytes};
 use crate::worker::desk::Desk;
 use crate::worker::joined::Behind;
@@ -418,7 +419,11 @@ impl Desk<'_> {
         if http2.announced_ms.is_none() {
             http2.announced_ms = Some(self.io.now_ms());
             http2.frames.connection.announce_end(&mut http2.frames.out);
-            http2.frames.connection.ping(END_PING, &mut http2.frames.out);
+            // A client that waits for nothing is not pinged: some (python-h2) take a PING behind GOAWAY for an error. It may open
+            // streams until the time is over.
+            if !http2.has_nothing() {
+                http2.frames.connection.ping(END_PING, &mut http2.frames.out);
+            }
             self.arm(key, self.io.now_ms() + LAST_STREAMS_MS);
             self.world.list_for_flush(key);
         }
@@ -474,6 +479,7 @@ impl Desk<'_> {
         let Some(http2) = &mut client.http2 else { return };
         http2.frames.flush(self.io, client.token);
         self.heed_untaken(key);
+        http2_memory::count(self, key);
     }
 
     /// Sets a deadline for a client with queued data, and pauses the client if the amount is large.
@@ -495,6 +501,11 @@ impl Worker {
     pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         io.resume(client.token);
+        let now_ms = io.now_ms();
+        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            http2.held.note_drained(now_ms);
+            self.world.list_for_flush(key);
+        }
         self.streams_opened(io, key);
         let http2 = self.world.clients.get(key).and_then(|client| client.http2.as_ref());
         let Some(exchanges) = http2.map(|http2| http2.streams.exchanges()) else { return };

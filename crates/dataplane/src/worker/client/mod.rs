@@ -6,6 +6,7 @@ pub mod gate;
 pub mod handshake;
 pub mod http1;
 pub mod http2;
+pub mod http2_memory;
 pub mod own_response;
 pub mod pending;
 pub mod refusing;

@@ -4,6 +4,7 @@
 //! usually sends both within one read. A request whose stream is already closed then uses neither a member nor a place in a
 //! queue. A request begins immediately if data or trailers for it arrive.
 
+use weir_config::snapshot::RequestTrailers;
 use weir_event_loop::{EventLoop, clock};
 use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::termination::Termination;
@@ -40,11 +41,15 @@ impl Worker {
     ) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let form = client.server.http.target;
+        let passes_trailers = client.server.http.request_trailers == RequestTrailers::Forward;
         let Some(http2) = &mut client.http2 else { return };
         let spare = &mut self.world.spare.pending;
         let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
         let mut head = pending.spare_heads.pop().unwrap_or_default();
         let Err(error) = read_request(block, is_whole, form, &mut head) else {
+            if passes_trailers && !is_whole {
+                head.expect_trailers();
+            }
             pending.add((stream, is_whole), (head, form), block.text());
             if pending.is_full() {
                 self.begin_pending(io, key, u64::MAX);

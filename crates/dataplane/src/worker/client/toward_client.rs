@@ -83,10 +83,11 @@ impl Desk<'_> {
         ends.account.head_bytes_sent += sent.head_bytes;
     }
 
-    /// Sends bytes of a tunnel to the client.
-    pub fn send_bytes(&mut self, ends: &mut Ends, bytes: &[u8]) {
-        if ends.stream.is_some() {
-            return self.deliver(ends, bytes, &Pieces::whole(bytes.len()), End::No);
+    /// Sends bytes of a tunnel to the client. A stream carries the end with the last ones.
+    pub fn send_bytes(&mut self, ends: &mut Ends, bytes: &[u8], end: End<'_>) {
+        if let Some(stream) = self.world.stream_mut(ends) {
+            stream.is_end_told |= !matches!(end, End::No);
+            return self.deliver(ends, bytes, &Pieces::whole(bytes.len()), end);
         }
         let Some(client) = self.world.clients.get(ends.client) else { return };
         self.io.send(client.token, &[IoSlice::new(bytes)]);

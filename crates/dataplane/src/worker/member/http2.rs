@@ -7,12 +7,13 @@ use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::ends::Ends;
-use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::failure::{MemberFailure, Progress};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::losing::is_whole_without_trailers;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{Answered, read_response, read_trailers};
-use weir_http::h2::{By, ErrorCode, Event, HeadersKind, Received};
+use weir_http::h2::{By, ErrorCode, Event, HeadersKind, Received, is_whole};
 
 use crate::worker::Worker;
 use crate::worker::desk::Desk;
@@ -230,25 +231,9 @@ impl Worker {
                     at.join_response_data(it, data, stream_end, behind)
                 });
             }
-            Event::StreamReset { stream, tag, code, by } => {
+            Event::StreamReset { stream, tag, code, by, is_whole } => {
                 let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
-                self.with_any(io, exchange, |it, at| at.pass_joined_response(it, End::No));
-                if code == ErrorCode::NO_ERROR
-                    && self.with_tunnel(io, exchange, |it, at| it.member_left(at))
-                {
-                    return;
-                }
-                let why = match by {
-                    By::Us => MemberFailure::Malformed,
-                    By::Peer => MemberFailure::Abort,
-                };
-                // The connection itself works, so it was not stale.
-                if let Some(transaction) = self.exchanges.get_mut(exchange) {
-                    transaction.ends_mut().attempt.may_be_stale = false;
-                }
-                self.with_any(io, exchange, |it, at| {
-                    it.stream_lost(at, why, code == ErrorCode::REFUSED_STREAM)
-                });
+                stream_reset(self, io, exchange, (code, by, is_whole));
             }
             Event::Goaway { last_stream, .. } => {
                 let Some(http2) = self.world.members.get(key).and_then(|it| it.http2.as_ref())
@@ -261,7 +246,7 @@ impl Worker {
                 let is_idle = http2.streams.is_empty();
                 for exchange in unread {
                     self.with_any(io, exchange, |it, at| {
-                        it.stream_lost(at, MemberFailure::Abort, true)
+                        it.stream_lost(at, MemberFailure::Abort, Progress::Unread)
                     });
                 }
                 if is_idle {
@@ -383,12 +368,48 @@ impl Worker {
         exchange: ExchangeKey,
         stream: u32,
     ) {
+        // What came before it in the same read was sound.
+        self.with_any(io, exchange, |it, at| at.pass_joined_response(it, End::No));
+        // Trailers have ended the stream already. To a client of HTTP/1 they say nothing about a response of known length.
+        let it = self.exchanges.get(exchange).and_then(Transaction::http);
+        let is_whole = it.is_some_and(is_whole_without_trailers);
         if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             // The next read reports too many refused streams as a connection error.
             let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         }
-        self.with_any(io, exchange, |it, at| it.stream_lost(at, MemberFailure::Malformed, false));
+        let progress = if is_whole { Progress::Whole } else { Progress::Begun };
+        self.with_any(io, exchange, |it, at| {
+            it.stream_lost(at, MemberFailure::Malformed, progress)
+        });
     }
+}
+
+/// Handles a reset of the stream of an exchange.
+fn stream_reset(
+    worker: &mut Worker,
+    io: &mut EventLoop,
+    exchange: ExchangeKey,
+    (code, by, is_whole): (ErrorCode, By, bool),
+) {
+    worker.with_any(io, exchange, |it, at| at.pass_joined_response(it, End::No));
+    if code == ErrorCode::NO_ERROR && worker.with_tunnel(io, exchange, |it, at| it.member_left(at))
+    {
+        return;
+    }
+    let why = match by {
+        By::Us => MemberFailure::Malformed,
+        By::Peer => MemberFailure::Abort,
+    };
+    // The connection itself works, so it was not stale.
+    if let Some(transaction) = worker.exchanges.get_mut(exchange) {
+        transaction.ends_mut().attempt.may_be_stale = false;
+    }
+    let progress = match code {
+        ErrorCode::REFUSED_STREAM => Progress::Unread,
+        _ if is_whole => Progress::Whole,
+        _ => Progress::Begun,
+    };
+    worker.with_any(io, exchange, |it, at| it.stream_lost(at, why, progress));
 }
 
 impl Worker {
@@ -505,6 +526,7 @@ impl Worker {
         // A member that has not received the request cannot answer yet, so its progress extends the deadline. Requests
         // without a body get no extension, because the acknowledged bytes may belong to other requests.
         let has_body = !exchange.request.framing.is_empty();
+        let id = stream.out.id;
         let may_be_behind = has_body || stream.out.is_behind() || stream.was_backed_up;
         let timeout_ms = exchange.client_timeout_ms();
         let Some(connection) = self.world.members.get_mut(key) else { return };
@@ -514,6 +536,7 @@ impl Worker {
         };
         let response_timeout_ms = connection.pool.settings().response_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
+        let is_whole = is_whole(&http2.frames.connection, id);
         if awaits_settings && deadline_ms <= now_ms {
             // The member did not send its SETTINGS in time, so the connection gets no more requests.
             http2.leave();
@@ -521,8 +544,9 @@ impl Worker {
         } else if until_ms <= now_ms {
             // If no bytes arrived for half of the timeout, the connection may be dead and gets no more requests.
             http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
+            let progress = if is_whole { Progress::Whole } else { Progress::Begun };
             self.with_any(io, exchange_key, |it, at| {
-                it.stream_lost(at, MemberFailure::Timeout, false)
+                it.stream_lost(at, MemberFailure::Timeout, progress)
             });
         } else {
             self.with(io, exchange_key, |it, at| it.ends.set_member_deadline(at, until_ms));

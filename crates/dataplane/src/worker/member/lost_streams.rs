@@ -3,7 +3,7 @@
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::parts::ends::Ends;
-use weir_exchange::parts::failure::{Loss, MemberFailure};
+use weir_exchange::parts::failure::{Loss, MemberFailure, Progress};
 use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
@@ -31,9 +31,9 @@ impl Worker {
                 continue;
             }
             match why {
-                LostStream::Full => {
-                    self.with_any(io, key, |it, at| it.stream_lost(at, MemberFailure::Abort, true))
-                }
+                LostStream::Full => self.with_any(io, key, |it, at| {
+                    it.stream_lost(at, MemberFailure::Abort, Progress::Unread)
+                }),
                 LostStream::NoTunnel => self.with(io, key, |it, at| it.refuse_tunnel(at)),
             }
         }
@@ -50,21 +50,22 @@ impl Worker {
     ) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let is_connecting = connection.connecting;
-        let streams = connection.http2.as_mut().map(|http2| http2.streams.take_all());
-        let streams = streams.unwrap_or_default();
+        let Some(http2) = &mut connection.http2 else { return };
+        let streams = http2.streams.take_all();
+        let is_whole: Vec<bool> = streams.iter().map(|stream| http2.is_whole(stream)).collect();
         let mut lost = Vec::with_capacity(streams.len());
-        for stream in streams {
+        for (stream, is_whole) in streams.into_iter().zip(is_whole) {
             let ends = self.exchanges.get_mut(stream.exchange).map(Transaction::ends_mut);
             let Some(ends) = ends else { continue };
             (ends.attempt.connection, ends.attempt.member_stream) = (None, None);
-            lost.push((stream.exchange, stream.is_opened() && !is_connecting));
+            lost.push((stream.exchange, stream.is_opened() && !is_connecting, is_whole));
         }
         self.desk(io).close_member(key);
-        for (place, (exchange_key, was_opened)) in lost.into_iter().enumerate() {
+        for (place, (exchange_key, was_opened, is_whole)) in lost.into_iter().enumerate() {
             // A failed connection attempt counts as one failure, however many requests waited for it.
             let is_counted = is_connecting && place > 0;
-            let loss =
-                Loss { reason: why, nothing_sent: !was_opened, unsent: Vec::new(), is_counted };
+            let nothing_sent = !was_opened;
+            let loss = Loss { nothing_sent, is_counted, is_whole, ..Loss::of(why) };
             self.with_any(io, exchange_key, |it, at| it.member_lost(at, loss));
         }
     }

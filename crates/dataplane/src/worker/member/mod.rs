@@ -223,7 +223,7 @@ impl Worker {
         let mut unsent = if nothing_sent { io.take_queued(connection.token) } else { Vec::new() };
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
         self.desk(io).close_member(key);
-        let loss = Loss { reason, nothing_sent, unsent, is_counted: false };
+        let loss = Loss { nothing_sent, unsent, ..Loss::of(reason) };
         self.with_any(io, exchange_key, |it, at| it.member_lost(at, loss));
     }
 }

@@ -197,10 +197,10 @@ impl Desk<'_> {
         }
     }
 
-    /// Sends bytes of a tunnel to the member.
-    pub fn ask_bytes(&mut self, ends: &mut Ends, bytes: &[u8]) {
+    /// Sends bytes of a tunnel to the member. A stream carries the end with the last ones.
+    pub fn ask_bytes(&mut self, ends: &mut Ends, bytes: &[u8], end: End<'_>) {
         match ends.attempt.member_stream {
-            Some(_) => self.ask_on_stream(ends, bytes, End::No),
+            Some(_) => self.ask_on_stream(ends, bytes, end),
             None => self.send_to_member(ends, bytes),
         }
     }

@@ -23,6 +23,11 @@ impl Backlog {
         self.bytes.len() - self.passed
     }
 
+    /// The memory that it occupies.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Adds data.
     pub fn push(&mut self, io: &mut EventLoop, data: &[u8]) {
         if self.bytes.capacity() == 0 && !data.is_empty() {

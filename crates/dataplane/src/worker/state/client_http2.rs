@@ -3,6 +3,7 @@
 use weir_http::h2::{Connection, Limits};
 
 use crate::worker::state::frames::Frames;
+use crate::worker::state::http2_memory::Held;
 use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::streams::ClientStreams;
 
@@ -26,6 +27,8 @@ pub struct Http2 {
     pub announced_ms: Option<u64>,
     /// Whether a window of the connection has opened during the current read, so that streams can send more.
     pub has_opened: bool,
+    /// What the connection holds in memory.
+    pub held: Held,
 }
 
 impl Http2 {
@@ -40,6 +43,7 @@ impl Http2 {
             partial_since_ms: Some(now_ms),
             announced_ms: None,
             has_opened: false,
+            held: Held::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use weir_event_loop::{EventLoop, Token};
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::pieces::Pieces;
 use weir_http::h2::message::write_trailers;
-use weir_http::h2::{Connection, SendKind};
+use weir_http::h2::{Connection, SendKind, end_with_data};
 
 use crate::worker::body::COALESCE_BYTES;
 use crate::worker::state::backlog::Backlog;
@@ -26,6 +26,8 @@ pub struct Frames {
     pub connection: Connection,
     /// The frames to send at the end of the turn.
     pub out: Vec<u8>,
+    /// The last DATA frame in them, as its stream and the place of its header.
+    last_data: Option<(u32, usize)>,
 }
 
 impl Frames {
@@ -33,7 +35,7 @@ impl Frames {
     pub fn new(mut connection: Connection) -> Self {
         let mut out = Vec::new();
         connection.start(&mut out);
-        Self { connection, out }
+        Self { connection, out, last_data: None }
     }
 
     /// Whether the collected frames must be sent before the end of the turn, because of their size.
@@ -54,6 +56,7 @@ impl Frames {
         if !self.out.is_empty() {
             io.send(token, &[IoSlice::new(&self.out)]);
             self.out.clear();
+            self.last_data = None;
             if self.connection.stream_count() == 0 {
                 // An idle connection has no buffer.
                 io.give_buffer(std::mem::take(&mut self.out));
@@ -76,6 +79,11 @@ impl Outgoing {
     /// Whether data waits.
     pub fn is_behind(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// The memory of the waiting data.
+    pub fn memory(&self) -> usize {
+        self.waiting.memory()
     }
 
     /// Drops the waiting data.
@@ -164,6 +172,7 @@ fn send_data<'p>(
             let length = to.connection.data_allowance(stream).min(left);
             let is_last = length == left;
             let (connection, out) = (&mut to.connection, &mut to.out);
+            let at = out.len();
             let end_stream = is_last && ends_with_data;
             if length == 0 || connection.write_data_header(stream, length, end_stream, out).is_err()
             {
@@ -171,6 +180,7 @@ fn send_data<'p>(
             }
             sent.data_bytes += length;
             if is_short {
+                to.last_data = Some((stream, at));
                 parts.take(length, |part| out.extend_from_slice(part));
             } else {
                 frames[count] = (out.len(), length);
@@ -195,21 +205,20 @@ fn send_data<'p>(
         slices.flush();
         sent.bytes += to.out.len() - gathered;
         to.out.clear();
+        to.last_data = None;
     }
     if sent.data_bytes == data_bytes {
-        sent.bytes += send_end(&mut to.connection, &mut to.out, stream, data_bytes, end);
+        sent.bytes += send_end(to, stream, data_bytes, end);
     }
     sent
 }
 
 /// Ends a stream, if its last DATA frame has not ended it. Returns the number of bytes written.
-fn send_end(
-    connection: &mut Connection,
-    out: &mut Vec<u8>,
-    stream: u32,
-    data_bytes: usize,
-    end: End<'_>,
-) -> usize {
+fn send_end(to: &mut Frames, stream: u32, data_bytes: usize, end: End<'_>) -> usize {
+    if data_bytes == 0 && matches!(end, End::Data) && ends_with_last_data(to, stream) {
+        return 0;
+    }
+    let (connection, out) = (&mut to.connection, &mut to.out);
     let before = out.len();
     let ended = match end {
         End::Trailers(fields, text) if fields.iter().any(|field| field.forward) => connection
@@ -222,6 +231,13 @@ fn send_end(
     };
     debug_assert_eq!(ended, Ok(()));
     out.len() - before
+}
+
+/// Ends a stream with its last DATA frame, if that was not sent yet. Some clients of WebSockets take an empty frame behind the
+/// last one for a connection that was not closed cleanly.
+fn ends_with_last_data(to: &mut Frames, stream: u32) -> bool {
+    let Some((_, at)) = to.last_data.filter(|(last, _)| *last == stream) else { return false };
+    end_with_data(&mut to.connection, stream, &mut to.out[at..]).is_ok()
 }
 
 /// Divides a sequence of slices into slices of given lengths.

@@ -1,10 +1,10 @@
 //! The state of an HTTP/2 connection to a member.
 
 use weir_exchange::local::pool::LocalMember;
-use weir_http::h2::{Connection, Limits};
+use weir_http::h2::{Connection, Limits, is_whole};
 
 use crate::worker::state::frames::Frames;
-use crate::worker::state::streams::MemberStreams;
+use crate::worker::state::streams::{MemberStream, MemberStreams};
 
 /// The limits announced to members. The connection window is as large as the windows of all streams together, so a slow
 /// client cannot block the responses of others.
@@ -69,6 +69,11 @@ impl MemberHttp2 {
     pub fn takes_tunnels(&self) -> Option<bool> {
         let settings = self.frames.connection.peer_settings();
         self.has_settings.then_some(settings.extended_connect)
+    }
+
+    /// Whether all data of the response on a stream has arrived by its Content-Length, without the end of the stream.
+    pub fn is_whole(&self, stream: &MemberStream) -> bool {
+        stream.is_opened() && is_whole(&self.frames.connection, stream.out.id)
     }
 
     /// Makes the connection refuse further requests.

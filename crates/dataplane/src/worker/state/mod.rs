@@ -7,6 +7,7 @@ pub mod client_http2;
 pub mod destination;
 pub mod frames;
 pub mod handshake_place;
+pub mod http2_memory;
 pub mod listener;
 pub mod lost_stream;
 pub mod member;

@@ -13,6 +13,12 @@ use crate::h2::streams::{Closed, Half};
 /// A client that resets a stream this long after opening it counts as having waited for the response: simultaneous
 /// deadlines are not a flood. At most `streams_max` of these resets can happen in this time.
 const RAPID_RESET_MS_MAX: u64 = 1000;
+/// A client that resets a stream earlier than this has hardly waited for its response: that is how a flood of resets
+/// (CVE-2023-44487) has more requests at members than it may have streams.
+const HASTY_RESET_MS_MAX: u64 = 10;
+/// The cost of a reset between these times, in thousandths: calls with short deadlines are cancelled there, when responses
+/// come late. A flood that waits as long gains little over requests that it does not reset.
+const LATE_RESET_MILLI: u32 = 40;
 
 impl Connection {
     /// PRIORITY (section 6.3), which is deprecated (section 5.3.2). The rule that no stream may depend on
@@ -48,17 +54,19 @@ impl Connection {
             return Ok(None);
         };
         // Servers may refuse streams, and a client that has its response has caused no useless work.
-        let is_rapid = self.now_ms <= closed.opened_ms.saturating_add(RAPID_RESET_MS_MAX);
-        if self.role == Role::Server && closed.ours != Half::Ended && is_rapid {
-            self.spend(Flood::Resets)?;
+        let lived_ms = self.now_ms.saturating_sub(closed.opened_ms);
+        if self.role == Role::Server && closed.ours != Half::Ended && lived_ms <= RAPID_RESET_MS_MAX
+        {
+            let milli = if lived_ms < HASTY_RESET_MS_MAX { 1000 } else { LATE_RESET_MILLI };
+            self.budgets.spend_milli(Flood::Resets, milli, &self.limits, self.now_ms)?;
         }
         let (code, tag) = (ErrorCode(read_u32(payload)), closed.tag);
         // Some servers use it to say that the rest of the request is not needed (section 8.1), without END_STREAM before.
-        let is_whole = closed.peer == Half::Body && closed.body_left == Some(0);
+        let is_whole = closed.is_whole();
         if self.role == Role::Client && code == ErrorCode::NO_ERROR && is_whole {
             return Ok(Some(Event::Data { stream, tag, start: 0, end: 0, end_stream: true }));
         }
-        Ok(Some(Event::StreamReset { stream, tag, code, by: By::Peer }))
+        Ok(Some(Event::StreamReset { stream, tag, code, by: By::Peer, is_whole }))
     }
 
     /// SETTINGS (section 6.5).

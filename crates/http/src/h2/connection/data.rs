@@ -1,6 +1,6 @@
 //! Received DATA (RFC 9113 section 6.1), and its effect on windows.
 
-use super::receive::{DataProgress, Reading, Step};
+use super::receive::{DataProgress, Reading, Step, check_dropped_padding};
 use super::{Connection, Event, Role};
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
 use crate::h2::frame::{self, FrameHeader, flag};
@@ -35,12 +35,14 @@ impl Connection {
                 Some(error) => Some(error),
                 None => {
                     self.abandon_data(length, length, out);
+                    check_dropped_padding(self, header);
                     return Ok(None);
                 }
             },
         };
         if let Some(error) = error {
             self.abandon_data(length, length, out);
+            check_dropped_padding(self, header);
             return self.stream_error(stream, error, out);
         }
         let progress = DataProgress {
@@ -140,14 +142,22 @@ impl Connection {
         at: &mut usize,
         out: &mut Vec<u8>,
     ) -> Result<Step, ConnectionError> {
+        let is_padded = progress.awaits_padding_length;
         let Some(found) = self.streams.get(progress.stream) else {
             // The stream was reset meanwhile.
             let left = progress.data_left + progress.padding_left;
             self.abandon_data(left, progress.data_left, out);
+            if is_padded {
+                self.reading = Reading::SkipPadded { left };
+            }
             return Ok(Step::GoOn);
         };
         if found.unwanted.is_some() {
+            let left = progress.data_left;
             self.drop_unwanted(progress, out);
+            if is_padded {
+                self.reading = Reading::SkipPadded { left };
+            }
             return Ok(Step::GoOn);
         }
         let tag = found.tag;

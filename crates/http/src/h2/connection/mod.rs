@@ -37,10 +37,10 @@ use super::hpack::{Decoder, Encoder};
 use super::limits::{Budgets, CONNECTION_WINDOW_DEFAULT, Limits};
 use super::priority::Priority;
 use super::settings::{self, PeerSettings};
-use super::streams::{Closed, Half, Streams};
+use super::streams::{Closed, Half, Stream, Streams};
 use super::window::ReceiveWindow;
 use receive::Reading;
-pub use send::SendKind;
+pub use send::{SendKind, end_with_data};
 
 /// The role of this end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +124,8 @@ pub enum Event {
         code: ErrorCode,
         /// The side.
         by: By,
+        /// Whether all data of the peer's message had arrived by its Content-Length: only the end of the stream was missing.
+        is_whole: bool,
     },
     /// A client has ended its request short of its Content-Length, after the response had begun. The reported part of
     /// the request is incomplete.
@@ -391,7 +393,13 @@ impl Connection {
             (Role::Client, Some(_)) => {}
             (Role::Client, None) => self.spend(Flood::ClosedStreams)?,
         }
-        Ok(closed.map(|closed| Event::StreamReset { stream, tag: closed.tag, code, by: By::Us }))
+        Ok(closed.map(|closed| Event::StreamReset {
+            stream,
+            tag: closed.tag,
+            code,
+            by: By::Us,
+            is_whole: closed.is_whole(),
+        }))
     }
 
     /// Ends the connection (section 5.4.1).
@@ -440,4 +448,9 @@ impl Connection {
         let fragments = self.continuing.as_ref().map_or(0, |it| it.fragments.len());
         assert!(fragments <= self.limits.header_block_size_max as usize);
     }
+}
+
+/// Whether all data of the peer's message on a stream has arrived by its Content-Length, without the end of the stream.
+pub fn is_whole(connection: &Connection, stream: u32) -> bool {
+    connection.streams.get(stream).is_some_and(Stream::is_whole)
 }

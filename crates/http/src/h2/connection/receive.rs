@@ -18,6 +18,8 @@ pub(super) enum Reading {
     Data(DataProgress),
     /// A payload that is skipped.
     Skip { left: u32 },
+    /// The same, of a frame with padding: the byte with its length is checked.
+    SkipPadded { left: u32 },
 }
 
 /// The progress of a DATA frame.
@@ -102,6 +104,7 @@ impl Connection {
             },
             Reading::Payload(header) => self.take_payload(header, input, at, block, out),
             Reading::Data(progress) => self.take_data(progress, input, at, out),
+            Reading::SkipPadded { left } => skip_padded(self, left, input, at),
             Reading::Skip { left } => {
                 let taken = (left as usize).min(input.len() - *at);
                 *at += taken;
@@ -271,5 +274,28 @@ impl Connection {
             kind::WINDOW_UPDATE => self.handle_window_update(header.stream, payload, out),
             _ => self.handle_priority_update(payload),
         }
+    }
+}
+
+/// Skips the rest of a frame with padding, whose length is invalid if it leaves no room for itself.
+fn skip_padded(
+    connection: &mut Connection,
+    left: u32,
+    input: &[u8],
+    at: &mut usize,
+) -> Result<Step, ConnectionError> {
+    let Some(padding) = input.get(*at) else { return Ok(Step::Starved) };
+    *at += 1;
+    if u32::from(*padding) >= left {
+        return Err(Misbehaviour::Padding.into());
+    }
+    connection.skip(left - 1);
+    Ok(Step::GoOn)
+}
+
+/// The padding of a dropped frame is checked, as that of any other: it is an error of the connection (section 6.1).
+pub(super) fn check_dropped_padding(connection: &mut Connection, header: FrameHeader) {
+    if header.has(flag::PADDED) && header.length > 0 {
+        connection.reading = Reading::SkipPadded { left: header.length };
     }
 }

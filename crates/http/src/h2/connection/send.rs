@@ -4,7 +4,7 @@ use super::{Connection, OwnSettings, Role, SETTINGS_UNACKNOWLEDGED_MAX};
 use crate::h2::ErrorCode;
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour, OpenError, SendError};
 use crate::h2::frame::{
-    self, FRAME_HEADER_SIZE, FrameHeader, STREAM_ID_MAX, WINDOW_SIZE_MAX, flag, kind,
+    self, FLAGS_AT, FRAME_HEADER_SIZE, FrameHeader, STREAM_ID_MAX, WINDOW_SIZE_MAX, flag, kind,
 };
 use crate::h2::hpack::BlockEncoder;
 use crate::h2::settings;
@@ -267,4 +267,24 @@ fn split_headers(stream: u32, end_stream: u8, start: usize, size_max: usize, out
         FrameHeader { length, kind, flags: first | last, stream }.write(out);
         out.extend_from_slice(fragment);
     }
+}
+
+/// Ends a stream with a DATA frame that was written before, and not sent yet: `frame` begins with its header.
+pub fn end_with_data(
+    connection: &mut Connection,
+    stream: u32,
+    frame: &mut [u8],
+) -> Result<(), SendError> {
+    if connection.failed.is_some() {
+        return Err(SendError::Failed);
+    }
+    let found = connection.streams.get(stream).ok_or(SendError::Gone)?;
+    let header = frame.first_chunk().map(FrameHeader::read);
+    let is_its = header.is_some_and(|it| (it.kind, it.stream) == (kind::DATA, stream));
+    if found.ours != Half::Body || !is_its {
+        return Err(SendError::State);
+    }
+    frame[FLAGS_AT] |= flag::END_STREAM;
+    connection.we_ended(stream);
+    Ok(())
 }

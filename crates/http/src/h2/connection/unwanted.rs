@@ -7,7 +7,7 @@
 //!
 //! This is not done where it would not help: see [`Connection::leave_answered`].
 
-use super::receive::DataProgress;
+use super::receive::{DataProgress, check_dropped_padding};
 use super::{Connection, Event};
 use crate::h2::ErrorCode;
 use crate::h2::error::ConnectionError;
@@ -96,6 +96,7 @@ impl Connection {
             },
             out,
         );
+        check_dropped_padding(self, header);
         Ok(None)
     }
 

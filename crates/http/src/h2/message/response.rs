@@ -109,6 +109,8 @@ fn settle_framing(
         (None, true) => Framing::Length(0),
         (None, false) => Framing::Chunked,
     };
+    // No body is not the end of the message.
+    head.is_open = !end_stream && head.framing.is_empty() && !head.is_interim();
     // RFC 9110 section 8.6: responses with 1xx and 204 have no Content-Length.
     head.content_length =
         if matches!(head.status, 100..=199 | 204) { None } else { facts.content_length };

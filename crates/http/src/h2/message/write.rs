@@ -92,6 +92,10 @@ pub fn write_response(
         (Framing::Length(length), _) | (Framing::None, Some(length)) if !is_tunnel => {
             write_numbered(b"content-length", length, lines);
         }
+        // No body, but trailers may follow.
+        (Framing::Chunked, Some(length)) if head.is_open => {
+            write_numbered(b"content-length", length, lines);
+        }
         _ => {}
     }
 }

@@ -1,0 +1,86 @@
+//! The memory that clients with HTTP/2 make a worker hold: data of responses that they do not read, and of requests that
+//! members do not take. A few bytes of a client can bind a hundred responses, so all connections of a worker share a budget.
+//!
+//! Each connection may hold [`FREE_BYTES`] beside it, as a connection with HTTP/1 may. If the budget is used up, the
+//! connection that holds most loses it, and first one whose client reads nothing. Clients that read are spared until twice the
+//! budget is used.
+
+use weir_event_loop::EventLoop;
+use weir_exchange::arena::ClientKey;
+use weir_exchange::termination::Termination;
+
+use crate::worker::Worker;
+use crate::worker::desk::Desk;
+use crate::worker::state::client::Client;
+use crate::worker::world::World;
+
+/// What a connection holds beside the budget: about one read of a member, as with HTTP/1.
+const FREE_BYTES: u64 = 64 * 1024;
+/// Interval between looks at all connections while none of them may lose its memory.
+const LOOK_MS: u64 = 100;
+
+/// Counts what a connection holds now, once its frames of this turn are sent.
+pub fn count(desk: &mut Desk<'_>, key: ClientKey) {
+    let Some(client) = desk.world.clients.get_mut(key) else { return };
+    let Some(http2) = &mut client.http2 else { return };
+    let queued = desk.io.queued(client.token);
+    let unreleased = http2.frames.connection.unreleased_bytes();
+    let bytes = (http2.held.backlog_bytes + queued) as u64 + unreleased;
+    let counted = bytes.saturating_sub(FREE_BYTES);
+    let before = std::mem::replace(&mut http2.held.counted, counted);
+    if counted != before {
+        change(desk.world, before, counted);
+    }
+}
+
+fn change(world: &mut World, before: u64, after: u64) {
+    world.http2_memory.bytes = (world.http2_memory.bytes + after).saturating_sub(before);
+    world.counted.http2_memory_bytes.add(after);
+    world.counted.http2_memory_bytes.subtract(before);
+}
+
+/// A connection is gone, with all that it held.
+pub fn forget(world: &mut World, client: &Client) {
+    let counted = client.http2.as_ref().map_or(0, |http2| http2.held.counted);
+    if counted > 0 {
+        change(world, counted, 0);
+    }
+}
+
+/// The connection that loses its memory: the one that holds most, and first one whose client reads nothing.
+fn largest_holder(world: &World, now_ms: u64) -> Option<(bool, ClientKey)> {
+    let held = |client: &Client| {
+        let held = &client.http2.as_ref()?.held;
+        (held.counted > 0).then(|| (held.is_still(now_ms), held.counted))
+    };
+    let holders = world.clients.iter().filter_map(|(key, client)| Some((held(client)?, key)));
+    let largest = holders.max_by_key(|(held, _)| *held);
+    largest.map(|((is_still, _), key)| (is_still, key))
+}
+
+/// Ends connections at the end of a turn, until the rest is within the budget.
+pub fn heed(worker: &mut Worker, io: &mut EventLoop) {
+    let bytes_max = worker.world.live.snapshot.data_plane.http2_memory_bytes;
+    while worker.world.http2_memory.bytes > bytes_max {
+        let is_hard = worker.world.http2_memory.bytes > bytes_max.saturating_mul(2);
+        let now_ms = io.now_ms();
+        if !is_hard && now_ms < worker.world.http2_memory.look_ms {
+            return;
+        }
+        match largest_holder(&worker.world, now_ms) {
+            Some((is_still, key)) if is_still || is_hard => end_holder(worker, io, key),
+            _ => {
+                worker.world.http2_memory.look_ms = now_ms + LOOK_MS;
+                return;
+            }
+        }
+    }
+}
+
+/// Ends a connection that holds too much. It is reset: what it does not read must not wait for it any longer.
+fn end_holder(worker: &mut Worker, io: &mut EventLoop, key: ClientKey) {
+    let Some(client) = worker.world.clients.get(key) else { return };
+    client.server.counters.http2_floods_memory.add(1);
+    worker.abandon_streams(io, key, Termination::ClientFlood);
+    worker.desk(io).reset_client(key);
+}

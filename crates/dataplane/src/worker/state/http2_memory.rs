@@ -1,0 +1,47 @@
+//! What clients with HTTP/2 make a worker hold in memory: see [`crate::worker::client::http2_memory`].
+
+/// A client that has taken nothing for this time reads nothing.
+const STILL_MS: u64 = 1_000;
+/// So many bytes that leave windows are a sign that the client reads: not every byte is.
+const TAKEN_BYTES_MIN: usize = 1024;
+/// The budget of a worker.
+#[derive(Debug, Default)]
+pub struct Http2Memory {
+    /// The bytes that are held.
+    pub bytes: u64,
+    /// No connection is looked for before this time.
+    pub look_ms: u64,
+}
+
+/// What the connection of a client holds.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// The capacity of the data of responses that waits for windows.
+    pub backlog_bytes: usize,
+    /// The part in the budget of the worker.
+    pub counted: u64,
+    /// The time when the client last took data of responses that had waited.
+    taken_ms: Option<u64>,
+    /// Bytes that it has taken since.
+    taken_bytes: usize,
+}
+
+impl Held {
+    /// Windows have let out so many bytes that had waited.
+    pub fn note_taken(&mut self, bytes: usize, now_ms: u64) {
+        self.taken_bytes += bytes;
+        if self.taken_bytes >= TAKEN_BYTES_MIN {
+            (self.taken_ms, self.taken_bytes) = (Some(now_ms), 0);
+        }
+    }
+
+    /// The client has taken all that was queued on its socket.
+    pub fn note_drained(&mut self, now_ms: u64) {
+        self.taken_ms = Some(now_ms);
+    }
+
+    /// Whether the client reads nothing.
+    pub fn is_still(&self, now_ms: u64) -> bool {
+        self.taken_ms.is_none_or(|taken_ms| taken_ms + STILL_MS <= now_ms)
+    }
+}
