@@ -19,6 +19,7 @@ pub mod explaining;
 pub mod figures;
 pub mod file_digests;
 pub mod firewall;
+pub mod foretold;
 mod key_log;
 pub mod log_writer;
 pub mod logs;

@@ -37,21 +37,17 @@ pub fn find(snapshot: &Snapshot, asked: &Asked, url: &Url) -> Result<Found, Stri
     let all = || snapshot.virtual_servers.iter().enumerate();
     let listens = |server: &VirtualServer| listening(server, host, port).is_some();
     let there: Vec<(usize, &VirtualServer)> = all().filter(|(_, it)| listens(it)).collect();
-    let is_there = !there.is_empty();
-    if !is_there && (url.port.is_some() || host.is_some()) {
-        let place = if host.is_some() { format!("{}:{port}", url.host) } else { port.to_string() };
-        return Err(none_there(snapshot, &place));
+    if there.is_empty() {
+        // Also if there is only one virtual server: such a request reaches none.
+        let place = if host.is_some() { url.host.clone() + ":" } else { "port ".to_owned() };
+        return Err(none_there(snapshot, &format!("{place}{port}")));
     }
-    let mut candidates = if is_there { there } else { all().collect() };
-    candidates.retain(|(_, it)| matches!(it.service, Service::Http) && !it.listen.is_empty());
-    let why = match is_there {
-        true => format!("it listens on port {port}"),
-        false => format!("nothing listens on port {port}"),
-    };
+    let mut candidates = there;
+    candidates.retain(|(_, it)| matches!(it.service, Service::Http));
+    let why = format!("it listens on port {port}");
     narrow(candidates, url, why).map(|(index, because)| {
-        let address = listening(&snapshot.virtual_servers[index], host, port);
-        let first = || snapshot.virtual_servers[index].listen.first().map(|it| &it.address);
-        Found { index, address: address.or_else(first).cloned(), because }
+        let address = listening(&snapshot.virtual_servers[index], host, port).cloned();
+        Found { index, address, because }
     })
 }
 
@@ -69,9 +65,14 @@ fn named(snapshot: &Snapshot, name: &str, url: &Url) -> Result<Found, String> {
         return Err(format!("`{name}` has no requests to explain: it is of type {kind}"));
     }
     let host = url.host.parse().ok();
-    let address = listening(server, host, url.port_or_default());
-    let address = address.or_else(|| server.listen.first().map(|it| &it.address)).cloned();
-    Ok(Found { index, address, because: "it was named".into() })
+    let port = url.port_or_default();
+    let listening = listening(server, host, port);
+    let because = match listening {
+        Some(_) => "it was named".to_owned(),
+        None => format!("it was named, and does not listen on port {port}"),
+    };
+    let address = listening.or_else(|| server.listen.first().map(|it| &it.address)).cloned();
+    Ok(Found { index, address, because })
 }
 
 /// The address on which a virtual server accepts connections to this host and port.
@@ -138,7 +139,10 @@ fn none_for(url: &Url) -> String {
 fn none_there(snapshot: &Snapshot, place: &str) -> String {
     let listen = snapshot.virtual_servers.iter().flat_map(|server| &server.listen);
     let there: Vec<String> = listen.take(NAMES_MAX).map(ToString::to_string).collect();
-    format!("nothing listens on {place}: there is {}", there.join(", "))
+    format!(
+        "nothing listens on {place}: there is {}; --virtual-server NAME explains the request to one of them nevertheless",
+        there.join(", ")
+    )
 }
 
 fn is_for(names: &[String], host: &str) -> bool {
@@ -215,7 +219,7 @@ mod tests {
             assert!(why.contains(expected), "{why}");
         };
         refused("http://shop:8080/", None, "several virtual servers");
-        refused("http://shop:82/", None, "nothing listens on 82");
+        refused("http://shop:82/", None, "nothing listens on port 82: there is ");
         refused("http://127.0.0.3:8080/", None, "nothing listens on 127.0.0.3:8080");
         refused("http://shop/", Some("aa"), "there is no virtual server `aa`");
         refused("http://shop/", Some("t"), "of type tcp");
@@ -224,9 +228,11 @@ mod tests {
     }
 
     #[test]
-    fn the_only_one_gets_what_is_for_the_default_port() {
+    fn the_only_one_does_not_get_what_it_does_not_listen_for() {
         let it = snapshot("  a: { listen: 127.0.0.1:8080, pool: p }\n");
-        assert_eq!(found(&it, "http://shop/", None).as_deref(), Ok("a"));
+        let why = found(&it, "http://shop/", None).expect_err("port 80");
+        assert!(why.starts_with("nothing listens on port 80: there is 127.0.0.1:8080; "), "{why}");
         assert!(found(&it, "https://shop/", None).is_err());
+        assert_eq!(found(&it, "http://shop/", Some("a")).as_deref(), Ok("a"));
     }
 }

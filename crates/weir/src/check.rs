@@ -22,7 +22,8 @@ const EXIT_OUTPUT: u8 = 3;
 /// Check a configuration file without serving it
 ///
 /// Reports all errors and warnings with file, line, column and a fix. It reads the files named in the configuration. It
-/// opens no sockets, so it is safe to run anywhere.
+/// opens no sockets, so it is safe to run anywhere. It also warns of what a start by this user on this host would report:
+/// virtual servers of type fast_l4 that nothing would serve, monitors of type icmp without permission, missing interfaces.
 ///
 /// Exit status: 0 valid (warnings are possible), 1 invalid, 2 wrong usage, 3 the output could not be written.
 #[derive(Debug, Args)]
@@ -97,6 +98,7 @@ fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
     if let Some(config) = &loaded.config {
         let missing = missing_interfaces(config, file);
         loaded.diagnostics.extend(missing);
+        loaded.diagnostics.extend(weir_control::foretold::warnings(config, file));
     }
     let verdict = match loaded.config {
         Some(_) => ExitCode::SUCCESS,

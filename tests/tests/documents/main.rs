@@ -7,6 +7,7 @@ mod names;
 mod shown;
 mod site;
 mod unit;
+mod yaml;
 
 /// The texts in backquotes, each within one line, with their line numbers.
 fn quoted(text: &str) -> impl Iterator<Item = (usize, &str)> {

@@ -28,6 +28,25 @@ const ECHO_REPLY_V6: u8 = 129;
 const NOT_ALLOWED: &str = "ICMP is not allowed for the group of this process: \
                            `sysctl -w net.ipv4.ping_group_range=\"0 2147483647\"` allows it";
 
+/// Groups whose processes may use ICMP sockets.
+const GROUPS: &str = "/proc/sys/net/ipv4/ping_group_range";
+
+/// The reason why this process cannot send echo requests, if it is known in advance. No socket is opened.
+pub(crate) fn obstacle() -> Option<&'static str> {
+    let range = std::fs::read_to_string(GROUPS).ok()?;
+    let groups = rustix::process::getgroups().unwrap_or_default();
+    let groups = groups.into_iter().chain([rustix::process::getegid()]);
+    let groups: Vec<u32> = groups.map(|group| group.as_raw()).collect();
+    (!is_allowed(&range, &groups)).then_some(NOT_ALLOWED)
+}
+
+/// Whether one of these groups is in the range, which has its first and its last group. An unknown form forbids nothing.
+fn is_allowed(range: &str, groups: &[u32]) -> bool {
+    let mut ends = range.split_whitespace().map(str::parse::<u32>);
+    let (Some(Ok(first)), Some(Ok(last))) = (ends.next(), ends.next()) else { return true };
+    groups.iter().any(|group| (first..=last).contains(group))
+}
+
 /// Sends an echo request, and waits for its reply.
 pub(super) async fn ask(way: &Way, deadline: Deadline) -> Result<Outcome, Failure> {
     let socket = connect(way)?;
@@ -103,6 +122,18 @@ mod tests {
         check(b"\0\0\xab\xcd\x01\x02\x00\x01tex", false);
         check(b"\0\0\xab\xcd\x01\x02\x00", false);
         check(b"", false);
+    }
+
+    #[test]
+    fn groups_are_allowed_by_their_range() {
+        let check = |range, groups: &[u32], expected| {
+            assert_eq!(is_allowed(range, groups), expected, "{range:?} {groups:?}");
+        };
+        check("0\t2147483647\n", &[1_000], true);
+        check("1\t0\n", &[0, 1], false);
+        check("100 200", &[99, 201], false);
+        check("100 200", &[99, 200], true);
+        check("", &[0], true);
     }
 
     #[test]

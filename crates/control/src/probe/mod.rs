@@ -34,6 +34,8 @@ use weir_config::snapshot::{Address, Monitor, MonitorKind, ProxyVersion, Source}
 use weir_core::monitor::Outcome;
 use weir_event_loop::sockets;
 
+pub(crate) use icmp::obstacle as icmp_obstacle;
+
 use failure::Deadline;
 pub use failure::Failure;
 pub use subject::Subject;

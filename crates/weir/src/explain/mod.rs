@@ -13,7 +13,7 @@ use weir_control::explaining;
 use weir_explain::told::RequestExplanation;
 use weir_explain::{Asked, Explanation};
 
-use crate::admin::client::segment;
+use crate::admin::client::{Error, segment};
 use crate::admin::{self, Connection, EXIT_REFUSED};
 use crate::output;
 
@@ -87,7 +87,7 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    if arguments.id || is_id(&arguments.request) {
+    if arguments.id || is_id(arguments) {
         return explain_recorded(arguments);
     }
     let asked = match asked(arguments) {
@@ -110,16 +110,29 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Whether this is a request id that weir has made.
-fn is_id(text: &str) -> bool {
-    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+/// Whether the argument is a request id: a word that no URL is, and no other option says that it is a request to make up.
+/// Clients and proxies choose ids of other forms than weir's, and a part of an id is no host either.
+fn is_id(arguments: &Arguments) -> bool {
+    let is_made_up = arguments.method.is_some()
+        || !arguments.header.is_empty()
+        || arguments.body.is_some()
+        || arguments.from.is_some()
+        || arguments.http2
+        || arguments.virtual_server.is_some()
+        || arguments.config.is_some();
+    !is_made_up && is_word(&arguments.request)
+}
+
+/// Whether this is neither a URL nor a host with a domain, a port or a path.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text != "localhost" && !text.contains([':', '/', '.', '?', '['])
 }
 
 fn explain_recorded(arguments: &Arguments) -> ExitCode {
     let told = || {
         let client = arguments.connection.client()?;
         let path = format!("/v1/requests/{}/explanation", segment(&arguments.request));
-        let document = client.get(&path)?;
+        let document = client.get(&path).map_err(|error| hinted(error, &arguments.request))?;
         let explanation: RequestExplanation = client.read(&document)?;
         Ok(match arguments.json {
             true => String::from_utf8_lossy(&document).into_owned(),
@@ -129,6 +142,19 @@ fn explain_recorded(arguments: &Arguments) -> ExitCode {
     match told() {
         Ok(text) => admin::print(COMMAND, &text),
         Err(error) => admin::refuse(COMMAND, &error),
+    }
+}
+
+/// Says how to ask for a host, if there is no request with such an id.
+fn hinted(error: Error, request: &str) -> Error {
+    match error {
+        Error::Refused { status: 404, error, help, findings } => {
+            let url =
+                format!("for a request to a host of this name: weir explain http://{request}/");
+            let help = help.map_or_else(|| url.clone(), |help| format!("{help}; {url}"));
+            Error::Refused { status: 404, error, help: Some(help), findings }
+        }
+        other => other,
     }
 }
 
@@ -170,4 +196,24 @@ fn by_running(arguments: &Arguments, asked: &Asked) -> Result<Explanation, ExitC
         client.read(&document)
     };
     told().map_err(|error| admin::refuse(COMMAND, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_an_id_and_not_a_host() {
+        let check = |text, expected| assert_eq!(is_word(text), expected, "{text}");
+        check("5e0c1f5d9a3b4c7e8f00000000000012", true);
+        check("5e0c1f5d", true);
+        check("6f1c2a00-1b2c-4d5e-8f90-0123456789ab", true);
+        check("req_0001", true);
+        check("http://shop/", false);
+        check("shop.example", false);
+        check("shop:8080", false);
+        check("shop/cart", false);
+        check("[::1]", false);
+        check("localhost", false);
+    }
 }
