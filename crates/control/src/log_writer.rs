@@ -118,6 +118,7 @@ impl LogWriter {
         recent: Option<Arc<Recent>>,
     ) -> Result<Self, OpenError> {
         let output = Output::open(way)?;
+        output.tell_if_away(name, &events);
         Self::with_output(name, output, counters, events, recent).map_err(|error| {
             let target = match way {
                 Way::To(target) => target.clone(),
@@ -199,7 +200,7 @@ fn open(target: &LogTarget) -> Result<Output, OpenError> {
     let opened = match target {
         LogTarget::Stdout => stdout().map(Output::File),
         LogTarget::File(path) => open_file(path).map(Output::File),
-        LogTarget::Syslog(syslog) => Sender::open(syslog).map(Output::Syslog),
+        LogTarget::Syslog(syslog) => Ok(Output::Syslog(Sender::new(syslog))),
     };
     opened.map_err(|error| OpenError { target: target.clone(), error })
 }
@@ -236,6 +237,18 @@ impl Output {
             Way::To(target) => open(target),
             Way::Through(writer) => Ok(Self::Writer(writer.clone())),
             Way::Events => Ok(Self::Events),
+        }
+    }
+
+    /// Reports a syslog server that takes no messages yet.
+    fn tell_if_away(&self, name: &str, events: &Events) {
+        let Self::Syslog(sender) = self else { return };
+        if let Some(error) = sender.why_away() {
+            let why = io_error_text(&error);
+            let what = format_args!(
+                "the syslog server is away, its lines are lost until it is there: {why}"
+            );
+            events.warning(name, what);
         }
     }
 }
@@ -304,6 +317,7 @@ impl Writer {
         let Some(way) = order else { return };
         match Output::open(&way) {
             Ok(output) => {
+                output.tell_if_away(self.name, &self.events);
                 self.output = output;
                 self.torn = false;
             }

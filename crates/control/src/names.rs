@@ -1,6 +1,7 @@
 //! Host names of members. They are resolved, refreshed when their TTL expires, and kept while name servers fail.
 //!
-//! A task per name queries A and AAAA records (`/etc/hosts` first, as the system does) and repeats the queries when the
+//! A name in `/etc/hosts` has its addresses from there, at once and without a query, until the next reload. For each other
+//! name, a task queries A and AAAA records, with the search list of `/etc/resolv.conf`, and repeats the queries when the
 //! shorter of the two TTLs expires. If one query fails, the last addresses of its family stay in use. If neither query finds
 //! an address, all last addresses stay in use. Queries are then repeated after growing pauses, or earlier when the found
 //! addresses expire. So a failing name server does not take members out of service, and one address family does not delay
@@ -8,6 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+#[cfg(test)]
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,13 +20,17 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::rr::RecordType;
+use hickory_resolver::proto::rr::{Name, RecordType};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use weir_config::Resolutions;
 
 use crate::events::Events;
 use crate::random::random;
+
+mod hosts;
+
+use hosts::Hosts;
 
 /// Minimum lifetime of an answer, even with a shorter TTL.
 pub const TTL_MIN: Duration = Duration::from_secs(1);
@@ -54,11 +62,14 @@ pub const ADDRESSES_PER_NAME_MAX: usize = 256;
 /// The source of addresses.
 #[derive(Debug, Clone, Default)]
 pub enum NameServers {
-    /// `/etc/resolv.conf` and `/etc/hosts`, read at the start and at each reload.
+    /// `/etc/hosts` and `/etc/resolv.conf`, read at the start and at each reload.
     #[default]
     System,
     /// One server over UDP, without a hosts file.
     Udp(SocketAddr),
+    /// One server over UDP, a search list, and a hosts file.
+    #[cfg(test)]
+    Given(SocketAddr, Vec<String>, PathBuf),
 }
 
 /// The followed names and their tasks.
@@ -163,6 +174,18 @@ impl Names {
         if names.is_empty() {
             return false;
         }
+        let hosts = self.hosts();
+        let names = names.into_iter().filter(|name| match hosts.addresses(name) {
+            Some(addresses) => {
+                self.shared.take_from_hosts(name, addresses);
+                false
+            }
+            None => true,
+        });
+        let names: Vec<String> = names.collect();
+        if names.is_empty() {
+            return false;
+        }
         let Some(resolver) = self.resolver() else {
             return false;
         };
@@ -203,12 +226,25 @@ impl Names {
         self.shared.changed.notified().await;
     }
 
+    fn hosts(&self) -> Hosts {
+        let path = match &self.servers {
+            NameServers::System => Path::new("/etc/hosts"),
+            NameServers::Udp(_) => return Hosts::default(),
+            #[cfg(test)]
+            NameServers::Given(_, _, path) => path,
+        };
+        Hosts::read(path).unwrap_or_else(|why| {
+            self.shared.events.warning(path.display(), why);
+            Hosts::default()
+        })
+    }
+
     fn resolver(&self) -> Option<Arc<TokioResolver>> {
         let provider = TokioRuntimeProvider::default();
         let mut builder = match &self.servers {
             NameServers::System => {
                 TokioResolver::builder(provider.clone()).unwrap_or_else(|error| {
-                    let what = format_args!("are unknown, the hosts file has to do: {error}");
+                    let what = format_args!("are unknown: {error}");
                     self.shared.events.warning("name servers", what);
                     TokioResolver::builder_with_config(ResolverConfig::default(), provider)
                 })
@@ -216,16 +252,22 @@ impl Names {
             NameServers::Udp(address) => {
                 TokioResolver::builder_with_config(single_server(*address), provider)
             }
+            #[cfg(test)]
+            NameServers::Given(address, search, _) => {
+                let mut config = single_server(*address);
+                for domain in search {
+                    config.add_search(Name::from_ascii(domain).expect("a domain"));
+                }
+                TokioResolver::builder_with_config(config, provider)
+            }
         };
         let options = builder.options_mut();
         options.timeout = QUERY_TIMEOUT;
         options.attempts = QUERY_ATTEMPTS;
         // The TTL is handled here. A cache in the resolver could only prolong it.
         options.cache_size = 0;
-        options.use_hosts_file = match &self.servers {
-            NameServers::System => ResolveHosts::Always,
-            NameServers::Udp(_) => ResolveHosts::Never,
-        };
+        // The hosts file comes first, whole (`Hosts`): the resolver would ask it last, and by address family.
+        options.use_hosts_file = ResolveHosts::Never;
         match builder.build() {
             Ok(resolver) => Some(Arc::new(resolver)),
             Err(error) => {
@@ -363,6 +405,9 @@ impl Failure {
 }
 
 async fn query(resolver: &TokioResolver, name: &str, kind: RecordType) -> QueryResult {
+    // A name of DNS may have any characters (RFC 2181 section 11), as underscores. The conversion of a text would refuse
+    // them.
+    let name = Name::from_ascii(name)?;
     match resolver.lookup(name, kind).await {
         Ok(lookup) => {
             let addresses: BTreeSet<IpAddr> =
@@ -394,6 +439,16 @@ impl Shared {
                 self.events.warning(format_args!("name {name}"), waited);
             }
         }
+    }
+
+    /// Records the addresses of a name in the hosts file.
+    fn take_from_hosts(&self, name: &str, addresses: BTreeSet<IpAddr>) {
+        let (v4, v6) = addresses.into_iter().partition(IpAddr::is_ipv4);
+        let found = |addresses: BTreeSet<IpAddr>| match addresses.is_empty() {
+            true => Ok(Found::Nothing),
+            false => Ok(Found::Addresses(addresses, TTL_MAX)),
+        };
+        self.take(name, &found(v4), &found(v6));
     }
 
     /// Records the results of both queries. A result without records counts only if the other query found addresses, so a

@@ -59,21 +59,25 @@ pub(super) struct Sent {
 }
 
 impl Sender {
-    /// Opens the sender. A unix socket must exist; a network server may start later.
-    pub fn open(settings: &Syslog) -> io::Result<Self> {
-        let connection = match settings.server {
-            SyslogServer::Unix(_) => Some(Connection::open(&settings.server)?),
-            SyslogServer::Udp(_) | SyslogServer::Tcp(_) | SyslogServer::Tls(_) => None,
-        };
+    /// Creates the sender. The server may start later: a log that is away must not keep weir from serving.
+    pub fn new(settings: &Syslog) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let is_sound = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic());
-        Ok(Self {
+        Self {
             settings: settings.clone(),
             host: if is_sound { host } else { "-".into() },
-            connection,
+            connection: None,
             not_before: None,
             retry_after: RETRY_AFTER_MIN,
-        })
+        }
+    }
+
+    /// The reason why a unix socket takes no messages now. Looking at other servers could take long.
+    pub fn why_away(&self) -> Option<io::Error> {
+        match self.settings.server {
+            SyslogServer::Unix(_) => Connection::open(&self.settings.server).err(),
+            SyslogServer::Udp(_) | SyslogServer::Tcp(_) | SyslogServer::Tls(_) => None,
+        }
     }
 
     /// Sends each line of a batch.
@@ -151,7 +155,12 @@ impl Sender {
     /// Starts a pause, which grows with each failure until the server accepts data.
     fn rest(&mut self) {
         self.not_before = Some(Instant::now() + self.retry_after);
-        self.retry_after = (self.retry_after * 2).min(RETRY_AFTER_MAX);
+        // Another look at a socket of this host costs nothing.
+        let max = match self.settings.server {
+            SyslogServer::Unix(_) => RETRY_AFTER_MIN,
+            SyslogServer::Udp(_) | SyslogServer::Tcp(_) | SyslogServer::Tls(_) => RETRY_AFTER_MAX,
+        };
+        self.retry_after = (self.retry_after * 2).min(max);
     }
 
     /// The header of each message: priority, version, time, host, program, process id, type, no structured data.

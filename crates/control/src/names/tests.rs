@@ -270,3 +270,54 @@ fn pauses_double_up_to_a_bound() {
     assert_eq!([1, 2, 3, 4, 5, 6, 7, u32::MAX].map(seconds), [1, 2, 4, 8, 16, 30, 30, 30]);
     assert!(retry_pause(6, 255) > RETRY_MAX * 3 / 4 && retry_pause(6, 255) < RETRY_MAX);
 }
+
+/// DNS permits them (RFC 2181 section 11), and containers have such names.
+#[tokio::test]
+async fn names_with_an_underscore_are_resolved() {
+    let (events, _) = Captured::new();
+    let server = Server::start().await;
+    let all = ["my_app", "web.my_project_default", "_http._tcp.example", "a-.b_"];
+    for (name, last) in all.into_iter().zip(1..) {
+        server.resolve(name, v4(last));
+    }
+    let mut names = server.names(&events);
+    names.follow(all.into_iter()).await;
+    let found = names.resolutions();
+    for (name, last) in all.into_iter().zip(1..) {
+        assert_eq!(found[name], [v4(last)], "{name}");
+    }
+}
+
+/// As in the C library: neither the search list nor DNS is asked for a name in the hosts file, for no address family.
+#[tokio::test]
+async fn the_hosts_file_comes_before_the_search_list() {
+    let (events, captured) = Captured::new();
+    let server = Server::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let hosts = folder.path().join("hosts");
+    std::fs::write(&hosts, "192.0.2.8 db dotted.name in_hosts\n").unwrap();
+    for name in ["db", "dotted.name", "in_hosts", "localhost"] {
+        server.set(&format!("{name}.corp.example"), Reply::Addresses(vec![v4(9), v6(9)], 60));
+        server.set(name, Reply::Addresses(vec![v4(9), v6(9)], 60));
+    }
+    let search = vec!["corp.example".to_owned()];
+    let mut names =
+        Names::new(NameServers::Given(server.address, search, hosts.clone()), events.clone());
+    names.follow(["db", "dotted.name", "in_hosts", "localhost"].into_iter()).await;
+    let found = names.resolutions();
+    for name in ["db", "dotted.name", "in_hosts"] {
+        assert_eq!(found[name], [v4(8)], "{name}");
+    }
+    let local: Vec<String> = found["localhost"].iter().map(IpAddr::to_string).collect();
+    assert_eq!(local, ["127.0.0.1", "::1"]);
+    assert_eq!(*lock(&server.queries), 0);
+    assert_eq!(captured.lines(&events), [""; 0]);
+
+    // Other names are looked up with the search list; a reload reads the hosts file again.
+    server.set("other.corp.example", Reply::Addresses(vec![v4(7)], 60));
+    std::fs::write(&hosts, "192.0.2.6 db\n").unwrap();
+    names.follow(["db", "other"].into_iter()).await;
+    let found = names.resolutions();
+    assert_eq!((&found["db"][..], &found["other"][..]), (&[v4(6)][..], &[v4(7)][..]));
+    assert_eq!(captured.lines(&events), ["info name db has other addresses: 192.0.2.6"]);
+}

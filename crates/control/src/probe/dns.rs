@@ -20,12 +20,18 @@ pub(super) async fn ask(
     let bytes = question.to_vec().map_err(|error| Failure::Dns(error.to_string()))?;
     let socket = way.send(&bytes, deadline).await?;
     let mut received = vec![0; BODY_SIZE_MAX];
+    let mut is_foreign = false;
     loop {
-        let length = deadline.within(Step::Listening, socket.recv(&mut received)).await?;
-        let length = length.map_err(Failure::connecting)?;
+        let length = match deadline.within(Step::Listening, socket.recv(&mut received)).await {
+            // The member has answered, but not as a DNS server does.
+            Err(Failure::Timeout(..)) if is_foreign => {
+                return Err(Failure::Dns("its datagrams are no answers to the query".into()));
+            }
+            received => received?.map_err(Failure::connecting)?,
+        };
         match Message::from_vec(&received[..length]) {
             Ok(answer) if is_answer(&answer, &question) => return judge(&answer, probe),
-            _ => {}
+            _ => is_foreign = true,
         }
     }
 }

@@ -71,6 +71,11 @@ impl Deadline {
         Self { at: Instant::now() + limit, limit }
     }
 
+    /// The deadline for more of an answer that has begun: half of the whole time from now, and not after this deadline.
+    pub(super) fn part(&self) -> Self {
+        Self { at: self.at.min(Instant::now() + self.limit / 2), limit: self.limit }
+    }
+
     /// The result of a step, or a timeout.
     pub(super) async fn within<F: Future>(
         &self,

@@ -59,15 +59,33 @@ pub(super) async fn ask(
     }
 }
 
-/// Reads the message and the trailers.
+/// Reads the message and the trailers. A message that does not say SERVING decides at once, also if the server never ends
+/// the call.
 async fn read(body: Incoming) -> Result<(Bytes, HeaderMap), Failure> {
-    let collected = Limited::new(body, RESPONSE_BYTES_MAX).collect().await;
-    let collected = collected.map_err(|error| match error.downcast::<hyper::Error>() {
-        Ok(error) => failure(&error),
-        Err(error) => Failure::Malformed(error.to_string()),
-    })?;
-    let trailers = collected.trailers().cloned().unwrap_or_default();
-    Ok((collected.to_bytes(), trailers))
+    let mut body = Limited::new(body, RESPONSE_BYTES_MAX);
+    let (mut message, mut trailers) = (Vec::new(), HeaderMap::new());
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| match error.downcast::<hyper::Error>() {
+            Ok(error) => failure(&error),
+            Err(error) => Failure::Malformed(error.to_string()),
+        })?;
+        match frame.into_data() {
+            Ok(data) => message.extend_from_slice(&data),
+            Err(frame) => trailers.extend(frame.into_trailers().unwrap_or_default()),
+        }
+        if is_whole(&message) {
+            served(&message)?;
+        }
+    }
+    Ok((message.into(), trailers))
+}
+
+/// Whether a message has the length in its prefix, or more.
+fn is_whole(message: &[u8]) -> bool {
+    let Some((&[_, a, b, c, d], rest)) = message.split_at_checked(PREFIX_BYTES) else {
+        return false;
+    };
+    rest.len() >= u32::from_be_bytes([a, b, c, d]) as usize
 }
 
 /// Judges a response. A failed RPC may have its status in the head, and no message.
@@ -78,6 +96,11 @@ fn judge(head: &HeaderMap, (message, trailers): (Bytes, HeaderMap)) -> Result<Ou
     if status != STATUS_OK {
         return Err(Failure::Rpc(told(status, text("grpc-message"))));
     }
+    served(&message)
+}
+
+/// Judges a whole message with its prefix.
+fn served(message: &[u8]) -> Result<Outcome, Failure> {
     let message = match message.split_at_checked(PREFIX_BYTES) {
         Some((&[0, a, b, c, d], message))
             if u32::from_be_bytes([a, b, c, d]) as usize == message.len() =>

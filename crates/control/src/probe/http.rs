@@ -6,7 +6,7 @@ use hyper::Request;
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderName, USER_AGENT};
 use hyper_util::rt::TokioIo;
-use weir_config::snapshot::{Credentials, DrainAnswer, HttpProbe};
+use weir_config::snapshot::{BodyMatch, Credentials, DrainAnswer, HttpProbe};
 use weir_core::monitor::Outcome;
 
 use super::answer::{BODY_SIZE_MAX, has};
@@ -41,7 +41,14 @@ pub(super) async fn ask(
         let is_expected = is_in(&probe.expect_status);
         let drains_by_body = drain_on.is_some_and(|answer| answer.body.is_some());
         let body = if drains_by_body || (is_expected && probe.expect_body.is_some()) {
-            deadline.within(Step::Reading, read_body(response.into_body())).await??
+            // A text that has come decides, before the body ends. A pattern may be about its end.
+            let asks = drain_on.and_then(|answer| answer.body.as_ref());
+            let text = match asks.or(probe.expect_body.as_ref()) {
+                Some(text @ BodyMatch::Substring(_)) => Some(text),
+                _ => None,
+            };
+            let decides = |came: &[u8]| text.is_some_and(|text| has(came, text));
+            read_body(response.into_body(), decides, deadline).await?
         } else {
             Vec::new()
         };
@@ -92,12 +99,21 @@ fn request(probe: &HttpProbe, host: &str) -> Result<Request<Full<Bytes>>, Failur
     request.body(body).map_err(|error| Failure::Malformed(format!("cannot be asked for: {error}")))
 }
 
-/// Reads the body, or its first [`BODY_SIZE_MAX`] bytes.
-async fn read_body(mut body: Incoming) -> Result<Vec<u8>, Failure> {
+/// Reads the body, or its first [`BODY_SIZE_MAX`] bytes, until `decides` is true for what has come. A body that does not end
+/// in time is judged by what has come: it is an answer.
+async fn read_body(
+    mut body: Incoming,
+    decides: impl Fn(&[u8]) -> bool,
+    deadline: Deadline,
+) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::with_capacity(body.size_hint().lower().min(BODY_SIZE_MAX as u64) as usize);
-    while bytes.len() < BODY_SIZE_MAX
-        && let Some(frame) = body.frame().await
-    {
+    while bytes.len() < BODY_SIZE_MAX && !decides(&bytes) {
+        let frame = match deadline.within(Step::Reading, body.frame()).await {
+            Ok(Some(frame)) => frame,
+            Ok(None) => break,
+            Err(_) if !bytes.is_empty() => break,
+            Err(timeout) => return Err(timeout),
+        };
         let frame = frame.map_err(|error| failure(&error, Step::Reading))?;
         if let Some(data) = frame.data_ref() {
             let wanted = data.len().min(BODY_SIZE_MAX - bytes.len());

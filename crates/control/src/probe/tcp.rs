@@ -9,6 +9,9 @@ use super::connection::Connection;
 use super::failure::{Deadline, Failure, Step};
 
 /// Sends the configured data, and reads until the expected data has arrived.
+///
+/// A wrong answer is an answer, also if the member keeps the connection open: when more data does not follow within a part
+/// of the timeout, the answer is judged. Data has no mark of its end, and a greeting may come before the answer to `send`.
 pub(super) async fn ask(
     mut stream: Connection,
     probe: &TcpProbe,
@@ -27,7 +30,12 @@ pub(super) async fn ask(
             return Err(Failure::Answer);
         }
         let mut part = (&mut stream).take((BODY_SIZE_MAX - came.len()) as u64);
-        let length = deadline.within(Step::Listening, part.read_buf(&mut came)).await?;
+        let quiet = if came.is_empty() { deadline } else { deadline.part() };
+        let was_silent = came.is_empty();
+        let length = match quiet.within(Step::Listening, part.read_buf(&mut came)).await {
+            Err(Failure::Timeout(..)) if !was_silent => return Err(Failure::Answer),
+            length => length?,
+        };
         let has_ended = match length {
             Ok(length) => length == 0,
             Err(_) if came.is_empty() => return Err(Failure::Closed(Step::Listening)),

@@ -99,7 +99,14 @@ impl<'a> Wire<'a> {
         }
         let mut part = (&mut self.stream).take(self.room as u64);
         let received = part.read_buf(&mut self.unread);
-        match self.talk.deadline.within(self.step, received).await? {
+        let received = match self.talk.deadline.within(self.step, received).await {
+            // An answer in another form is an answer, too.
+            Err(Failure::Timeout(..)) if !self.unread.is_empty() => {
+                return Err(Failure::Malformed("the answer has begun, and does not end".into()));
+            }
+            received => received?,
+        };
+        match received {
             Ok(length) if length > 0 => {
                 self.room -= length;
                 Ok(())

@@ -45,7 +45,7 @@ fn each_line_is_a_datagram() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     server.set_read_timeout(Some(PATIENCE)).unwrap();
     let address = server.local_addr().unwrap().to_string();
-    let mut sender = Sender::open(&settings(SyslogServer::Udp(address))).unwrap();
+    let mut sender = Sender::new(&settings(SyslogServer::Udp(address)));
     let sent = sender.send(&batch(Log::Access, "{\"a\":\"b c\"}\nsecond\n"));
     assert_eq!((sent.lines, sent.error.is_none()), (2, true));
     assert_eq!(sender.send(&batch(Log::Waf, "third\n")).lines, 1);
@@ -62,19 +62,28 @@ fn each_line_is_a_datagram() {
 fn a_line_that_no_datagram_holds_is_lost_alone() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap().to_string();
-    let mut sender = Sender::open(&settings(SyslogServer::Udp(address))).unwrap();
+    let mut sender = Sender::new(&settings(SyslogServer::Udp(address)));
     let text = format!("first\n{}\nlast\n", "x".repeat(70_000));
     let sent = sender.send(&batch(Log::Access, &text));
     assert_eq!((sent.lines, sent.error.is_some()), (2, true));
 }
 
 #[test]
-fn a_unix_socket_has_to_be_there_and_may_be_made_anew() {
+fn a_unix_socket_may_come_later_and_may_be_made_anew() {
     let path = std::env::temp_dir().join(format!("weir-syslog-{}", std::process::id()));
     let server = settings(SyslogServer::Unix(path.clone()));
-    assert!(Sender::open(&server).is_err());
+    let mut early = Sender::new(&server);
+    assert!(early.why_away().is_some());
+    let sent = early.send(&batch(Log::Access, "lost\n"));
+    assert_eq!((sent.lines, sent.error.is_some()), (0, true));
     let bound = UnixDatagram::bind(&path).unwrap();
-    let mut sender = Sender::open(&server).unwrap();
+    assert!(early.why_away().is_none());
+    let begin = Instant::now();
+    while early.send(&batch(Log::Access, "later\n")).lines == 0 {
+        assert!(begin.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut sender = Sender::new(&server);
     assert_eq!(sender.send(&batch(Log::Access, "one\n")).lines, 1);
     drop(bound);
     std::fs::remove_file(&path).unwrap();
@@ -109,7 +118,7 @@ fn counted(mut text: &str) -> Vec<&str> {
 fn a_connection_counts_messages_and_is_opened_again() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap().to_string();
-    let mut sender = Sender::open(&settings(SyslogServer::Tcp(address))).unwrap();
+    let mut sender = Sender::new(&settings(SyslogServer::Tcp(address)));
     for round in 0..2 {
         let sent = sender.send(&batch(Log::Access, "one\ntwo\n"));
         assert_eq!((sent.lines, sent.error.is_none()), (2, true), "{round}");
@@ -142,7 +151,7 @@ fn a_server_that_is_away_is_not_asked_at_each_batch() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap().to_string();
     drop(server);
-    let mut sender = Sender::open(&settings(SyslogServer::Tcp(address))).unwrap();
+    let mut sender = Sender::new(&settings(SyslogServer::Tcp(address)));
     let sent = sender.send(&batch(Log::Access, "one\n"));
     assert_eq!((sent.lines, sent.error.is_some()), (0, true));
     let until = sender.not_before.expect("a time");
@@ -161,7 +170,7 @@ fn a_server_that_takes_nothing_is_not_asked_at_each_batch() {
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         Some(Connection::Tcp(stream))
     };
-    let mut sender = Sender::open(&settings(SyslogServer::Tcp(address.clone()))).unwrap();
+    let mut sender = Sender::new(&settings(SyslogServer::Tcp(address.clone())));
     for expected in [RETRY_AFTER_MIN * 2, RETRY_AFTER_MIN * 4] {
         sender.connection = broken();
         // A time in `not_before` prevents a second attempt.
@@ -247,7 +256,7 @@ fn messages_go_within_tls_and_the_connection_is_opened_again() {
         }
         texts
     });
-    let mut sender = Sender::open(&settings).unwrap();
+    let mut sender = Sender::new(&settings);
     for _ in 0..2 {
         let sent = sender.send(&batch(Log::Access, "one\ntwo\n"));
         assert_eq!((sent.lines, sent.error.map(|error| error.to_string())), (2, None));
@@ -284,8 +293,7 @@ fn a_server_with_another_name_or_without_tls_gets_nothing() {
     });
     let error_of = |expected: &str| {
         let mut sender =
-            Sender::open(&settings(over_tls(address.clone(), "logs.example", &certificate)))
-                .unwrap();
+            Sender::new(&settings(over_tls(address.clone(), "logs.example", &certificate)));
         // A time in `not_before` prevents a second attempt.
         sender.not_before = Some(Instant::now());
         let sent = sender.send(&batch(Log::Access, "one\n"));

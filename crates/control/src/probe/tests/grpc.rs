@@ -17,7 +17,7 @@ use super::*;
 fn answer(service: &[u8]) -> (&'static [u8], &'static str) {
     match service {
         b"\0\0\0\0\0" => (b"\0\0\0\0\x02\x08\x01", "0"),
-        b"\0\0\0\0\x06\x0a\x04shop" => (b"\0\0\0\0\x02\x08\x02", "0"),
+        b"\0\0\0\0\x06\x0a\x04shop" | b"\0\0\0\0\x06\x0a\x04open" => (b"\0\0\0\0\x02\x08\x02", "0"),
         _ => (b"", "5"),
     }
 }
@@ -33,6 +33,10 @@ async fn health(
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", status.parse().unwrap());
     let body = Full::new(Bytes::from_static(message));
+    if asked.ends_with(b"open") {
+        // The call never ends.
+        return Ok(Response::new(body.with_trailers(std::future::pending()).boxed_unsync()));
+    }
     Ok(Response::new(body.with_trailers(async { Some(Ok(trailers)) }).boxed_unsync()))
 }
 
@@ -58,6 +62,8 @@ async fn the_status_decides() {
     let server = service().await;
     assert_eq!(of_service(&server, "").await, "passed");
     assert_eq!(of_service(&server, "shop").await, "the health service says NOT_SERVING");
+    // The message decides, although the server keeps the call open.
+    assert_eq!(of_service(&server, "open").await, "the health service says NOT_SERVING");
     assert_eq!(of_service(&server, "other").await, "the health service failed: NOT_FOUND");
 }
 

@@ -159,7 +159,7 @@ async fn an_answer_may_ask_for_a_drain() {
 
 #[tokio::test]
 async fn half_answers_fail() {
-    let with_body = || HttpProbe { expect_body: substring("ok"), ..http() };
+    let with_body = |text: &str| HttpProbe { expect_body: substring(text), ..http() };
     for (answer, linger_ms, probe, expected) in [
         ("", 0, http(), "connection closed (waiting for the response)"),
         ("HTTP/1.1 200", 0, http(), "connection closed (waiting for the response)"),
@@ -173,14 +173,30 @@ async fn half_answers_fail() {
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok",
             0,
-            with_body(),
+            with_body("fine"),
             "connection closed (reading the body)",
         ),
         (
-            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok",
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
             1_000,
-            with_body(),
+            with_body("ok"),
             "no answer in 300ms (reading the body)",
+        ),
+        // A wrong answer is an answer, also if the member keeps the connection open.
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok",
+            10_000,
+            with_body("fine"),
+            "the body is not as expected",
+        ),
+        ("HTTP/1.1 503 Busy\r\nContent-Length: 9\r\n\r\n", 10_000, with_body("ok"), "status 503"),
+        // A body that contains the text already is enough.
+        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", 10_000, with_body("ok"), "passed"),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",
+            10_000,
+            with_body("ok"),
+            "passed",
         ),
     ] {
         assert_eq!(http_result(answer, linger_ms, probe).await, expected, "{answer:?}");

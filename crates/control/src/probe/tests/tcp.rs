@@ -41,8 +41,14 @@ async fn what_comes_is_judged() {
     let redis = talker("", "PING\r\n", "+PONG\r\n", 1_000).await;
     check(&redis, probe(Some("PING\r\n"), "+PONG"), "passed").await;
     let silent = "no answer in 300ms (waiting for the expected answer)";
-    check(&redis, probe(Some("PING\r\n"), "-ERR"), silent).await;
-    check(&redis, probe(None, "+PONG"), silent).await;
+    // A wrong answer is an answer, although the member keeps the connection open.
+    let wrong = "the answer is not as expected";
+    let open = talker("", "PING\r\n", "+PONG\r\n", 10_000).await;
+    check(&open, probe(Some("PING\r\n"), "-ERR"), wrong).await;
+    let greets = talker("-LOADING\r\n", "PING\r\n", "", 10_000).await;
+    check(&greets, probe(None, "+PONG"), wrong).await;
+    let mute = talker("", "PING\r\n", "+PONG\r\n", 10_000).await;
+    check(&mute, probe(None, "+PONG"), silent).await;
 
     let mail = talker("220 mail.example ESMTP\r\n", "QUIT\r\n", "221 bye\r\n", 0).await;
     check(&mail, probe(None, "220 "), "passed").await;
