@@ -66,7 +66,9 @@ fn files_without_an_end_hold_up_neither_check_nor_run() {
         );
         let output = run_to_its_end(&directory, &["check", &file.to_string_lossy()]);
         let lines = CONFIGURATION.lines().enumerate();
-        for (index, _) in lines.filter(|(_, line)| line.contains("NAMED")) {
+        // A file that has both certificate and key is read once.
+        let is_told = |line: &str| line.contains("NAMED") && !line.contains("  key: \"NAMED\"");
+        for (index, _) in lines.filter(|(_, line)| is_told(line)) {
             let place = format!("weir.yaml:{}:", index + 1);
             assert!(output.contains(&place), "{named}: {place} {output}");
         }

@@ -12,6 +12,7 @@ use crate::hints::{elsewhere, meant, nearest};
 use crate::places::PlaceNames;
 use crate::quote::clip;
 use crate::rule_cache::RuleCache;
+use crate::snapshot::DatedFile;
 use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
 /// Maximum number of diagnostics of one file; further ones are only counted.
@@ -83,6 +84,8 @@ pub(crate) struct Context {
     pub is_late: bool,
     /// The cache of compiled firewall rules.
     pub compiled_rules: Arc<RuleCache>,
+    /// Files with contents that expire.
+    pub dated: Vec<DatedFile>,
 }
 
 impl Context {

@@ -6,6 +6,7 @@ mod acme;
 mod admin;
 mod authentication;
 mod datagram_probe;
+mod dated;
 mod http_url;
 mod limit;
 mod listening;
@@ -53,6 +54,7 @@ pub use acme::{Acme, Challenge as AcmeChallenge, ExternalAccount, Issuing, KeyKi
 pub use admin::{AdminSettings, AdminTls, AdminUser, Role};
 pub use authentication::FetchedKeys;
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
+pub use dated::{DatedFile, DatedKind, EXPIRY_DAYS, Expiry};
 pub use http_url::HttpUrl;
 pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 pub use listening::{ListenPoint, Listening, ranges};
@@ -119,6 +121,8 @@ pub struct Snapshot {
     pub own_keys: Option<Arc<Keys>>,
     /// Certificates by ACME; `None`: the section is absent.
     pub acme: Option<Issuing>,
+    /// The files with contents that expire, except certificates for clients.
+    pub dated: Arc<[DatedFile]>,
 }
 
 /// Maximum number of hand-overs of a request between virtual servers.

@@ -77,13 +77,22 @@ fn files() {
     );
     let crl = |file: &str, why: &str| {
         let settings = format!("client_certificates: {{ ca: tls/authorities.crt, crl: {file} }}");
-        check(
-            &with(&settings),
-            &[&format!("7:132 {file}: no list of revoked certificates{why} -> -")],
-        );
+        check(&with(&settings), &[&format!("7:132 {file}: {why} -> -")]);
     };
-    crl("tls/root.crt", " in it: it is PEM of CERTIFICATE, not of X509 CRL");
-    crl("tls/shop-ec.ocsp", ", neither in PEM (X509 CRL) nor in DER");
+    crl(
+        "tls/root.crt",
+        "line 1: the block is a certificate, where a revocation list (X509 CRL) should be",
+    );
+    crl("tls/shop-ec.ocsp", "it is no list of revoked certificates (CRL)");
+    crl("tls/generate", "no list of revoked certificates, neither in PEM (X509 CRL) nor in DER");
+    let ca = |file: &str, why: &str| {
+        let settings = format!("client_certificates: {{ ca: {file} }}");
+        check(&with(&settings), &[&format!("7:106 {file}: {why} -> -")]);
+    };
+    ca(
+        "tls/revoked.crl",
+        "line 1: the block is a revocation list (X509 CRL), where a certificate should be",
+    );
     check(
         &with("ticket_key_file: tls/shop-ec.crt"),
         &[
@@ -401,4 +410,101 @@ fn an_authority_that_finds_nobody() {
     let unused = "1:7 no virtual server has a certificate by `acme` -> write `certificates: [ { acme: [ shop.example ] } ]` \
                   in its `tls`, or remove the section";
     check_acme(ACME, &[PLAIN], &[unused]);
+}
+
+/// Files of several blocks: each block is read, or the file is refused.
+#[test]
+fn files_are_read_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let examples = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tls"));
+    let example = |name: &str| std::fs::read_to_string(examples.join(name)).expect("a file");
+    let (list, root, key) = (example("revoked.crl"), example("root.crt"), example("shop-ec.key"));
+    let path = folder.path().join("file");
+    let shown = path.display().to_string();
+    let bom = '\u{feff}';
+    let told = |settings: &str, text: &str| {
+        std::fs::write(&path, text).expect("written");
+        findings(&load(settings, "")).join(" | ")
+    };
+    let crl = |text: &str| {
+        let ca = "ca: tls/authorities.crt";
+        told(&with(&format!("client_certificates: {{ {ca}, crl: {shown} }}")), text)
+    };
+    let ca = |text: &str| told(&with(&format!("client_certificates: {{ ca: {shown} }}")), text);
+    let pair = |text: &str| {
+        let pair = format!("{{ cert: {shown}, key: {shown} }}");
+        told(&format!("tls: {{ certificates: [ {pair} ] }}"), text)
+    };
+    let shop = example("shop-ec.crt");
+    assert_eq!(crl(&list), "");
+    assert_eq!(crl(&format!("# all of them\n\n  {list}")), "");
+    assert_eq!(ca(&format!("{root}\nanother one:\n{root}")), "");
+    assert_eq!(pair(&format!("{shop}{key}")), "");
+    assert_eq!(pair(&format!("{key}{shop}")), "");
+    let lines = list.lines().count();
+    let glued = list.trim_end();
+    for (found, expected) in [
+        (crl(&format!("{bom}{list}")), "line 1: there is a byte order mark"),
+        (crl(&format!("{list}{bom}{list}")), &*format!("line {}: there is a byte", lines + 1)),
+        (crl(&format!("{glued}{list}")), &format!("line {lines}: a block begins on the line")),
+        (crl(&format!("{list}{root}")), &format!("line {}: the block is a cert", lines + 1)),
+        (crl(&format!("{list}{}", &glued[..glued.len() - 9])), "looks like the begin or the end"),
+        (crl(&format!("{list}{list}")), "only the newest is used"),
+        (ca(&format!("{bom}{root}")), "line 1: there is a byte order mark"),
+        (ca(&root.replace("CERTIFICATE", "TRUSTED CERTIFICATE")), "line 1: the block is a TRUSTED"),
+        (ca(&root.replace("MII", "MIA")), "line 1: the certificate cannot be read"),
+        (ca(&format!("{root}{key}")), "the block is a private key, where a certificate should be"),
+        (pair(&format!("{bom}{shop}{key}")), "line 1: there is a byte order mark"),
+        (pair(&format!("{shop}{key}{key}")), "this is a second private key"),
+        (pair(&format!("{shop}{list}{key}")), "the block is a revocation list"),
+    ] {
+        assert!(found.contains(expected) && !found.contains(" | "), "{expected}: {found}");
+    }
+    assert_eq!(ca(&root.replace("CERTIFICATE", "X509 CERTIFICATE")), "");
+}
+
+#[test]
+fn an_ocsp_response_without_its_issuer_is_read_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let examples = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tls"));
+    let chain = std::fs::read_to_string(examples.join("shop-ec.crt")).expect("a file");
+    let end = chain.find("-----END").expect("an end");
+    let leaf = &chain[..chain[end..].find('\n').expect("a line") + end + 1];
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("leaf.crt"), leaf).expect("written");
+    let told = |ocsp: &str| {
+        let pair = format!("{{ cert: {}, key: tls/shop-ec.key, ocsp: {ocsp} }}", path("leaf.crt"));
+        findings(&load(&format!("tls: {{ certificates: [ {pair} ] }}"), "")).join("; ")
+    };
+    assert_eq!(told("tls/shop-ec.ocsp"), "");
+    assert!(told("tls/root.crt").contains("it is no OCSP response"));
+    std::fs::write(path("other.crt"), "x").expect("written");
+    assert!(told(&path("other.crt")).contains("it is no OCSP response"));
+}
+
+#[test]
+fn files_of_a_folder_that_are_not_read_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let examples = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tls"));
+    let copy = |from: &str, to: &str| {
+        std::fs::copy(examples.join(from), folder.path().join(to)).expect("copied");
+    };
+    copy("shop-ec.crt", "a.crt");
+    copy("shop-ec.key", "a.key");
+    copy("tickets.keys", "notes.txt");
+    let told = || {
+        let tls = format!("tls: {{ certificate_folder: {} }}", folder.path().display());
+        findings(&load(&tls, "")).join("; ")
+    };
+    assert_eq!(told(), "");
+    copy("shop-rsa.crt", "b.CRT");
+    copy("shop-rsa.crt", "c.cer");
+    copy("shop-rsa.key", "d.key");
+    copy("shop-rsa.key", "e.pfx");
+    let found = told();
+    assert!(found.contains("not read: b.CRT, c.cer, d.key and 1 more"), "{found}");
+    // A link that leads nowhere is told once.
+    std::os::unix::fs::symlink("/nowhere/f", folder.path().join("f.pem")).expect("a link");
+    let found = told();
+    assert_eq!(found.matches("f.pem").count(), 1, "{found}");
 }

@@ -317,10 +317,17 @@ fn rules_with_mistakes_are_named_by_file_and_line() {
         ("geo.conf", "SecRule REMOTE_ADDR \"@geoLookup\" \"id:1,phase:1,deny\"\n"),
         ("include.conf", "Include absent.conf\n"),
         ("words.conf", "SecRule ARGS \"@pmFromFile absent.data\" \"id:1,phase:2,deny\"\n"),
+        ("marked.conf", "SecRule ARGS \"@pmFromFile marked.data\" \"id:1,phase:2,deny\"\n"),
+        ("marked.data", "one\n\u{feff}two\n"),
     ]);
     let said = |file: &str| folder.findings(&format!("waf: {{ mode: block, rules: {file} }}"));
     let one = said("own.conf");
     assert!(one.len() == 1 && one[0].starts_with("error 5:32 own.conf:3: "), "{one:?}");
+    let marked = said("marked.conf");
+    assert!(
+        marked.len() == 1 && marked[0].contains("byte order mark (EF BB BF) in line 2"),
+        "{marked:?}"
+    );
     let many = said("many.conf");
     assert_eq!(many.len(), 11, "{many:?}");
     assert!(many[9].starts_with("error 5:32 many.conf:10: "), "{many:?}");

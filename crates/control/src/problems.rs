@@ -9,6 +9,7 @@ use weir_exchange::shared::counters::WorkerTotals;
 use crate::observed::{Observed, Waiting, WorkerPanic};
 use crate::reloads::Failure;
 use crate::span_export::Failing;
+use crate::status::expired;
 use crate::time::{monotonic_ms, rfc3339};
 use crate::upgrade::reports::State;
 use crate::wording::{Pools, Seconds};
@@ -36,6 +37,7 @@ pub fn problems(observed: &Observed) -> Vec<String> {
         problems.push(refused(observed));
     }
     problems.extend(certificates(observed));
+    problems.extend(expired(&observed.table().snapshot));
     if let Some(failed) = observed.upgrades.last().filter(|it| it.state == State::Failed) {
         let reason = failed.reason.unwrap_or_default();
         let time = failed.time;

@@ -15,6 +15,7 @@ use weir_exchange::shared::counters::{HistogramTotals, VirtualServerTotals};
 use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, TablePool};
 use weir_exchange::shared::sticky::reached_pools;
 
+use self::files::FileStatus;
 use crate::figures::{quantile, round, shown_gauge};
 use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport, UnknownMembers};
@@ -28,10 +29,12 @@ use crate::upgrade::reports::Report;
 
 mod brief;
 mod certificates;
+mod files;
 mod packets;
 
 pub(crate) use brief::Brief;
 pub(crate) use certificates::{CertificateStatus, report_of, status as certificate};
+pub(crate) use files::expired;
 pub(crate) use packets::{PacketPathStatus, packet_path};
 
 /// The whole status.
@@ -39,6 +42,8 @@ pub(crate) use packets::{PacketPathStatus, packet_path};
 pub struct Status {
     #[serde(flatten)]
     process: ProcessStatus,
+    /// The files of the configuration with contents that expire, except certificates for clients.
+    files: Vec<FileStatus>,
     virtual_servers: Vec<VirtualServerStatus>,
     /// The virtual servers that the configuration disables.
     disabled_virtual_servers: Vec<DisabledStatus>,
@@ -365,6 +370,7 @@ impl Status {
         let table = observed.table();
         Self {
             process: process(observed),
+            files: files::of(&table.snapshot),
             virtual_servers: virtual_servers(&table, observed),
             disabled_virtual_servers: disabled(&table),
             packet_path: packet_path(&table, observed),

@@ -38,8 +38,8 @@ pub struct Entry<'a> {
     pub client: Option<SocketAddr>,
     /// The address of the connection's peer.
     pub peer: Option<SocketAddr>,
-    /// The results of the TLS handshake; `None`: no TLS.
-    pub tls: Option<TlsFacts<'a>>,
+    /// The results of the TLS handshake; `None`: no TLS. An error: why it failed, in words.
+    pub tls: Result<Option<TlsFacts<'a>>, &'a str>,
     /// The virtual server.
     pub server: &'a str,
     /// The pool.
@@ -378,9 +378,12 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
     put_amount(out, "first_byte_us", entry.first_byte_us);
     put_amount(out, "total_us", entry.total_us);
     put_decided(out, &entry.decided);
-    if let Some(tls) = entry.tls.filter(|tls| !tls.version.is_empty()) {
+    if let Some(tls) = entry.tls.ok().flatten().filter(|tls| !tls.version.is_empty()) {
         put_text(out, "tls_version", tls.version.as_bytes());
         put_text(out, "tls_cipher", tls.cipher.as_bytes());
+    }
+    if let Err(why) = entry.tls {
+        put_text(out, "tls_error", why.as_bytes());
     }
     out.extend_from_slice(b",\"termination\":\"");
     out.extend_from_slice(entry.termination.as_str().as_bytes());

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use rustls::{AlertDescription, CertificateError, Error, OtherError};
+use rustls::Error;
 
 use crate::protocol::Protocol;
 use crate::record::{ContentType, HEADER_BYTES, LEGACY_VERSION};
+use crate::words::explain;
 
 /// Size of an unprotected alert in bytes.
 const ALERT_RECORD_BYTES: usize = HEADER_BYTES + 2;
@@ -123,40 +124,4 @@ fn alert_name(number: u8) -> Option<&'static str> {
         120 => "no_application_protocol",
         _ => return None,
     })
-}
-
-/// Describes the error of a handshake, with a fix if there is one.
-pub fn explain(error: &Error) -> String {
-    if let Error::AlertReceived(AlertDescription::CertificateRequired) = error {
-        return "it requires a client certificate".into();
-    }
-    let Error::InvalidCertificate(why) = error else {
-        return error.to_string();
-    };
-    match why {
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "the certificate is not signed by a trusted authority".into()
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the certificate has expired".into()
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "the certificate is not for this name".into()
-        }
-        CertificateError::Other(OtherError(error)) => explain_path(error.as_ref()),
-        _ => error.to_string(),
-    }
-}
-
-/// Describes a certificate error for which rustls has no specific variant.
-fn explain_path(error: &(dyn std::error::Error + 'static)) -> String {
-    match error.downcast_ref::<webpki::Error>() {
-        // `openssl req -x509` creates such certificates by default. They are refused even if they are trusted.
-        Some(webpki::Error::CaUsedAsEndEntity) => {
-            "the certificate is an authority's own, as self-signed ones often are: \
-             make it with basicConstraints=CA:FALSE and trust it, or set `verify: false`"
-                .into()
-        }
-        _ => format!("the certificate cannot be used: {error}"),
-    }
 }

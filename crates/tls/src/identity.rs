@@ -1,10 +1,11 @@
 //! A certificate with its chain and its key, which are read and validated once, when a configuration is loaded.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, SignatureAlgorithm};
@@ -13,12 +14,17 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 
 use crate::client_hello::canonical_name;
 use crate::ocsp::Staple;
+use crate::pem::{Block, Label, Mistake, PemError, blocks};
+use crate::words::in_words;
 
 /// Maximum number of certificates in a chain.
 pub const CHAIN_LENGTH_MAX: usize = 16;
 
 /// The access method for the issuer's certificate (RFC 5280 section 4.2.2.1).
 const CA_ISSUERS: &str = "1.3.6.1.5.5.7.48.2";
+
+/// The issuing distribution point of a revocation list (RFC 5280 section 5.2.5).
+const DISTRIBUTION_POINT: &str = "2.5.29.28";
 
 /// A certificate, its chain and its key.
 #[derive(Debug, Clone)]
@@ -77,12 +83,14 @@ impl fmt::Display for Oddity {
 /// The reason why a certificate or a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdentityError {
-    /// The file is not PEM.
-    NotPem(String),
+    /// A line of the file is neither part of a block, nor white space, nor a comment; or a block cannot be used.
+    Pem(PemError),
     /// The file contains no certificate.
     NoCertificate,
-    /// The file contains no revocation list. For PEM: the label of its contents.
-    NoRevocations(Option<String>),
+    /// The file contains no revocation list.
+    NoRevocations,
+    /// The file is a revocation list in DER that cannot be used.
+    BadRevocations(String),
     /// The file contains too many certificates.
     ChainTooLong,
     /// The certificate at this index cannot be parsed.
@@ -94,8 +102,6 @@ pub enum IdentityError {
     },
     /// The file contains no private key.
     NoKey,
-    /// The private key is encrypted.
-    KeyEncrypted,
     /// The private key cannot be used.
     BadKey(String),
     /// The private key does not belong to the certificate.
@@ -105,30 +111,24 @@ pub enum IdentityError {
 impl IdentityError {
     /// Whether the key is invalid or does not belong to the certificate.
     pub fn is_of_key(&self) -> bool {
-        matches!(self, Self::NoKey | Self::KeyEncrypted | Self::BadKey(_) | Self::KeyOfAnother)
+        matches!(self, Self::NoKey | Self::BadKey(_) | Self::KeyOfAnother)
     }
 }
 
 impl fmt::Display for IdentityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotPem(why) => write!(f, "not PEM: {why}"),
+            Self::Pem(error) => error.fmt(f),
             Self::NoCertificate => f.write_str("no certificate in it"),
-            Self::NoRevocations(Some(kind)) => {
-                write!(
-                    f,
-                    "no list of revoked certificates in it: it is PEM of {kind}, not of X509 CRL"
-                )
-            }
-            Self::NoRevocations(None) => {
+            Self::NoRevocations => {
                 f.write_str("no list of revoked certificates, neither in PEM (X509 CRL) nor in DER")
             }
+            Self::BadRevocations(why) => f.write_str(why),
             Self::ChainTooLong => write!(f, "more than {CHAIN_LENGTH_MAX} certificates in it"),
             Self::BadCertificate { place, why } => {
-                write!(f, "certificate {} cannot be read: {why}", place + 1)
+                write!(f, "certificate {}: {why}", place + 1)
             }
             Self::NoKey => f.write_str("no private key in it"),
-            Self::KeyEncrypted => f.write_str("the private key is encrypted"),
             Self::BadKey(why) => write!(f, "the private key cannot be used: {why}"),
             Self::KeyOfAnother => f.write_str("the private key is not the certificate's"),
         }
@@ -137,10 +137,13 @@ impl fmt::Display for IdentityError {
 
 impl std::error::Error for IdentityError {}
 
-/// Reads the certificates of a PEM file, in order.
+/// Reads the certificates of a PEM file, in order. The file may contain their key, too.
 pub fn read_certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-    let found = found.map_err(|error| IdentityError::NotPem(error.to_string()))?;
+    let is_beside = |label| matches!(label, Label::Key(_) | Label::Parameters);
+    let found = read(text, (Label::Certificate, is_beside), |block| {
+        parsed(&block.content)?;
+        Ok(CertificateDer::from(block.content))
+    })?;
     match found.len() {
         0 => Err(IdentityError::NoCertificate),
         1..=CHAIN_LENGTH_MAX => Ok(found),
@@ -150,21 +153,63 @@ pub fn read_certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Id
 
 /// Reads the authorities of a PEM file.
 pub fn read_authorities(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-    let found = found.map_err(|error| IdentityError::NotPem(error.to_string()))?;
+    let found = read(text, (Label::Certificate, |_| false), |block| {
+        parsed(&block.content)?;
+        let authority = CertificateDer::from(block.content);
+        match anchor_from_trusted_cert(&authority) {
+            Ok(_) => Ok(authority.into_owned()),
+            Err(error) => Err(format!("the certificate is no authority: {}", in_words(&error))),
+        }
+    })?;
     if found.is_empty() { Err(IdentityError::NoCertificate) } else { Ok(found) }
 }
 
-/// Reads the first private key of a PEM file.
+/// Reads the private key of a PEM file. The file may contain its certificate, too.
 pub fn read_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, IdentityError> {
-    const ENCRYPTED: &[u8] = b"ENCRYPTED";
-    match PrivateKeyDer::from_pem_slice(text) {
-        Ok(key) => Ok(key),
-        Err(_) if text.windows(ENCRYPTED.len()).any(|window| window == ENCRYPTED) => {
-            Err(IdentityError::KeyEncrypted)
+    let mut key = None;
+    for block in blocks(text).map_err(IdentityError::Pem)? {
+        let line = block.line;
+        let refused = |what| Err(IdentityError::Pem(PemError { line, what }));
+        match block.label {
+            Label::Certificate | Label::Parameters => continue,
+            Label::RevocationList => {
+                return refused(Mistake::Misplaced(block.label.name(), "a private key"));
+            }
+            Label::Key(_) if key.is_some() => return refused(Mistake::SecondKey),
+            Label::Key(kind) => key = PrivateKeyDer::from_pem(kind, block.content),
         }
-        Err(pem::Error::NoItemsFound) => Err(IdentityError::NoKey),
-        Err(error) => Err(IdentityError::NotPem(error.to_string())),
+    }
+    key.ok_or(IdentityError::NoKey)
+}
+
+/// The blocks with this label, made into what they are; blocks for which the function is true may be between them.
+fn read<T>(
+    text: &[u8],
+    (wanted, is_beside): (Label, impl Fn(Label) -> bool),
+    make: impl Fn(Block) -> Result<T, String>,
+) -> Result<Vec<T>, IdentityError> {
+    let mut found = Vec::new();
+    for block in blocks(text).map_err(IdentityError::Pem)? {
+        let (label, line) = (block.label, block.line);
+        let failed = |what| IdentityError::Pem(PemError { line, what });
+        if label == wanted {
+            found.push(make(block).map_err(|why| failed(Mistake::Content(why)))?);
+        } else if !is_beside(label) {
+            return Err(failed(Mistake::Misplaced(label.name(), wanted.name())));
+        }
+    }
+    Ok(found)
+}
+
+/// A certificate, or the reason why it cannot be read.
+fn parsed(der: &[u8]) -> Result<X509Certificate<'_>, String> {
+    match X509Certificate::from_der(der) {
+        Ok(([], certificate)) => Ok(certificate),
+        Ok(_) => Err("there are bytes behind the end of the certificate".into()),
+        Err(x509_parser::nom::Err::Error(error) | x509_parser::nom::Err::Failure(error)) => {
+            Err(format!("the certificate cannot be read: {error}"))
+        }
+        Err(x509_parser::nom::Err::Incomplete(_)) => Err("the certificate is cut".into()),
     }
 }
 
@@ -208,16 +253,12 @@ struct Facts {
 
 impl Facts {
     fn read(chain: &[CertificateDer<'static>]) -> Result<Self, IdentityError> {
-        let mut parsed = Vec::with_capacity(chain.len());
+        let mut certificates = Vec::with_capacity(chain.len());
         for (place, der) in chain.iter().enumerate() {
             let bad = |why: String| IdentityError::BadCertificate { place, why };
-            let (rest, certificate) =
-                X509Certificate::from_der(der).map_err(|error| bad(error.to_string()))?;
-            if !rest.is_empty() {
-                return Err(bad("bytes behind its end".into()));
-            }
-            parsed.push(certificate);
+            certificates.push(parsed(der).map_err(bad)?);
         }
+        let parsed = certificates;
         let first = parsed.first().ok_or(IdentityError::NoCertificate)?;
         let names = names(first);
         let mut oddities = Vec::new();
@@ -264,7 +305,7 @@ fn unverified(chain: &[CertificateDer<'static>], at_unix_s: i64) -> Option<Oddit
     let [first, between @ .., last] = chain else {
         return None;
     };
-    let failed = |error: webpki::Error| Some(Oddity::ChainUnverified(error.to_string()));
+    let failed = |error: webpki::Error| Some(Oddity::ChainUnverified(in_words(&error)));
     let leaf = match EndEntityCert::try_from(first) {
         Ok(leaf) => leaf,
         Err(error) => return failed(error),
@@ -281,31 +322,62 @@ fn unverified(chain: &[CertificateDer<'static>], at_unix_s: i64) -> Option<Oddit
     verified.err().and_then(failed)
 }
 
-/// Maximum length of a PEM label in an error message.
-const LABEL_BYTES_MAX: usize = 40;
-
 /// Reads revocation lists from a file in PEM or DER.
 pub fn read_revocations(
     bytes: &[u8],
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, IdentityError> {
-    let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(bytes).collect();
-    let lists = lists.map_err(|error| IdentityError::NotPem(error.to_string()))?;
-    if !lists.is_empty() {
-        return Ok(lists);
+    // DER starts with the tag of SEQUENCE, the digit 0, and a length that is no text.
+    if matches!(bytes, [0x30, 0x80..=0xff, ..]) {
+        usable_list(bytes).map_err(IdentityError::BadRevocations)?;
+        return Ok(vec![CertificateRevocationListDer::from(bytes.to_vec())]);
     }
-    match x509_parser::parse_x509_crl(bytes) {
-        Ok(_) => Ok(vec![CertificateRevocationListDer::from(bytes.to_vec())]),
-        Err(_) => Err(IdentityError::NoRevocations(first_label(bytes))),
-    }
+    let lists = read(bytes, (Label::RevocationList, |_| false), |block| {
+        usable_list(&block.content)?;
+        Ok(CertificateRevocationListDer::from(block.content))
+    })?;
+    if lists.is_empty() { Err(IdentityError::NoRevocations) } else { Ok(lists) }
 }
 
-/// The label of the first section in a PEM file.
-fn first_label(text: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(text);
-    let label = text.lines().find_map(|line| line.strip_prefix("-----BEGIN "))?;
-    let label = label.trim_end().strip_suffix("-----")?;
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b' ';
-    (label.len() <= LABEL_BYTES_MAX && label.bytes().all(is_plain)).then(|| label.to_owned())
+/// The newest list of each issuer and scope, in the given order, and the others. Verification uses the first list that it
+/// finds for an issuer.
+pub fn newest(lists: Vec<CertificateRevocationListDer<'static>>) -> (Lists, Lists) {
+    let keys: Vec<_> = lists.iter().map(|list| scope_and_time(list)).collect();
+    let mut latest = HashMap::new();
+    for (index, (scope, time)) in keys.iter().enumerate() {
+        let best = latest.entry(scope).or_insert((*time, index));
+        if *time > best.0 {
+            *best = (*time, index);
+        }
+    }
+    let used: HashSet<usize> = latest.values().map(|(_, index)| *index).collect();
+    let (used, others): (Vec<_>, Vec<_>) =
+        lists.into_iter().enumerate().partition(|(index, _)| used.contains(index));
+    let plain = |lists: Vec<(usize, _)>| lists.into_iter().map(|(_, list)| list).collect();
+    (plain(used), plain(others))
+}
+
+/// Revocation lists.
+pub type Lists = Vec<CertificateRevocationListDer<'static>>;
+
+/// What a list is about, its issuer and its distribution point, and when it was made.
+fn scope_and_time(list: &[u8]) -> ((Vec<u8>, Vec<u8>), i64) {
+    let Ok((_, list)) = x509_parser::parse_x509_crl(list) else { return Default::default() };
+    let point = list.extensions().iter().find(|it| it.oid.to_id_string() == DISTRIBUTION_POINT);
+    let point = point.map_or_else(Vec::new, |it| it.value.to_vec());
+    ((list.issuer().as_raw().to_vec(), point), list.last_update().timestamp())
+}
+
+/// Whether a revocation list in DER can be used.
+fn usable_list(der: &[u8]) -> Result<(), String> {
+    match x509_parser::parse_x509_crl(der) {
+        Ok(([], _)) => {}
+        Ok(_) => return Err("there are bytes behind the end of the revocation list".into()),
+        Err(_) => return Err("it is no list of revoked certificates (CRL)".into()),
+    }
+    match webpki::BorrowedCertRevocationList::from_der(der) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("the revocation list cannot be used: {}", in_words(&error))),
+    }
 }
 
 /// The issuer of a certificate.

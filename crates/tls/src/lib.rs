@@ -18,6 +18,8 @@ pub mod managed;
 pub mod names;
 pub mod ocsp;
 mod open;
+pub mod pem;
+pub mod period;
 mod protection;
 mod protocol;
 mod record;
@@ -27,8 +29,9 @@ mod session;
 pub mod session_cache;
 mod step;
 pub mod tickets;
+mod words;
 
-pub use error::{Alert, TlsError, explain};
+pub use error::{Alert, TlsError};
 pub use protection::OVERHEAD_BYTES_MAX;
 pub use protocol::Protocol;
 pub use record::PLAINTEXT_BYTES_MAX;
@@ -39,3 +42,4 @@ pub use rustls::{
 pub use sealed::Sealed;
 pub use session::{Established, Session};
 pub use step::Step;
+pub use words::explain;

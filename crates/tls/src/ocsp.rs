@@ -163,21 +163,52 @@ pub fn verify(
     if !parts.is_signed_for(issuer, now_unix_s) {
         return Err(OcspError::Unsigned);
     }
-    let mut responses = parts.responses;
+    single(parts.responses, |at| id.is_at(at))?.judged(now_unix_s)
+}
+
+/// Like [`verify`], for a certificate whose issuer is not known: reads the status and its time, but verifies neither
+/// signature nor key.
+pub fn read(
+    response: &[u8],
+    certificate: &CertificateDer<'_>,
+    now_unix_s: i64,
+) -> Result<Validity, OcspError> {
+    found(response, certificate)?.judged(now_unix_s)
+}
+
+/// The time for which a response about this certificate is valid, whatever its status and its signature.
+pub fn period(response: &[u8], certificate: &CertificateDer<'_>) -> Option<Validity> {
+    let Single { from_unix_s, until_unix_s, .. } = found(response, certificate).ok()?;
+    Some(Validity { from_unix_s, until_unix_s: until_unix_s? })
+}
+
+/// The status of a certificate whose issuer is not known.
+fn found<'r>(
+    response: &'r [u8],
+    certificate: &CertificateDer<'_>,
+) -> Result<Single<'r>, OcspError> {
+    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| OcspError::Malformed)?;
+    let name = digest(&SHA1_FOR_LEGACY_USE_ONLY, parsed.issuer().as_raw());
+    let serial = parsed.raw_serial();
+    let is_meant = |mut at: Der<'_>| {
+        at.sequence()?;
+        let (issuer_name, _) = (at.take(der::OCTET_STRING)?, at.take(der::OCTET_STRING)?);
+        Some(issuer_name == name.as_ref() && at.take(der::INTEGER)? == serial)
+    };
+    let parts = Basic::read(basic_response(response)?).ok_or(OcspError::Malformed)?;
+    single(parts.responses, is_meant)
+}
+
+/// The status of the certificate for which `is_meant` returns true.
+fn single<'r>(
+    mut responses: Der<'r>,
+    is_meant: impl Fn(Der<'r>) -> Option<bool>,
+) -> Result<Single<'r>, OcspError> {
     while !responses.is_empty() {
         let single = Single::read(&mut responses).ok_or(OcspError::Malformed)?;
-        if !id.is_at(single.id).ok_or(OcspError::Malformed)? {
-            continue;
+        if is_meant(single.id).ok_or(OcspError::Malformed)? {
+            return Ok(single);
         }
-        let until_unix_s = single.until_unix_s.unwrap_or(now_unix_s + UNBOUNDED_S);
-        if single.from_unix_s > now_unix_s + CLOCK_SKEW_S || until_unix_s <= now_unix_s {
-            return Err(OcspError::OutOfDate);
-        }
-        return match single.status {
-            Status::Good => Ok(Validity { from_unix_s: single.from_unix_s, until_unix_s }),
-            Status::Revoked => Err(OcspError::Revoked),
-            Status::Unknown => Err(OcspError::Unknown),
-        };
     }
     Err(OcspError::OfAnother)
 }
@@ -304,6 +335,19 @@ impl<'a> Single<'a> {
             Some(next) => Some(der::unix_s(Der::new(next).take(der::GENERALIZED_TIME)?)?),
         };
         Some(Self { id, status, from_unix_s, until_unix_s })
+    }
+
+    /// The validity, if the status is good now.
+    fn judged(&self, now_unix_s: i64) -> Result<Validity, OcspError> {
+        let until_unix_s = self.until_unix_s.unwrap_or(now_unix_s + UNBOUNDED_S);
+        if self.from_unix_s > now_unix_s + CLOCK_SKEW_S || until_unix_s <= now_unix_s {
+            return Err(OcspError::OutOfDate);
+        }
+        match self.status {
+            Status::Good => Ok(Validity { from_unix_s: self.from_unix_s, until_unix_s }),
+            Status::Revoked => Err(OcspError::Revoked),
+            Status::Unknown => Err(OcspError::Unknown),
+        }
     }
 }
 

@@ -81,6 +81,11 @@ fn render(status: &Status, paint: Paint) -> String {
     for problem in &status.problems {
         text += &paint.line(Tone::Wrong, "  ", &printable(problem));
     }
+    // What has expired is among the problems already.
+    let is_told = |told: &str| status.problems.iter().any(|problem| problem.starts_with(told));
+    for file in status.files.iter().filter(|file| file.is_due && !is_told(&file.told)) {
+        text += &paint.line(Tone::Unusual, "  ", &printable(&file.told));
+    }
     for server in &status.virtual_servers {
         text.push('\n');
         text += &render_server(server, status, paint);

@@ -70,6 +70,7 @@ const FIELDS: Bound = Bound {
     max: 20,
     beyond: &[
         ("crates/bench/src/load/engine.rs Engine", 24),
+        ("crates/config/src/snapshot.rs Snapshot", 21),
         ("crates/control/src/status.rs MemberStatus", 23),
         ("crates/control/src/status.rs VirtualServerStatus", 21),
         ("crates/dataplane/src/worker/state/client.rs Client", 24),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{ActiveKeyExchange, CryptoProvider, SupportedKxGroup, aws_lc_rs};
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CipherSuite, ClientConfig, DigitallySignedStruct, NamedGroup, RootCertStore, SignatureScheme,
@@ -158,11 +157,12 @@ fn unknown<T>(what: &str, name: &str, list: &[(&str, T)]) -> String {
 fn read_authorities(path: &PathBuf) -> Result<RootCertStore, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))? {
-        let certificate = certificate.map_err(|error| failed(&error))?;
+    let text = std::fs::read(path).map_err(|error| failed(&error))?;
+    let found = weir_tls::identity::read_authorities(&text);
+    for certificate in found.map_err(|error| failed(&error))? {
         roots.add(certificate).map_err(|error| failed(&error))?;
     }
-    if roots.is_empty() { Err(failed(&"no certificate in it")) } else { Ok(roots) }
+    Ok(roots)
 }
 
 /// Accepts every certificate. Signatures are still verified, so that the load has a client's usual CPU cost.

@@ -78,6 +78,8 @@ pub enum LogField {
     TlsVersion,
     /// The cipher suite.
     TlsCipher,
+    /// Why the handshake failed, in words.
+    TlsError,
     /// The termination reason.
     Termination,
     /// The header field with this index in [`LogFormat::headers`].
@@ -123,6 +125,7 @@ impl LogField {
         ("persistence", Self::Persistence),
         ("tls_version", Self::TlsVersion),
         ("tls_cipher", Self::TlsCipher),
+        ("tls_error", Self::TlsError),
         ("termination", Self::Termination),
     ];
 }

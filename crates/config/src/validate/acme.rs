@@ -7,7 +7,9 @@ use std::sync::Arc;
 use weir_tls::SignatureAlgorithm;
 use weir_tls::identity::{Identity, read_authorities};
 use weir_tls::managed::Managed;
+use weir_tls::period::Period;
 
+use super::dates;
 use super::files::{KEYS_BYTES_MAX, PEM_BYTES_MAX, read};
 use crate::decode::{Context, Spanned};
 use crate::raw;
@@ -16,7 +18,7 @@ use crate::raw::tls::Certificate;
 use crate::secret::Secret;
 use crate::shapes::OcspSource;
 use crate::snapshot::{
-    Acme, AcmeChallenge, Address, ExternalAccount, KeyKind, Service, VirtualServer,
+    Acme, AcmeChallenge, Address, DatedKind, ExternalAccount, KeyKind, Service, VirtualServer,
 };
 use crate::tree::Span;
 
@@ -142,7 +144,10 @@ pub(super) fn settings(
             let found = read_authorities(&bytes).map_err(|error| {
                 context.error(ca.span, format!("{}: {error}", ca.value.0.display()));
             });
-            Some(found.ok()?)
+            let found = found.ok()?;
+            let periods = Period::of_certificates(&found);
+            dates::note(ca, (DatedKind::Authority, true), &periods, context);
+            Some(found)
         }
     };
     let external = match &raw.external_account {

@@ -9,13 +9,14 @@ use weir_core::jwt::{Algorithm, JWKS_BYTES_MAX, Keys, TokenPlace, TokenReader, T
 use weir_core::passwords::{USERS_BYTES_MAX, Users, UsersError};
 use weir_core::policy::{Action, Authenticator, How};
 
+use super::dates;
 use super::external::external;
 use super::files::read;
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, OneOrMany, Spanned};
 use crate::raw::authentication as raw;
 use crate::scalar::{Name, Text};
-use crate::snapshot::FetchedKeys;
+use crate::snapshot::{DatedKind, FetchedKeys};
 use crate::tree::Span;
 
 /// The section `authentication` of the file.
@@ -301,7 +302,18 @@ fn keys(
             }
             let text = read(file, directory, JWKS_BYTES_MAX as u64, context)?;
             match Keys::parse(&text) {
-                Ok(keys) => Some(FoundKeys::File(keys)),
+                Ok(keys) => {
+                    let periods = dates::of_token_keys(&text);
+                    dates::note(file, (DatedKind::TokenKeys, true), &periods, context);
+                    for (number, kind) in keys.skipped() {
+                        let shown = file.value.0.display();
+                        let message = format!("{shown}: key {number} is not used: {kind}");
+                        let help =
+                            "weir verifies RS256, ES256 and EdDSA; tokens by this key are refused";
+                        context.warning_help(file.span, message, help);
+                    }
+                    Some(FoundKeys::File(keys))
+                }
                 Err(error) => {
                     let message = format!("{}: {error}", file.value.0.display());
                     let help = "write a JWK Set: {\"keys\": [ … ]} with public keys (RFC 7517)";

@@ -20,6 +20,13 @@ use crate::shapes::{FilePath, OcspSource};
 /// Maximum number of files in a folder: with more, it is probably the wrong folder.
 const FILES_MAX: usize = 400_000;
 
+/// Endings of files that are probably certificates, and in capitals those of the table.
+const LIKE_CERTIFICATES: [&str; 10] =
+    ["crt", "pem", "key", "ocsp", "cer", "cert", "der", "p12", "pfx", "chain"];
+
+/// Maximum number of files that the warning of others names.
+const OTHERS_TOLD_MAX: usize = 3;
+
 /// The certificates of a folder, sorted by name; at least one.
 pub(super) fn certificates(
     folder: &Spanned<FilePath>,
@@ -66,6 +73,9 @@ pub(super) fn certificates(
         Some(Certificate { cert: Some(file(name)), key: Some(file(key)), acme: None, ocsp })
     });
     let found: Vec<Certificate> = found.collect();
+    if !found.is_empty() {
+        warn_of_others(&names, folder, context);
+    }
     if found.is_empty() {
         let message = format!("{} has no certificate in it", path.display());
         let help = "put `NAME.crt` and `NAME.key` there, or `NAME.pem` with both";
@@ -73,6 +83,38 @@ pub(super) fn certificates(
         return None;
     }
     Some(found)
+}
+
+/// Warns of files that look like a part of a certificate and are not read: with the ending of another program or in
+/// capitals, and keys and responses without a certificate.
+fn warn_of_others(names: &[PathBuf], folder: &Spanned<FilePath>, context: &mut Context) {
+    let is_there = |name: PathBuf| names.binary_search(&name).is_ok();
+    let is_left_out = |name: &&PathBuf| {
+        let Some(ending) = name.extension().and_then(|ending| ending.to_str()) else {
+            return false;
+        };
+        match ending {
+            "crt" | "pem" => false,
+            "key" | "ocsp" => {
+                !is_there(name.with_extension("crt")) && !is_there(name.with_extension("pem"))
+            }
+            _ => LIKE_CERTIFICATES.iter().any(|like| like.eq_ignore_ascii_case(ending)),
+        }
+    };
+    let mut others = names.iter().filter(is_left_out);
+    let told: Vec<String> =
+        others.by_ref().take(OTHERS_TOLD_MAX).map(|name| name.display().to_string()).collect();
+    if told.is_empty() {
+        return;
+    }
+    let more = match others.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let shown = folder.value.0.display();
+    let message = format!("{shown}: not read: {}{more}", told.join(", "));
+    let help = "certificates are `NAME.crt` with `NAME.key`, or `NAME.pem`, with `NAME.ocsp`";
+    context.warning_help(folder.span, message, help);
 }
 
 /// The file names, at most one more than the maximum; hidden files are skipped.

@@ -1,10 +1,11 @@
 //! Data sets with items from the configuration or from files.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use weir_core::expression::{DataSet, DataSets, Network, NetworkError};
 
-use super::files::{LIST_BYTES_MAX, read};
+use super::files::{LIST_BYTES_MAX, read_text};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::quote::clip;
 use crate::raw::policy as raw;
@@ -95,11 +96,7 @@ fn neither_nor<T>(
 
 /// The lines of a file that contain items.
 fn lines(path: &Spanned<FilePath>, directory: &Path, context: &mut Context) -> Option<Vec<Item>> {
-    let bytes = read(path, directory, LIST_BYTES_MAX, context)?;
-    let Ok(text) = String::from_utf8(bytes) else {
-        context.error(path.span, format!("{} is not UTF-8", path.value.0.display()));
-        return None;
-    };
+    let text = read_text(path, directory, LIST_BYTES_MAX, context)?;
     let counts = |line: &str| !line.is_empty() && !line.starts_with('#');
     let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| counts(line));
     let item = |(index, line): (usize, &str)| Item {
@@ -142,8 +139,22 @@ fn pairs(
                 }
             });
             let pairs: Vec<Option<(String, String)>> = pairs.collect();
-            pairs.into_iter().collect()
+            let pairs = pairs.into_iter().collect::<Option<Vec<_>>>()?;
+            warn_of_repeated(&pairs, path, context);
+            Some(pairs)
         }
         _ => neither_nor(raw, item, context),
     }
+}
+
+/// Warns of the first key with two values in a file: only the last one counts.
+fn warn_of_repeated(pairs: &[(String, String)], path: &Spanned<FilePath>, context: &mut Context) {
+    let mut known = HashMap::with_capacity(pairs.len());
+    let differs = |(key, value): &&(String, String)| {
+        known.insert(key.clone(), value.clone()).is_some_and(|before| before != *value)
+    };
+    let Some((key, _)) = pairs.iter().find(differs) else { return };
+    let shown = path.value.0.display();
+    let message = format!("{shown}: the key \"{}\" is there twice, with two values", clip(key));
+    context.warning_help(path.span, message, "remove one: the last one counts");
 }

@@ -67,6 +67,52 @@ pub(super) fn read(
     None
 }
 
+/// Reads a whole text file with a list in it; errors are reported at the place of its path.
+pub(super) fn read_text(
+    path: &Spanned<FilePath>,
+    directory: &Path,
+    size_bytes_max: u64,
+    context: &mut Context,
+) -> Option<String> {
+    let bytes = read(path, directory, size_bytes_max, context)?;
+    text_of(bytes)
+        .map_err(|why| context.error(path.span, format!("{}: {why}", path.value.0.display())))
+        .ok()
+}
+
+/// The bytes of a list as text, or the reason why it would be read in part or wrongly: an item with an invisible character
+/// never matches anything.
+fn text_of(bytes: Vec<u8>) -> Result<String, String> {
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err("the file is UTF-16; save it as UTF-8".into());
+    }
+    let line =
+        |at: usize, before: &[u8]| 1 + before[..at].iter().filter(|byte| **byte == b'\n').count();
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("line {}: it is not UTF-8", line(at, error.as_bytes()))
+    })?;
+    let is_odd = |character: char| {
+        character == '\u{feff}'
+            || character.is_control() && !matches!(character, '\t' | '\n' | '\r')
+    };
+    // A carriage return belongs to a line's end.
+    let lone = text.match_indices('\r').find(|(at, _)| {
+        let rest = &text[at + 1..];
+        !rest.is_empty() && !rest.starts_with('\n')
+    });
+    let odd = text.char_indices().find(|(_, character)| is_odd(*character));
+    let odd = odd.or(lone.map(|(at, _)| (at, '\r')));
+    let Some((at, character)) = odd else { return Ok(text) };
+    let line = line(at, text.as_bytes());
+    Err(match character {
+        '\u{feff}' => format!(
+            "line {line}: there is a byte order mark (EF BB BF); save the file as UTF-8 without one"
+        ),
+        _ => format!("line {line}: there is a control character ({})", character.escape_unicode()),
+    })
+}
+
 /// The source of a page's text.
 pub(super) enum Source {
     Given(String),
@@ -145,4 +191,28 @@ pub(super) fn field_value(text: &Spanned<Text>, context: &mut Context) -> Option
         return None;
     }
     Some(value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_text_throughout() {
+        for text in ["", "a\nb", "a\r\nb\r\n", "\u{fc}\tb \n", "a\r"] {
+            assert_eq!(text_of(text.into()).as_deref(), Ok(text), "{text:?}");
+        }
+        for (bytes, expected) in [
+            (&b"\xef\xbb\xbfa\n"[..], "line 1: there is a byte order mark (EF BB BF)"),
+            (b"a\n\xef\xbb\xbfb\n", "line 2: there is a byte order mark (EF BB BF)"),
+            (b"\xff\xfea\0", "the file is UTF-16"),
+            (b"a\n\nb\xff\n", "line 3: it is not UTF-8"),
+            (b"a\nb\0\n", "line 2: there is a control character (\\u{0})"),
+            (b"a\nb\rc\n", "line 2: there is a control character (\\u{d})"),
+            (b"a\x1b[0m\n", "line 1: there is a control character (\\u{1b})"),
+        ] {
+            let error = text_of(bytes.to_vec()).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
 }

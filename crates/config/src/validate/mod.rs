@@ -10,6 +10,7 @@ mod compression;
 mod cookie_attributes;
 mod data_sets;
 mod datagrams;
+mod dates;
 mod demands;
 mod external;
 mod files;
@@ -79,6 +80,7 @@ pub(crate) fn configuration(
     if let (Some(section), Some(acme)) = (&file.acme, &acme) {
         acme::warn(acme, section.span, &config.template.virtual_servers, context);
     }
+    config.template.dated = std::mem::take(&mut context.dated).into();
     config.template.acme = acme.map(|authority| Issuing { authority, challenges: None });
     Some(config)
 }
@@ -119,12 +121,11 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
     let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
     let (log, used) = (log::settings(file, directory, context), servers.used());
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
-    let pools_used = all_pools_used(&used.pools, &compiler);
     // After errors these warnings would only distract: unused objects are often a consequence of the error.
     if context.has_errors() {
         return None;
     }
-    warn_of_unused("pool", pools, &pools_used, context);
+    warn_of_unused("pool", pools, &all_pools_used(&used.pools, &compiler), context);
     profiles.warn_of_unused(&used, context);
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
@@ -152,6 +153,7 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
         state_dir: directory.join(&file.state_dir.0),
         own_keys: None,
         acme: None,
+        dated: Arc::default(),
     };
     Some(Config { template, members, parts: Parts::default() })
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::files::read;
+use super::files::read_text;
 use crate::decode::{Context, Spanned};
 use crate::raw::monitor as raw;
 use crate::shapes::{FilePath, SecretText};
@@ -64,16 +64,17 @@ pub(super) fn secret(
             return None;
         }
     };
-    let bytes = read(file, directory, SECRET_BYTES_MAX, context)?;
+    let text = read_text(file, directory, SECRET_BYTES_MAX, context)?;
     let shown = file.value.0.display();
-    let Ok(text) = String::from_utf8(bytes) else {
-        context.error(file.span, format!("{shown} is not UTF-8"));
-        return None;
-    };
     let text = text.strip_suffix('\n').unwrap_or(&text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     if text.is_empty() {
         context.error(file.span, format!("{shown} has no {name} in it"));
+        return None;
+    }
+    if text.contains('\n') {
+        let message = format!("{shown} has more than one line, where it is one {name}");
+        context.error_help(file.span, message, "leave one line in it");
         return None;
     }
     Some(Some(Secret::new(text)))

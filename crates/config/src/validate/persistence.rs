@@ -10,7 +10,7 @@ use weir_http::cookies::SetCookie;
 
 use super::compiler::{Compiler, varying};
 use super::cookie_attributes::{same_site, secure};
-use super::files::{KEYS_BYTES_MAX, field_value, read};
+use super::files::{KEYS_BYTES_MAX, field_value, read_text};
 use crate::decode::{Context, NamedItem, Spanned, if_given};
 use crate::raw::persistence as raw;
 use crate::shapes::{AutoOr, FilePath};
@@ -202,8 +202,7 @@ pub(super) fn keys(
     directory: &std::path::Path,
     context: &mut Context,
 ) -> Option<Keys> {
-    let bytes = read(path, directory, KEYS_BYTES_MAX, context)?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = read_text(path, directory, KEYS_BYTES_MAX, context)?;
     match Keys::parse(&text) {
         Ok(keys) => Some(keys),
         Err(error) => {

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustls_pki_types::CertificateDer;
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use weir_core::persistence::keys::Keys;
 use weir_tls::client::{ClientSettings, client_config};
 use weir_tls::identity::{
-    Identity, read_authorities, read_certificates, read_key, read_revocations,
+    Identity, IdentityError, newest, read_authorities, read_certificates, read_key,
+    read_revocations,
 };
 use weir_tls::managed::Credential;
-use weir_tls::ocsp::{Staple, Validity, must_be_stapled, responder_url, verify};
+use weir_tls::ocsp::{self, Staple, Validity, must_be_stapled, responder_url, verify};
+use weir_tls::period::Period;
 use weir_tls::server::{
     Certificates, ClientCertificates, GROUPS, Offer, SUITES, Settings, Trust, Version,
     server_config,
@@ -20,14 +21,15 @@ use weir_tls::server::{
 
 use super::acme::AcmeCertificates;
 use super::certificate_folder;
-use super::files::{KEYS_BYTES_MAX, PEM_BYTES_MAX, read};
+use super::dates;
+use super::files::{KEYS_BYTES_MAX, PEM_BYTES_MAX, read, read_text};
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::profile::ProfileOr;
 use crate::raw::{File, tls as raw};
 use crate::scalar::Name;
 use crate::shapes::{FilePath, OcspSource};
-use crate::snapshot::{NameTls, PoolTls, ServerTls, SessionsOf};
+use crate::snapshot::{DatedKind, Expiry, NameTls, PoolTls, ServerTls, SessionsOf};
 use crate::tree::Span;
 
 /// A certificate that expires within this many days causes a warning.
@@ -50,7 +52,6 @@ pub(super) struct TlsProfiles<'a> {
 
 impl<'a> TlsProfiles<'a> {
     pub fn new(profiles: &'a [NamedItem<raw::Tls>], directory: &'a Path) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Self {
             profiles,
             by_name: by_name(profiles),
@@ -58,7 +59,7 @@ impl<'a> TlsProfiles<'a> {
             directory,
             identities: HashMap::new(),
             acme: AcmeCertificates::default(),
-            now_unix_s: i64::try_from(now).unwrap_or(i64::MAX),
+            now_unix_s: dates::now_unix_s(),
             system: None,
         }
     }
@@ -232,8 +233,10 @@ impl<'a> TlsProfiles<'a> {
     ) -> Option<ClientCertificates> {
         let ca = raw.ca.as_ref()?;
         let authorities: Vec<CertificateDer<'static>> = self.pem(ca, read_authorities, context)?;
+        let periods = Period::of_certificates(&authorities);
+        dates::note(ca, (DatedKind::Authority, true), &periods, context);
         let revocations = match &raw.crl {
-            Some(crl) => self.pem(crl, read_revocations, context)?,
+            Some(crl) => self.revocations(crl, context)?,
             None => Vec::new(),
         };
         let trust = Trust { authorities, revocations };
@@ -241,6 +244,27 @@ impl<'a> TlsProfiles<'a> {
             raw::ClientCertificateMode::Require => ClientCertificates::Require(trust),
             raw::ClientCertificateMode::Request => ClientCertificates::Request(trust),
         })
+    }
+
+    /// The lists of revoked certificates, of which one of each issuer is used: the newest.
+    fn revocations(
+        &self,
+        crl: &Spanned<FilePath>,
+        context: &mut Context,
+    ) -> Option<Vec<CertificateRevocationListDer<'static>>> {
+        let lists = self.pem(crl, read_revocations, context)?;
+        let (used, older) = newest(lists);
+        let periods = Period::of_revocations(&used);
+        dates::note(crl, (DatedKind::RevocationList, true), &periods, context);
+        for list in Period::of_revocations(&older) {
+            let message = format!(
+                "{}: there are several revocation lists (CRL) of {}; only the newest is used",
+                shown(crl),
+                list.name
+            );
+            context.warning_help(crl.span, message, "remove the older ones");
+        }
+        Some(used)
     }
 
     fn sessions(&self, raw: &raw::Tls, context: &mut Context) -> Option<SessionsOf> {
@@ -290,8 +314,7 @@ impl<'a> TlsProfiles<'a> {
     }
 
     fn keys(&self, file: &Spanned<FilePath>, context: &mut Context) -> Option<Keys> {
-        let bytes = read(file, self.directory, KEYS_BYTES_MAX, context)?;
-        let text = String::from_utf8_lossy(&bytes);
+        let text = read_text(file, self.directory, KEYS_BYTES_MAX, context)?;
         let keys = Keys::parse(&text);
         keys.map_err(|error| context.error(file.span, format!("{}: {error}", shown(file)))).ok()
     }
@@ -311,7 +334,12 @@ impl<'a> TlsProfiles<'a> {
                 return None;
             }
             (None, false) => None,
-            (Some(ca), true) => Some(self.pem(ca, read_authorities, context)?),
+            (Some(ca), true) => {
+                let found = self.pem(ca, read_authorities, context)?;
+                let periods = Period::of_certificates(&found);
+                dates::note(ca, (DatedKind::Authority, true), &periods, context);
+                Some(found)
+            }
             (None, true) => Some(self.system(raw.span, context)?),
         };
         if raw.verify.value && to_unix && raw.server_name.is_none() {
@@ -328,7 +356,13 @@ impl<'a> TlsProfiles<'a> {
                     return None;
                 }
                 refuse_acme(&certificate.value, "a member is not shown", context)?;
-                Some(self.certificate(&certificate.value, context)?)
+                let identity = self.certificate(&certificate.value, context)?;
+                if let Some(file) = &certificate.value.cert {
+                    let periods = Period::of_certificates(&identity.certified.cert);
+                    // The warning was made when it was read.
+                    dates::note(file, (DatedKind::Certificate, false), &periods, context);
+                }
+                Some(identity)
             }
         };
         made_from.extend(authorities.iter().flatten().map(|it| it.to_vec()));
@@ -364,7 +398,7 @@ impl<'a> TlsProfiles<'a> {
     fn pem<T>(
         &self,
         file: &Spanned<FilePath>,
-        parse: impl FnOnce(&[u8]) -> Result<T, weir_tls::identity::IdentityError>,
+        parse: impl FnOnce(&[u8]) -> Result<T, IdentityError>,
         context: &mut Context,
     ) -> Option<T> {
         let bytes = read(file, self.directory, PEM_BYTES_MAX, context)?;
@@ -438,9 +472,8 @@ impl<'a> TlsProfiles<'a> {
         ocsp: Option<&Spanned<OcspSource>>,
         context: &mut Context,
     ) -> Option<Identity> {
-        let chain = self.pem(cert, read_certificates, context);
-        let private = self.pem(key, read_key, context);
-        let mut identity = match Identity::new(chain?, private?) {
+        let (chain, private) = self.pair(cert, key, context)?;
+        let mut identity = match Identity::new(chain, private) {
             Ok(identity) => identity,
             Err(error) => {
                 let at = if error.is_of_key() { key } else { cert };
@@ -456,6 +489,31 @@ impl<'a> TlsProfiles<'a> {
         self.warn_of_time(&identity, cert, context);
         self.staple(&mut identity, cert, ocsp, context)?;
         Some(identity)
+    }
+
+    /// The chain and the key, from two files or from one.
+    fn pair(
+        &self,
+        cert: &Spanned<FilePath>,
+        key: &Spanned<FilePath>,
+        context: &mut Context,
+    ) -> Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+        if cert.value != key.value {
+            let chain = self.pem(cert, read_certificates, context);
+            let private = self.pem(key, read_key, context);
+            return Some((chain?, private?));
+        }
+        // A mistake in the one file is told once.
+        let bytes = read(cert, self.directory, PEM_BYTES_MAX, context)?;
+        let mut told = |file: &Spanned<FilePath>, error: &IdentityError| {
+            context.error(file.span, format!("{}: {error}", shown(file)));
+        };
+        let chain = read_certificates(&bytes).inspect_err(|error| told(cert, error));
+        if matches!(chain, Err(IdentityError::Pem(_))) {
+            return None;
+        }
+        let private = read_key(&bytes).inspect_err(|error| told(key, error));
+        Some((chain.ok()?, private.ok()?))
     }
 
     /// The OCSP response of a certificate, from a file or, later, from its authority.
@@ -502,13 +560,20 @@ impl<'a> TlsProfiles<'a> {
             OcspSource::File(path) => {
                 let file = Spanned { value: path.clone(), span: ocsp.span, given: true };
                 let response = read(&file, self.directory, KEYS_BYTES_MAX, context)?;
-                // Without the issuer the response cannot be checked here.
-                let Some(issuer) = issuer else {
-                    staple.set(&response, Validity { from_unix_s: 0, until_unix_s: i64::MAX });
-                    identity.staple = Some(staple);
-                    return Some(());
+                // Without the issuer, the signature cannot be verified here.
+                let found = match issuer {
+                    Some(issuer) => verify(&response, &certificate, &issuer, self.now_unix_s),
+                    None => ocsp::read(&response, &certificate, self.now_unix_s),
                 };
-                match verify(&response, &certificate, &issuer, self.now_unix_s) {
+                if let Some(validity) = ocsp::period(&response, &certificate) {
+                    let name = identity.subject.clone();
+                    let Validity { from_unix_s, until_unix_s } = validity;
+                    let period = Period { name, from_unix_s, until_unix_s: Some(until_unix_s) };
+                    // What cannot be used is told below.
+                    let kind = (DatedKind::OcspResponse, found.is_ok());
+                    dates::note(&file, kind, &[period], context);
+                }
+                match found {
                     Ok(validity) => staple.set(&response, validity),
                     Err(error) => {
                         let message = format!("{}: {error}", shown(&file));
@@ -523,20 +588,12 @@ impl<'a> TlsProfiles<'a> {
     }
 
     fn warn_of_time(&self, identity: &Identity, cert: &Spanned<FilePath>, context: &mut Context) {
-        let days_left = (identity.not_after_unix_s - self.now_unix_s).div_euclid(DAY_S);
-        let message = if identity.not_after_unix_s <= self.now_unix_s {
-            match -days_left {
-                0 | 1 => "has expired".to_owned(),
-                days => format!("has expired {days} days ago"),
-            }
+        let until = identity.not_after_unix_s;
+        let days_left = (until - self.now_unix_s).div_euclid(DAY_S);
+        let message = if until <= self.now_unix_s || days_left < EXPIRY_WARNING_DAYS {
+            Expiry::of(until, self.now_unix_s).0
         } else if identity.not_before_unix_s > self.now_unix_s {
             "is not valid yet".to_owned()
-        } else if days_left < EXPIRY_WARNING_DAYS {
-            match days_left {
-                0 => "expires within a day".to_owned(),
-                1 => "expires in one day".to_owned(),
-                days => format!("expires in {days} days"),
-            }
         } else {
             return;
         };

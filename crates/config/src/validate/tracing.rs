@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_core::expression::AddressSet;
 
-use super::files::read;
+use super::files::read_text;
 use super::tls::TlsProfiles;
 use crate::decode::{Context, Section as _, Spanned, or_absent};
 use crate::quote::clip;
@@ -118,13 +118,9 @@ fn read_headers(
     directory: &Path,
     context: &mut Context,
 ) -> Option<Vec<(Arc<str>, Secret)>> {
-    let bytes = read(file, directory, HEADERS_BYTES_MAX, context)?;
+    let text = read_text(file, directory, HEADERS_BYTES_MAX, context)?;
     let shown = file.value.0.display();
     let mut refuse = |span: Span, why: String| context.error(span, format!("{shown} {why}"));
-    let Ok(text) = String::from_utf8(bytes) else {
-        refuse(file.span, "is not UTF-8".into());
-        return None;
-    };
     let mut headers = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let found = line.split_once(':').ok_or("is not of the form `Name: value`");
@@ -239,7 +235,7 @@ mod tests {
         let headers = &snapshot.log.spans_to.as_ref().unwrap().headers;
         let shown: Vec<_> = headers.iter().map(|(name, it)| (&**name, it.expose())).collect();
         assert_eq!(shown, [("x-tenant", "a"), ("authorization", "Bearer x:y"), ("x-b", "2")]);
-        for content in ["hunter2\n", "a b: hunter2\n", "host: hunter2\n", "a: hunter2\u{7f}"] {
+        for content in ["hunter2\n", "a b: hunter2\n", "host: hunter2\n", "a: hunter2\u{e9}"] {
             let error = with(content).map(drop).unwrap_err();
             assert!(error.contains("line 1") && !error.contains("hunter2"), "{error}");
         }

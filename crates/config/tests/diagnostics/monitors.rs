@@ -89,14 +89,22 @@ fn users_and_passwords() {
         let line = format!("monitors: [ {{ type: http, user: a, password_file: {shown} }} ]");
         let expected = match expected {
             "" => Vec::new(),
-            expected => vec![format!("error 8:55 {shown} {expected} -> -")],
+            expected => vec![format!("error 8:55 {shown}{expected}")],
         };
         assert_eq!(findings(&sound("", &format!("    {line}\n"))), expected);
     };
     check_file(b"hunter2\n", "");
-    check_file(b"\r\n", "has no password in it");
-    check_file(b"\xff", "is not UTF-8");
-    check_file(&[b'a'; 4_097], "is larger than 4 KiB");
+    check_file(b"\r\n", " has no password in it -> -");
+    check_file(b"\xff", ": line 1: it is not UTF-8 -> -");
+    check_file(
+        b"\xef\xbb\xbfhunter2",
+        ": line 1: there is a byte order mark (EF BB BF); save the file as UTF-8 without one -> -",
+    );
+    check_file(
+        b"hunter2\nhunter3\n",
+        " has more than one line, where it is one password -> leave one line in it",
+    );
+    check_file(&[b'a'; 4_097], " is larger than 4 KiB -> -");
 }
 
 #[test]

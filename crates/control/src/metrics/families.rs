@@ -4,8 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_config::snapshot::NOBODY;
-use weir_config::snapshot::RuleName;
+use weir_config::snapshot::{DatedFile, NOBODY, RuleName};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_exchange::shared::counters::{MemberTotals, PoolTotals, VirtualServerTotals};
@@ -422,6 +421,12 @@ pub(super) const WAF_CHECKS: &[Family<WafCheckView>] = families! { "check";
     "weir_waf_check_findings_total" Counter
         "Findings of checks of the web application firewall, by name, over all virtual servers. No sample for checks without findings."
         |check, to| to.value(check.found);
+};
+
+pub(super) const FILES: &[Family<DatedFile>] = families! { "file,kind";
+    "weir_file_expiry_timestamp_seconds" Gauge
+        "The earliest expiry in a file of the configuration, in seconds since 1970; kind: authority, certificate (for members and other servers), ocsp_response, revocation_list, token_keys. No sample for certificates for clients."
+        |file, to| to.value(file.until_unix_s.max(0) as u64);
 };
 
 pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";

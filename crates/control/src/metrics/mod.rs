@@ -13,7 +13,7 @@ mod packets;
 use std::fmt::Write;
 
 use families::{
-    MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, RULES, RuleView,
+    FILES, MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, RULES, RuleView,
     ServerView, VIRTUAL_SERVERS, WAF_CHECKS, WAF_RULES, WafCheckView, WafRuleView,
 };
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
@@ -76,10 +76,12 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
     let packets = packets::descriptions();
     let waf_rules = WAF_RULES.iter().map(|family| family.description);
     let waf_checks = WAF_CHECKS.iter().map(|family| family.description);
+    let files = FILES.iter().map(|family| family.description);
     let all = servers
         .chain(rules)
         .chain(waf_rules)
         .chain(waf_checks)
+        .chain(files)
         .chain(pools)
         .chain(members)
         .chain(monitors)
@@ -108,6 +110,10 @@ pub fn encode(observed: &Observed, wanted: &str) -> String {
     });
     write_families(&mut page, WAF_RULES, &WafRuleView::all(&table), |rule, labels| {
         labels.add("rule", &rule.number.to_string());
+    });
+    write_families(&mut page, FILES, &table.snapshot.dated, |file, labels| {
+        labels.add("file", &file.path);
+        labels.add("kind", file.kind.as_str());
     });
     write_families(&mut page, POOLS, &pools, |pool, labels| labels.add("pool", &pool.name));
     write_families(&mut page, MEMBERS, &members, |member, labels| {

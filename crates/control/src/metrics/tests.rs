@@ -170,11 +170,12 @@ fn labels_are_as_described() {
                 .and_then(|rest| rest.strip_prefix(suffix))
                 .is_some_and(|rest| rest.starts_with(['{', ' ']))
         };
-        // The observed process has no monitors, rules, TLS, certificates, packet path or firewall, and neither rewrites nor
+        // The observed process has no monitors, rules, TLS, files that expire, packet path or firewall, and neither rewrites nor
         // relays anything.
         let Some(sample) = text.lines().find(is_sample) else {
             let absent = [
                 "weir_acme_renewal_",
+                "weir_file_",
                 "weir_l4_",
                 "weir_monitor_",
                 "weir_policy_",

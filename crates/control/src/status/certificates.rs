@@ -86,7 +86,7 @@ impl From<Report> for AcmeStatus {
     }
 }
 
-fn date(unix_s: i64) -> String {
+pub(super) fn date(unix_s: i64) -> String {
     rfc3339(u64::try_from(unix_s).unwrap_or(0).saturating_mul(1_000))
 }
 

@@ -56,7 +56,10 @@ impl Algorithm {
 }
 
 /// The keys of an issuer.
-pub struct Keys(Vec<Key>);
+pub struct Keys {
+    keys: Vec<Key>,
+    skipped: Vec<(usize, String)>,
+}
 
 /// A public key, which verifies signatures of a single algorithm.
 pub(super) struct Key {
@@ -77,6 +80,8 @@ impl Key {
 pub enum KeysError {
     /// The document exceeds the maximum size.
     TooLong,
+    /// The document begins with a byte order mark.
+    ByteOrderMark,
     /// The document is not a JSON object.
     NoObject,
     /// The document has no list `keys`.
@@ -93,6 +98,9 @@ impl fmt::Display for KeysError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong => write!(f, "the key set is longer than {JWKS_BYTES_MAX} bytes"),
+            Self::ByteOrderMark => f.write_str(
+                "the key set begins with a byte order mark (EF BB BF); save it as UTF-8 without one",
+            ),
             Self::NoObject => f.write_str("the key set is not a JSON object"),
             Self::NoList => f.write_str("the key set has no list `keys`"),
             Self::TooMany => write!(f, "the key set has more than {KEYS_MAX} usable keys"),
@@ -106,7 +114,7 @@ impl fmt::Display for KeysError {
 
 impl fmt::Debug for Keys {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ids = self.0.iter().map(|key| (key.algorithm.name(), key.id.as_deref()));
+        let ids = self.keys.iter().map(|key| (key.algorithm.name(), key.id.as_deref()));
         formatter.debug_list().entries(ids).finish()
     }
 }
@@ -143,23 +151,32 @@ impl Keys {
         if text.len() > JWKS_BYTES_MAX {
             return Err(KeysError::TooLong);
         }
+        if text.starts_with(b"\xef\xbb\xbf") {
+            return Err(KeysError::ByteOrderMark);
+        }
         let set = json::object(text).ok_or(KeysError::NoObject)?;
         let Some(Value::Array(items)) = set.get("keys") else { return Err(KeysError::NoList) };
-        let mut keys = Vec::new();
+        let (mut keys, mut skipped) = (Vec::new(), Vec::new());
         for (index, item) in items.iter().enumerate() {
             match item.as_object().map_or(Err("is not a JSON object"), key) {
-                Ok(Some(_)) if keys.len() == KEYS_MAX => return Err(KeysError::TooMany),
-                Ok(Some(found)) => keys.push(found),
-                Ok(None) => {}
+                Ok(Item::Key(_)) if keys.len() == KEYS_MAX => return Err(KeysError::TooMany),
+                Ok(Item::Key(found)) => keys.push(found),
+                Ok(Item::OfOtherUse) => {}
+                Ok(Item::OfOtherKind(kind)) => skipped.push((index + 1, kind)),
                 Err(why) => mistake(KeysError::Key(index + 1, why))?,
             }
         }
-        if keys.is_empty() { Err(KeysError::NoneUsable) } else { Ok(Self(keys)) }
+        if keys.is_empty() { Err(KeysError::NoneUsable) } else { Ok(Self { keys, skipped }) }
+    }
+
+    /// The keys for signatures of other kinds, which are skipped: their numbers, from 1, and their kinds.
+    pub fn skipped(&self) -> &[(usize, String)] {
+        &self.skipped
     }
 
     /// The number of keys.
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.keys.len()
     }
 
     /// The keys that may have signed a token: keys of its algorithm with its key id, followed by keys without an id, which
@@ -169,7 +186,7 @@ impl Keys {
         algorithm: Algorithm,
         id: Option<&'k str>,
     ) -> impl Iterator<Item = &'k Key> {
-        let of_algorithm = move || self.0.iter().filter(move |key| key.algorithm == algorithm);
+        let of_algorithm = move || self.keys.iter().filter(move |key| key.algorithm == algorithm);
         let named =
             of_algorithm().filter(move |key| id.is_some_and(|id| key.id.as_deref() == Some(id)));
         let others = of_algorithm().filter(move |key| id.is_none() || key.id.is_none());
@@ -177,23 +194,43 @@ impl Keys {
     }
 }
 
-/// The key in an item of `keys`; `Ok(None)`: a key for another use.
-fn key(item: &Map<String, Value>) -> Result<Option<Key>, &'static str> {
+/// An item of `keys`.
+enum Item {
+    Key(Key),
+    /// A key that is not for signatures.
+    OfOtherUse,
+    /// A key for signatures of another kind or algorithm, and what it is.
+    OfOtherKind(String),
+}
+
+/// Maximum length of a text from a key in a message.
+const SHOWN_BYTES_MAX: usize = 40;
+
+/// The key in an item of `keys`.
+fn key(item: &Map<String, Value>) -> Result<Item, &'static str> {
     let text = |name: &str| item.get(name).and_then(Value::as_str);
-    let algorithm = match (text("kty").ok_or("has no `kty`")?, text("crv")) {
+    let (kty, curve) = (text("kty").ok_or("has no `kty`")?, text("crv"));
+    if !is_for_signatures(item) {
+        return Ok(Item::OfOtherUse);
+    }
+    let plain = |text: &str| -> String {
+        text.chars().filter(char::is_ascii_graphic).take(SHOWN_BYTES_MAX).collect()
+    };
+    let algorithm = match (kty, curve) {
         ("RSA", _) => Algorithm::Rs256,
         ("EC", Some("P-256")) => Algorithm::Es256,
         ("OKP", Some("Ed25519")) => Algorithm::EdDsa,
-        _ => return Ok(None),
+        (kty, Some(curve)) => {
+            return Ok(Item::OfOtherKind(format!("{} with {}", plain(kty), plain(curve))));
+        }
+        (kty, None) => return Ok(Item::OfOtherKind(plain(kty))),
     };
-    if !is_for_signatures(item) {
-        return Ok(None);
-    }
     // A key for another algorithm cannot verify a supported one.
     if let Some(named) = item.get("alg")
         && named.as_str().and_then(Algorithm::named) != Some(algorithm)
     {
-        return Ok(None);
+        let named = named.as_str().unwrap_or("no text");
+        return Ok(Item::OfOtherKind(format!("{} for {}", plain(kty), plain(named))));
     }
     let id = match item.get("kid") {
         None => None,
@@ -206,7 +243,7 @@ fn key(item: &Map<String, Value>) -> Result<Option<Key>, &'static str> {
         Algorithm::Es256 => p256(item),
         Algorithm::EdDsa => ed25519(item),
     }?;
-    Ok(Some(Key { id, algorithm, public }))
+    Ok(Item::Key(Key { id, algorithm, public }))
 }
 
 /// Whether `use` and `key_ops` permit signatures (RFC 7517 sections 4.2 and 4.3).

@@ -289,6 +289,7 @@ fn key_sets() {
     let count = |text: &str| Keys::parse(text.as_bytes()).map(|keys| keys.count());
     for (text, expected) in [
         (set(&ed), Ok(1)),
+        (format!("\u{feff}{}", set(&ed)), Err(KeysError::ByteOrderMark)),
         (set(&[RFC_RSA, RFC_EC, RFC_ED].join(",")), Ok(3)),
         (with(r#","use":"sig","alg":"EdDSA","key_ops":["sign","verify"],"x5c":["a"]"#), Ok(1)),
         (with(r#","use":"enc""#), Err(KeysError::NoneUsable)),
@@ -327,6 +328,22 @@ fn key_sets() {
     ] {
         assert_eq!(count(&text), expected, "{}", &text[..text.len().min(200)]);
     }
+}
+
+/// Tokens by such keys are refused: the operator has to know.
+#[test]
+fn keys_for_signatures_that_are_not_used_are_told() {
+    let ed = Issuer::ed(1).jwk("");
+    let others = [
+        RFC_EC.replace("P-256", "P-384"),
+        r#"{"kty":"oct","k":"AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ"}"#.into(),
+        Issuer::ed(1).jwk(r#","alg":"RS256""#),
+        RFC_EC.replace("P-256", "P-384").replacen('{', r#"{"use":"enc","#, 1),
+    ];
+    let text = format!(r#"{{"keys":[{},{ed}]}}"#, others.join(","));
+    let keys = Keys::parse(text.as_bytes()).expect("one is usable");
+    let skipped: Vec<_> = keys.skipped().iter().map(|(at, kind)| (*at, &**kind)).collect();
+    assert_eq!(skipped, [(1, "EC with P-384"), (2, "oct"), (3, "OKP for RS256")]);
 }
 
 #[test]

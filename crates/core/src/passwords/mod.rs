@@ -21,6 +21,8 @@ pub use hash::{ARGON2_MEMORY_KIB_MAX, ARGON2_WORK_KIB_MAX, BCRYPT_COST_MAX, Hash
 pub const USERS_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of users in a file.
 pub const USERS_MAX: usize = 20_000;
+/// The byte order mark of UTF-8, which would be part of a name.
+const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Length of the tag of a user with a password in bytes.
 pub const TAG_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
@@ -57,6 +59,10 @@ pub enum LineError {
     LongName,
     /// The name has control characters.
     Control,
+    /// There is a byte order mark.
+    ByteOrderMark,
+    /// The name begins or ends with white space.
+    Space,
     /// An earlier line has the same user.
     Twice,
     /// The hash cannot be used.
@@ -71,6 +77,8 @@ impl LineError {
     /// How to correct the error.
     pub fn help(&self) -> &'static str {
         match self {
+            Self::ByteOrderMark => "save the file as UTF-8 without a byte order mark",
+            Self::Space => "remove it: clients would have to send it, too",
             Self::NoColon | Self::NoName | Self::LongName | Self::Control => {
                 "a line is `user:hash`; `htpasswd -B FILE USER` writes one"
             }
@@ -89,6 +97,8 @@ impl fmt::Display for LineError {
             Self::NoName => f.write_str("there is no user before the `:`"),
             Self::LongName => write!(f, "the name is longer than {USER_BYTES_MAX} bytes"),
             Self::Control => f.write_str("the name has control characters"),
+            Self::ByteOrderMark => f.write_str("there is a byte order mark (EF BB BF)"),
+            Self::Space => f.write_str("there is white space before or behind the user's name"),
             Self::Twice => f.write_str("the user is in an earlier line, too"),
             Self::Hash(error) => error.fmt(f),
             Self::Nobody => f.write_str("there is no user in it"),
@@ -118,6 +128,9 @@ impl Users {
     }
 
     fn add(&mut self, line: &[u8]) -> Result<(), LineError> {
+        if line.windows(BOM.len()).any(|window| window == BOM) {
+            return Err(LineError::ByteOrderMark);
+        }
         let colon = memchr::memchr(b':', line).ok_or(LineError::NoColon)?;
         let (name, hash) = (&line[..colon], &line[colon + 1..]);
         if name.is_empty() {
@@ -128,6 +141,9 @@ impl Users {
         }
         if name.iter().any(u8::is_ascii_control) {
             return Err(LineError::Control);
+        }
+        if name.trim_ascii() != name {
+            return Err(LineError::Space);
         }
         let hash = Hash::parse(hash).map_err(LineError::Hash)?;
         if self.hashes.len() == USERS_MAX {
@@ -191,6 +207,11 @@ mod tests {
             (format!("\n\n:{hash}"), 3, LineError::NoName),
             (format!("{long}:{hash}"), 1, LineError::LongName),
             (format!("a\tb:{hash}"), 1, LineError::Control),
+            (format!("\u{feff}a:{hash}"), 1, LineError::ByteOrderMark),
+            (format!("\u{feff}# staff\na:{hash}"), 1, LineError::ByteOrderMark),
+            (format!("a:{hash}\n\u{feff}b:{hash}"), 2, LineError::ByteOrderMark),
+            (format!("a:{hash}\n b:{hash}"), 2, LineError::Space),
+            (format!("a :{hash}"), 1, LineError::Space),
             (format!("a:{hash}\n#\na:{hash}"), 3, LineError::Twice),
             ("a:secret".into(), 1, LineError::Hash(HashError::Plain)),
             (String::new(), 0, LineError::Nobody),

@@ -310,6 +310,7 @@ impl Line<'_> {
             LogField::Persistence => Value::Text(entry.decided.persistence?.as_str().as_bytes()),
             LogField::TlsVersion => Value::Text(self.tls()?.version.as_bytes()),
             LogField::TlsCipher => Value::Text(self.tls()?.cipher.as_bytes()),
+            LogField::TlsError => Value::Text(entry.tls.err()?.as_bytes()),
             LogField::Termination => Value::Text(entry.termination.as_str().as_bytes()),
         })
     }
@@ -344,7 +345,7 @@ impl Line<'_> {
     }
 
     fn tls(&self) -> Option<&TlsFacts<'_>> {
-        self.entry.tls.as_ref().filter(|tls| !tls.version.is_empty())
+        self.entry.tls.as_ref().ok()?.as_ref().filter(|tls| !tls.version.is_empty())
     }
 
     fn kept(&self, tag: Kept) -> Option<Value<'_>> {

@@ -494,7 +494,7 @@ fn record(
         entered_at: decided.entered_at.map(Into::into),
         pool: entry.pool.filter(|pool| !pool.is_empty()).map(Into::into),
         member: entry.member.map(Into::into),
-        tls: entry.tls.map(|tls| (tls.version.into(), tls.cipher.into())),
+        tls: entry.tls.ok().flatten().map(|tls| (tls.version.into(), tls.cipher.into())),
         status: entry.status,
         amounts: Amounts {
             bytes_received: entry.bytes_received,

@@ -69,7 +69,7 @@ impl World {
             request: &account.log_request,
             client: client.and_then(Client::address),
             peer: client.and_then(|client| client.peer),
-            tls: client.and_then(|client| client.tls.as_deref()).map(ClientTls::facts),
+            tls: Ok(client.and_then(|client| client.tls.as_deref()).map(ClientTls::facts)),
             server: &ends.server.live.name,
             pool: ends.tries.was_sought.then(|| &*ends.tries.pool.live.name),
             member: account.last_member.as_ref().map(|member| &*member.live.label),

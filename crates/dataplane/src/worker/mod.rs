@@ -368,7 +368,7 @@ impl Handler for Worker {
 
     fn insecure(&mut self, io: &mut EventLoop, owner: Owner, error: &TlsError) {
         match Side::of(owner) {
-            Side::Client(key) => self.client_insecure(io, key),
+            Side::Client(key) => self.client_insecure(io, key, error),
             Side::Member(key) => self.member_insecure(io, key, error),
             Side::Neither => {}
         }

@@ -20,6 +20,9 @@ pub struct Status {
     pub uptime_seconds: u64,
     /// Problems of the whole process.
     pub problems: Vec<String>,
+    /// Files with contents that expire. Absent in old versions.
+    #[serde(default)]
+    pub files: Vec<DatedFile>,
     pub workers: usize,
     /// Absent in old versions.
     #[serde(default)]
@@ -36,6 +39,13 @@ pub struct Status {
     #[serde(default)]
     pub packet_path: Option<PacketPath>,
     pub pools: Vec<Pool>,
+}
+
+/// A file with contents that expire.
+#[derive(Debug, Deserialize)]
+pub struct DatedFile {
+    pub told: String,
+    pub is_due: bool,
 }
 
 /// Whether worker threads are denied access to files.

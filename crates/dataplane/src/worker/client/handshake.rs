@@ -12,11 +12,12 @@ use weir_exchange::termination::Termination;
 use weir_http::message::RequestHead;
 use weir_tls::challenges::ACME_TLS;
 use weir_tls::client_hello::{Peek, peek};
-use weir_tls::{Alert, Established, Session};
+use weir_tls::{Alert, Established, Session, TlsError};
 
+use crate::access_log::Decided;
 use crate::worker::Worker;
 use crate::worker::client::gate;
-use crate::worker::client::own_response::OwnBytes;
+use crate::worker::client::own_response::{About, Of, log_decided};
 use crate::worker::desk::Desk;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::Draining;
@@ -57,8 +58,8 @@ impl Worker {
                 self.desk(io).refuse_plain_http(key);
                 return false;
             }
-            Peek::Malformed(_, alert) => {
-                self.desk(io).refuse_hello(key, alert);
+            Peek::Malformed(why, alert) => {
+                self.desk(io).refuse_hello(key, alert, why);
                 return false;
             }
         };
@@ -69,17 +70,24 @@ impl Worker {
         let Some(client) = self.world.clients.get_mut(key) else { return false };
         let session = match client.server.tls.as_ref().map(|tls| tls.acceptor.choose(&hello)) {
             Some(Err(alert)) => {
-                self.desk(io).refuse_hello(key, alert);
+                let why = match &*hello.server_name {
+                    _ if hello.is_old => "the client offers no TLS version above 1.1".to_owned(),
+                    "" => "no usable server name (SNI), which strict_sni requires".to_owned(),
+                    name => format!("no certificate for {name} (strict_sni)"),
+                };
+                self.desk(io).refuse_hello(key, alert, &why);
                 return false;
             }
             // An error means that the configuration is unusable. The connection ends.
-            Some(Ok(config)) => Session::server(&config).ok(),
-            // A reload removed TLS from the virtual server before the ClientHello arrived.
-            None => None,
+            Some(Ok(config)) => Session::server(&config).map_err(|error| error.to_string()),
+            None => Err("a reload has removed tls here".to_owned()),
         };
-        let Some(session) = session else {
-            self.desk(io).handshake_failed(key);
-            return false;
+        let session = match session {
+            Ok(session) => session,
+            Err(why) => {
+                self.desk(io).handshake_failed(key, &why);
+                return false;
+            }
         };
         client.server_name = hello.server_name.into();
         client.hello_bytes = input.len();
@@ -147,11 +155,11 @@ impl World {
 
 impl Worker {
     /// Handles a TLS error caused by the client or the network. An alert is already queued.
-    pub fn client_insecure(&mut self, io: &mut EventLoop, key: ClientKey) {
+    pub fn client_insecure(&mut self, io: &mut EventLoop, key: ClientKey, error: &TlsError) {
         let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
             Stage::Hello | Stage::Handshake => {
-                self.desk(io).note_failed_handshake(key);
+                self.desk(io).note_failed_handshake(key, &error.to_string());
                 self.desk(io).leave(key, true);
             }
             Stage::Exchange(exchange) => {
@@ -170,8 +178,8 @@ impl Worker {
 
 impl Desk<'_> {
     /// Sends an unencrypted alert, because the first bytes are not a ClientHello or the server name is unknown.
-    fn refuse_hello(&mut self, key: ClientKey, alert: Alert) {
-        self.note_failed_handshake(key);
+    fn refuse_hello(&mut self, key: ClientKey, alert: Alert, why: &str) {
+        self.note_failed_handshake(key, why);
         let Some(client) = self.world.clients.get(key) else { return };
         let token = client.token;
         self.io.send_last(token, &[IoSlice::new(&alert.record())]);
@@ -184,19 +192,21 @@ impl Desk<'_> {
         client.handshake = None;
         client.server.counters.handshakes_failed.add(1);
         let line = b"400 A plain HTTP request was sent to an HTTPS port\n";
-        self.refuse_with(key, 400, Termination::TlsHandshake, Some(line));
+        let about = About { tls_error: "plain HTTP, not TLS", ..About::default() };
+        self.refuse_about(key, 400, Termination::TlsHandshake, (Some(line), about));
     }
 
     /// Counts and logs a failed handshake, and closes the connection.
-    pub fn handshake_failed(&mut self, key: ClientKey) {
-        self.note_failed_handshake(key);
+    pub fn handshake_failed(&mut self, key: ClientKey, why: &str) {
+        self.note_failed_handshake(key, why);
         self.close_client(key);
     }
 
-    fn note_failed_handshake(&mut self, key: ClientKey) {
+    fn note_failed_handshake(&mut self, key: ClientKey, why: &str) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
         client.server.counters.handshakes_failed.add(1);
-        self.log_without_request(key, b"", OwnBytes::default(), Termination::TlsHandshake);
+        let of = Of { tls_error: why, ..Of::default() };
+        log_decided(self, key, of, Decided::default(), Termination::TlsHandshake);
     }
 }

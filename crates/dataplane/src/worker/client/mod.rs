@@ -73,7 +73,9 @@ impl Worker {
             Stage::Preface => self.desk(io).preface_ended(key),
             // A connection without any data is a port scan or a health check.
             Stage::Hello if !client.has_input() => self.desk(io).close_client(key),
-            Stage::Hello | Stage::Handshake => self.desk(io).handshake_failed(key),
+            Stage::Hello | Stage::Handshake => {
+                self.desk(io).handshake_failed(key, "the client closed the connection");
+            }
             // Pipelined data is processed first, after the queued responses were sent.
             Stage::Idle if client.has_input() && !client.is_early => {}
             Stage::Idle => self.desk(io).leave(key, false),
@@ -99,7 +101,7 @@ impl Worker {
             Stage::Head => self.desk(io).note_abort_in_head(key),
             Stage::Preface => return self.desk(io).preface_ended(key),
             Stage::Hello | Stage::Handshake if client.hello_bytes > 0 => {
-                return self.desk(io).handshake_failed(key);
+                return self.desk(io).handshake_failed(key, "the client reset the connection");
             }
             Stage::Streams => {
                 self.abandon_streams(io, key, Termination::ClientAbort);
@@ -134,7 +136,9 @@ impl Worker {
             Stage::Leaving => {}
             Stage::Streams => self.http2_timer(io, key),
             Stage::Preface => self.desk(io).refuse_relay(key, Termination::HelloTimeout),
-            Stage::Hello | Stage::Handshake => self.desk(io).handshake_failed(key),
+            Stage::Hello | Stage::Handshake => {
+                self.desk(io).handshake_failed(key, "not complete within handshake_timeout");
+            }
             Stage::Idle | Stage::Head if io.queued(token) > 0 => {
                 if !is_taking(io, token, server.http.body_timeout_ms) {
                     counters.body_timeouts.add(1);

@@ -35,6 +35,8 @@ pub struct About<'a> {
     pub line: &'a [u8],
     /// The part of its head that was read, and the bytes that it refers to.
     pub head: Option<(&'a RequestHead, &'a [u8])>,
+    /// Why the handshake failed, in words; empty: it did not.
+    pub tls_error: &'a str,
 }
 
 /// A request or a connection that did not get to a member.
@@ -50,6 +52,8 @@ pub struct Of<'a> {
     pub sent: OwnBytes,
     /// Whether it is a request.
     pub is_request: bool,
+    /// Why the handshake failed, in words; empty: it did not.
+    pub tls_error: &'a str,
 }
 
 impl Desk<'_> {
@@ -70,7 +74,7 @@ impl Desk<'_> {
     }
 
     /// As [`Self::refuse_with`]; `about`: the known part of the request.
-    fn refuse_about(
+    pub fn refuse_about(
         &mut self,
         key: ClientKey,
         status: u16,
@@ -154,7 +158,8 @@ impl Desk<'_> {
         sent: OwnBytes,
         termination: Termination,
     ) {
-        let of = Of { about: about.line, head: about.head, status, sent, is_request: true };
+        let About { line, head, tls_error } = about;
+        let of = Of { about: line, head, status, sent, is_request: true, tls_error };
         log_decided(self, key, of, Decided::default(), termination);
     }
 
@@ -170,7 +175,7 @@ impl Desk<'_> {
         count_refused(&client.server.counters, termination);
         let mut about = Vec::new();
         self.world.log.refused_part(termination, head, input, &mut about);
-        let about = About { line: &about, head: Some((head, input)) };
+        let about = About { line: &about, head: Some((head, input)), tls_error: "" };
         self.refuse_about(key, error.status(), termination, (None, about));
     }
 
@@ -216,7 +221,10 @@ pub fn log_decided(
         request: of.about,
         client: client.address(),
         peer: client.peer,
-        tls: client.tls.as_deref().map(ClientTls::facts),
+        tls: match of.tls_error {
+            "" => Ok(client.tls.as_deref().map(ClientTls::facts)),
+            why => Err(why),
+        },
         server: &client.server.live.name,
         pool: None,
         member: None,

@@ -64,7 +64,8 @@ impl Worker {
             ReadError::Malformed(_) => self.refuse_stream(io, key, stream),
             ReadError::Refused(error) => {
                 let (status, why) = (error.status(), refused_as(error));
-                let about = About { line: &about, head: Some((&head, block.text())) };
+                let head = Some((&*head, block.text()));
+                let about = About { line: &about, head, tls_error: "" };
                 self.desk(io).answer_refused(key, stream, status, why, about);
             }
         }
@@ -208,7 +209,7 @@ impl Worker {
         // The client repeats the request after the handshake (RFC 8470 section 5.2).
         let Some(client) = self.world.clients.get(key) else { return };
         if early_data::has_to_wait(client.is_early, head) {
-            let about = About { line: b"", head: Some((head, text)) };
+            let about = About { line: b"", head: Some((head, text)), tls_error: "" };
             return self.desk(io).answer_refused(key, stream, 425, Termination::TooEarly, about);
         }
         let is_relayed = self.world.is_relayed_now(key);

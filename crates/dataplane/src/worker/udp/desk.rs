@@ -187,7 +187,7 @@ impl SessionEdge for SessionDesk<'_> {
             request: &about,
             client: Some(session.source.flow.client),
             peer: Some(session.source.flow.client),
-            tls: None,
+            tls: Ok(None),
             server: &session.server.live.name,
             pool: Some(&session.pool().live.name),
             member: member.as_ref().map(|member| &*member.live.label),

@@ -81,6 +81,11 @@ impl Compiler<'_> {
             if bytes.len() > FILE_BYTES_MAX {
                 return Err(format!("`{path}` is larger than {FILE_BYTES_MAX} bytes"));
             }
+            if let Some(line) = byte_order_mark(&bytes) {
+                return Err(format!(
+                    "`{path}` has a byte order mark (EF BB BF) in line {line}, and its word would never match"
+                ));
+            }
             for line in bytes.split(|byte| *byte == b'\n') {
                 let line = line.trim_ascii();
                 if !line.is_empty() && !line.starts_with(b"#") {
@@ -90,6 +95,15 @@ impl Compiler<'_> {
         }
         Ok(words)
     }
+}
+
+/// The line of a byte order mark, or of the first line of UTF-16.
+fn byte_order_mark(bytes: &[u8]) -> Option<usize> {
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Some(1);
+    }
+    let at = memchr::memmem::find(bytes, b"\xef\xbb\xbf")?;
+    Some(1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count())
 }
 
 fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<NeedsByKind>), String> {
