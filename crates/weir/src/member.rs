@@ -31,7 +31,8 @@ const IDLE_LOOKS: u32 = 2;
 
 /// Take a member out of service while weir runs, or put it back
 ///
-/// Open requests are never cut. The change applies from the next request on. It survives reloads, and ends when weir
+/// The last member of a pool that takes new requests stays, unless --last says that this is meant: weir looks at the
+/// members when it is asked. Open requests are never cut. The change applies from the next request on. It survives reloads, and ends when weir
 /// exits or the member leaves its pool. For a permanent change, edit the configuration.
 ///
 /// Needs the unix socket of the admin listener, or a token with the role operate.
@@ -61,6 +62,10 @@ pub struct Arguments {
 
     #[command(flatten)]
     connection: Connection,
+
+    /// Also if no other member of the pool takes new requests: clients get 503 then
+    #[arg(long)]
+    last: bool,
 
     /// Print the admin listener's JSON on standard output
     #[arg(long, conflicts_with = "wait")]
@@ -113,7 +118,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn change(arguments: &Arguments, place: &[String], action: Action) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
-    let wanted = serde_json::json!({ "state": action.state() });
+    let mut wanted = serde_json::json!({ "state": action.state() });
+    if arguments.last {
+        // An old version of weir does not know this key, and needs no permission.
+        wanted["last"] = true.into();
+    }
     let (document, changed) = match place {
         [pool, address] => {
             let document = client.put(&state_of(&path_of(pool, address)), &wanted)?;

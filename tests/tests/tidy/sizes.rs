@@ -71,7 +71,6 @@ const FIELDS: Bound = Bound {
     beyond: &[
         ("crates/bench/src/load/engine.rs Engine", 24),
         ("crates/control/src/status.rs MemberStatus", 23),
-        ("crates/control/src/status.rs VirtualServerStatus", 21),
         ("crates/dataplane/src/worker/state/client.rs Client", 24),
         ("crates/http/src/h2/connection/mod.rs Connection", 23),
         ("crates/http/src/h2/limits.rs Limits", 27),

@@ -83,6 +83,8 @@ pub(super) enum Kind {
     Word(&'static [&'static str]),
     /// A positive integer.
     Number { max: u64, default: u64 },
+    /// A number of milliseconds, or 0.
+    Time { max: u64, default: u64 },
     /// An IP address.
     Ip,
     /// A status of HTTP, or a class of them: `404`, `5xx`.
@@ -137,7 +139,7 @@ impl Query {
     /// The value of a number, or its default.
     pub(super) fn number(&self, parameter: &Parameter) -> usize {
         let default = match parameter.kind {
-            Kind::Number { default, .. } => default,
+            Kind::Number { default, .. } | Kind::Time { default, .. } => default,
             _ => 0,
         };
         let given = self.text(parameter.name).and_then(|text| text.parse().ok());
@@ -162,6 +164,9 @@ fn check(parameter: &Parameter, value: &str) -> Result<(), Problem> {
             if !value.parse::<u64>().is_ok_and(|number| (1..=max).contains(&number)) =>
         {
             format!("a number from 1 to {max}")
+        }
+        Kind::Time { max, .. } if !value.parse::<u64>().is_ok_and(|number| number <= max) => {
+            format!("a number from 0 to {max}")
         }
         Kind::Ip if value.parse::<IpAddr>().is_err() => "an IP address".to_owned(),
         Kind::Status if statuses(value).is_none() => {

@@ -209,6 +209,9 @@ fn parameters(route: &Route) -> Vec<Value> {
             Kind::Number { max, default } => json!({
                 "type": "integer", "minimum": 1, "maximum": max, "default": default,
             }),
+            Kind::Time { max, default } => json!({
+                "type": "integer", "minimum": 0, "maximum": max, "default": default,
+            }),
             Kind::Ip => json!({
                 "type": "string", "anyOf": [{ "format": "ipv4" }, { "format": "ipv6" }],
             }),
