@@ -107,7 +107,9 @@ fn a_value_is_set_tried_and_taken_back() {
     let version = bed.weir(0, &["versions", "1"]).stdout;
     assert!(version.contains(&format!("    set {weight} 5\n")), "{version}");
 
-    let back = bed.weir(0, &["rollback", "0", "--comment", "enough"]);
+    let back = bed.weir(0, &["rollback", "0", "--yes", "--comment", "enough"]);
+    let goes = "returning to version 0 takes back 1 version, the newest first:\n  1  ";
+    assert!(back.stderr.starts_with(goes), "{}", back.stderr);
     assert_eq!(back.stdout, format!("version 2 is in effect: {changed}"));
     assert_eq!(bed.weight(), 1);
     assert_eq!(bed.weir(0, &["diff"]).stdout, "version 2: 0 changes\n");
@@ -117,6 +119,61 @@ fn a_value_is_set_tried_and_taken_back() {
         (items.len(), &items[0]["number"], &items[0]["rolled_back_to"]),
         (1, &2.into(), &0.into())
     );
+}
+
+#[test]
+fn one_version_is_undone_and_later_ones_stay() {
+    let bed = Bed::new();
+    let (weight, limit) = (bed.place("weight"), bed.place("connections_max"));
+    bed.weir(0, &["set", &weight, "5"]);
+    bed.weir(0, &["set", &limit, "7"]);
+    bed.weir(0, &["set", "/pools/members/balance", "random_two"]);
+    let possible = bed.weir(0, &["revert", "1", "--dry-run"]).stdout;
+    assert!(possible.starts_with("possible, nothing has changed yet: 1 change\n"), "{possible}");
+    assert_eq!(bed.weight(), 5);
+    let undone = bed.weir(0, &["revert", "1"]).stdout;
+    assert_eq!(undone, "version 4 is in effect: 1 change\n  changed pools.members\n");
+    assert_eq!(bed.weight(), 1);
+    let diff = bed.weir(1, &["diff"]).stdout;
+    assert!(diff.contains(&limit) && diff.contains("random_two"), "{diff}");
+    assert!(!diff.contains(&weight), "{diff}");
+    let versions = bed.weir(0, &["versions"]).stdout;
+    assert!(versions.contains("  undoes version 1"), "{versions}");
+    let nothing = bed.weir(1, &["revert", "1"]).stderr;
+    assert!(nothing.contains("nothing of version 1 is left to undo"), "{nothing}");
+
+    bed.weir(0, &["set", &limit, "8"]);
+    let refused = bed.weir(1, &["revert", "2"]).stderr;
+    let why = format!(
+        "version 2 cannot be undone by itself: {limit} was changed again by version 5; undo those first"
+    );
+    assert!(refused.contains(&why) && refused.ends_with("nothing has changed\n"), "{refused}");
+    bed.weir(0, &["revert", "5"]);
+    bed.weir(0, &["revert", "2"]);
+    let missing = bed.weir(1, &["revert", "99"]).stderr;
+    assert!(missing.contains("there is no version 99 to undo"), "{missing}");
+    bed.weir(2, &["revert", "0"]);
+}
+
+#[test]
+fn a_rollback_that_takes_versions_back_asks_first() {
+    let bed = Bed::new();
+    bed.weir(0, &["set", &bed.place("weight"), "5", "--comment", "first"]);
+    bed.weir(0, &["set", &bed.place("weight"), "6", "--comment", "second"]);
+    // Nobody can be asked: there is no terminal.
+    let refused = bed.weir(1, &["rollback", "0"]).stderr;
+    for expected in [
+        "returning to version 0 takes back 2 versions, the newest first:\n  2  ",
+        "(second)\n  1  ",
+        "weir rollback: it needs --yes where nobody can be asked; nothing has changed\n",
+    ] {
+        assert!(refused.contains(expected), "{expected:?}: {refused}");
+    }
+    assert_eq!(bed.weight(), 6);
+    bed.weir(0, &["rollback", "0", "--dry-run"]);
+    assert_eq!(bed.weight(), 6);
+    bed.weir(0, &["rollback", "0", "--yes"]);
+    assert_eq!(bed.weight(), 1);
 }
 
 #[test]
@@ -217,7 +274,7 @@ fn saved_changes_are_redundant_once_they_are_in_the_file() {
         String::from_utf8_lossy(&diff.stdout).contains("  redundant ")
     });
     bed.weir(0, &["diff"]);
-    let back = bed.weir(0, &["rollback", "0"]).stdout;
+    let back = bed.weir(0, &["rollback", "0", "--yes"]).stdout;
     assert_eq!(back, "version 2 is in effect: the configuration stays the same\n");
     assert_eq!(bed.weight(), 5);
 }
@@ -248,7 +305,7 @@ fn a_version_that_waits_for_first_probes_is_shown_as_such() {
     let diff = bed.weir(1, &["diff"]).stdout;
     let heading = "version 1: 2 changes, version 0 is in effect until first probes have passed\n";
     assert!(diff.starts_with(heading), "{diff}");
-    let back = bed.weir(0, &["rollback", "0"]).stdout;
+    let back = bed.weir(0, &["rollback", "0", "--yes"]).stdout;
     assert!(back.starts_with("version 2 is in effect: 2 changes\n"), "{back}");
     bed.weir(1, &["pool", "silent"]);
 }
@@ -274,8 +331,8 @@ fn virtual_servers_are_shown() {
         let shown = bed.weir(0, &["vs"]).stdout;
         shown.lines().any(|line| {
             let cells: Vec<&str> = line.split_whitespace().collect();
-            cells.starts_with(&["main", &address.to_string(), "members"])
-                && cells.get(4) == Some(&"1")
+            cells.starts_with(&["main", "up", &address.to_string(), "members"])
+                && cells.get(5) == Some(&"1")
         })
     });
     let shown = bed.weir(0, &["vs", "main"]).stdout;

@@ -169,7 +169,8 @@ fn a_tunnel_stays_on_a_drained_member() {
     let proxy = Proxy::start(&Setup::new(&[member.address()]).admin_socket());
     let mut socket = WebSocket::connect(proxy.address());
     let address = member.address().to_string();
-    let output = weir(&proxy, &["member", "members", &address, "drain", "--wait", "500ms"]);
+    let drain = ["member", "members", &address, "drain", "--last", "--wait", "500ms"];
+    let output = weir(&proxy, &drain);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert_eq!(socket.echo("still there").expect("the tunnel lives"), "still there");
     // The only member of the pool is drained.
@@ -375,7 +376,7 @@ fn what_is_shown() {
     let shown = text(&status.stdout);
     for expected in [
         format!(
-            "\nvirtual server main\n  listen       {}\n  pool         members\n",
+            "\nvirtual server main is degraded: pool members: 1 of 2 members in service\n  listen       {}\n  pool         members (degraded)\n",
             proxy.address()
         ),
         "\npool members: round_robin, 1 of 2 members in service\n".to_owned(),
@@ -404,7 +405,8 @@ fn json_is_the_answer_of_weir() {
     assert_eq!(status["pools"][0]["members"][0]["address"], *address);
     assert_eq!(json(&weir(&proxy, &["pool", "--json"]))["items"][0]["name"], "members");
     assert_eq!(json(&weir(&proxy, &["pool", "members", "--json"]))["name"], "members");
-    let changed = json(&weir(&proxy, &["member", "members", &address, "drain", "--json"]));
+    let drain = ["member", "members", &address, "drain", "--last", "--json"];
+    let changed = json(&weir(&proxy, &drain));
     assert_eq!(changed["changed"], true);
     assert_eq!(changed["before"], "enabled");
     assert_eq!(changed["member"]["administrative"], "drain");
@@ -416,7 +418,9 @@ fn a_reload_says_what_it_has_changed_or_why_not() {
     let proxy = Proxy::start(&Setup::new(&[one.address()]).admin_socket());
     let output = weir(&proxy, &["reload"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(text(&output.stdout), "in effect: the file has no changes\n");
+    let unchanged =
+        "in effect: nothing has changed, neither the file nor the files that it names\n";
+    assert_eq!(text(&output.stdout), unchanged);
 
     proxy.write(&Setup::new(&[two.address()]).admin_socket().also_pool("spare: { members: [] }"));
     let output = weir(&proxy, &["reload"]);
@@ -438,10 +442,11 @@ fn a_reload_says_what_it_has_changed_or_why_not() {
     let status = proxy.admin_get("/v1/status");
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     let failure = &status["configuration"]["last_reload_failure"];
-    assert!(failure["reason"].as_str().expect("a reason").ends_with(" has errors"), "{failure}");
+    let reason = failure["reason"].as_str().expect("a reason");
+    assert!(reason.contains(".yaml:") && reason.contains("leastconn"), "{failure}");
     assert!(failure["time"].is_string());
     let shown = text(&weir(&proxy, &["status"]).stdout);
-    assert!(shown.contains("was refused: ") && shown.contains(" has errors"), "{shown}");
+    assert!(shown.contains(&format!("was refused: {reason}; ")), "{shown}");
 
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent = silent.local_addr().expect("its address");
@@ -454,6 +459,50 @@ fn a_reload_says_what_it_has_changed_or_why_not() {
 }
 
 #[test]
+fn a_reload_says_which_named_files_have_changed() {
+    let folder = weir_tests::temp::TempDir::new("pages");
+    let page = folder.path().join("down.html");
+    std::fs::write(&page, "one").expect("a page");
+    let member = Member::named("one");
+    let setup = Setup::new(&[member.address()])
+        .admin_socket()
+        .pool(&format!("maintenance: {{ file: {} }}", page.display()));
+    let proxy = Proxy::start(&setup);
+    std::fs::write(&page, "two").expect("a page");
+    let output = weir(&proxy, &["reload"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = format!("in effect: 1 change\n  changed file {}\n", page.display());
+    assert_eq!(text(&output.stdout), told);
+}
+
+#[test]
+fn a_refused_reload_is_told_where_it_was_asked() {
+    let member = Member::named("one");
+    let setup = Setup::new(&[member.address()]).admin_socket();
+    let proxy = Proxy::start(&setup);
+    proxy.write(&Setup::new(&[member.address()]).admin_socket().pool("balance: leastconn"));
+    let reload = || {
+        let mut client = proxy.admin_client();
+        client.send(
+            "POST /v1/reload HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: 2\r\n\r\n{}",
+        );
+        client.response()
+    };
+    let problem = reload();
+    let problem = problem.assert_status(409).text();
+    let problem: serde_json::Value = serde_json::from_str(&problem).expect("JSON");
+    let finding = &problem["diagnostics"][0];
+    let detail = problem["detail"].as_str().expect("a reason");
+    let place = format!("{}:{}", finding["file"].as_str().expect("a file"), finding["line"]);
+    assert!(detail.contains(&place) && detail.contains("leastconn"), "{problem}");
+    proxy.write(&setup);
+    let report = reload();
+    let report = report.assert_status(200).text();
+    assert!(report.contains("\"in_force\""), "{report}");
+}
+
+#[test]
 fn a_server_is_taken_out_of_all_its_pools_at_once() {
     let [both, one] = ["both", "one"].map(Member::named);
     let setup = Setup::new(&[both.address(), one.address()])
@@ -461,7 +510,11 @@ fn a_server_is_taken_out_of_all_its_pools_at_once() {
         .admin_socket();
     let proxy = Proxy::start(&setup);
     let address = both.address().to_string();
-    let output = weir(&proxy, &["member", &address, "drain", "--wait", "5s"]);
+    let refused = weir(&proxy, &["member", &address, "drain"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let why = "weir member: no other member of pool `other` takes new requests: ";
+    assert!(text(&refused.stderr).starts_with(why), "{refused:?}");
+    let output = weir(&proxy, &["member", &address, "drain", "--last", "--wait", "5s"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let told = text(&output.stdout);
     for pool in ["members", "other"] {

@@ -1,6 +1,7 @@
 //! From nodes to raw types: a decoder that reports everything it finds instead of stopping at the
 //! first error, and that describes itself for the JSON Schema and the reference.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -82,6 +83,8 @@ pub(crate) struct Context {
     dropped: usize,
     /// A file was not read in time.
     pub is_late: bool,
+    /// The files that the configuration names, and fingerprints of their contents.
+    pub named_files: BTreeMap<String, u64>,
     /// The cache of compiled firewall rules.
     pub compiled_rules: Arc<RuleCache>,
     /// Files with contents that expire.

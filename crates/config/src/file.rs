@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};
+use std::hash::{DefaultHasher, Hasher as _};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
@@ -67,6 +68,13 @@ pub(crate) enum Accepted {
     /// Regular files, and pipes that a shell made (`<(…)`, `/dev/stdin`): they have no path of their own, and already
     /// have a writer.
     RegularOrPipe,
+}
+
+/// A fingerprint of a file's content, which tells whether it has changed.
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 /// Reads a whole regular file, if it has at most this many bytes.

@@ -114,7 +114,8 @@ impl Files {
                 validate::configuration(&file, &self.texts.directory, &mut context)
             });
             if let Some(config) = &mut config {
-                config.parts = Parts::of(&root);
+                let named = std::mem::take(&mut context.named_files);
+                config.parts = Parts::of(&root).with_files(named);
             }
         } else if !is_broken {
             context.error_help(

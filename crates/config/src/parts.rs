@@ -13,7 +13,7 @@ pub(crate) const NAMED: [&str; 6] =
 /// The section with named entries by kind.
 pub(crate) const PROFILES: &str = "profiles";
 
-/// A hash of each part of a configuration, by its name: `pools.web`, `log`.
+/// A hash of each part of a configuration, by its name: `pools.web`, `log`, `file /etc/weir/shop.pem`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parts(BTreeMap<String, u64>);
 
@@ -66,6 +66,12 @@ impl Parts {
             take(section, node, depth, &mut parts);
         }
         Self(parts)
+    }
+
+    /// These parts, and the files that the configuration names, with fingerprints of their contents.
+    pub(crate) fn with_files(mut self, files: BTreeMap<String, u64>) -> Self {
+        self.0.extend(files.into_iter().map(|(path, content)| (format!("file {path}"), content)));
+        self
     }
 
     /// The differences from the previous configuration, sorted by name.

@@ -1,5 +1,6 @@
 //! Files of the web application firewall's rules on this host: lists, path patterns, and contents.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -119,6 +120,8 @@ fn text(path: &Path) -> String {
 pub struct Disk {
     /// A file was not read in time. Further files are not read.
     pub is_late: bool,
+    /// The files that were read, and fingerprints of their contents.
+    pub read: BTreeMap<String, u64>,
     /// Rules for the exclusions of the configuration, as the content of [`exclusion::FILE`].
     pub exclusions: Option<String>,
 }
@@ -162,7 +165,11 @@ impl Files for Disk {
         if self.is_late {
             return Err("another file was not read in time".into());
         }
-        file::read(Path::new(path), FILE_BYTES_MAX).map_err(|error| {
+        let read = file::read(Path::new(path), FILE_BYTES_MAX);
+        if let Ok(bytes) = &read {
+            self.read.insert(path.to_owned(), file::fingerprint(bytes));
+        }
+        read.map_err(|error| {
             self.is_late = matches!(error, ReadError::Late);
             match error {
                 ReadError::Open(error) | ReadError::Read(error) => crate::without_number(&error),

@@ -5,10 +5,11 @@ const PAGE = 1000;
 
 /** An answer that is not what was wanted: a problem document (RFC 9457) or no answer at all. */
 export class Problem extends Error {
-  constructor(status, detail, help) {
+  constructor(status, detail, help, findings = []) {
     super(detail);
     this.status = status;
     this.help = help;
+    this.findings = findings;
   }
 }
 
@@ -38,8 +39,7 @@ async function send(path, accept, { method = "GET", body, ifMatch, signal }) {
   }
   if (response.ok) return response;
   const problem = await response.json().catch(() => null);
-  const found = problem?.diagnostics?.map((it) => it.message).join("; ");
-  throw new Problem(response.status, [problem?.detail ?? `status ${response.status}`, found].filter(Boolean).join(": "), problem?.help);
+  throw new Problem(response.status, problem?.detail ?? `status ${response.status}`, problem?.help, problem?.diagnostics ?? []);
 }
 
 function unreached(error) {

@@ -42,7 +42,25 @@ export function tell(text, isBad) {
   setTimeout(() => line.remove(), TOLD_MS);
 }
 
-/** Tells of a problem of the API. */
+/** Tells of a problem of the API. One with findings in a configuration stays until it is closed. */
 export function tellProblem(problem) {
-  tell(problem.help ? `${problem.message}. ${problem.help}` : problem.message, true);
+  if (problem.findings?.length > 0) return show(problem.message, problem.findings.map(finding), problem.help);
+  return tell(problem.help ? `${problem.message}. ${problem.help}` : problem.message, true);
+}
+
+/** A finding with its place: `weir.yaml:3:5`, or the path of a value that was set over the API. */
+function finding({ severity, message, file, line, column, pointer, suggestion }) {
+  const place = pointer ?? [file, line, column].filter((it) => it !== null && it !== undefined).join(":");
+  return h("li", { class: severity === "warning" ? "warn" : null },
+    h("div", { class: "mono" }, place), h("div", null, message), suggestion && h("div", { class: "quiet" }, suggestion));
+}
+
+/** Shows something that has to be read: it stays until it is closed. */
+function show(title, lines, help) {
+  const dialog = document.getElementById("dialog");
+  dialog.replaceChildren(h("form", { method: "dialog" },
+    h("h2", { id: "dialog-title" }, title), h("ul", { class: "problems" }, lines), help && h("p", null, help),
+    h("div", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Close"))));
+  dialog.onclose = () => dialog.replaceChildren();
+  dialog.showModal();
 }

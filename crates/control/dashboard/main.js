@@ -5,6 +5,7 @@ import { prompt, tell, tellProblem } from "./dialogs.js";
 import { h, update } from "./dom.js";
 import { mark } from "./parts.js";
 import { refreshOne, state, take } from "./state.js";
+import { processHealth } from "./words.js";
 import * as certificates from "./views/certificates.js";
 import * as configuration from "./views/configuration.js";
 import * as explain from "./views/explain.js";
@@ -74,10 +75,7 @@ function drawFrame(view) {
   const links = Object.entries(VIEWS).map(([name, { title }]) => h("a", { href: `#/${name}`, "aria-current": name === view ? "page" : null }, title));
   update(document.getElementById("nav"), h("div", null, links));
   const process = state.document?.process;
-  const health = state.problem ? ["no answer", "bad"]
-    : !process ? ["…", "off"]
-      : process.draining ? ["draining", "warn"]
-        : process.problems_count ? [`${process.problems_count} ${process.problems_count === 1 ? "problem" : "problems"}`, "bad"] : ["serving", "good"];
+  const health = state.problem ? ["no answer", "bad"] : !process ? ["…", "off"] : processHealth(process);
   update(document.getElementById("health"), h("div", null, mark(health)));
   document.getElementById("login").textContent = state.whoami?.user ? `Log out ${state.whoami.user}` : hasToken() ? "Log out" : "Log in";
 }

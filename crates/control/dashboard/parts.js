@@ -10,6 +10,11 @@ export function mark([word, kind]) {
   return h("span", { class: `state ${kind}` }, word);
 }
 
+/** Why something is not up. */
+export function reason({ why, shown }) {
+  return why && h("ul", { class: "problems" }, h("li", { class: shown === "warn" ? "warn" : null }, why));
+}
+
 /** One figure with its name. */
 export function tile(name, value, unit) {
   return h("dl", { class: "tile" }, h("dt", null, name), h("dd", null, value, unit ? h("small", null, ` ${unit}`) : null));

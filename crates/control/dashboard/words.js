@@ -53,3 +53,9 @@ export function memberState(member) {
   if (member.administrative !== "enabled") return [member.administrative, "off"];
   return member.state === "up" ? ["up", "good"] : [member.state, "warn"];
 }
+
+/** How well weir serves, and how it is shown. weir decides it; the page only has the colour. */
+export function processHealth({ health, problems_count: count }) {
+  const shown = { serving: "good", down: "bad" }[health] ?? "warn";
+  return [count > 0 ? `${health}, ${count} ${count === 1 ? "problem" : "problems"}` : health, count > 0 && shown === "warn" ? "bad" : shown];
+}

@@ -11,6 +11,7 @@ use weir_exchange::shared::live::LiveTable;
 
 use crate::acme::Acme;
 use crate::admin::shared::Shared;
+use crate::health::recent::Samples;
 use crate::log_writer::AllLogCounters;
 use crate::logs::LogsView;
 use crate::monitors::Board;
@@ -51,6 +52,8 @@ pub struct Observed {
     pub upgrades: Upgrades,
     /// Samples of counters from the last seconds, for rates.
     pub rates: Rates,
+    /// Samples of counters from the last half minute, for the health.
+    pub(crate) recent: Samples,
     /// The start of the process, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Whether no configuration has been active yet, so that clients wait.
@@ -143,6 +146,7 @@ impl Observed {
             changes,
             upgrades: Upgrades::default(),
             rates: Rates::default(),
+            recent: Samples::default(),
             started_unix_ms: now,
             starting: AtomicBool::new(true),
             draining: AtomicBool::new(false),

@@ -1,34 +1,93 @@
-//! Problems of the process as a whole, as sentences.
+//! Problems as sentences: of the process as a whole, and of what does not serve.
 
+use std::borrow::Borrow;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use weir_exchange::shared::counters::WorkerTotals;
 
+use crate::health::{Condition, Health, Judge, Serving};
 use crate::observed::{Observed, Waiting, WorkerPanic};
 use crate::reloads::Failure;
 use crate::span_export::Failing;
 use crate::status::expired;
 use crate::time::{monotonic_ms, rfc3339};
 use crate::upgrade::reports::State;
-use crate::wording::{Pools, Seconds};
+use crate::wording::{Few, Pools, Seconds};
 
 /// All current problems, most important first.
-pub fn problems(observed: &Observed) -> Vec<String> {
-    let totals = observed.workers.totals();
+pub(crate) fn problems(observed: &Observed, judge: &Judge) -> Vec<String> {
     let mut problems = Vec::new();
     if observed.draining.load(Relaxed) {
         problems
             .push("drains: takes no new connections, and exits after the last client".to_owned());
     }
+    not_serving("virtual server", judge.servers(), &mut problems);
+    not_serving("pool", &judge.pools(), &mut problems);
+    of_process(observed, &mut problems);
+    problems
+}
+
+/// The state of the process as a whole, for the first line of every view.
+pub(crate) fn serving(observed: &Observed, judge: &Judge) -> Serving {
+    let (servers, pools) = (judge.servers(), judge.pools());
+    let states = servers.iter().map(|(_, health)| health.state);
+    let is_up = |state: Condition| state == Condition::Up;
+    if observed.draining.load(Relaxed) {
+        Serving::Draining
+    } else if observed.starting.load(Relaxed) {
+        Serving::Starting
+    } else if !servers.is_empty() && !states.clone().any(Condition::serves) {
+        Serving::Down
+    } else if states.chain(pools.iter().map(|(_, health)| health.state)).all(is_up)
+        && problems_of_process(observed).is_empty()
+    {
+        Serving::Fully
+    } else {
+        Serving::Degraded
+    }
+}
+
+/// Adds those of a kind that do not serve, by their state.
+fn not_serving<H: Borrow<Health>>(kind: &str, all: &[(Arc<str>, H)], problems: &mut Vec<String>) {
+    for state in [Condition::Down, Condition::Failing] {
+        let found = all.iter().filter(|(_, health)| health.borrow().state == state);
+        let found: Vec<_> = found.collect();
+        let word = state.as_str();
+        match found.as_slice() {
+            [] => {}
+            [(name, health)] => {
+                let why = health.borrow().why.as_deref().unwrap_or_default();
+                problems.push(format!("{kind} {name} is {word}: {why}"));
+            }
+            several => {
+                let names: Vec<Arc<str>> =
+                    several.iter().map(|(name, _)| Arc::clone(name)).collect();
+                let (count, of) = (several.len(), all.len());
+                problems.push(format!("{count} of {of} {kind}s are {word}: {}", Few(&names)));
+            }
+        }
+    }
+}
+
+/// The problems of the process as a whole.
+fn problems_of_process(observed: &Observed) -> Vec<String> {
+    let mut problems = Vec::new();
+    of_process(observed, &mut problems);
+    problems
+}
+
+fn of_process(observed: &Observed, problems: &mut Vec<String>) {
+    let totals = observed.workers.totals();
     if let Some(waiting) = observed.waiting() {
         problems.push(waits(&waiting, observed));
     }
     if totals.panics > 0 {
         problems.push(panics(totals.panics, observed.last_panic()));
     }
-    packets(observed, &mut problems);
+    packets(observed, problems);
     let ended = observed.workers_ended.load(Relaxed);
     if ended > 0 {
         problems.push(format!("{} ended for good: restart weir", Counted(ended, "worker")));
@@ -59,7 +118,6 @@ pub fn problems(observed: &Observed) -> Vec<String> {
     if let Some(Failing { url, reason }) = observed.logs.spans.failing() {
         problems.push(format!("traces cannot be sent to {url}: {reason}"));
     }
-    problems
 }
 
 /// Maximum number of certificates that are listed one by one.
@@ -119,16 +177,10 @@ fn waits(waiting: &Waiting, observed: &Observed) -> String {
     )
 }
 
-/// Adds virtual servers of type fast_l4 that are not served, and problems of the packet path.
+/// Adds problems of the packet path.
 fn packets(observed: &Observed, problems: &mut Vec<String>) {
     let table = observed.table();
     let Some(packets) = &table.snapshot.packets else { return };
-    for fallen in &packets.fallen {
-        if let Some(unserved) = &fallen.unserved {
-            let (name, why) = (&fallen.server.name, &fallen.why);
-            problems.push(format!("virtual server {name} is not served: no packets, since {why}; no sockets, since {unserved}"));
-        }
-    }
     let report = observed.packets.report();
     if report.is_none() && packets.path.guards() {
         problems.push(
@@ -169,20 +221,22 @@ impl fmt::Display for Counted {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use weir_config::snapshot::Address;
 
     use super::*;
     use crate::testing::observed_with;
 
+    fn problems_of(observed: &Observed) -> Vec<String> {
+        problems(observed, &Judge::of(observed))
+    }
+
     #[test]
     fn each_is_a_sentence() {
         let address = Address::Socket("127.0.0.1:9001".parse().unwrap());
         let observed = observed_with(&[address], 2);
-        assert!(problems(&observed).is_empty());
+        assert!(problems_of(&observed).is_empty());
         observed.draining.store(true, Relaxed);
-        observed.reloads.fail("bad", String::new());
+        observed.reloads.fail("bad", &[]);
         observed.logs.access.lines_lost.fetch_add(2, Relaxed);
         observed.workers.of(1).panics.add(1);
         let failure = observed.reloads.last_failure().expect("it was refused");
@@ -191,7 +245,7 @@ mod tests {
             failure.time
         );
         assert_eq!(
-            problems(&observed),
+            problems_of(&observed),
             [
                 "drains: takes no new connections, and exits after the last client",
                 "1 panic of workers: each one closed the connections of one worker; please report this defect of weir",
@@ -203,7 +257,7 @@ mod tests {
         observed.workers_ended.fetch_add(1, Relaxed);
         let message = "as told (worker.rs:1:2)".to_owned();
         observed.set_last_panic(WorkerPanic { worker: 1, unix_ms: 0, message });
-        let told = problems(&observed);
+        let told = problems_of(&observed);
         let last = "; last at 1970-01-01T00:00:00.000Z in worker 1: as told (worker.rs:1:2)";
         assert!(
             told[1].starts_with("2 panics of workers: ") && told[1].ends_with(last),
@@ -236,9 +290,9 @@ mod tests {
         let observed = observed_with(&[address], 1);
         let snapshot = Arc::clone(&observed.table().snapshot);
         observed.set_waiting(Some(Waiting { snapshot, until_ms: 0 }));
-        let told = problems(&observed);
+        let told = problems_of(&observed);
         assert!(told[0].ends_with(", 0.0 s at most; the previous one is in effect"), "{told:?}");
         observed.starting.store(true, Relaxed);
-        assert!(problems(&observed)[0].starts_with("starts: clients wait for "));
+        assert!(problems_of(&observed)[0].starts_with("starts: clients wait for "));
     }
 }

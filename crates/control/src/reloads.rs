@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::Notify;
 use weir_config::parts::Change;
+use weir_config::{Colour, Diagnostic, render_json, render_text};
 
 use crate::time::{rfc3339, unix_ms};
 
@@ -16,6 +17,9 @@ const REPORTS_MAX: usize = 32;
 
 /// Maximum number of listed changes in a report.
 const CHANGES_MAX: usize = 1_000;
+
+/// Maximum number of findings in a report. The text has all of them.
+const FINDINGS_MAX: usize = 100;
 
 /// The results of reloads, and requests for reloads.
 #[derive(Debug, Default)]
@@ -30,6 +34,8 @@ pub struct Reloads {
     pub last_succeeded: AtomicBool,
     /// Notified when a reload is requested.
     asked: Notify,
+    /// Wakes tasks that wait for a result.
+    reported: Notify,
     reports: Mutex<Reports>,
 }
 
@@ -57,7 +63,10 @@ pub struct Report {
     /// Errors in the file, as `weir check` shows them.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diagnostics: String,
-    /// The changed parts of the configuration: `changed pools.web`.
+    /// The same errors, each with its file, line and column, as in `weir check --json`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<serde_json::Value>,
+    /// The changed parts of the configuration, `changed pools.web`, and files that it names, `changed file shop.pem`.
     pub changes: Vec<String>,
     /// The number of changes that are not listed.
     pub changes_omitted: usize,
@@ -121,6 +130,8 @@ impl Reloads {
             report.reason = Some("a later reload has taken its place".to_owned());
         }
         reports.advance(State::Reading, State::Waiting);
+        drop(reports);
+        self.reported.notify_waiters();
     }
 
     /// Records a successful reload.
@@ -132,17 +143,39 @@ impl Reloads {
             report.changes = changes.iter().take(CHANGES_MAX).map(Change::to_string).collect();
             report.changes_omitted = changes.len().saturating_sub(CHANGES_MAX);
         }
+        self.reported.notify_waiters();
     }
 
     /// Records a refused reload.
-    pub fn fail(&self, reason: &str, diagnostics: String) {
+    pub fn fail(&self, reason: &str, wrong: &[Diagnostic]) {
         self.failed.fetch_add(1, Relaxed);
         self.last_succeeded.store(false, Relaxed);
         let mut reports = self.reports();
         let failure = Failure { time: rfc3339(unix_ms()), reason: reason.to_owned() };
         reports.last_failure = Some(failure);
         if let Some(report) = reports.advance(State::Reading, State::Refused) {
-            (report.reason, report.diagnostics) = (Some(reason.to_owned()), diagnostics);
+            report.reason = Some(reason.to_owned());
+            report.diagnostics = render_text(wrong, Colour::Never);
+            let first = &wrong[..wrong.len().min(FINDINGS_MAX)];
+            let findings = render_json(first)["diagnostics"].as_array().cloned();
+            report.findings = findings.unwrap_or_default();
+        }
+        drop(reports);
+        self.reported.notify_waiters();
+    }
+
+    /// Waits for the result of a reload; `None`: the reload was never requested, or its report was dropped.
+    pub async fn result(&self, number: u64) -> Option<Report> {
+        loop {
+            let reported = self.reported.notified();
+            tokio::pin!(reported);
+            // The registration comes before the check, so that no notification is missed.
+            reported.as_mut().enable();
+            let report = self.report(number)?;
+            if matches!(report.state, State::InForce | State::Refused) {
+                return Some(report);
+            }
+            reported.await;
         }
     }
 
@@ -158,6 +191,8 @@ impl Reloads {
                 report.reason = Some("weir ends".to_owned());
             }
         }
+        drop(reports);
+        self.reported.notify_waiters();
     }
 
     /// The stored reports, newest last.
@@ -186,6 +221,7 @@ impl Report {
             state: State::Reading,
             reason: None,
             diagnostics: String::new(),
+            findings: Vec::new(),
             changes: Vec::new(),
             changes_omitted: 0,
         }
@@ -223,7 +259,7 @@ mod tests {
         reloads.begin();
         let second = reloads.ask();
         assert_eq!(second, first + 1, "the file may have been read already");
-        reloads.fail("bad", "line 1".into());
+        reloads.fail("bad", &[]);
         let report = reloads.report(first).expect("a report");
         assert_eq!((report.state, report.reason.as_deref()), (State::Refused, Some("bad")));
         assert_eq!(reloads.last_failure().map(|it| it.reason).as_deref(), Some("bad"));

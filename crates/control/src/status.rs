@@ -7,20 +7,20 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use weir_config::snapshot::{Balance, NOBODY, Snapshot, Waf, ranges};
+use weir_config::snapshot::{Balance, NOBODY, Waf, ranges};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_exchange::parts::failure::Blame;
 use weir_exchange::shared::counters::{HistogramTotals, VirtualServerTotals};
-use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, TablePool};
-use weir_exchange::shared::sticky::reached_pools;
+use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use self::files::FileStatus;
 use crate::figures::{quantile, round, shown_gauge};
-use crate::member_state::{MemberState, administrative_state, is_in_service};
+use crate::health::{Health, Judge, Serving, pools_in_order};
+use crate::member_state::{MemberState, administrative_state};
 use crate::monitors::{Board, MonitorReport, UnknownMembers};
 use crate::observed::{Observed, Waiting};
-use crate::problems::problems;
+use crate::problems::{problems, serving};
 use crate::rates::{Counts, Rate, Way};
 use crate::reloads::Failure;
 use crate::sandbox::SandboxStatus;
@@ -61,8 +61,8 @@ pub(crate) struct ProcessStatus {
     pid: u32,
     started: String,
     uptime_seconds: u64,
-    /// Problems of the process as a whole, as sentences.
-    problems: Vec<String>,
+    #[serde(flatten)]
+    standing: Standing,
     starting: bool,
     draining: bool,
     workers: usize,
@@ -101,6 +101,15 @@ struct UdpSockets {
     max: u64,
     /// Sessions refused because all of these were in use.
     sessions_refused: u64,
+}
+
+/// The health and the problems of the process.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Standing {
+    /// `serving` (without a problem), `degraded`, `down` (no virtual server serves), `starting` or `draining`.
+    health: Serving,
+    /// Problems, as sentences: virtual servers and pools that do not serve, and those of the process as a whole.
+    problems: Vec<String>,
 }
 
 /// The state of configurations.
@@ -164,8 +173,8 @@ struct LogStatus {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "VirtualServer")]
 pub(crate) struct VirtualServerStatus {
-    name: String,
-    r#type: &'static str,
+    #[serde(flatten)]
+    named: Named,
     listen: Vec<String>,
     pool: String,
     /// All pools that requests can reach by host names, by rules or as fallbacks. `pool` is the first.
@@ -188,6 +197,14 @@ pub(crate) struct VirtualServerStatus {
     #[serde(flatten)]
     traffic: Traffic,
     request_duration: Latency,
+}
+
+/// What a virtual server is, and how well it serves.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Named {
+    name: String,
+    r#type: &'static str,
+    health: Health,
 }
 
 /// A disabled virtual server.
@@ -232,6 +249,7 @@ struct Traffic {
 #[schemars(rename = "Pool")]
 pub(crate) struct PoolStatus {
     name: String,
+    health: Health,
     balance: &'static str,
     members_up: usize,
     /// The number of members that accept new requests: up, enabled, and with a weight above 0.
@@ -367,21 +385,26 @@ struct Latency {
 impl Status {
     /// The current status.
     pub fn of(observed: &Observed) -> Self {
-        let table = observed.table();
+        let judge = Judge::of(observed);
+        let table = judge.table();
         Self {
-            process: process(observed),
+            process: judged_process(observed, &judge),
             files: files::of(&table.snapshot),
-            virtual_servers: virtual_servers(&table, observed),
-            disabled_virtual_servers: disabled(&table),
-            packet_path: packet_path(&table, observed),
-            pools: pools(&table, &observed.monitors),
+            virtual_servers: virtual_servers(&judge, observed),
+            disabled_virtual_servers: disabled(table),
+            packet_path: packet_path(&judge, observed),
+            pools: pools(&judge, &observed.monitors),
         }
     }
 }
 
 /// The process as a whole.
 pub(crate) fn process(observed: &Observed) -> ProcessStatus {
-    let table = observed.table();
+    judged_process(observed, &Judge::of(observed))
+}
+
+fn judged_process(observed: &Observed, judge: &Judge) -> ProcessStatus {
+    let table = judge.table();
     let workers = observed.workers.totals();
     let now = unix_ms();
     let reloads = &observed.reloads;
@@ -391,7 +414,10 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
         pid: std::process::id(),
         started: rfc3339(observed.started_unix_ms),
         uptime_seconds: now.saturating_sub(observed.started_unix_ms) / 1_000,
-        problems: problems(observed),
+        standing: Standing {
+            health: serving(observed, judge),
+            problems: problems(observed, judge),
+        },
         starting: observed.starting.load(Relaxed),
         draining: observed.draining.load(Relaxed),
         workers: table.workers(),
@@ -466,21 +492,19 @@ fn disabled(table: &LiveTable) -> Vec<DisabledStatus> {
     .collect()
 }
 
-fn virtual_servers(table: &LiveTable, observed: &Observed) -> Vec<VirtualServerStatus> {
-    let live = table.virtual_servers.iter();
-    (0..)
-        .zip(live)
-        .map(|(index, live)| virtual_server(&table.snapshot, index, live, observed))
-        .collect()
+fn virtual_servers(judge: &Judge, observed: &Observed) -> Vec<VirtualServerStatus> {
+    let all = 0..judge.table().virtual_servers.len();
+    all.map(|index| virtual_server(judge, index, observed)).collect()
 }
 
 /// The status of a virtual server. `index`: its position in the configuration.
 pub(crate) fn virtual_server(
-    snapshot: &Snapshot,
+    judge: &Judge,
     index: usize,
-    live: &LiveVirtualServer,
     observed: &Observed,
 ) -> VirtualServerStatus {
+    let snapshot = &judge.table().snapshot;
+    let live = &judge.table().virtual_servers[index];
     let configured = &snapshot.virtual_servers[index];
     let totals = live.counters.totals();
     let relayed = configured.service.is_relay().then_some(Relayed {
@@ -500,8 +524,7 @@ pub(crate) fn virtual_server(
     });
     let pools = pools_in_order(snapshot, index);
     VirtualServerStatus {
-        name: live.name.to_string(),
-        r#type: configured.service.name(),
+        named: Named::of(judge, index),
         listen: ranges(&configured.listen),
         pool: snapshot.pools[configured.pool].name.to_string(),
         pools: pools
@@ -546,27 +569,15 @@ pub(crate) fn virtual_server(
     }
 }
 
-/// The pools that requests of a virtual server can reach, including the pools of virtual servers to which requests are
-/// handed over. The first is the server's own pool; the others are in the order of the file.
-fn pools_in_order(snapshot: &Snapshot, index: usize) -> Vec<usize> {
-    let mut servers = vec![index];
-    let mut pools = Vec::new();
-    let mut looked_at = 0;
-    while let Some(&at) = servers.get(looked_at) {
-        looked_at += 1;
-        let server = &snapshot.virtual_servers[at];
-        let new = server.hands_over_to().into_iter().filter(|other| !servers.contains(other));
-        servers.extend(new.collect::<Vec<_>>());
-        pools.extend(reached_pools(server, snapshot));
+impl Named {
+    fn of(judge: &Judge, index: usize) -> Self {
+        let configured = &judge.table().snapshot.virtual_servers[index];
+        Self {
+            name: configured.name.to_string(),
+            r#type: configured.service.name(),
+            health: judge.server(index),
+        }
     }
-    if let Some((first, others)) = pools.split_first() {
-        let first = *first;
-        let mut others: Vec<usize> = others.iter().copied().filter(|pool| *pool != first).collect();
-        others.sort_unstable();
-        others.dedup();
-        return [first].into_iter().chain(others).collect();
-    }
-    pools
 }
 
 impl Datagrams {
@@ -593,40 +604,30 @@ impl WafStatus {
 }
 
 /// The status of all pools, in the order of the file.
-pub(crate) fn pools(table: &LiveTable, board: &Board) -> Vec<PoolStatus> {
-    let pools = table.snapshot.pools.iter().zip(&table.pools);
-    let named = pools.filter(|(configured, _)| *configured.name != *NOBODY);
-    named.map(|(configured, live)| pool(configured, live, board)).collect()
+pub(crate) fn pools(judge: &Judge, board: &Board) -> Vec<PoolStatus> {
+    let pools = judge.table().snapshot.pools.iter().enumerate();
+    let named = pools.filter(|(_, configured)| *configured.name != *NOBODY);
+    named.map(|(index, _)| pool(judge, index, board)).collect()
 }
 
-/// The status of a pool.
-pub(crate) fn pool(
-    configured: &weir_config::snapshot::Pool,
-    live: &TablePool,
-    board: &Board,
-) -> PoolStatus {
+/// The status of a pool. `index`: its position in the configuration.
+pub(crate) fn pool(judge: &Judge, index: usize, board: &Board) -> PoolStatus {
+    let table = judge.table();
+    let (configured, live) = (&table.snapshot.pools[index], &table.pools[index]);
     let totals = live.pool.counters.totals();
-    let in_service = configured.members.iter().zip(&live.members);
-    let in_service = in_service.filter(|(configured, live)| is_in_service(configured, live));
-    let members: Vec<MemberStatus> = configured
-        .members
-        .iter()
-        .zip(&live.members)
-        .map(|(configured, live)| member(configured, live, board))
-        .collect();
+    let members = configured.members.iter().zip(&live.members);
+    let counts = judge.members(index);
     PoolStatus {
         name: configured.name.to_string(),
+        health: judge.pool(index).clone(),
         balance: balance_name(&configured.balance),
-        members_up: members
-            .iter()
-            .filter(|member| member.state == MemberState::Up.as_str())
-            .count(),
-        members_in_service: in_service.count(),
+        members_up: counts.up,
+        members_in_service: counts.in_service,
         retries: totals.retries,
         no_member: totals.no_member,
         queue_requests: shown_gauge(totals.queue_length),
         queued: totals.queued,
-        members,
+        members: members.map(|(configured, live)| member(configured, live, board)).collect(),
     }
 }
 

@@ -19,7 +19,7 @@ use reading::Reading;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use upgrading::{Heritage, Upgrading};
 use weir_config::snapshot::{Address, Member, Snapshot};
-use weir_config::{Colour, Config, Diagnostic, Files, Severity, render_text};
+use weir_config::{Colour, Config, Diagnostic, Files, Severity};
 use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::inherited::Inherited;
@@ -542,8 +542,7 @@ impl Supervisor {
         // The log has the line when a caller learns the result.
         let what = format_args!("was not reloaded, the previous one stays in effect: {reason}");
         self.events.error("configuration", what);
-        let told = render_text(wrong, Colour::Never);
-        self.observed.reloads.fail(&reason.to_string(), told);
+        self.observed.reloads.fail(&reason.to_string(), wrong);
         false
     }
 

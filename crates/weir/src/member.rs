@@ -31,10 +31,11 @@ const IDLE_LOOKS: u32 = 2;
 
 /// Take a member out of service while weir runs, or put it back
 ///
-/// Open requests are never cut; connections of type tcp are, when their member is disabled, if `reset_on_service_down` says
-/// so. The change applies from the next request on. It survives reloads, and ends when weir exits or the member leaves its
-/// pool. For a permanent change, edit the configuration. end-sessions changes no state: it ends the relayed connections,
-/// WebSockets and UDP sessions that the member has now.
+/// The last member of a pool that takes new requests stays, unless --last says that this is meant: weir looks at the
+/// members when it is asked. Open requests are never cut; connections of type tcp are, when their member is disabled, if
+/// `reset_on_service_down` says so. The change applies from the next request on. It survives reloads, and ends when weir
+/// exits or the member leaves its pool. For a permanent change, edit the configuration. end-sessions changes no state: it
+/// ends the relayed connections, WebSockets and UDP sessions that the member has now.
 ///
 /// Needs the unix socket of the admin listener, or a token with the role operate.
 ///
@@ -64,6 +65,10 @@ pub struct Arguments {
 
     #[command(flatten)]
     connection: Connection,
+
+    /// Also if no other member of the pool takes new requests: clients get 503 then
+    #[arg(long)]
+    last: bool,
 
     /// Print the admin listener's JSON on standard output
     #[arg(long, conflicts_with = "wait")]
@@ -134,7 +139,11 @@ fn end_sessions(arguments: &Arguments, place: &[String]) -> Result<ExitCode, Err
 
 fn change(arguments: &Arguments, place: &[String], state: &str) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
-    let wanted = serde_json::json!({ "state": state });
+    let mut wanted = serde_json::json!({ "state": state });
+    if arguments.last {
+        // An old version of weir does not know this key, and needs no permission.
+        wanted["last"] = true.into();
+    }
     let (document, changed) = match place {
         [pool, address] => {
             let document = client.put(&state_of(&path_of(pool, address)), &wanted)?;

@@ -10,6 +10,7 @@ use crate::admin::client::{Error, segment};
 use crate::admin::model::{Member, Monitor, Pool, Pools, UP};
 use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, latency, printable, span};
 use crate::admin::{self, Connection};
+use crate::status::tone_of;
 
 const COMMAND: &str = "weir pool";
 
@@ -129,15 +130,16 @@ pub fn table_of(pool: &Pool, paint: Paint) -> String {
 }
 
 fn heading(pool: &Pool, paint: Paint) -> String {
-    let mut text = paint.heading(&format!(
+    let text = format!(
         "pool {}: {}, {} of {} in service",
         pool.name,
         pool.balance,
         pool.members_in_service,
         counted(pool.members.len() as u64, "member"),
-    ));
-    if pool.members_in_service == 0 {
-        text += &paint.line(Tone::Wrong, "  ", "no member takes new requests");
+    );
+    let mut text = paint.heading_of(tone_of(&pool.health), &text);
+    if let Some(why) = &pool.health.why {
+        text += &paint.line(tone_of(&pool.health), "  ", &format!("{}: {why}", pool.health.state));
     }
     text
 }
@@ -262,7 +264,7 @@ fn tone_of_member(member: &Member) -> Tone {
 }
 
 fn tone_of_pool(pool: &Pool) -> Tone {
-    if pool.members_in_service == 0 || pool.members.iter().any(is_wrong) {
+    if pool.health.is_bad() || pool.members.iter().any(is_wrong) {
         Tone::Wrong
     } else if pool.members.iter().all(Member::is_in_service) {
         Tone::Plain

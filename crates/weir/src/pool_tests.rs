@@ -4,7 +4,7 @@ use super::*;
 
 /// A pool with three members: up, drained and down.
 pub const POOL: &str = r#"{
-  "name": "web", "balance": "round_robin", "members_up": 2, "members_in_service": 1,
+  "name": "web", "health": { "state": "degraded", "why": "1 of 3 members in service" }, "balance": "round_robin", "members_up": 2, "members_in_service": 1,
   "retries": 2, "no_member": 0, "queue_requests": 0, "queued": 9,
   "members": [
     { "address": "127.0.0.1:9001", "name": "app.example", "state": "up",
@@ -42,6 +42,7 @@ fn pool() -> Pool {
 fn a_pool_is_a_table() {
     let expected = "\
 pool web: round_robin, 1 of 3 members in service
+  degraded: 1 of 3 members in service
   member          state  administrative    requests  active  errors      p50
   127.0.0.1:9001  up     enabled             12,001       2       0   1.2 ms
   127.0.0.1:9002  up     drain (run time)       800       1       6  0.25 ms
@@ -71,6 +72,7 @@ fn pools_are_rows() {
 fn a_pool_in_detail() {
     let expected = "\
 pool web: round_robin, 1 of 3 members in service
+  degraded: 1 of 3 members in service
   retries 2, requests that found no member 0
 
   member 127.0.0.1:9001 (app.example)
@@ -112,9 +114,12 @@ fn an_ejected_member_says_why_and_for_how_long() {
     pool.members[0].ejected_for_ms = Some(12_000);
     pool.members[0].ejected_why = Some("it answered 503".into());
     pool.members_in_service = 0;
+    pool.health.state = "down".into();
+    pool.health.why = Some("none of its 3 members is in service".into());
     let text = table_of(&pool, Paint::Plain);
     for expected in [
-        "! no member takes new requests\n",
+        "! pool web: round_robin, 0 of 3 members in service\n",
+        "! down: none of its 3 members is in service\n",
         "! 127.0.0.1:9001  ejected",
         "!   it answered 503: gets none for another 12 s\n",
     ] {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Deserialize;
 
-use crate::admin::client::Error;
+use crate::admin::client::{Client, Error};
 use crate::admin::text::{counted, printable, span};
 use crate::admin::{self, Connection, EXIT_REFUSED};
 use crate::output;
@@ -33,8 +33,8 @@ const CHANGES_SHOWN_MAX: usize = 50;
 /// effect, and the command prints the errors. A new pool gets traffic when one of its members has passed its first
 /// probe. Open connections and requests are not affected.
 ///
-/// Files named in the configuration (certificates, rules, pages) are read again as well; the list of changes does not
-/// include them.
+/// Files named in the configuration (certificates, rules, pages) are read again as well; the list of changes includes
+/// those with another content.
 ///
 /// Needs the unix socket of the admin listener, or a token with the role operate. SIGHUP does the same without an
 /// answer.
@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn reload(arguments: &Arguments) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
-    let ask = || client.read::<Asked>(&client.post("/v1/reload", &serde_json::json!({}))?);
+    let ask = || ask(&client);
     let mut asked = ask()?;
     let mut has_asked_again = false;
     let began = Instant::now();
@@ -128,6 +128,18 @@ fn reload(arguments: &Arguments) -> Result<ExitCode, Error> {
             output::tell(format_args!("{}, {}\n", doing(report.state), span(began.elapsed())));
         }
         thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Asks for a reload, and does not wait for its result.
+fn ask(client: &Client) -> Result<Asked, Error> {
+    let nothing = serde_json::json!({});
+    match client.post("/v1/reload?wait_ms=0", &nothing) {
+        // An old version of weir never waits, and has no such parameter.
+        Err(Error::Refused { status: 400, .. }) => {
+            client.read(&client.post("/v1/reload", &nothing)?)
+        }
+        answered => client.read(&answered?),
     }
 }
 
@@ -172,7 +184,8 @@ fn tell(report: &Report, waited: Duration) -> ExitCode {
 fn in_effect_text(report: &Report) -> String {
     let count = report.changes.len() + report.changes_omitted;
     if count == 0 {
-        return "in effect: the file has no changes\n".to_owned();
+        return "in effect: nothing has changed, neither the file nor the files that it names\n"
+            .to_owned();
     }
     let mut text = format!("in effect: {}\n", counted(count as u64, "change"));
     for change in report.changes.iter().take(CHANGES_SHOWN_MAX) {

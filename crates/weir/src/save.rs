@@ -26,7 +26,7 @@ const MODE: u32 = 0o600;
 /// --force, and keeps its owner and mode.
 ///
 /// The changes stay in front of the files, where they then have no effect. To end them, once weir's file is replaced:
-/// `weir reload`, `weir diff` (all is redundant), `weir rollback 0`.
+/// `weir reload`, `weir diff` (all is redundant), `weir rollback 0 --yes`.
 ///
 /// Needs the unix socket of the admin listener, or a token with the role admin.
 ///
@@ -34,7 +34,7 @@ const MODE: u32 = 0o600;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir save | diff -u /etc/weir/weir.yaml -\n  \
-                        weir save /etc/weir/weir.yaml --force && weir reload && weir diff && weir rollback 0")]
+                        weir save /etc/weir/weir.yaml --force && weir reload && weir diff && weir rollback 0 --yes")]
 pub struct Arguments {
     /// The file to write [default: standard output]
     file: Option<PathBuf>,
@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Ok(()) => {
             let text = format!(
                 "{}: written. The changes stay in front of weir's files. To end them, once this is its file:\n  \
-                 weir reload && weir diff && weir rollback 0\n",
+                 weir reload && weir diff && weir rollback 0 --yes\n",
                 file.display()
             );
             admin::print(COMMAND, &text)

@@ -8,7 +8,8 @@ use clap::Args;
 
 use crate::admin::client::Error;
 use crate::admin::model::{
-    Acme, Certificate, Datagrams, Disabled, PacketServer, Pool, Rates, Status, VirtualServer,
+    Acme, Certificate, Datagrams, Disabled, Health, PacketServer, Pool, Rates, Status,
+    VirtualServer,
 };
 use crate::admin::text::{
     Paint, Tone, amount, bytes_amount, counted, grouped, latency, printable, span,
@@ -20,8 +21,8 @@ const COMMAND: &str = "weir status";
 
 /// Show the state and the problems of a running weir
 ///
-/// Shows virtual servers with their clients, and pools with their members. `!` marks a problem. Counters begin at the
-/// start of weir.
+/// The first line says whether weir serves, then come its problems, virtual servers with their clients, and pools with
+/// their members. `!` marks what is down, failing, or another problem. Counters begin at the start of weir.
 ///
 /// Exit status: 0 shown, also with problems; 2 wrong usage; 3 weir cannot be reached.
 #[derive(Debug, Args)]
@@ -59,17 +60,21 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
 }
 
 fn render(status: &Status, paint: Paint) -> String {
-    let mut text = paint.heading(&format!(
-        "weir {}: runs for {} with {}; configuration of {}{}",
-        status.version,
-        span(Duration::from_secs(status.uptime_seconds)),
-        counted(status.workers as u64, "worker"),
-        status.configuration.in_force_since,
-        match status.configuration.version_in_force {
-            0 => String::new(),
-            version => format!(", version {version}"),
-        },
-    ));
+    let (tone, health) = health_of(status);
+    let mut text = paint.heading_of(
+        tone,
+        &format!(
+            "weir {}: {health}runs for {} with {}; configuration of {}{}",
+            status.version,
+            span(Duration::from_secs(status.uptime_seconds)),
+            counted(status.workers as u64, "worker"),
+            status.configuration.in_force_since,
+            match status.configuration.version_in_force {
+                0 => String::new(),
+                version => format!(", version {version}"),
+            },
+        ),
+    );
     if let Some(version) = status.configuration.unconfirmed_version {
         let what = format!("version {version} is taken back unless: weir confirm {version}");
         text += &paint.line(Tone::Unusual, "  ", &what);
@@ -110,6 +115,35 @@ fn render(status: &Status, paint: Paint) -> String {
     text
 }
 
+/// The state of the process, to be followed by more; empty: an old version does not tell it.
+fn health_of(status: &Status) -> (Tone, String) {
+    let Some(health) = &status.health else { return (Tone::Plain, String::new()) };
+    let tone = match health.as_str() {
+        "serving" => Tone::Plain,
+        "down" => Tone::Wrong,
+        _ => Tone::Unusual,
+    };
+    (tone, format!("{health}; "))
+}
+
+/// The tone of something with this health.
+pub fn tone_of(health: &Health) -> Tone {
+    if health.is_bad() {
+        Tone::Wrong
+    } else if health.is_degraded() {
+        Tone::Unusual
+    } else {
+        Tone::Plain
+    }
+}
+
+/// The heading of something with this health. A reason is in it: `virtual server shop is down: …`.
+pub fn heading_of(name: &str, health: &Health, paint: Paint) -> String {
+    let is_told = health.why.is_some();
+    let state = if is_told { format!(" is {}", health.text()) } else { String::new() };
+    paint.heading_of(tone_of(health), &format!("{name}{state}"))
+}
+
 /// A disabled virtual server.
 pub fn render_disabled(server: &Disabled, paint: Paint) -> String {
     let listen = match server.listen.is_empty() {
@@ -122,7 +156,8 @@ pub fn render_disabled(server: &Disabled, paint: Paint) -> String {
 
 /// A virtual server: a heading and lines.
 pub fn render_server(server: &VirtualServer, status: &Status, paint: Paint) -> String {
-    let mut text = paint.heading(&format!("virtual server {}", server.name));
+    let name = format!("virtual server {}", server.name);
+    let mut text = heading_of(&name, &server.health, paint);
     let mut line = |tone, name: &str, value: String| {
         text += &paint.line(tone, "  ", &format!("{name:<11}  {value}"));
     };
@@ -281,36 +316,32 @@ fn day_of(time: &str) -> &str {
     time.split('T').next().unwrap_or_default()
 }
 
-/// The pools of a virtual server. A pool without available members is marked; the tone is that of the server's own
-/// pool.
+/// The pools of a virtual server. One that is not up is marked; the tone is the worst of all.
 pub fn pools_of(server: &VirtualServer, known: &[Pool]) -> (Tone, String) {
-    let is_out =
-        |name: &String| known.iter().any(|pool| pool.name == *name && pool.members_in_service == 0);
     let names = match server.pools.as_slice() {
         [] if server.pool.is_empty() => return (Tone::Plain, "none: rules answer".to_owned()),
         [] => std::slice::from_ref(&server.pool),
         names => names,
     };
-    let shown: Vec<String> = names
-        .iter()
-        .map(
-            |name| {
-                if is_out(name) { format!("{name} (no member in service)") } else { name.clone() }
-            },
-        )
-        .collect();
-    let tone = match (is_out(&server.pool), names.iter().any(is_out)) {
-        (true, _) => Tone::Wrong,
-        (false, true) => Tone::Unusual,
-        (false, false) => Tone::Plain,
-    };
-    (tone, shown.join(", "))
+    let mut worst = Tone::Plain;
+    let mut shown = Vec::with_capacity(names.len());
+    for name in names {
+        let health = known.iter().find(|pool| pool.name == *name).map(|pool| &pool.health);
+        let tone = health.map_or(Tone::Plain, tone_of);
+        shown.push(match (tone, health) {
+            (Tone::Wrong | Tone::Unusual, Some(health)) => format!("{name} ({})", health.state),
+            _ => name.clone(),
+        });
+        worst = if tone == Tone::Wrong || worst == Tone::Plain { tone } else { worst };
+    }
+    (worst, shown.join(", "))
 }
 
 /// A virtual server of type fast_l4. If it is served by sockets, its counters are those of the virtual server with the
 /// same name above.
 pub fn render_packet_server(server: &PacketServer, paint: Paint) -> String {
-    let mut text = paint.heading(&format!("virtual server {} (fast_l4)", server.name));
+    let name = format!("virtual server {} (fast_l4)", server.name);
+    let mut text = heading_of(&name, &server.health, paint);
     let mut line = |tone, name: &str, value: String| {
         text += &paint.line(tone, "  ", &format!("{name:<11}  {value}"));
     };
@@ -399,10 +430,11 @@ pub mod tests {
     pub fn status(change: impl FnOnce(&mut serde_json::Value)) -> Status {
         let mut document = serde_json::json!({
             "version": "0.1.0", "started": "2026-11-21T06:00:00.000Z", "uptime_seconds": 11_520,
-            "problems": [], "workers": 4, "socket_failures": 0,
+            "health": "degraded", "problems": [], "workers": 4, "socket_failures": 0,
             "configuration": { "generation": 1, "in_force_since": "2026-11-21T06:00:00.000Z" },
             "virtual_servers": [{
                 "name": "shop", "listen": ["0.0.0.0:8080", "[::]:8080"], "pool": "web",
+                "health": { "state": "degraded", "why": "pool web: 1 of 3 members in service" },
                 "connections": 1_204, "connections_open": 12, "connections_max": null,
                 "connections_refused": 0, "bytes_received": 1, "bytes_sent": 2, "requests": 24_112, "requests_active": 3,
                 "responses": { "2xx": 24_100, "5xx": 12 },
@@ -420,11 +452,11 @@ pub mod tests {
     fn a_status_is_a_page() {
         let text = render(&status(|_| {}), Paint::Plain);
         let expected = "\
-weir 0.1.0: runs for 3 h 12 min with 4 workers; configuration of 2026-11-21T06:00:00.000Z
+weir 0.1.0: degraded; runs for 3 h 12 min with 4 workers; configuration of 2026-11-21T06:00:00.000Z
 
-virtual server shop
+virtual server shop is degraded: pool web: 1 of 3 members in service
   listen       0.0.0.0:8080, [::]:8080
-  pool         web
+  pool         web (degraded)
   connections  12 open; 1,204 accepted
   requests     24,112; 3 under way; 12 answered 5xx; p50 1.2 ms, p99 8.0 ms
 
@@ -444,12 +476,11 @@ pool web: round_robin, 1 of 3 members in service
             Paint::Plain,
         );
         let expected = "\
-weir 0.1.0: runs for 3 h 12 min with 4 workers; configuration of 2026-11-21T06:00:00.000Z, version 7
+weir 0.1.0: degraded; runs for 3 h 12 min with 4 workers; configuration of 2026-11-21T06:00:00.000Z, version 7
   version 7 is taken back unless: weir confirm 7
   process 4711, which this one has replaced, drains
 
-virtual server shop
-";
+virtual server shop is degraded";
         assert!(text.starts_with(expected), "{text}");
     }
 
@@ -467,8 +498,7 @@ virtual server shop
             }),
             Paint::Plain,
         );
-        let expected = "
-virtual server shop
+        let expected = ": 1 of 3 members in service
   listen       0.0.0.0:8080, [::]:8080
   pools        rest, mail, shop
   connections  12 open; 1,204 accepted
@@ -537,7 +567,15 @@ virtual server shop
 
     #[test]
     fn what_is_wrong_is_marked() {
-        let fine = render(&status(|status| status["pools"] = serde_json::json!([])), Paint::Plain);
+        let fine = render(
+            &status(|status| {
+                status["pools"] = serde_json::json!([]);
+                status["health"] = "serving".into();
+                status["virtual_servers"][0]["health"] =
+                    serde_json::json!({ "state": "up", "why": null });
+            }),
+            Paint::Plain,
+        );
         assert!(!fine.contains('!'), "{fine}");
         let text = render(
             &status(|status| {
@@ -557,7 +595,12 @@ virtual server shop
                                 "failures": 0, "reason": null, "next_try": null } },
                     { "names": [], "subject": "CN=old", "not_after": "2020-01-01T00:00:00.000Z", "days_left": -2000 },
                 ]);
+                let none = "none of its 3 members is in service";
+                let down = |why: String| serde_json::json!({ "state": "down", "why": why });
+                status["health"] = "down".into();
                 status["pools"][0]["members_in_service"] = 0.into();
+                status["pools"][0]["health"] = down(none.to_owned());
+                status["virtual_servers"][0]["health"] = down(format!("pool web: {none}"));
             }),
             Paint::Plain,
         );
@@ -570,7 +613,11 @@ virtual server shop
             "! certificate  acme.example: 66 days left, until 2027-02-01; from ca.example, renewed on 2027-01-01; \
              the order failed 2 times: no such name (dns); next try at 2026-11-27T04:00:00.000Z\n",
             "  certificate  fine.example: 5 days left, until 2026-12-02; from ca.example, renewed on 2026-11-30\n",
-            "! pools        web (no member in service), spare\n",
+            "! pools        web (down), spare\n",
+            "! weir 0.1.0: down; runs for ",
+            "! virtual server shop is down: pool web: none of its 3 members is in service\n",
+            "! pool web: round_robin, 0 of 3 members in service\n",
+            "! down: none of its 3 members is in service\n",
         ] {
             assert!(text.contains(expected), "{expected:?} in {text}");
         }

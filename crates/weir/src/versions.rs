@@ -123,9 +123,12 @@ fn unconfirmed(version: &Version) -> Option<String> {
 }
 
 /// The first change, and the number of further ones.
-fn summary(version: &Version) -> String {
+pub fn summary(version: &Version) -> String {
     if let Some(to) = version.rolled_back_to {
         return format!("back to version {to}");
+    }
+    if let Some(undone) = version.reverted {
+        return format!("undoes version {undone}");
     }
     match &version.changes[..] {
         [] => "none".to_owned(),
@@ -146,9 +149,10 @@ fn detail(version: &Version, paint: Paint) -> String {
     if let Some(until) = unconfirmed(version) {
         line(Tone::Unusual, "", &until);
     }
-    let changes = match version.rolled_back_to {
-        Some(to) => format!("back to version {to}"),
-        None => counted(version.changes.len() as u64, "change"),
+    let changes = match (version.rolled_back_to, version.reverted) {
+        (Some(to), _) => format!("back to version {to}"),
+        (None, Some(undone)) => format!("undoes version {undone}"),
+        (None, None) => counted(version.changes.len() as u64, "change"),
     };
     line(Tone::Plain, "changes", &changes);
     for change in &version.changes {

@@ -9,7 +9,9 @@ use crate::admin::client::{Client, Error, segment};
 use crate::admin::model::{PacketServer, Status, VirtualServer};
 use crate::admin::text::{Paint, Side, Table, Tone, grouped, latency};
 use crate::admin::{self, Connection};
-use crate::status::{listens_on, pools_of, render_disabled, render_packet_server, render_server};
+use crate::status::{
+    listens_on, pools_of, render_disabled, render_packet_server, render_server, tone_of,
+};
 
 const COMMAND: &str = "weir vs";
 
@@ -92,6 +94,7 @@ fn document_of(status: &serde_json::Value, name: &str) -> Option<String> {
 fn overview(status: &Status, paint: Paint) -> String {
     let mut table = Table::new(&[
         ("virtual server", Side::Left),
+        ("health", Side::Left),
         ("listen", Side::Left),
         ("pools", Side::Left),
         ("open", Side::Right),
@@ -110,14 +113,19 @@ fn overview(status: &Status, paint: Paint) -> String {
         status.virtual_servers.iter().any(|server| server.name == packet.name)
     };
     for server in packets.filter(|packet| !by_sockets(packet)) {
-        let tone = if server.unserved.is_some() { Tone::Wrong } else { Tone::Plain };
         let pool = server.pool.clone().unwrap_or_default();
-        table
-            .row(tone, [server.name.clone(), server.listen.join(", "), pool, "packets".to_owned()]);
+        let cells = [
+            server.name.clone(),
+            server.health.state.clone(),
+            server.listen.join(", "),
+            pool,
+            "packets".to_owned(),
+        ];
+        table.row(tone_of(&server.health), cells);
     }
     for server in &status.disabled_virtual_servers {
-        let name = format!("{} (disabled)", server.name);
-        table.row(Tone::Unusual, [name, server.listen.join(", ")]);
+        let name = server.name.clone();
+        table.row(Tone::Unusual, [name, "disabled".to_owned(), server.listen.join(", ")]);
     }
     if table.is_empty() {
         return "The configuration has no virtual server.\n".to_owned();
@@ -129,9 +137,14 @@ fn row(server: &VirtualServer, status: &Status) -> (Tone, Vec<String>) {
     let is_full =
         server.connections_max.is_some_and(|limit| server.connections_open >= u64::from(limit));
     let (tone, pools) = pools_of(server, &status.pools);
-    let tone = if is_full { Tone::Wrong } else { tone };
+    let tone = match tone_of(&server.health) {
+        _ if is_full => Tone::Wrong,
+        Tone::Plain => tone,
+        worse => worse,
+    };
     let mut cells = vec![
         server.name.clone(),
+        server.health.state.clone(),
         listens_on(server, status),
         pools,
         grouped(server.connections_open),
@@ -193,10 +206,10 @@ mod tests {
         assert_eq!(
             overview(&status, Paint::Plain),
             concat!(
-                "  virtual server  listen                   pools  open  requests  active  5xx     p50     p99\n",
-                "  shop            0.0.0.0:8080, [::]:8080  web      12    24,112       3   12  1.2 ms  8.0 ms\n",
-                "! mail            nowhere                  web      12\n",
-                "  old (disabled)  0.0.0.0:81\n",
+                "  virtual server  health    listen                   pools           open  requests  active  5xx     p50     p99\n",
+                "  shop            degraded  0.0.0.0:8080, [::]:8080  web (degraded)    12    24,112       3   12  1.2 ms  8.0 ms\n",
+                "! mail            degraded  nowhere                  web (degraded)    12\n",
+                "  old             disabled  0.0.0.0:81\n",
             )
         );
     }
@@ -211,7 +224,10 @@ mod tests {
             let text = detail(&status, name, Paint::Plain);
             assert!(text.starts_with(expected), "{name}: {text}");
         };
-        check("shop", "virtual server shop\n  listen       0.0.0.0:8080, [::]:8080\n");
+        check(
+            "shop",
+            "virtual server shop is degraded: pool web: 1 of 3 members in service\n  listen       0.0.0.0:8080, [::]:8080\n",
+        );
         check("old", "virtual server old: disabled\n  listen       nowhere\n");
         assert_eq!(detail(&status, "none", Paint::Plain), "");
     }

@@ -95,6 +95,7 @@ fn each_view_is_seen_and_acted_in() {
         "findings": [],
         "disabled_without_login": true,
         "drained": "drain",
+        "left_in_service": 1,
         "reloaded": true,
         "report": "A report",
         "report_scripts": "none ran",

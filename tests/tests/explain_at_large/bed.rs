@@ -124,7 +124,7 @@ impl Bed {
         let (pool, member) = &self.members[random.below(self.members.len())];
         let path = format!("/v1/pools/q{pool}/members/{}/state", member.address());
         let state = ["drain", "disabled", "enabled", "enabled"][random.below(4)];
-        let (status, answer) = self.ask("PUT", &path, &json!({ "state": state }));
+        let (status, answer) = self.ask("PUT", &path, &json!({ "state": state, "last": true }));
         assert_eq!(status, 200, "{answer:#}");
     }
 

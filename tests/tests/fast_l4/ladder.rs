@@ -33,7 +33,7 @@ fn without_capabilities_sockets_take_the_place_of_packets() {
     let unserved = "sockets can replace packets only for protocols tcp and udp";
     assert_eq!(b["unserved"], unserved);
     let problems = network.status()["problems"].to_string();
-    assert!(problems.contains("virtual server b is not served: no packets"), "{problems}");
+    assert!(problems.contains("virtual server b is down: no packets"), "{problems}");
     let told = network.weir().output();
     assert!(
         told.contains(&format!("virtual server a is served by sockets, not by packets: {why}")),

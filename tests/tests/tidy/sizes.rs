@@ -72,7 +72,6 @@ const FIELDS: Bound = Bound {
         ("crates/bench/src/load/engine.rs Engine", 24),
         ("crates/config/src/snapshot.rs Snapshot", 21),
         ("crates/control/src/status.rs MemberStatus", 23),
-        ("crates/control/src/status.rs VirtualServerStatus", 21),
         ("crates/dataplane/src/worker/state/client.rs Client", 24),
         ("crates/http/src/h2/connection/mod.rs Connection", 23),
         ("crates/http/src/h2/limits.rs Limits", 27),

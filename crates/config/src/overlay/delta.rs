@@ -12,13 +12,28 @@ use super::{Change, Overlay, Pointer};
 pub struct Delta {
     /// Changes that were added or modified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    put: Vec<Change>,
+    pub(super) put: Vec<Change>,
     /// Paths whose changes were dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    dropped: Vec<Pointer>,
+    pub(super) dropped: Vec<Pointer>,
 }
 
 impl Delta {
+    /// The paths whose changes were added or modified.
+    pub(super) fn put_paths(&self) -> impl Iterator<Item = Pointer> {
+        self.put.iter().map(|change| change.path().clone())
+    }
+
+    /// Whether it changes something at this path, above it or below it.
+    pub fn touches(&self, path: &str) -> bool {
+        let is_within = |one: &str, other: &str| {
+            one.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let put = self.put.iter().map(Change::path);
+        put.chain(&self.dropped)
+            .any(|it| is_within(it.as_str(), path) || is_within(path, it.as_str()))
+    }
+
     /// The approximate size as JSON.
     pub fn bytes(&self) -> usize {
         let put = self.put.iter().map(Change::bytes);

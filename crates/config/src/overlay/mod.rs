@@ -16,6 +16,7 @@ mod compose;
 mod delta;
 mod diff;
 mod pointer;
+mod revert;
 mod rules;
 mod value;
 
@@ -31,6 +32,7 @@ pub(crate) use value::json as value_of;
 pub use delta::Delta;
 pub use diff::{Difference, Effect};
 pub use pointer::{POINTER_BYTES_MAX, Pointer};
+pub use revert::Conflict;
 
 /// Maximum number of changes in an overlay.
 pub const CHANGES_MAX: usize = 100_000;

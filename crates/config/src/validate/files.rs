@@ -33,7 +33,10 @@ pub(super) fn read(
     let full: PathBuf = directory.join(&path.value.0);
     let shown = full.display();
     let error = match file::read(&full, size_bytes_max) {
-        Ok(bytes) => return Some(bytes),
+        Ok(bytes) => {
+            context.named_files.insert(shown.to_string(), file::fingerprint(&bytes));
+            return Some(bytes);
+        }
         Err(error) => error,
     };
     context.is_late = matches!(error, ReadError::Late);

@@ -301,6 +301,7 @@ fn compile(
     let (files, mut disk) = exclusions::before(exclusions, files);
     let compiled = context.compiled_rules.rules(&files, &mut disk);
     context.is_late = disk.is_late;
+    context.named_files.append(&mut disk.read);
     compiled.map_err(|problems| report(&problems, Severity::Error, place(raw), context)).ok()
 }
 

@@ -1,6 +1,6 @@
 // The configuration in force, and its reloads.
 
-import { call } from "../api.js";
+import { all, call } from "../api.js";
 import { confirm, tell, tellProblem } from "../dialogs.js";
 import { h } from "../dom.js";
 import { mark, table, tile } from "../parts.js";
@@ -59,6 +59,7 @@ export function draw(_, __, ___, redraw) {
 
 function what(version) {
   const lines = version.changes.slice(0, 5).map((it) => h("div", { class: "mono" }, it.op === "set" ? `${it.path} = ${JSON.stringify(it.value)}` : `${it.path} removed`));
+  if (version.reverted) lines.push(h("div", null, `undoes version ${version.reverted}`));
   if (version.rolled_back_to !== null) lines.push(h("div", null, version.rolled_back_to === 0 ? "back to the files" : `back to version ${version.rolled_back_to}`));
   return [version.comment && h("div", null, version.comment), lines, version.changes.length > 5 && `and ${version.changes.length - 5} more`];
 }
@@ -67,22 +68,44 @@ function versionButtons(version, redraw) {
   if (version.confirm_until) {
     return h("button", { type: "button", disabled: !mayOperate(), onclick: () => confirmVersion(version, redraw) }, `Confirm until ${new Date(version.confirm_until).toLocaleTimeString()}`);
   }
-  return !version.in_force && h("button", { type: "button", disabled: !mayOperate(), "aria-label": `Return to version ${version.number}`, onclick: () => rollBack(version.number, redraw) }, "Return");
+  return h("div", { class: "bar" },
+    h("button", { type: "button", disabled: !mayOperate(), "aria-label": `Undo version ${version.number}`, onclick: () => revert(version.number, redraw) }, "Undo"),
+    !version.in_force && h("button", { type: "button", disabled: !mayOperate(), "aria-label": `Return to version ${version.number}`, onclick: () => rollBack(version.number, redraw) }, "Return"));
+}
+
+async function revert(number, redraw) {
+  if (!await confirm(`Undo version ${number}?`, "What it has changed becomes what it was before, as a new version. Later versions stay. If one of them has changed the same again, nothing changes.", "Undo")) return;
+  await done(`versions/${number}/revert`, `Version ${number} is undone.`, redraw);
+}
+
+/** The versions that a return takes back, as weir has them now. */
+async function later(number) {
+  const versions = (await all("versions")).filter((it) => it.number > number).reverse();
+  const lines = versions.slice(0, VERSIONS_MAX).map((it) => h("li", null, h("b", null, `Version ${it.number}`), ` by ${it.author}, ${time(it.time)}`, what(it)));
+  const more = versions.length - lines.length;
+  return { newest: versions[0]?.number ?? number, count: versions.length, list: h("ul", null, lines, more > 0 && h("li", null, `and ${more} more`)) };
 }
 
 async function rollBack(number, redraw) {
   const name = number === 0 ? "the files without changes" : `version ${number}`;
-  if (!await confirm(`Return to ${name}?`, "The configuration becomes what it was then, as a new version. Open connections and requests stay.", "Return")) return;
-  await done(`versions/${number}/rollback`, `The configuration is that of ${name}.`, redraw);
+  const gone = await later(number).catch((problem) => tellProblem(problem));
+  if (!gone) return;
+  const text = [
+    h("p", null, "The configuration becomes what it was then, as a new version. Open connections and requests stay."),
+    h("p", null, gone.count === 1 ? "This version goes:" : `These ${gone.count} versions go:`), gone.list,
+    h("p", { class: "quiet" }, "To take back one version alone, undo it instead."),
+  ];
+  if (!await confirm(`Return to ${name}?`, text, "Return", true)) return;
+  await done(`versions/${number}/rollback`, `The configuration is that of ${name}.`, redraw, `"version-${gone.newest}"`);
 }
 
 async function confirmVersion({ number }, redraw) {
   await done(`versions/${number}/confirm`, `Version ${number} stays.`, redraw);
 }
 
-async function done(path, text, redraw) {
+async function done(path, text, redraw, ifMatch) {
   try {
-    await call(path, { method: "POST", body: {} });
+    await call(path, { method: "POST", body: {}, ifMatch });
     tell(text);
     redraw();
   } catch (problem) {
@@ -93,10 +116,15 @@ async function done(path, text, redraw) {
 async function reload(redraw) {
   if (!await confirm("Reload the configuration file?", "It takes effect as a whole, or is refused as a whole. Open connections and requests stay.", "Reload")) return;
   try {
-    const { number } = await call("reload", { method: "POST", body: {} });
-    tell(`Reload ${number} has begun.`);
-    redraw();
+    tell(reloaded(await call("reload", { method: "POST", body: {} })));
   } catch (problem) {
     tellProblem(problem);
   }
+  redraw();
+}
+
+function reloaded({ number, state: reached, changes, changes_omitted: more }) {
+  if (reached !== "in_force") return `Reload ${number} goes on: it waits for the first probes of new members.`;
+  const count = changes.length + more;
+  return count === 0 ? `Reload ${number} is in effect: nothing has changed, neither the file nor the files that it names.` : `Reload ${number} is in effect, with ${count} ${count === 1 ? "change" : "changes"}.`;
 }

@@ -32,11 +32,21 @@ export function draw() {
       chart("Failed responses per second", series("failed"), rate, "bad"),
       chart("Mean response time", series("ms"), span)),
     h("h2", null, "Needs attention"),
-    table("Pools with members that take no traffic", [
+    overview.ailing_count > 0 && [
+      table("Virtual servers that are not up", [
+        { name: "Virtual server", cell: (server) => link("servers", server.name) },
+        { name: "State", cell: (server) => mark([server.state, server.shown]) },
+        { name: "Reason", isWide: true, cell: (server) => server.why },
+      ], overview.ailing, (server) => server.name),
+      more(overview.ailing_count - overview.ailing.length),
+    ],
+    table("Pools that are not up", [
       { name: "Pool", cell: (pool) => link("pools", pool.name) },
       { name: "State", cell: (pool) => mark([pool.state, pool.shown]) },
+      { name: "Reason", isWide: true, cell: (pool) => pool.why },
       { name: "Members", isWide: true, cell: (pool) => [pool.members.map((text) => h("div", null, text)), pool.more > 0 && h("div", { class: "quiet" }, `and ${pool.more} more`)] },
-    ], overview.attention, (pool) => pool.name, "All members of all pools take traffic."),
+    ], overview.attention, (pool) => pool.name, overview.pools > 0 ? "All pools are up." : "There are no pools."),
+    more(overview.attention_count - overview.attention.length),
     h("h2", null, "Busiest virtual servers"),
     table("Virtual servers by requests per second", [
       { name: "Virtual server", cell: (server) => link("servers", server.name) },
@@ -46,6 +56,10 @@ export function draw() {
       { name: "P50", isNumber: true, cell: (server) => span(server.p50_ms) },
       { name: "P99", isNumber: true, cell: (server) => span(server.p99_ms) },
     ], overview.busiest, (server) => server.name));
+}
+
+function more(count) {
+  return count > 0 && h("p", { class: "quiet" }, `and ${count} more`);
 }
 
 function problems(process, overview) {

@@ -3,7 +3,7 @@
 import { call, part } from "../api.js";
 import { confirm, prompt, tell, tellProblem } from "../dialogs.js";
 import { h } from "../dom.js";
-import { controls, dots, link, mark, table, tile, wanted } from "../parts.js";
+import { controls, dots, link, mark, reason, table, tile, wanted } from "../parts.js";
 import { mayChange, mayOperate, state } from "../state.js";
 import { count, memberState, span } from "../words.js";
 
@@ -47,6 +47,7 @@ function one(name, memory, again) {
   const { list } = pool;
   return h("div", null,
     h("h1", null, `Pool ${name} `, mark([pool.state, pool.shown])),
+    reason(pool),
     h("p", { class: "quiet" }, `${pool.balance}; used by `, servers.length ? servers.map((server, index) => [index > 0 && ", ", link("servers", server)]) : "no virtual server"),
     h("div", { class: "tiles" },
       tile("In service", count(pool.members_in_service), `of ${count(pool.members)}`),
@@ -109,14 +110,29 @@ function pointer(name) {
   return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-async function change(pool, member, { to, name, means }, again) {
-  const left = pool.members_in_service - (memberState(member)[0] === "up" && to !== "enabled" ? 1 : 0);
-  const isLast = to !== "enabled" && left <= 0;
-  const text = isLast ? `${means} No other member of ${pool.name} takes requests then.` : means;
-  if (!await confirm(`${name} ${member.address} in ${pool.name}?`, text, name, isLast)) return;
+/** Sets the state of a member. If weir warns that it is the last one, asks `isMeant`; `null`: it is not. */
+async function setState(pool, member, body, isMeant) {
+  const path = `pools/${part(pool.name)}/members/${part(member.address)}/state`;
   try {
-    const path = `pools/${part(pool.name)}/members/${part(member.address)}/state`;
-    const changed = await call(path, { method: "PUT", body: { state: to } });
+    return await call(path, { method: "PUT", body });
+  } catch (problem) {
+    if (problem.status !== 409) throw problem;
+    return await isMeant(problem) ? call(path, { method: "PUT", body: { ...body, last: true } }) : null;
+  }
+}
+
+function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+async function change(pool, member, { to, name, means }, again) {
+  const question = `${name} ${member.address} in ${pool.name}?`;
+  if (!await confirm(question, means, name)) return;
+  try {
+    const changed = await setState(pool, member, { state: to }, async (problem) => (
+      // weir has looked at the members just now. What the page shows may be older.
+      confirm(question, `${sentence(problem.message)}. ${means}`, `${name} the last one`, true)));
+    if (!changed) return;
     tell(`${member.address} is ${changed.member.administrative} now; ${changed.members_in_service} members of ${pool.name} take requests.`);
     again();
   } catch (problem) {

@@ -2,7 +2,7 @@
 
 import { chart, spark } from "../chart.js";
 import { h } from "../dom.js";
-import { controls, dots, link, mark, table, tile, wanted } from "../parts.js";
+import { controls, dots, link, mark, reason, table, tile, wanted } from "../parts.js";
 import { last, series, state } from "../state.js";
 import { bytesAndUnit, count, rate, span } from "../words.js";
 import { rules } from "./policies.js";
@@ -44,6 +44,7 @@ function one(name) {
   const [sent, unit] = bytesAndUnit(last("sent") ?? 0);
   return h("div", null,
     h("h1", null, `Virtual server ${name} `, mark([view.state, view.shown])),
+    reason(view),
     h("p", { class: "quiet" }, `${status.type}, listens on ${status.listen.join(", ") || "nothing: rules hand requests to it"}`),
     h("div", { class: "tiles" },
       tile("Requests", rate(last("requests") ?? 0), "/s"),

@@ -85,6 +85,8 @@ pub(super) enum Kind {
     Number { max: u64, default: u64 },
     /// A time in whole seconds; by default no condition.
     Seconds { max: u64 },
+    /// A number of milliseconds, or 0.
+    Time { max: u64, default: u64 },
     /// An IP address.
     Ip,
     /// A status of HTTP, or a class of them: `404`, `5xx`.
@@ -139,7 +141,7 @@ impl Query {
     /// The value of a number, or its default.
     pub(super) fn number(&self, parameter: &Parameter) -> usize {
         let default = match parameter.kind {
-            Kind::Number { default, .. } => default,
+            Kind::Number { default, .. } | Kind::Time { default, .. } => default,
             _ => 0,
         };
         let given = self.text(parameter.name).and_then(|text| text.parse().ok());
@@ -167,6 +169,9 @@ fn check(parameter: &Parameter, value: &str) -> Result<(), Problem> {
         }
         Kind::Seconds { max } if !value.parse::<u64>().is_ok_and(|number| number <= max) => {
             format!("a number of seconds up to {max}")
+        }
+        Kind::Time { max, .. } if !value.parse::<u64>().is_ok_and(|number| number <= max) => {
+            format!("a number from 0 to {max}")
         }
         Kind::Ip if value.parse::<IpAddr>().is_err() => "an IP address".to_owned(),
         Kind::Status if statuses(value).is_none() => {

@@ -17,6 +17,7 @@ use super::route::{Route, SchemaOf};
 use super::servers::find_server;
 use super::streams::{Closed, Producer, Sink, producer};
 use crate::board::{Point, Points, Sample};
+use crate::health::Judge;
 use crate::observed::Observed;
 use document::{Document, Wanted};
 
@@ -125,7 +126,7 @@ fn begin(ask: Ask) -> Result<Producer, Problem> {
 
 async fn watch(observed: Arc<Observed>, wanted: Wanted, sink: Sink) -> Result<(), Closed> {
     let shared = Arc::clone(&observed);
-    let mut samples = observed.admin.sampler.subscribe(move || shared.table());
+    let mut samples = observed.admin.sampler.subscribe(move || Judge::of(&shared));
     let wanted = Arc::new(wanted);
     let mut before: Option<Value> = None;
     loop {

@@ -101,6 +101,19 @@ fn requests() -> Vec<Route> {
         .statuses(PROPOSED)
         .answers::<Outcome>(),
         Route::get_later(
+            "/v1/versions/{number}/revert",
+            "revert",
+            "Undoes this version alone, and keeps later ones",
+            revert,
+        )
+        .post()
+        .role(Role::Operate)
+        .query(&[DRY_RUN, WAIT_MS])
+        .takes::<RollBack>()
+        .at_most(ROLLBACK_BYTES_MAX)
+        .statuses(PROPOSED)
+        .answers::<Outcome>(),
+        Route::get_later(
             "/v1/versions/{number}/confirm",
             "confirm",
             "Keeps a version that would be taken back",
@@ -213,11 +226,11 @@ impl WishedChange {
     }
 }
 
-/// Settings of a rollback.
+/// Settings of a rollback, or of undoing a version.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RollBack {
-    /// The reason for the rollback.
+    /// The reason.
     #[serde(default)]
     #[schemars(length(max = COMMENT_BYTES_MAX), regex(pattern = LINE_PATTERN))]
     comment: String,
@@ -330,6 +343,15 @@ fn roll_back(ask: Ask) -> Later {
     })
 }
 
+fn revert(ask: Ask) -> Later {
+    Box::pin(async move {
+        let number = ask.number("number")?;
+        let wish: RollBack = ask.document()?;
+        let settings = (wish.comment, wish.confirm_within_s);
+        transact(&ask, Wanted::Revert(number), settings, json!({ "revert": number })).await
+    })
+}
+
 async fn transact(
     ask: &Ask,
     wanted: Wanted,
@@ -413,6 +435,8 @@ struct VersionStatus {
     changes: Vec<Value>,
     /// The version that this one restores, for a rollback.
     rolled_back_to: Option<u64>,
+    /// The version that this one undoes.
+    reverted: Option<u64>,
     /// Without a confirmation until then, the previous version is restored; `null`: the version stays.
     confirm_until: Option<String>,
     /// Whether this version is in force.
@@ -422,11 +446,13 @@ struct VersionStatus {
 impl VersionStatus {
     fn of(version: &Version, unconfirmed: Option<u64>, in_force: u64) -> Self {
         let shown = version.concealed();
-        let (changes, rolled_back_to) = match &shown.wanted {
+        let (changes, rolled_back_to, reverted) = match &shown.wanted {
             Wanted::Changes(changes) => {
-                (changes.iter().filter_map(|it| serde_json::to_value(it).ok()).collect(), None)
+                let changes = changes.iter().filter_map(|it| serde_json::to_value(it).ok());
+                (changes.collect(), None, None)
             }
-            Wanted::RollBackTo(version) => (Vec::new(), Some(*version)),
+            Wanted::RollBackTo(version) => (Vec::new(), Some(*version), None),
+            Wanted::Revert(version) => (Vec::new(), None, Some(*version)),
         };
         let until = version.confirm_until_unix_ms.filter(|_| unconfirmed == Some(version.number));
         Self {
@@ -436,6 +462,7 @@ impl VersionStatus {
             comment: shown.comment,
             changes,
             rolled_back_to,
+            reverted,
             confirm_until: until.map(rfc3339),
             in_force: version.number == in_force,
         }

@@ -137,7 +137,7 @@ async fn answers_are_as_documented() {
     let running = Running::on_unix(&MEMBERS).await;
     let document = document(&running).await;
     running.observed.reloads.begin();
-    running.observed.reloads.fail("bad", "weir.yaml:1:1: error".into());
+    running.observed.reloads.fail("bad", &[]);
     for (method, path, asked, body, status) in [
         ("get", "/health", "/health", "", 200),
         ("get", "/metrics", "/metrics", "", 200),
@@ -202,7 +202,7 @@ async fn answers_are_as_documented() {
         ),
         ("get", "/v1/monitors", "/v1/monitors?state=up", "", 200),
         ("get", "/v1/monitors", "/v1/monitors?state=x", "", 400),
-        ("post", "/v1/reload", "/v1/reload", "{}", 200),
+        ("post", "/v1/reload", "/v1/reload?wait_ms=0", "{}", 202),
         ("post", "/v1/reload", "/v1/reload", "", 400),
         ("post", "/v1/reload", "/v1/reload", "{\"x\":1}", 400),
         ("get", "/v1/reloads", "/v1/reloads", "", 200),

@@ -19,14 +19,15 @@ use super::answer::Answer;
 use super::ask::Ask;
 use super::peer::Caller;
 use super::pools::FoundMember;
-use super::problem::Problem;
+use super::problem::{Problem, listed};
 use super::route::{Handled, Route};
 use crate::events::Level;
-use crate::member_state::administrative_state;
+use crate::health::Judge;
+use crate::member_state::{administrative_state, is_in_service};
 use crate::status::MemberStatus;
 
 pub(super) fn routes() -> Vec<Route> {
-    const CONFLICT: &[StatusCode] = &[StatusCode::PRECONDITION_FAILED];
+    const CONFLICT: &[StatusCode] = &[StatusCode::CONFLICT, StatusCode::PRECONDITION_FAILED];
     const STATE: &str = "/v1/pools/{pool}/members/{member}/state";
     const OF_ALL: &str = "/v1/members/{member}/state";
     vec![
@@ -60,6 +61,10 @@ pub(super) fn routes() -> Vec<Route> {
 #[schemars(rename = "MemberStateChange")]
 struct Change {
     state: WantedState,
+    /// Also if no other member of the pool takes new requests, and its clients get 503 then. Without it, such a change is
+    /// refused (409).
+    #[serde(default)]
+    last: bool,
 }
 
 /// The requested state.
@@ -178,26 +183,59 @@ impl Changed {
 }
 
 fn set(ask: &Ask) -> Handled {
-    let wanted = ask.document::<Change>()?.state;
+    let Change { state: wanted, last } = ask.document()?;
     let _alone = ask.context.observed.admin.change();
     let found = find(ask)?;
     ask.must_match(&state_of(&found)?.tagged(true))?;
+    must_leave_some(ask, std::slice::from_ref(&found), wanted, last)?;
     let changed = found.set_state(wanted, &ask.caller, &ask.context);
     Ok(Answer::json(&changed)?.change(changed.record()))
 }
 
 fn set_all(ask: &Ask) -> Handled {
-    let wanted = ask.document::<Change>()?.state;
+    let Change { state: wanted, last } = ask.document()?;
     let _alone = ask.context.observed.admin.change();
     let found = find_all(ask)?;
     ask.must_match(&states_of(&found)?.tagged(true))?;
+    must_leave_some(ask, &found, wanted, last)?;
     let set = |found: &FoundMember| found.set_state(wanted, &ask.caller, &ask.context);
     let members: Vec<Changed> = found.iter().map(set).collect();
     let record = members.iter().map(Changed::record).collect();
     Ok(Answer::json(&ChangedAll { members })?.change(record))
 }
 
+/// Refuses a change that leaves a pool without a member for new requests, unless `last` says that this is meant. It is
+/// decided on the state at this moment: whoever asks may have looked at an older one.
+fn must_leave_some(
+    ask: &Ask,
+    found: &[FoundMember],
+    wanted: WantedState,
+    last: bool,
+) -> Result<(), Problem> {
+    if last {
+        return Ok(());
+    }
+    let judge = Judge::of(&ask.context.observed);
+    let left_alone = found.iter().filter(|it| it.is_taken_as_last(wanted, &judge));
+    let pools: Vec<&str> = left_alone.map(|it| &*it.pool().name).collect();
+    let Some(listed) = listed(pools.iter().copied()) else { return Ok(()) };
+    let which = if pools.len() == 1 { "pool" } else { "pools" };
+    let detail =
+        format!("no other member of {which} {listed} takes new requests: clients would get 503");
+    let help = "bring another member up or enable it first; to do it nevertheless, add `\"last\": true` (weir member: --last)";
+    Err(Problem::new(StatusCode::CONFLICT, detail).help(help))
+}
+
 impl FoundMember {
+    /// Whether the change takes the last member of its pool that takes new requests, and no fallback takes them instead.
+    fn is_taken_as_last(&self, wanted: WantedState, judge: &Judge) -> bool {
+        let after = wanted.as_override().unwrap_or(self.configured().state);
+        after != AdminState::Enabled
+            && is_in_service(self.configured(), self.live())
+            && self.members_in_service() == 1
+            && !judge.has_substitute(self.place())
+    }
+
     fn set_state(&self, wanted: WantedState, by: &Caller, context: &Context) -> Changed {
         let before = administrative_state(self.configured(), self.live());
         let wanted = wanted.as_override();

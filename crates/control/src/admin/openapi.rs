@@ -210,6 +210,9 @@ fn parameters(route: &Route) -> Vec<Value> {
                 "type": "integer", "minimum": 1, "maximum": max, "default": default,
             }),
             Kind::Seconds { max } => json!({ "type": "integer", "minimum": 0, "maximum": max }),
+            Kind::Time { max, default } => json!({
+                "type": "integer", "minimum": 0, "maximum": max, "default": default,
+            }),
             Kind::Ip => json!({
                 "type": "string", "anyOf": [{ "format": "ipv4" }, { "format": "ipv6" }],
             }),

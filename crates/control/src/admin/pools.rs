@@ -14,6 +14,7 @@ use super::ask::{Ask, Kind, Parameter};
 use super::page::{AFTER, LIMIT, PAGE, Page};
 use super::problem::{Problem, listed};
 use super::route::{Handled, Route};
+use crate::health::Judge;
 use crate::member_state::is_in_service;
 use crate::observed::Observed;
 use crate::status::{self, MemberStatus, MonitorStatus, PoolStatus};
@@ -50,22 +51,23 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 fn pools(ask: &Ask) -> Handled {
-    let (observed, table) = (&ask.context.observed, ask.context.observed.table());
-    let all = table.snapshot.pools.iter().zip(&table.pools);
+    let observed = &ask.context.observed;
+    let judge = Judge::of(observed);
+    let all = judge.table().snapshot.pools.iter().enumerate();
     let page = Page::of(
         &ask.query,
-        all.filter(|(configured, _)| *configured.name != *NOBODY),
-        |(configured, _)| configured.name.to_string(),
-        |(configured, live)| status::pool(configured, live, &observed.monitors),
+        all.filter(|(_, configured)| *configured.name != *NOBODY),
+        |(_, configured)| configured.name.to_string(),
+        |(index, _)| status::pool(&judge, index, &observed.monitors),
     )?;
     Answer::json(&page)
 }
 
 fn pool(ask: &Ask) -> Handled {
-    let (observed, table) = (&ask.context.observed, ask.context.observed.table());
-    let index = find_pool(&table, ask.name("pool"))?;
-    let (configured, live) = (&table.snapshot.pools[index], &table.pools[index]);
-    Answer::json(&status::pool(configured, live, &observed.monitors))
+    let observed = &ask.context.observed;
+    let judge = Judge::of(observed);
+    let index = find_pool(judge.table(), ask.name("pool"))?;
+    Answer::json(&status::pool(&judge, index, &observed.monitors))
 }
 
 fn members(ask: &Ask) -> Handled {
@@ -155,6 +157,11 @@ impl FoundMember {
             return Err(problem.help("a member has an address and a port: weir status shows them"));
         }
         Ok(found)
+    }
+
+    /// The place of its pool in the table.
+    pub(super) fn place(&self) -> usize {
+        self.pool
     }
 
     pub(super) fn pool(&self) -> &snapshot::Pool {

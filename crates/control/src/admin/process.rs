@@ -13,9 +13,9 @@ use super::ask::{Ask, Kind, Parameter};
 use super::problem::Problem;
 use super::route::{Content, Handled, Route};
 use super::{openapi, table};
+use crate::health::{Judge, Serving};
 use crate::metrics;
-use crate::observed::Observed;
-use crate::problems::problems;
+use crate::problems::{problems, serving};
 use crate::status::{self, ProcessStatus, Status};
 
 /// The media type of the probe.
@@ -63,35 +63,15 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The phase of the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    /// Waits for the first probes of members.
-    Starting,
-    /// Serves requests.
-    Serving,
-    /// Shuts down, and accepts no new connections.
-    Draining,
-}
-
-impl State {
-    fn of(observed: &Observed) -> Self {
-        if observed.draining.load(Relaxed) {
-            Self::Draining
-        } else if observed.starting.load(Relaxed) {
-            Self::Starting
-        } else {
-            Self::Serving
-        }
-    }
-}
-
 fn probe(ask: &Ask) -> Handled {
-    let (status, text) = match State::of(&ask.context.observed) {
-        State::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
-        State::Serving => (StatusCode::OK, "ok\n"),
-        State::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
+    // Dead members do not count here: another weir with the same members would serve no better.
+    let observed = &ask.context.observed;
+    let (status, text) = if observed.draining.load(Relaxed) {
+        (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+    } else if observed.starting.load(Relaxed) {
+        (StatusCode::SERVICE_UNAVAILABLE, "starting\n")
+    } else {
+        (StatusCode::OK, "ok\n")
     };
     Ok(Answer::text(status, TEXT, text))
 }
@@ -108,15 +88,18 @@ fn document(_: &Ask) -> Handled {
 
 /// Whether weir serves.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "HealthOfProcess")]
 struct Health {
-    state: State,
-    /// Problems of the whole process, in sentences.
+    /// `serving` (without a problem), `degraded`, `down` (no virtual server serves), `starting` or `draining`.
+    state: Serving,
+    /// Problems, in sentences: of the process as a whole, then virtual servers and pools that do not serve.
     problems: Vec<String>,
 }
 
 fn health(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
-    Answer::json(&Health { state: State::of(observed), problems: problems(observed) })
+    let judge = Judge::of(observed);
+    Answer::json(&Health { state: serving(observed, &judge), problems: problems(observed, &judge) })
 }
 
 fn all(ask: &Ask) -> Handled {

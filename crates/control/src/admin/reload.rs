@@ -1,5 +1,8 @@
 //! Reloads the configuration file, and reports the results of reloads.
 
+use std::pin::Pin;
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,18 +10,34 @@ use serde_json::json;
 use weir_config::snapshot::Role;
 
 use super::answer::Answer;
-use super::ask::Ask;
+use super::ask::{Ask, Kind, Parameter};
 use super::problem::Problem;
 use super::route::{Handled, Route};
-use crate::reloads::Report;
+use crate::reloads::{Report, State};
+
+/// Maximum wait for the result of a reload: longer than the default wait for first probes.
+const RESULT_WAIT_MAX_MS: u64 = 15_000;
+
+const WAIT_MS: Parameter = Parameter {
+    name: "wait_ms",
+    kind: Kind::Time { max: RESULT_WAIT_MAX_MS, default: RESULT_WAIT_MAX_MS },
+    summary: "The answer comes after this time, even if the result is not known yet; 0: at once",
+};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/v1/reload", "reload", "Reads the configuration file again", reload)
-            .post()
-            .role(Role::Operate)
-            .takes::<Nothing>()
-            .answers::<Asked>(),
+        Route::get_later(
+            "/v1/reload",
+            "reload",
+            "Reads the configuration file again, and answers with the result",
+            reload,
+        )
+        .post()
+        .role(Role::Operate)
+        .query(&[WAIT_MS])
+        .takes::<Nothing>()
+        .statuses(&[StatusCode::ACCEPTED, StatusCode::CONFLICT])
+        .answers::<Report>(),
         Route::get("/v1/reloads", "listReloads", "The last reloads, the newest last", reports)
             .answers::<Reports>(),
         Route::get(
@@ -37,14 +56,6 @@ pub(super) fn routes() -> Vec<Route> {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// The response to a reload request.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "ReloadAsked")]
-struct Asked {
-    /// The number of the reload's report.
-    number: u64,
-}
-
 /// Reports of the latest reloads.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Reloads")]
@@ -52,12 +63,40 @@ struct Reports {
     items: Vec<Report>,
 }
 
-fn reload(ask: &Ask) -> Handled {
-    ask.document::<Nothing>()?;
-    let number = ask.context.observed.reloads.ask();
-    let by = &ask.caller;
-    ask.context.events.info("configuration", format_args!("is to be read again, says {by}"));
-    Ok(Answer::json(&Asked { number })?.change(json!({ "reload": number })))
+fn reload(ask: Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
+    Box::pin(async move {
+        ask.document::<Nothing>()?;
+        let reloads = &ask.context.observed.reloads;
+        let number = reloads.ask();
+        let by = &ask.caller;
+        ask.context.events.info("configuration", format_args!("is to be read again, says {by}"));
+        let wait_ms = u64::try_from(ask.query.number(&WAIT_MS)).unwrap_or(RESULT_WAIT_MAX_MS);
+        let wait = Duration::from_millis(wait_ms);
+        let report = match wait_ms {
+            // A timer of no time may take a moment, in which the reload could end.
+            0 => reloads.report(number),
+            _ => match tokio::time::timeout(wait, reloads.result(number)).await {
+                Ok(report) => report,
+                Err(_) => reloads.report(number),
+            },
+        };
+        let report = report.ok_or_else(|| gone(number))?;
+        if report.state == State::Refused {
+            let reason = report.reason.unwrap_or_default();
+            let detail = format!("reload {number} was refused: {reason}");
+            let help = "the previous configuration stays in effect";
+            let problem = Problem::new(StatusCode::CONFLICT, detail).help(help);
+            return Err(problem.findings(report.findings));
+        }
+        let is_over = report.state == State::InForce;
+        let status = if is_over { StatusCode::OK } else { StatusCode::ACCEPTED };
+        Ok(Answer::json(&report)?.status(status).change(json!({ "reload": number })))
+    })
+}
+
+fn gone(number: u64) -> Problem {
+    Problem::not_found(format_args!("there is no report of a reload {number}"))
+        .help("the last 32 are kept")
 }
 
 fn reports(ask: &Ask) -> Handled {
@@ -67,9 +106,5 @@ fn reports(ask: &Ask) -> Handled {
 fn report(ask: &Ask) -> Handled {
     let number = ask.number("number")?;
     let report = ask.context.observed.reloads.report(number);
-    let report = report.ok_or_else(|| {
-        Problem::not_found(format_args!("there is no report of a reload {number}"))
-            .help("the last 32 are kept")
-    })?;
-    Answer::json(&report)
+    Answer::json(&report.ok_or_else(|| gone(number))?)
 }

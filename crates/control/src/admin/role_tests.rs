@@ -78,7 +78,8 @@ fn body_of(route: &Route) -> &'static str {
     match route.path {
         path if path.ends_with("/state") => r#"{"state":"enabled"}"#,
         path if path.ends_with("/end") => r#"{"all":true}"#,
-        // This test has no supervisor that carries out transactions.
+        // This test has no supervisor that carries out transactions and reloads.
+        "/v1/reload" => r#"{"x":1}"#,
         path if path.contains("/versions/") || path.ends_with("/changes") => r#"{"x":1}"#,
         _ => "{}",
     }
@@ -170,8 +171,12 @@ async fn the_user_is_told_and_audited() {
     assert_eq!((&answer["user"], &answer["role"]), (&json!("by-token-operate"), &json!("operate")));
     let (_, answer) = ask(Login::Certificate("cert-read"), whoami).await;
     assert_eq!((&answer["user"], &answer["role"]), (&json!("by-cert-read"), &json!("read")));
-    let change =
-        ("PUT", "/v1/pools/web/members/127.0.0.1:9001/state", JSON, r#"{"state":"drain"}"#);
+    let change = (
+        "PUT",
+        "/v1/pools/web/members/127.0.0.1:9001/state",
+        JSON,
+        r#"{"state":"drain","last":true}"#,
+    );
     assert_eq!(ask(Login::Certificate("cert-operate"), change).await.0, 200);
     assert_eq!(ask(Login::Token(users.token(Role::Read)), change).await.0, 403);
     assert_eq!(ask(Login::Nothing, change).await.0, 401);

@@ -1,4 +1,4 @@
-//! Samples counters for the rates that an admin listener shows.
+//! Samples counters for the rates and the health that an admin listener shows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,8 @@ pub(super) async fn sample(observed: Arc<Observed>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        observed.rates.sample(&observed.table(), observed.packets.report().as_deref());
+        let table = observed.table();
+        observed.rates.sample(&table, observed.packets.report().as_deref());
+        observed.recent.sample(&table);
     }
 }

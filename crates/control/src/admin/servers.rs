@@ -16,6 +16,7 @@ use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Handled, Route};
 use crate::acme::board::{Board, Report};
+use crate::health::Judge;
 use crate::status::{self, CertificateStatus, PacketPathStatus, VirtualServerStatus};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -57,22 +58,23 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 fn list(ask: &Ask) -> Handled {
-    let (observed, table) = (&ask.context.observed, ask.context.observed.table());
-    let all = (0..).zip(&table.virtual_servers);
+    let observed = &ask.context.observed;
+    let judge = Judge::of(observed);
+    let all = (0..).zip(&judge.table().virtual_servers);
     let page = Page::of(
         &ask.query,
         all,
         |(_, live)| live.name.to_string(),
-        |(index, live)| status::virtual_server(&table.snapshot, index, live, observed),
+        |(index, _)| status::virtual_server(&judge, index, observed),
     )?;
     Answer::json(&page)
 }
 
 fn one(ask: &Ask) -> Handled {
-    let (observed, table) = (&ask.context.observed, ask.context.observed.table());
-    let index = find_server(&table, ask.name("name"))?;
-    let live = &table.virtual_servers[index];
-    Answer::json(&status::virtual_server(&table.snapshot, index, live, observed))
+    let observed = &ask.context.observed;
+    let judge = Judge::of(observed);
+    let index = find_server(judge.table(), ask.name("name"))?;
+    Answer::json(&status::virtual_server(&judge, index, observed))
 }
 
 /// The index of a virtual server of the configuration.
@@ -207,5 +209,5 @@ fn certificates(ask: &Ask) -> Handled {
 
 fn packet_path(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
-    Answer::json(&status::packet_path(&observed.table(), observed))
+    Answer::json(&status::packet_path(&Judge::of(observed), observed))
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
-use weir_exchange::shared::live::LiveTable;
 
+use crate::health::Judge;
 pub(crate) use history::{History, Point, Points};
 pub(crate) use sample::{PoolSample, Sample, ServerSample, Shown, member_shown};
 
@@ -38,17 +38,17 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Subscribes to samples of the table in force, which `table` returns. The latest sample, if any, is delivered at once. Must
+    /// Subscribes to samples of the table in force, which the result of `judge` has. The latest sample, if any, is delivered at once. Must
     /// be called within a tokio runtime.
     pub(crate) fn subscribe(
         self: &Arc<Self>,
-        table: impl Fn() -> Arc<LiveTable> + Clone + Send + 'static,
+        judge: impl Fn() -> Judge + Clone + Send + 'static,
     ) -> watch::Receiver<Option<Arc<Sample>>> {
         let samples = self.samples.subscribe();
         let mut is_running = lock(&self.is_running);
         if !*is_running {
             *is_running = true;
-            tokio::spawn(run(Arc::clone(self), table));
+            tokio::spawn(run(Arc::clone(self), judge));
         }
         samples
     }
@@ -77,7 +77,7 @@ impl Sampler {
     }
 }
 
-async fn run(sampler: Arc<Sampler>, table: impl Fn() -> Arc<LiveTable> + Clone + Send + 'static) {
+async fn run(sampler: Arc<Sampler>, judge: impl Fn() -> Judge + Clone + Send + 'static) {
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before: Option<Arc<Sample>> = None;
@@ -86,9 +86,9 @@ async fn run(sampler: Arc<Sampler>, table: impl Fn() -> Arc<LiveTable> + Clone +
         if sampler.has_ended() {
             return;
         }
-        let (shared, table, last) = (Arc::clone(&sampler), table.clone(), before.take());
+        let (shared, judge, last) = (Arc::clone(&sampler), judge.clone(), before.take());
         let take = move || {
-            let sample = Arc::new(Sample::of(table(), last.as_deref()));
+            let sample = Arc::new(Sample::of(judge(), last.as_deref()));
             shared.history().push(&sample);
             sample
         };

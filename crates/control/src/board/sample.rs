@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use weir_config::snapshot::{Member, NOBODY, Snapshot};
+use weir_config::snapshot::Member;
 use weir_core::admin_state::AdminState;
 use weir_exchange::shared::counters::VirtualServerTotals;
-use weir_exchange::shared::live::{LiveMember, LiveTable, TablePool};
-use weir_exchange::shared::sticky::reached_pools;
+use weir_exchange::shared::live::LiveMember;
 
 use super::history::Point;
 use crate::figures::{quantile, shown_gauge};
-use crate::member_state::{MemberState, administrative_state, is_in_service};
+use crate::health::{Condition, Health, Judge, Members};
+use crate::member_state::{MemberState, administrative_state};
 use crate::time::monotonic_ms;
 
 /// The severity of a state.
@@ -28,6 +28,15 @@ pub(crate) enum Shown {
 }
 
 impl Shown {
+    /// The severity of a condition.
+    pub fn of(condition: Condition) -> Self {
+        match condition {
+            Condition::Up => Self::Good,
+            Condition::Degraded => Self::Warn,
+            Condition::Failing | Condition::Down => Self::Bad,
+        }
+    }
+
     /// The name for the page.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -60,8 +69,7 @@ pub(crate) struct ServerSample {
     pub failed: u64,
     pub p50_ms: Option<f64>,
     pub p99_ms: Option<f64>,
-    pub state: &'static str,
-    pub shown: Shown,
+    pub health: Health,
     /// `None`: this is the first sample.
     pub point: Option<Point>,
 }
@@ -69,18 +77,15 @@ pub(crate) struct ServerSample {
 /// A pool.
 #[derive(Debug)]
 pub(crate) struct PoolSample {
-    pub members: usize,
-    pub in_service: usize,
-    /// The number of members that are up, regardless of their administrative state.
-    pub up: usize,
-    pub shown: Shown,
+    pub members: Members,
+    pub health: Health,
 }
 
 /// A sample.
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub at_ms: u64,
-    pub table: Arc<LiveTable>,
+    pub judge: Judge,
     /// In the order of the active table.
     pub servers: Vec<ServerSample>,
     /// In the order of the active table.
@@ -101,31 +106,6 @@ pub(crate) fn member_shown(configured: &Member, live: &LiveMember) -> (&'static 
     }
     let shown = if state == MemberState::Up { Shown::Good } else { Shown::Warn };
     (state.as_str(), shown)
-}
-
-impl PoolSample {
-    fn of(configured: &weir_config::snapshot::Pool, live: &TablePool) -> Self {
-        let members = || configured.members.iter().zip(&live.members);
-        let in_service = members().filter(|(member, live)| is_in_service(member, live)).count();
-        let shown = match in_service {
-            _ if live.members.is_empty() => Shown::Off,
-            0 => Shown::Bad,
-            some if some < live.members.len() => Shown::Warn,
-            _ => Shown::Good,
-        };
-        let up = members().filter(|(_, live)| MemberState::of(live) == MemberState::Up).count();
-        Self { members: live.members.len(), in_service, up, shown }
-    }
-
-    /// The name of the state.
-    pub fn state(&self) -> String {
-        match self.shown {
-            Shown::Off => "empty".into(),
-            Shown::Bad => "down".into(),
-            Shown::Warn => format!("{} of {}", self.in_service, self.members),
-            Shown::Good => "up".into(),
-        }
-    }
 }
 
 impl Counts {
@@ -182,24 +162,26 @@ impl Counts {
 }
 
 impl Sample {
-    /// Takes a sample of the table in force. `before`: the previous one.
-    pub fn of(table: Arc<LiveTable>, before: Option<&Self>) -> Self {
+    /// Takes a sample of the judge's table. `before`: the previous one.
+    pub fn of(judge: Judge, before: Option<&Self>) -> Self {
         let at_ms = monotonic_ms();
+        let table = Arc::clone(judge.table());
         let snapshot = &table.snapshot;
-        let pools = snapshot.pools.iter().zip(&table.pools);
-        let pools: Vec<PoolSample> = pools.map(|(it, live)| PoolSample::of(it, live)).collect();
+        let pool =
+            |index| PoolSample { members: judge.members(index), health: judge.pool(index).clone() };
+        let pools = (0..table.pools.len()).map(pool).collect();
         let earlier = before.map(Self::counts).unwrap_or_default();
         let span_ms = before.map_or(0, |before| at_ms.saturating_sub(before.at_ms));
         let (mut all, mut open_of_all) = (Counts::default(), 0);
         let mut servers = Vec::with_capacity(table.virtual_servers.len());
-        for (configured, live) in snapshot.virtual_servers.iter().zip(&table.virtual_servers) {
+        let listed = snapshot.virtual_servers.iter().zip(&table.virtual_servers);
+        for ((configured, live), (_, health)) in listed.zip(judge.servers()) {
             let totals = live.counters.totals();
             let counts = Counts::of(&totals, configured.service.is_relay());
             let open = shown_gauge(totals.connections_open);
             let change = earlier.get(&*live.name).and_then(|earlier| counts.since(earlier));
             change.iter().for_each(|change| all.add(change));
             open_of_all += open;
-            let (state, shown) = server_state(snapshot, configured, &pools);
             let answered = counts.answered;
             servers.push(ServerSample {
                 name: Arc::clone(&live.name),
@@ -208,42 +190,15 @@ impl Sample {
                 failed: counts.failed,
                 p50_ms: quantile(&totals.request_duration, answered, 50),
                 p99_ms: quantile(&totals.request_duration, answered, 99),
-                state,
-                shown,
+                health: health.clone(),
                 point: change.map(|change| change.point(span_ms, open)),
             });
         }
         let total = before.map(|_| all.point(span_ms, open_of_all));
-        Self { at_ms, table, servers, pools, total }
+        Self { at_ms, judge, servers, pools, total }
     }
 
     fn counts(&self) -> HashMap<&str, Counts> {
         self.servers.iter().map(|server| (&*server.name, server.counts)).collect()
-    }
-}
-
-/// The state of a virtual server, which follows from its pools. Without a pool, it answers by itself.
-fn server_state(
-    snapshot: &Snapshot,
-    configured: &weir_config::snapshot::VirtualServer,
-    pools: &[PoolSample],
-) -> (&'static str, Shown) {
-    if *snapshot.pools[configured.pool].name == *NOBODY {
-        return ("up", Shown::Good);
-    }
-    match pools[configured.pool].shown {
-        Shown::Bad => ("down", Shown::Bad),
-        Shown::Warn => ("degraded", Shown::Warn),
-        Shown::Off => ("empty", Shown::Off),
-        Shown::Good => {
-            let others = reached_pools(configured, snapshot);
-            let is_bad = |pool: usize| {
-                *snapshot.pools[pool].name != *NOBODY && pools[pool].shown != Shown::Good
-            };
-            match others.into_iter().any(is_bad) {
-                true => ("degraded", Shown::Warn),
-                false => ("up", Shown::Good),
-            }
-        }
     }
 }

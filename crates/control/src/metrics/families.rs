@@ -13,13 +13,16 @@ use weir_exchange::shared::live::{LiveMember, LiveTable};
 use super::Kind::{Counter, Gauge, Histogram};
 use super::{Description, Family, Kind, Samples};
 use crate::acme::board::State;
-use crate::member_state::{MemberState, administrative_state, is_in_service};
+use crate::health::{Condition, Judge};
+use crate::member_state::{MemberState, administrative_state};
 use crate::monitors::{Board, MonitorReport};
 use crate::observed::Observed;
+use crate::problems::serving;
 
 /// A virtual server with its counters, which are summed once per request for metrics.
 pub struct ServerView {
     pub name: Arc<str>,
+    health: Condition,
     totals: VirtualServerTotals,
     /// The earliest expiry of the server's certificates.
     expiry_unix_s: Option<u64>,
@@ -34,16 +37,19 @@ pub struct ServerView {
 }
 
 impl ServerView {
-    pub fn all(table: &LiveTable) -> Vec<Self> {
+    pub fn all(judge: &Judge) -> Vec<Self> {
+        let table = judge.table();
         let servers = table.virtual_servers.iter().zip(&table.snapshot.virtual_servers);
         servers
-            .map(|(server, configured)| {
+            .zip(judge.servers())
+            .map(|((server, configured), (_, health))| {
                 let shown: Vec<_> = configured.tls.iter().flat_map(|tls| tls.shown()).collect();
                 let staples = shown.iter().filter_map(|identity| identity.staple.as_ref());
                 let ocsp = staples.map(|staple| staple.until_unix_s().unwrap_or(0)).min();
                 let expiry = shown.iter().map(|identity| identity.not_after_unix_s).min();
                 Self {
                     name: Arc::clone(&server.name),
+                    health: health.state,
                     totals: server.counters.totals(),
                     expiry_unix_s: expiry.map(|at_s| at_s.max(0) as u64),
                     has_waf: configured.waf.is_some(),
@@ -100,30 +106,30 @@ impl WafCheckView {
 /// A pool with its counters.
 pub struct PoolView {
     pub name: Arc<str>,
+    health: Condition,
     totals: PoolTotals,
     states: [u64; MemberState::ALL.len()],
     in_service: u64,
 }
 
 impl PoolView {
-    pub fn all(table: &LiveTable) -> Vec<Self> {
-        let pools = table.snapshot.pools.iter().zip(&table.pools);
+    pub fn all(judge: &Judge) -> Vec<Self> {
+        let pools = judge.table().pools.iter().enumerate();
         pools
-            .filter(|(configured, _)| *configured.name != *NOBODY)
-            .map(|(configured, pool)| {
+            .filter(|(_, live)| *live.pool.name != *NOBODY)
+            .map(|(index, live)| {
                 let mut states = [0; MemberState::ALL.len()];
-                for member in &pool.members {
+                for member in &live.members {
                     let state = MemberState::of(member);
                     let index = MemberState::ALL.iter().position(|&other| other == state);
                     states[index.unwrap_or(0)] += 1;
                 }
-                let members = configured.members.iter().zip(&pool.members);
-                let in_service = members.filter(|(member, live)| is_in_service(member, live));
                 Self {
-                    name: Arc::clone(&pool.pool.name),
-                    totals: pool.pool.counters.totals(),
+                    name: Arc::clone(&live.pool.name),
+                    health: judge.pool(index).state,
+                    totals: live.pool.counters.totals(),
                     states,
-                    in_service: in_service.count() as u64,
+                    in_service: judge.members(index).in_service as u64,
                 }
             })
             .collect()
@@ -200,6 +206,9 @@ macro_rules! families {
 pub(super) use families;
 
 pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_server";
+    "weir_virtual_server_health" Gauge
+        "3 while the virtual server is up, 2 degraded, 1 failing (half of the requests or more fail), 0 down (no member in service)."
+        |server, to| to.value(server.health.figure());
     "weir_virtual_server_connections_total" Counter
         "Client connections accepted."
         |server, to| to.value(server.totals.connections_accepted);
@@ -430,6 +439,9 @@ pub(super) const FILES: &[Family<DatedFile>] = families! { "file,kind";
 };
 
 pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
+    "weir_pool_health" Gauge
+        "3 while the pool is up, 2 degraded (members are missing, or 5% of requests fail), 1 failing (half of the requests or more fail), 0 down (no member in service)."
+        |pool, to| to.value(pool.health.figure());
     "weir_pool_members" Gauge + ",state"
         "Members by health, independent of the administrative state: up, pending (waits for a first probe), down (failed its monitors), draining (by `drain_on` of a monitor), ejected (failed its requests)."
         |pool, to| for (state, &count) in MemberState::ALL.iter().zip(&pool.states) {
@@ -722,6 +734,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_config_waiting" Gauge
         "1 while a new configuration waits for the first probes of its members, else 0."
         |observed, to| to.value(u64::from(observed.waiting().is_some()));
+    "weir_health" Gauge
+        "3 while weir serves without a problem, 2 degraded, 1 starting or draining, 0 down (no virtual server serves)."
+        |observed, to| to.value(serving(observed, &Judge::of(observed)).figure());
     "weir_draining" Gauge
         "1 while the process is stopping, else 0."
         |observed, to| to.value(u64::from(observed.draining.load(Relaxed)));

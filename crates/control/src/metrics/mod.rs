@@ -11,6 +11,7 @@ mod families;
 mod packets;
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use families::{
     FILES, MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, RULES, RuleView,
@@ -19,6 +20,7 @@ use families::{
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 
 use crate::figures::shown_gauge;
+use crate::health::Judge;
 use crate::observed::Observed;
 
 /// The media type of the text.
@@ -91,11 +93,12 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
 
 /// Generates the text of the metrics whose names begin with `wanted`; empty: of all.
 pub fn encode(observed: &Observed, wanted: &str) -> String {
-    let table = observed.table();
+    let judge = Judge::of(observed);
+    let table = Arc::clone(judge.table());
     let mut page = Page { text: String::with_capacity(64 * 1024), wanted };
-    let servers: Vec<ServerView> = ServerView::all(&table);
+    let servers: Vec<ServerView> = ServerView::all(&judge);
     let rules: Vec<RuleView> = RuleView::all(&table);
-    let pools: Vec<PoolView> = PoolView::all(&table);
+    let pools: Vec<PoolView> = PoolView::all(&judge);
     let members: Vec<MemberView> = MemberView::all(&table);
     let monitors: Vec<MonitorView> = MonitorView::all(&table, &observed.monitors);
     write_families(&mut page, VIRTUAL_SERVERS, &servers, |server, labels| {

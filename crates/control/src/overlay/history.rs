@@ -43,14 +43,25 @@ pub enum Wanted {
     Changes(Vec<Change>),
     /// Restores the overlay of this version; 0: no overlay.
     RollBackTo(u64),
+    /// Undoes the changes of this version, and keeps those of later ones.
+    Revert(u64),
 }
 
 impl Wanted {
+    /// Whether it takes this newest version back.
+    pub fn ends(&self, newest: u64) -> bool {
+        match self {
+            Self::Changes(_) => false,
+            Self::RollBackTo(_) => true,
+            Self::Revert(version) => *version == newest,
+        }
+    }
+
     /// The approximate size as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Changes(changes) => changes.iter().map(Change::bytes).sum(),
-            Self::RollBackTo(_) => 8,
+            Self::RollBackTo(_) | Self::Revert(_) => 8,
         }
     }
 }
@@ -70,7 +81,7 @@ impl Version {
             Wanted::Changes(changes) => {
                 Wanted::Changes(changes.iter().map(Change::concealed).collect())
             }
-            Wanted::RollBackTo(version) => Wanted::RollBackTo(*version),
+            other => other.clone(),
         };
         Self { wanted, delta: Delta::default(), ..self.clone() }
     }

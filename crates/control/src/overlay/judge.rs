@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weir_config::overlay::Overlay;
+use weir_config::overlay::{Conflict, Overlay};
 use weir_config::parts::Change;
 use weir_config::{Config, Diagnostic, Files, Severity};
 
@@ -241,7 +241,7 @@ impl<'a> Judge<'a> {
             return Err((reason, Vec::new()));
         }
         if let Some(unconfirmed) = self.history().unconfirmed()
-            && matches!(transaction.wanted, Wanted::Changes(_))
+            && !transaction.wanted.ends(unconfirmed.version)
         {
             let version = unconfirmed.version;
             let reason = format!(
@@ -256,6 +256,7 @@ impl<'a> Judge<'a> {
                 overlay.map_err(|wrong| ("changes are not possible".to_owned(), wrong))?
             }
             Wanted::RollBackTo(version) => self.overlay_after(*version)?,
+            Wanted::Revert(version) => self.overlay_without(*version)?,
         };
         let (configuration, warnings) = self.check(&overlay)?;
         Ok((overlay, configuration, warnings))
@@ -268,6 +269,25 @@ impl<'a> Judge<'a> {
             let kept = format!("there are versions {zero}{oldest} to {newest}");
             (format!("version {version} is not kept: {kept}"), Vec::new())
         })
+    }
+
+    /// The newest overlay without the changes of a version.
+    fn overlay_without(&self, version: u64) -> Result<Overlay, Refused> {
+        let history = self.history();
+        if version == 0 || version > history.version() {
+            let newest = history.version();
+            let reason = format!("there is no version {version} to undo: the newest is {newest}");
+            return Err((reason, Vec::new()));
+        }
+        let (before, after) = (self.overlay_after(version - 1)?, self.overlay_after(version)?);
+        match history.overlay().without(&before, &after) {
+            Ok(overlay) if overlay == *history.overlay() => {
+                let reason = format!("nothing of version {version} is left to undo");
+                Err((reason, Vec::new()))
+            }
+            Ok(overlay) => Ok(overlay),
+            Err(conflicts) => Err((told(history, version, &conflicts), Vec::new())),
+        }
     }
 
     fn check(&self, overlay: &Overlay) -> Result<(Configuration, Vec<Diagnostic>), Refused> {
@@ -366,6 +386,30 @@ impl<'a> Judge<'a> {
         self.accepted.entries.push(Entry::Version(version));
         self.last = Some(Arc::new(configuration));
     }
+}
+
+/// Maximum number of conflicts, and of versions for each, in a refusal.
+const CONFLICTS_TOLD_MAX: usize = 5;
+
+/// Why a version cannot be undone by itself: what has changed again, and by which versions.
+fn told(history: &History, version: u64, conflicts: &[Conflict]) -> String {
+    let mut text = format!("version {version} cannot be undone by itself");
+    for (index, path) in conflicts.iter().take(CONFLICTS_TOLD_MAX).enumerate() {
+        let later = history.versions().filter(|later| later.number > version);
+        let later = later.filter(|later| later.delta.touches(path));
+        let mut later: Vec<String> = later.map(|later| later.number.to_string()).collect();
+        let omitted = later.len().saturating_sub(CONFLICTS_TOLD_MAX);
+        later.drain(..omitted);
+        let plural = if later.len() == 1 { "" } else { "s" };
+        let separator = if index == 0 { ":" } else { "," };
+        let by = later.join(", ");
+        text += &format!("{separator} {path} was changed again by version{plural} {by}");
+    }
+    match conflicts.len().saturating_sub(CONFLICTS_TOLD_MAX) {
+        0 => {}
+        more => text += &format!(" and {more} more"),
+    }
+    text + "; undo those first, or set what you want there"
 }
 
 /// Confirms a version.

@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::health::{Judge, Serving};
 use crate::observed::Observed;
-use crate::problems::problems;
+use crate::problems::{problems, serving};
 use crate::time::rfc3339;
 
 /// Maximum number of listed problems.
@@ -18,7 +19,9 @@ const PROBLEMS_MAX: usize = 20;
 pub(crate) struct Brief {
     version: &'static str,
     started: String,
-    /// The first problems of the process as a whole, as sentences.
+    /// `serving` (without a problem), `degraded`, `down` (no virtual server serves), `starting` or `draining`.
+    health: Serving,
+    /// The first problems, as sentences.
     problems: Vec<String>,
     /// The number of all problems.
     problems_count: usize,
@@ -28,13 +31,14 @@ pub(crate) struct Brief {
 
 impl Brief {
     /// The current summary.
-    pub fn of(observed: &Observed) -> Self {
-        let mut problems = problems(observed);
+    pub fn of(observed: &Observed, judge: &Judge) -> Self {
+        let mut problems = problems(observed, judge);
         let problems_count = problems.len();
         problems.truncate(PROBLEMS_MAX);
         Self {
             version: env!("CARGO_PKG_VERSION"),
             started: rfc3339(observed.started_unix_ms),
+            health: serving(observed, judge),
             problems,
             problems_count,
             starting: observed.starting.load(Relaxed),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use weir_config::snapshot::packet::{Fallback, PacketServer, Packets};
-use weir_exchange::shared::live::LiveTable;
 use weir_packet::Totals;
 
+use crate::health::{Health, Judge, unserved};
 use crate::observed::Observed;
 use crate::packets::{Report, cookies_obstacle, member_label};
 use crate::rates::{Counts, Rate, Rates, Way};
@@ -51,6 +51,7 @@ struct InterfaceStatus {
 #[derive(Debug, Serialize, JsonSchema)]
 struct PacketServerStatus {
     name: String,
+    health: Health,
     protocol: String,
     listen: Vec<String>,
     pool: Option<String>,
@@ -96,8 +97,8 @@ impl Counters {
 }
 
 /// The packet path; `None`: the configuration has no virtual servers of type fast_l4.
-pub(crate) fn packet_path(table: &LiveTable, observed: &Observed) -> Option<PacketPathStatus> {
-    let packets = table.snapshot.packets.as_ref()?;
+pub(crate) fn packet_path(judge: &Judge, observed: &Observed) -> Option<PacketPathStatus> {
+    let packets = judge.table().snapshot.packets.as_ref()?;
     let report = observed.packets.report().unwrap_or_default();
     Some(PacketPathStatus {
         name: packets.path.name.to_string(),
@@ -118,7 +119,7 @@ pub(crate) fn packet_path(table: &LiveTable, observed: &Observed) -> Option<Pack
             .filter(|count| count.packets > 0)
             .map(|count| (count.reason.name(), count.packets))
             .collect(),
-        virtual_servers: servers(table, packets, &report, &observed.rates),
+        virtual_servers: servers(judge, packets, &report, &observed.rates),
     })
 }
 
@@ -133,7 +134,7 @@ fn interface(attachment: &weir_packet::Attachment) -> InterfaceStatus {
 }
 
 fn servers(
-    table: &LiveTable,
+    judge: &Judge,
     packets: &Packets,
     report: &Report,
     rates: &Rates,
@@ -147,13 +148,16 @@ fn servers(
                 rates.of(Way::Packets, name, &Counts::of_packets(totals))
             }),
             members: members(it, report),
-            ..server(table, it, "packets")
+            ..server(judge, it, "packets")
         }
     });
     let fallen = packets.fallen.iter().map(|it| {
         let mut status =
-            server(table, &it.server, if it.unserved.is_none() { "sockets" } else { "nothing" });
+            server(judge, &it.server, if it.unserved.is_none() { "sockets" } else { "nothing" });
         status.why = Some(it.why.to_string());
+        if let Some(health) = unserved(it) {
+            status.health = health;
+        }
         status.unserved = it.unserved.as_deref().map(str::to_owned);
         status.remarks = match &it.server.fallback {
             Fallback::Proxy { remarks, .. } if it.unserved.is_none() => {
@@ -166,12 +170,13 @@ fn servers(
     of_packets.chain(fallen).collect()
 }
 
-fn server(table: &LiveTable, server: &PacketServer, served_by: &'static str) -> PacketServerStatus {
+fn server(judge: &Judge, server: &PacketServer, served_by: &'static str) -> PacketServerStatus {
     PacketServerStatus {
         name: server.name.to_string(),
+        health: judge.packet_server(server),
         protocol: server.protocol.to_string(),
         listen: server.destinations.iter().map(|it| it.to_string()).collect(),
-        pool: server.pool.map(|pool| table.snapshot.pools[pool].name.to_string()),
+        pool: server.pool.map(|pool| judge.table().snapshot.pools[pool].name.to_string()),
         served_by,
         rungs: None,
         why: None,

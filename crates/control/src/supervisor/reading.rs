@@ -7,11 +7,12 @@
 //! | judges transactions on top of the newest files | resolves names, binds new listeners, stores versions |
 //! | judges a transaction that is only validated | binds new listeners and releases them |
 
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use weir_config::snapshot::Snapshot;
-use weir_config::{Config, Diagnostic};
+use weir_config::{Config, Diagnostic, Position, Severity};
 
 use super::{Supervisor, defect};
 use crate::logs::Logs;
@@ -154,7 +155,7 @@ impl Supervisor {
             }
             (Read::Files(Err(diagnostics)), _) => {
                 self.events.report(&diagnostics);
-                let reason = format!("{} has errors", self.file.display());
+                let reason = refusal(&self.file, &diagnostics);
                 Some(self.refuse(reason, &diagnostics))
             }
             (Read::Transactions(Some(Judged::Accepted(configuration, accepted))), _) => {
@@ -206,6 +207,21 @@ impl Supervisor {
             }
         };
         self.reading = Some(Reading::Names(Box::new(candidate), Box::pin(both)));
+    }
+}
+
+/// Why files with errors are refused: the first error, with its place.
+fn refusal(main: &Path, diagnostics: &[Diagnostic]) -> String {
+    let errors = || diagnostics.iter().filter(|it| it.severity == Severity::Error);
+    let Some(first) = errors().next() else { return format!("{} has errors", main.display()) };
+    let place = match (&first.pointer, first.position) {
+        (Some(pointer), _) => format!("{} {pointer}", first.file),
+        (None, Some(Position { line, column })) => format!("{}:{line}:{column}", first.file),
+        (None, None) => first.file.clone(),
+    };
+    match errors().count() - 1 {
+        0 => format!("{place}: {}", first.message),
+        more => format!("{place}: {} (and {more} more)", first.message),
     }
 }
 

@@ -15,7 +15,7 @@ use super::client::Error;
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Credentials for an admin listener over TCP.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct CredentialArguments {
     /// A file with your token, as made by `weir token new`
     #[arg(long, value_name = "FILE", env = "WEIR_TOKEN_FILE", hide_env_values = true)]

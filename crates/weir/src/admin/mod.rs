@@ -30,7 +30,7 @@ pub const EXIT_USAGE: u8 = 2;
 pub const EXIT_UNREACHABLE: u8 = 3;
 
 /// The address of weir.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Connection {
     /// Address of weir's admin listener: unix:/path, ADDRESS:PORT (read-only without a token), or https://HOST:PORT
     #[arg(long, value_name = "ADDRESS", env = "WEIR_ADMIN", hide_env_values = true,

@@ -18,7 +18,10 @@ pub struct Status {
     #[serde(default)]
     pub started: String,
     pub uptime_seconds: u64,
-    /// Problems of the whole process.
+    /// The state of the process as a whole. Absent in old versions.
+    #[serde(default)]
+    pub health: Option<String>,
+    /// Problems of the process, and of what does not serve.
     pub problems: Vec<String>,
     /// Files with contents that expire. Absent in old versions.
     #[serde(default)]
@@ -48,6 +51,33 @@ pub struct DatedFile {
     pub is_due: bool,
 }
 
+/// How well a virtual server or a pool serves.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Health {
+    pub state: String,
+    pub why: Option<String>,
+}
+
+impl Health {
+    /// The state and its reason: `down: none of its 2 members is in service`.
+    pub fn text(&self) -> String {
+        match &self.why {
+            Some(why) => format!("{}: {why}", self.state),
+            None => self.state.clone(),
+        }
+    }
+
+    /// Whether it cannot serve, or most of what it serves fails.
+    pub fn is_bad(&self) -> bool {
+        matches!(self.state.as_str(), "down" | "failing")
+    }
+
+    /// Whether it serves, but not as it should.
+    pub fn is_degraded(&self) -> bool {
+        self.state == "degraded"
+    }
+}
+
 /// Whether worker threads are denied access to files.
 #[derive(Debug, Deserialize)]
 pub struct Sandbox {
@@ -72,6 +102,9 @@ pub struct PacketPath {
 #[derive(Debug, Deserialize)]
 pub struct PacketServer {
     pub name: String,
+    /// Absent in old versions.
+    #[serde(default)]
+    pub health: Health,
     pub protocol: String,
     pub listen: Vec<String>,
     pub pool: Option<String>,
@@ -170,6 +203,9 @@ pub struct Configuration {
 #[derive(Debug, Deserialize)]
 pub struct VirtualServer {
     pub name: String,
+    /// Absent in old versions.
+    #[serde(default)]
+    pub health: Health,
     pub listen: Vec<String>,
     pub pool: String,
     /// Absent: only the default pool.
@@ -262,6 +298,9 @@ pub struct Pools {
 #[derive(Debug, Deserialize)]
 pub struct Pool {
     pub name: String,
+    /// Absent in old versions.
+    #[serde(default)]
+    pub health: Health,
     pub balance: String,
     pub members_in_service: usize,
     pub retries: u64,

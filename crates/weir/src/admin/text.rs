@@ -38,6 +38,20 @@ impl Paint {
         format!("{on}{mark}{indent}{}{off}\n", text.trim_end())
     }
 
+    /// A heading of something with this tone. `!` marks problems.
+    pub fn heading_of(self, tone: Tone, text: &str) -> String {
+        let (mark, colour) = match tone {
+            Tone::Plain => return self.heading(text),
+            Tone::Unusual => ("", "33"),
+            Tone::Wrong => ("! ", "31"),
+        };
+        let text = printable(text);
+        match self {
+            Self::Colourful => format!("\x1b[1;{colour}m{mark}{text}\x1b[0m\n"),
+            Self::Plain => format!("{mark}{text}\n"),
+        }
+    }
+
     /// A heading.
     pub fn heading(self, text: &str) -> String {
         let text = printable(text);
@@ -242,6 +256,10 @@ mod tests {
         }
         assert_eq!(Paint::Plain.line(Tone::Wrong, "", "x"), "! x\n");
         assert_eq!(Paint::Plain.heading("pool\tweb"), "pool\u{fffd}web\n");
+        assert_eq!(Paint::Plain.heading_of(Tone::Wrong, "pool web"), "! pool web\n");
+        assert_eq!(Paint::Plain.heading_of(Tone::Unusual, "pool web"), "pool web\n");
+        let red = Paint::Colourful.heading_of(Tone::Wrong, "x");
+        assert_eq!(red, "\x1b[1;31m! x\x1b[0m\n");
     }
 
     #[test]

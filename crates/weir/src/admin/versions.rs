@@ -43,6 +43,9 @@ pub struct Version {
     pub comment: String,
     pub changes: Vec<Change>,
     pub rolled_back_to: Option<u64>,
+    /// The version that this one undoes.
+    #[serde(default)]
+    pub reverted: Option<u64>,
     /// The previous version is restored at this time unless this one is confirmed.
     pub confirm_until: Option<String>,
     pub in_force: bool,

@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod confirm;
+pub mod revert;
 pub mod rollback;
 pub mod set;
 mod transaction;

@@ -34,7 +34,7 @@ const UNCHANGED: &str = "nothing has changed\n";
 const CONFIRM_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// Options of all commands that make a version.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
     /// Why; versions show it
     #[arg(long, value_name = "TEXT")]
@@ -42,7 +42,7 @@ pub struct Options {
 
     /// Only check it: nothing changes
     #[arg(long, conflicts_with = "confirm")]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 
     /// Return to the version before after this time (30s, 5m), unless `weir confirm` keeps the new one
     #[arg(long, value_name = "DURATION", value_parser = parse_confirm)]
@@ -57,11 +57,18 @@ pub struct Options {
     wait: Option<Duration>,
 
     #[command(flatten)]
-    connection: Connection,
+    pub(super) connection: Connection,
 
     /// Print weir's answer as JSON on standard output
     #[arg(long)]
     json: bool,
+}
+
+impl Options {
+    /// These options, for the case that this is still the newest version.
+    pub(super) fn if_still(&self, version: u64) -> Self {
+        Self { if_version: self.if_version.or(Some(version)), ..self.clone() }
+    }
 }
 
 /// Parses a duration; weir accepts whole seconds.

@@ -9,6 +9,7 @@ use weir_control::file_digests::{self, FileDigest};
 use super::case::Running;
 use super::finding::{Checked, Finding};
 use crate::admin::client::{Client, Error};
+use crate::admin::model::{Health, Status};
 use crate::admin::text::counted;
 use crate::admin::versions::Differences;
 
@@ -46,6 +47,44 @@ impl Answers {
         let is_it = file_digests::of(&Files::read(file)).first().is_some_and(|it| it.path == *main);
         self.merged.as_ref().filter(|_| is_it).map(|text| weir_config::parse(main, text))
     }
+}
+
+/// Maximum number of virtual servers or pools that are listed by name.
+const NAMES_TOLD_MAX: usize = 5;
+
+/// Reports what serves, but not as it should. What does not serve is among the problems.
+fn degraded(status: &Status, checked: &mut Checked) {
+    let servers = status.virtual_servers.iter().map(|it| (&it.name, &it.health));
+    let packets = status.packet_path.iter().flat_map(|path| &path.virtual_servers);
+    let packets = packets.map(|it| (&it.name, &it.health));
+    let pools = status.pools.iter().map(|it| (&it.name, &it.health));
+    find_degraded("virtual server", servers.chain(packets), checked);
+    find_degraded("pool", pools, checked);
+}
+
+fn find_degraded<'s>(
+    kind: &str,
+    all: impl Iterator<Item = (&'s String, &'s Health)>,
+    checked: &mut Checked,
+) {
+    let found: Vec<_> = all.filter(|(_, health)| health.is_degraded()).collect();
+    if found.is_empty() {
+        return;
+    }
+    let told = found.iter().take(NAMES_TOLD_MAX).map(|(name, health)| {
+        let why = health.why.as_deref().unwrap_or_default();
+        format!("{name} ({why})")
+    });
+    let mut told = told.collect::<Vec<_>>().join(", ");
+    if let Some(more) = found.len().checked_sub(NAMES_TOLD_MAX).filter(|more| *more > 0) {
+        told += &format!(" and {more} more");
+    }
+    let count = counted(found.len() as u64, kind);
+    checked.find(Finding::warning(
+        format!("{count} degraded: {told}"),
+        "the running weir",
+        "weir status; weir pool POOL shows the members and why they are out",
+    ));
 }
 
 fn optional<T: serde::de::DeserializeOwned>(
@@ -86,6 +125,7 @@ pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Check
             "weir status; its event log has the details",
         ));
     }
+    degraded(status, &mut checked);
     if let Some(sandbox) = &status.sandbox {
         checked.fact(if sandbox.is_on { "sandbox on" } else { "sandbox off" });
         if let Some(why) = &sandbox.why {
@@ -198,7 +238,13 @@ mod tests {
     use crate::status;
 
     fn running(change: impl FnOnce(&mut serde_json::Value)) -> Running {
-        Running { status: status::tests::status(change), is_here: true }
+        let up = |status: &mut serde_json::Value| {
+            for kind in ["virtual_servers", "pools"] {
+                status[kind][0]["health"] = serde_json::json!({ "state": "up", "why": null });
+            }
+            change(status);
+        };
+        Running { status: status::tests::status(up), is_here: true }
     }
 
     fn answers() -> Answers {
@@ -223,6 +269,16 @@ mod tests {
             (Severity::Error, "2 access log lines lost")
         );
         assert!(version.what.starts_with("version 0.0.9 runs"), "{version:?}");
+    }
+
+    #[test]
+    fn what_is_degraded_is_a_warning() {
+        let degraded = Running { status: status::tests::status(|_| {}), is_here: true };
+        let found = check(&degraded, &answers(), None).findings;
+        let [servers, pools] = &found[..] else { panic!("{found:?}") };
+        let why = "1 virtual server degraded: shop (pool web: 1 of 3 members in service)";
+        assert_eq!((servers.severity, &*servers.what), (Severity::Warning, why));
+        assert_eq!(pools.what, "1 pool degraded: web (1 of 3 members in service)");
     }
 
     #[test]

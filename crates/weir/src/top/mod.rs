@@ -259,7 +259,7 @@ mod tests {
         let text = tables(&mut state);
         let line = text.lines().find(|line| line.trim_start().starts_with("shop")).unwrap();
         let cells: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(cells[..4], ["shop", "serves", "100", "12"]);
+        assert_eq!(cells[..4], ["shop", "degraded", "100", "12"]);
         assert!(text.contains("! web/127.0.0.1:9003  down"), "{text}");
         let document: serde_json::Value = serde_json::from_str(&document(&state)).unwrap();
         assert_eq!(document["virtual_servers"][0]["rate"], 100.0);

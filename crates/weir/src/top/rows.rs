@@ -1,13 +1,12 @@
 //! Rows of the view: objects with their rates between two readings.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
 
 use serde::Serialize;
 
 use super::histograms::Histograms;
 use super::sample::Sample;
-use crate::admin::model::{Member, PacketServer, Pool, VirtualServer};
+use crate::admin::model::{Health, Member, PacketServer, Pool, VirtualServer};
 
 /// A kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,10 +85,8 @@ impl Span<'_> {
         let status = &self.now.status;
         match level {
             Level::Servers => {
-                let is_out = |pool: &&Pool| pool.members_in_service == 0;
-                let out = status.pools.iter().filter(is_out).map(|pool| &*pool.name).collect();
                 let servers = status.virtual_servers.iter().enumerate();
-                let servers = servers.map(|(place, server)| self.server(place, server, &out));
+                let servers = servers.map(|(place, server)| self.server(place, server));
                 let packets = status.packet_path.iter().flat_map(|path| &path.virtual_servers);
                 // A server that fell back to sockets is already listed.
                 let packets = packets.filter(|server| server.served_by == "packets");
@@ -112,7 +109,7 @@ impl Span<'_> {
         (time > 0.0).then(|| now.saturating_sub(before.unwrap_or(0)) as f64 / time)
     }
 
-    fn server(&self, place: usize, server: &VirtualServer, out: &HashSet<&str>) -> Row {
+    fn server(&self, place: usize, server: &VirtualServer) -> Row {
         let servers = self.last.map(|last| &last.status.virtual_servers);
         let before = servers.and_then(|all| find(all, place, |it| it.name == server.name));
         let errors = |it: &VirtualServer| it.responses.server_error + it.connections_refused;
@@ -131,12 +128,11 @@ impl Span<'_> {
         };
         let is_full =
             server.connections_max.is_some_and(|max| server.connections_open >= u64::from(max));
-        let (state, is_wrong) =
-            match (pools.iter().find(|pool| out.contains(pool.as_str())), is_full) {
-                (Some(pool), _) => (format!("pool {pool} is out"), true),
-                (None, true) => ("full".to_owned(), true),
-                (None, false) => ("serves".to_owned(), false),
-            };
+        let is_wrong = is_full || server.health.is_bad();
+        let state = match is_full && !server.health.is_bad() {
+            true => "full".to_owned(),
+            false => state_of(&server.health),
+        };
         Row {
             name: server.name.clone(),
             of: pools,
@@ -160,8 +156,8 @@ impl Span<'_> {
         Row {
             name: server.name.clone(),
             of: server.pool.iter().cloned().collect(),
-            state: "packets".into(),
-            is_wrong: false,
+            state: format!("{}, packets", state_of(&server.health)),
+            is_wrong: server.health.is_bad(),
             rate: self.rate(server.counters.flows, before.map(|it| it.counters.flows)),
             bytes: self.rate(server.counters.bytes_out, before.map(|it| it.counters.bytes_out)),
             errors: None,
@@ -190,8 +186,8 @@ impl Span<'_> {
         Row {
             name: pool.name.clone(),
             of: Vec::new(),
-            state: format!("{in_service}/{all} in service"),
-            is_wrong: in_service == 0,
+            state: format!("{}, {in_service}/{all}", state_of(&pool.health)),
+            is_wrong: pool.health.is_bad(),
             rate: sum(|row| row.rate),
             bytes: sum(|row| row.bytes),
             errors: sum(|row| row.errors).zip(lost).map(|(errors, lost)| errors + lost),
@@ -239,6 +235,12 @@ impl Span<'_> {
             p99_ms: latency(99.0),
         }
     }
+}
+
+/// The word for a health; an old version of weir does not tell it.
+fn state_of(health: &Health) -> String {
+    let state = health.state.as_str();
+    if state.is_empty() { "-".to_owned() } else { state.to_owned() }
 }
 
 /// An object of an earlier reading. It is usually at the same place, so a search through all is rare.
@@ -330,7 +332,7 @@ pub mod tests {
         assert_eq!(members.len(), 3);
         assert!(members[0].rate.unwrap() > 100_000.0, "{members:?}");
         let pools = span.rows(Level::Pools);
-        assert_eq!((&*pools[0].state, pools[0].rate), ("1/3 in service", members[0].rate));
+        assert_eq!((&*pools[0].state, pools[0].rate), ("degraded, 1/3", members[0].rate));
         let alone = Span { now: &now, last: None, first: None };
         assert_eq!(alone.rows(Level::Servers)[0].rate, None);
     }

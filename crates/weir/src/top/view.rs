@@ -67,6 +67,14 @@ fn heading(address: &str, state: &State, palette: Palette) -> Line<'static> {
         let status = &found.now.status;
         let up = span(Duration::from_secs(status.uptime_seconds));
         let version = printable(&status.version);
+        if let Some(health) = &status.health {
+            let style = match health.as_str() {
+                "serving" => Style::new(),
+                "down" => palette.trouble(),
+                _ => palette.colour(Color::Yellow),
+            };
+            spans.push(Span::styled(format!("{}  ", printable(health)), style));
+        }
         spans.push(Span::raw(format!("weir {version}, up {up}, {} workers", status.workers)));
     }
     if state.is_paused {
@@ -211,11 +219,11 @@ mod tests {
         let mut state = state();
         let screen = screen_of(&state, 100, 24);
         for expected in [
-            "weir top unix:/run/weir/admin.sock  weir 0.1.0, up 3 h 12 min, 4 workers",
+            "weir top unix:/run/weir/admin.sock  degraded  weir 0.1.0, up 3 h 12 min, 4 workers",
             "Requests/s: 100, highest 100",
             "Virtual servers: 1",
             " shop ",
-            "● serves",
+            "● degraded",
             "q quit",
         ] {
             assert!(screen.contains(expected), "{expected:?} in\n{screen}");
@@ -239,6 +247,6 @@ mod tests {
         let state = state();
         assert!(screen_of(&state, 71, 24).contains("needs 72 x 8"));
         let low = screen_of(&state, 72, 8);
-        assert!(low.contains("● serves") && !low.contains("Requests/s"), "{low}");
+        assert!(low.contains("● degraded") && !low.contains("Requests/s"), "{low}");
     }
 }

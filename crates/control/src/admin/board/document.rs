@@ -51,10 +51,10 @@ pub(super) struct Document {
 impl Document {
     /// Makes the current document.
     pub fn of(observed: &Observed, sample: &Sample, wanted: &Wanted) -> Self {
-        let table = Table { observed, sample, snapshot: &sample.table.snapshot };
+        let table = Table { observed, sample, snapshot: &sample.judge.table().snapshot };
         let is = |view: &str| wanted.view == view;
         Self {
-            process: Brief::of(observed),
+            process: Brief::of(observed, &sample.judge),
             overview: is("overview").then(|| table.overview()),
             servers: is("servers").then(|| table.servers(wanted)),
             server: if is("server") { table.server(&wanted.name) } else { None },

@@ -6,7 +6,7 @@ use super::*;
 const MEMBERS: [&str; 2] = ["127.0.0.1:9001", "127.0.0.1:9002"];
 
 fn whole(running: &Running, wanted: &Wanted) -> (Value, Value) {
-    let sample = Arc::new(Sample::of(running.observed.table(), None));
+    let sample = Arc::new(Sample::of(Judge::of(&running.observed), None));
     let work = (
         Arc::clone(&running.observed),
         Arc::new(Wanted { rows: 50, page: 1, ..copy(wanted) }),
@@ -70,7 +70,7 @@ async fn what_changes_comes_and_nothing_else() {
     let wanted = view("pools", "");
     let (_, before) = whole(&running, &wanted);
     let change = |before: Value| {
-        let sample = Arc::new(Sample::of(running.observed.table(), None));
+        let sample = Arc::new(Sample::of(Judge::of(&running.observed), None));
         let wanted = Arc::new(Wanted { rows: 50, page: 1, ..copy(&wanted) });
         let (event, document) =
             make((Arc::clone(&running.observed), wanted, sample), Some(before)).expect("an event");
@@ -83,7 +83,7 @@ async fn what_changes_comes_and_nothing_else() {
     member.set_state_override(Some(weir_core::admin_state::AdminState::Drain));
     let (patch, _) = change(before);
     let web = &patch["pools"]["items"]["web"];
-    assert_eq!((&web["state"], &web["members_in_service"]), (&json!("1 of 2"), &json!(1)));
+    assert_eq!((&web["state"], &web["members_in_service"]), (&json!("degraded"), &json!(1)));
     assert_eq!(patch["pools"].as_object().map(serde_json::Map::len), Some(1), "{patch}");
 }
 
@@ -115,7 +115,7 @@ async fn the_stream_begins_with_the_whole_document_and_goes_on() {
     }
     let wanted = Arc::new(Wanted { rows: 50, page: 1, ..view("overview", "") });
     let shared = Arc::clone(&running.observed);
-    let mut samples = running.observed.admin.sampler.subscribe(move || shared.table());
+    let mut samples = running.observed.admin.sampler.subscribe(move || Judge::of(&shared));
     samples.changed().await.expect("a sample");
     let sample = samples.borrow().clone().expect("it is there");
     assert!(make((Arc::clone(&running.observed), wanted, sample), None).is_some());

@@ -1,5 +1,6 @@
 //! The rows of virtual servers, pools and members in the views.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use schemars::JsonSchema;
@@ -13,6 +14,7 @@ use super::document::Wanted;
 use super::rows::Rows;
 use crate::board::{PoolSample, Sample, ServerSample, Shown, member_shown};
 use crate::figures::shown_gauge;
+use crate::health::{Condition, Health};
 use crate::observed::Observed;
 use crate::status::{self, MemberStatus, VirtualServerStatus};
 
@@ -38,6 +40,25 @@ pub(super) struct Table<'a> {
     pub snapshot: &'a Snapshot,
 }
 
+/// The health of a virtual server or of a pool, as the page shows it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardHealth")]
+pub(super) struct HealthRow {
+    state: &'static str,
+    /// The reason; `null`: it is up.
+    why: Option<String>,
+    /// The severity of the state: `good`, `warn` or `bad`.
+    shown: &'static str,
+}
+
+impl HealthRow {
+    fn of(health: &Health) -> Self {
+        let state = health.state;
+        let why = health.why.clone();
+        Self { state: state.as_str(), why, shown: Shown::of(state).as_str() }
+    }
+}
+
 /// The overview.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DashboardOverview")]
@@ -48,8 +69,14 @@ pub(super) struct Overview {
     members_up: usize,
     /// Certificates that expire soon.
     expiring: Vec<Expiring>,
-    /// Pools with members that take no traffic, worst first.
+    /// Virtual servers that are not up, worst first.
+    ailing: Vec<Ailing>,
+    /// The number of all virtual servers that are not up.
+    ailing_count: usize,
+    /// Pools that are not up, worst first.
     attention: Vec<Attention>,
+    /// The number of all pools that are not up.
+    attention_count: usize,
     /// The virtual servers with most requests per second.
     busiest: Vec<Busy>,
 }
@@ -62,15 +89,23 @@ pub(super) struct Expiring {
     days_left: i64,
 }
 
-/// A pool with members that take no traffic.
+/// A virtual server that is not up.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardAiling")]
+pub(super) struct Ailing {
+    name: String,
+    #[serde(flatten)]
+    health: HealthRow,
+}
+
+/// A pool that is not up.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DashboardAttention")]
 pub(super) struct Attention {
     name: String,
-    state: String,
-    /// The severity of the state: `good`, `off`, `warn` or `bad`.
-    shown: &'static str,
-    /// The first of these members, with reasons.
+    #[serde(flatten)]
+    health: HealthRow,
+    /// The first members that take no traffic, with reasons.
     members: Vec<String>,
     /// The number of members that are not listed.
     more: usize,
@@ -81,9 +116,8 @@ pub(super) struct Attention {
 #[schemars(rename = "DashboardBusy")]
 pub(super) struct Busy {
     name: String,
-    state: &'static str,
-    /// The severity of the state: `good`, `off`, `warn` or `bad`.
-    shown: &'static str,
+    #[serde(flatten)]
+    health: HealthRow,
     requests_per_second: f32,
     connections_open: u64,
     p50_ms: Option<f64>,
@@ -95,9 +129,8 @@ pub(super) struct Busy {
 #[schemars(rename = "DashboardServer")]
 pub(super) struct ServerRow {
     r#type: &'static str,
-    state: &'static str,
-    /// The severity of the state: `good`, `off`, `warn` or `bad`.
-    shown: &'static str,
+    #[serde(flatten)]
+    health: HealthRow,
     listen: Vec<String>,
     pool: String,
     requests_per_second: f32,
@@ -112,9 +145,8 @@ pub(super) struct ServerRow {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DashboardServerView")]
 pub(super) struct ServerView {
-    state: &'static str,
-    /// The severity of the state: `good`, `off`, `warn` or `bad`.
-    shown: &'static str,
+    #[serde(flatten)]
+    health: HealthRow,
     status: VirtualServerStatus,
     /// The policies, in order.
     policies: Vec<PolicyStatus>,
@@ -125,9 +157,8 @@ pub(super) struct ServerView {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DashboardPool")]
 pub(super) struct PoolRow {
-    state: String,
-    /// The severity of the state: `good`, `off`, `warn` or `bad`.
-    shown: &'static str,
+    #[serde(flatten)]
+    health: HealthRow,
     balance: &'static str,
     members: usize,
     members_in_service: usize,
@@ -173,9 +204,8 @@ pub(super) struct PoolView {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DashboardMap")]
 pub(super) struct MapRow {
-    state: &'static str,
-    /// The severity of the state: `good`, `off`, `warn` or `bad`.
-    shown: &'static str,
+    #[serde(flatten)]
+    health: HealthRow,
     listen: Vec<String>,
     policies: Vec<MapPolicy>,
     pools: Vec<NamedPool>,
@@ -201,7 +231,7 @@ impl<'a> Table<'a> {
     }
 
     fn pool_at(&self, index: usize) -> Pool<'a> {
-        let table = &self.sample.table;
+        let table = self.sample.judge.table();
         (&self.snapshot.pools[index], &table.pools[index], &self.sample.pools[index])
     }
 
@@ -220,14 +250,21 @@ impl<'a> Table<'a> {
         let pools = self.all_pools();
         let (mut members, mut members_up) = (0, 0);
         for (_, _, pool) in &pools {
-            members += pool.members;
-            members_up += pool.up;
+            members += pool.members.all;
+            members_up += pool.members.up;
         }
-        let mut bad: Vec<&Pool<'_>> = pools
+        let mut bad: Vec<&Pool<'_>> =
+            pools.iter().filter(|(.., sample)| sample.health.state != Condition::Up).collect();
+        let in_service = |sample: &PoolSample| sample.members.in_service;
+        bad.sort_by_key(|(.., sample)| (Reverse(sample.health.state), in_service(sample)));
+        let mut ailing: Vec<_> = self
+            .sample
+            .judge
+            .servers()
             .iter()
-            .filter(|(.., sample)| matches!(sample.shown, Shown::Warn | Shown::Bad))
+            .filter(|(_, health)| health.state != Condition::Up)
             .collect();
-        bad.sort_by_key(|(.., sample)| (std::cmp::Reverse(sample.shown), sample.in_service));
+        ailing.sort_by_key(|(_, health)| Reverse(health.state));
         let mut servers = self.all_servers();
         let requests = |server: &Server<'_>| server.2.point.map_or(0.0, |point| point.requests);
         servers.sort_by(|one, other| requests(other).total_cmp(&requests(one)));
@@ -237,6 +274,16 @@ impl<'a> Table<'a> {
             members,
             members_up,
             expiring: self.expiring(),
+            ailing_count: ailing.len(),
+            ailing: ailing
+                .iter()
+                .take(OVERVIEW_ROWS_MAX)
+                .map(|(name, health)| Ailing {
+                    name: name.to_string(),
+                    health: HealthRow::of(health),
+                })
+                .collect(),
+            attention_count: bad.len(),
             attention: bad
                 .iter()
                 .take(OVERVIEW_ROWS_MAX)
@@ -271,9 +318,8 @@ impl<'a> Table<'a> {
             .collect();
         Attention {
             name: configured.name.to_string(),
-            state: sample.state(),
-            shown: sample.shown.as_str(),
-            more: (sample.members - sample.in_service).saturating_sub(reasons.len()),
+            health: HealthRow::of(&sample.health),
+            more: (sample.members.all - sample.members.in_service).saturating_sub(reasons.len()),
             members: reasons,
         }
     }
@@ -290,12 +336,16 @@ impl<'a> Table<'a> {
         let pool_name = |server: &VirtualServer| self.snapshot.pools[server.pool].name.to_string();
         let text = |(_, configured, sample): &Server<'_>| {
             let listen = ranges(&configured.listen).join(" ");
-            format!("{} {listen} {} {}", configured.name, pool_name(configured), sample.state)
+            format!(
+                "{} {listen} {} {}",
+                configured.name,
+                pool_name(configured),
+                sample.health.state.as_str()
+            )
         };
         let build = |(_, configured, sample): &Server<'_>| ServerRow {
             r#type: configured.service.name(),
-            state: sample.state,
-            shown: sample.shown.as_str(),
+            health: HealthRow::of(&sample.health),
             listen: clipped(ranges(&configured.listen)),
             pool: pool_name(configured),
             requests_per_second: sample.point.map_or(0.0, |point| point.requests),
@@ -310,13 +360,11 @@ impl<'a> Table<'a> {
     pub fn server(&self, name: &str) -> Option<ServerView> {
         let (index, configured, sample) =
             self.all_servers().into_iter().find(|(_, configured, _)| *configured.name == *name)?;
-        let live = &self.sample.table.virtual_servers[index];
         let policies = self.policies_of(configured).into_iter().take(NAMES_MAX);
         Some(ServerView {
-            state: sample.state,
-            shown: sample.shown.as_str(),
-            status: status::virtual_server(self.snapshot, index, live, self.observed),
-            policies: policies.map(|name| policy_status(&self.sample.table, name)).collect(),
+            health: HealthRow::of(&sample.health),
+            status: status::virtual_server(&self.sample.judge, index, self.observed),
+            policies: policies.map(|name| policy_status(self.sample.judge.table(), name)).collect(),
             pools: self.named_pools(configured),
         })
     }
@@ -337,7 +385,7 @@ impl<'a> Table<'a> {
 
     pub fn pools(&self, wanted: &Wanted) -> Rows<PoolRow> {
         let text = |(configured, live, sample): &Pool<'_>| {
-            format!("{} {} {}", configured.name, sample.state(), labels(live))
+            format!("{} {} {}", configured.name, sample.health.state.as_str(), labels(live))
         };
         Rows::of(wanted, self.all_pools(), |(it, ..)| it.name.to_string(), text, pool_row)
     }
@@ -375,15 +423,14 @@ impl<'a> Table<'a> {
             *rules.entry(&*rule.policy).or_default() += 1;
         }
         let text = |(_, configured, sample): &Server<'_>| {
-            let mut text = format!("{} {}", configured.name, sample.state);
+            let mut text = format!("{} {}", configured.name, sample.health.state.as_str());
             for (pool, live, _) in self.pools_of(configured) {
                 text = format!("{text} {} {}", pool.name, labels(live));
             }
             text
         };
         let build = |(_, configured, sample): &Server<'_>| MapRow {
-            state: sample.state,
-            shown: sample.shown.as_str(),
+            health: HealthRow::of(&sample.health),
             listen: clipped(ranges(&configured.listen)),
             policies: self
                 .policies_of(configured)
@@ -403,8 +450,7 @@ impl<'a> Table<'a> {
 fn busy((_, configured, sample): &Server<'_>) -> Busy {
     Busy {
         name: configured.name.to_string(),
-        state: sample.state,
-        shown: sample.shown.as_str(),
+        health: HealthRow::of(&sample.health),
         requests_per_second: sample.point.map_or(0.0, |point| point.requests),
         connections_open: sample.open,
         p50_ms: sample.p50_ms,
@@ -420,11 +466,10 @@ fn pool_row((configured, live, sample): &Pool<'_>) -> PoolRow {
         Mark { member: live.label.to_string(), state, shown: shown.as_str() }
     };
     PoolRow {
-        state: sample.state(),
-        shown: sample.shown.as_str(),
+        health: HealthRow::of(&sample.health),
         balance: status::balance_name(&configured.balance),
-        members: sample.members,
-        members_in_service: sample.in_service,
+        members: sample.members.all,
+        members_in_service: sample.members.in_service,
         marks: members.take(MARKS_MAX).map(mark).collect(),
         queue_requests: shown_gauge(totals.queue_length),
         retries: totals.retries,

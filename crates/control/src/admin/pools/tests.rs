@@ -113,15 +113,36 @@ async fn a_member_is_drained_and_enabled_again() {
 }
 
 #[tokio::test]
-async fn the_last_member_is_told_of() {
+async fn the_last_member_is_taken_only_by_those_who_say_so() {
     let running = Running::on_unix(&MEMBERS).await;
     running.put(STATE, r#"{"state":"drain"}"#).await;
     let second = "/v1/pools/web/members/%5B::1%5D:9002/state";
-    let (_, answer) = running.put(second, r#"{"state":"disabled"}"#).await;
-    assert_eq!(answer["members_in_service"], 0);
+    let everywhere = "/v1/members/%5B::1%5D:9002/state";
+    for (path, state) in [(second, "disabled"), (second, "drain"), (everywhere, "drain")] {
+        let (status, problem) = running.put(path, &format!(r#"{{"state":"{state}"}}"#)).await;
+        let detail = "no other member of pool `web` takes new requests: clients would get 503";
+        assert_eq!((status, &problem["detail"]), (409, &detail.into()));
+        assert!(problem["help"].as_str().expect("help").contains("--last"), "{problem}");
+    }
+    assert_eq!(running.lines().len(), 1, "only the first change was made");
+    let (status, answer) = running.put(second, r#"{"state":"disabled","last":true}"#).await;
+    assert_eq!((status, &answer["members_in_service"]), (200, &0.into()));
     let lines = running.lines();
     let end = "; nothing is under way; no member of the pool takes new requests now";
     assert!(lines[1].starts_with("warning ") && lines[1].ends_with(end), "{lines:?}");
+    // Nothing more is lost.
+    assert_eq!(running.put(second, r#"{"state":"drain"}"#).await.0, 200);
+    assert_eq!(running.put(second, r#"{"state":"enabled"}"#).await.0, 200);
+}
+
+#[tokio::test]
+async fn the_last_one_is_judged_when_it_is_asked_for() {
+    let running = Running::on_unix(&MEMBERS).await;
+    let other = Arc::clone(&running.observed.table().pools[0].members[1]);
+    other.set_health(weir_core::monitor::Health::Down, 1);
+    assert_eq!(running.put(STATE, r#"{"state":"drain"}"#).await.0, 409);
+    other.set_health(weir_core::monitor::Health::Up, 2);
+    assert_eq!(running.put(STATE, r#"{"state":"drain"}"#).await.0, 200);
 }
 
 #[tokio::test]
