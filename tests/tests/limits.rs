@@ -259,7 +259,7 @@ fn beside_udp(http: &Member, port: &UdpLease, member: &DatagramMember, data_plan
     Setup::new(&[http.address()])
         .top(&format!("data_plane: {{ workers: 1{data_plane} }}"))
         .also_virtual_server(&format!(
-            "dgrams: {{ listen: \"{listen}\", type: udp, pool: dgrams }}"
+            "dgrams: {{ listen: \"{listen}\", type: udp, udp: {{ idle_timeout: 1h }}, pool: dgrams }}"
         ))
         .also_pool(&format!("dgrams: {{ members: [ {address} ] }}"))
         .descriptors(2 * DESCRIPTORS)
@@ -312,7 +312,7 @@ fn sessions_of_datagrams_leave_descriptors_to_connections() {
 #[test]
 fn idle_connections_to_members_make_room_for_clients() {
     require!("prlimit");
-    const IDLE: usize = 24;
+    const IDLE: usize = 20;
     let all_arrived = Barrier::new(IDLE);
     let member = Member::new(move |exchange| {
         if exchange.request.target() == "/together" {
