@@ -25,6 +25,8 @@ const ALPN: u16 = 16;
 const SUPPORTED_VERSIONS: u16 = 43;
 const EARLY_DATA: u16 = 42;
 const HOST_NAME: u8 = 0;
+const TLS_12: [u8; 2] = [3, 3];
+const TLS_13: [u8; 2] = [3, 4];
 /// The header of a handshake message: type and length.
 const MESSAGE_HEADER_BYTES: usize = 4;
 
@@ -41,6 +43,8 @@ pub struct ClientHello {
     pub offers_13: bool,
     /// Whether early data follows (0-RTT).
     pub has_early_data: bool,
+    /// Whether the client supports no version above TLS 1.1.
+    pub is_old: bool,
 }
 
 impl ClientHello {
@@ -163,11 +167,12 @@ fn message_body(message: &[u8]) -> Result<Option<&[u8]>, (&'static str, Alert)> 
 fn read(body: &[u8]) -> Option<ClientHello> {
     const VERSION_AND_RANDOM_BYTES: usize = 2 + 32;
     let mut body = Reader(body);
-    body.take(VERSION_AND_RANDOM_BYTES)?;
+    let version = body.take(VERSION_AND_RANDOM_BYTES)?;
     body.vector_8()?; // session id
     body.vector_16()?; // cipher suites
     body.vector_8()?; // compression methods
-    let mut hello = ClientHello::default();
+    let is_old = version.first_chunk().is_some_and(|version| *version < TLS_12);
+    let mut hello = ClientHello { is_old, ..ClientHello::default() };
     if body.0.is_empty() {
         return Some(hello);
     }
@@ -179,7 +184,10 @@ fn read(body: &[u8]) -> Option<ClientHello> {
             SERVER_NAME => (hello.server_name, hello.name_form) = server_name(content)?,
             ALPN => hello.alpn = content.vector_16()?.to_vec(),
             SUPPORTED_VERSIONS => {
-                hello.offers_13 = content.vector_8()?.chunks(2).any(|version| version == [3, 4]);
+                let versions = content.vector_8()?;
+                hello.offers_13 = versions.chunks(2).any(|version| version == TLS_13);
+                // The list counts, not the version in front (RFC 8446 section 4.2.1).
+                hello.is_old = !versions.chunks(2).any(|it| it == TLS_12 || it == TLS_13);
             }
             EARLY_DATA => hello.has_early_data = true,
             _ => {}

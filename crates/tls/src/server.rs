@@ -219,12 +219,14 @@ impl Choices {
     }
 
     /// Selects a certificate that the client can verify. ECDSA and Ed25519 are preferred to RSA, whose signatures cost ten
-    /// times as much.
+    /// times as much. If it can verify none, rustls finds that out with any of them, and sends the alert handshake_failure;
+    /// without one it would send access_denied.
     fn pick(&self, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         let is_cheap = |it: &&Credential| it.algorithm() != SignatureAlgorithm::RSA;
         let cheap = self.all.iter().filter(is_cheap);
         let cheap = cheap.filter_map(|it| fitting(it, schemes)).next();
-        cheap.or_else(|| self.all.iter().find_map(|it| fitting(it, schemes)))
+        let fits = cheap.or_else(|| self.all.iter().find_map(|it| fitting(it, schemes)));
+        fits.or_else(|| self.all.iter().find_map(|it| it.with_certified(certified)))
     }
 }
 
@@ -332,6 +334,10 @@ impl Acceptor {
 
     /// Selects the settings for a client with this ClientHello. An error is the alert that refuses the client.
     pub fn choose(&self, hello: &ClientHello) -> Result<Arc<ServerConfig>, Alert> {
+        // A client without the newer extensions would get the alert handshake_failure.
+        if hello.is_old {
+            return Err(Alert::ProtocolVersion);
+        }
         let challenge = self.challenges.as_ref().and_then(|it| it.handshake(hello));
         if let Some(config) = challenge {
             return Ok(config);

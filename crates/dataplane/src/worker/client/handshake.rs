@@ -71,6 +71,7 @@ impl Worker {
         let session = match client.server.tls.as_ref().map(|tls| tls.acceptor.choose(&hello)) {
             Some(Err(alert)) => {
                 let why = match &*hello.server_name {
+                    _ if hello.is_old => "the client offers no TLS version above 1.1".to_owned(),
                     "" => "no usable server name (SNI), which strict_sni requires".to_owned(),
                     name => format!("no certificate for {name} (strict_sni)"),
                 };
