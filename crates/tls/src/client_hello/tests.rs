@@ -224,3 +224,29 @@ fn changed_bytes_are_looked_at_without_harm() {
         }
     }
 }
+
+/// The list of versions counts; without one, the version in front.
+#[test]
+fn clients_of_old_are_known() {
+    let is_old = |front: [u8; 2], extensions: &[u8]| {
+        let mut message = message(extensions);
+        message[MESSAGE_HEADER_BYTES..][..2].copy_from_slice(&front);
+        match peek(&records(&message, 1 << 14)) {
+            Peek::Hello(hello) => hello.is_old,
+            other => panic!("{other:?}"),
+        }
+    };
+    let versions = |list: &[u8]| extension(SUPPORTED_VERSIONS, &vector_8(list));
+    for (front, list, expected) in [
+        ([3, 1], None, true),
+        ([3, 2], None, true),
+        ([3, 3], None, false),
+        ([3, 3], Some(&[0x0a, 0x0a, 3, 4][..]), false),
+        ([3, 3], Some(&[3, 3, 3, 2]), false),
+        ([3, 3], Some(&[3, 2, 3, 1]), true),
+        ([3, 1], Some(&[3, 4]), false),
+    ] {
+        let extensions = list.map(versions).unwrap_or_default();
+        assert_eq!(is_old(front, &extensions), expected, "{front:?} {list:?}");
+    }
+}
