@@ -219,7 +219,8 @@ impl Setup {
         self
     }
 
-    fn yaml(&self, listen: SocketAddr, admin: &Admin) -> String {
+    /// The configuration of a weir that keeps its files in this folder.
+    fn yaml(&self, folder: &Path, listen: SocketAddr, admin: &Admin) -> String {
         let format = match self.access_log.unwrap_or("off") {
             given if given.starts_with('{') => given.to_owned(),
             word => format!("\"{word}\""),
@@ -235,6 +236,10 @@ impl Setup {
         }
         if let Some(which) = self.record {
             let _ = writeln!(text, "  waf: {{ to: stdout, record: {which} }}");
+        }
+        // Otherwise all tests would share what is kept in the default folder.
+        if !self.top.iter().any(|line| line.contains("state_dir:")) {
+            let _ = writeln!(text, "state_dir: {}", folder.join("state").display());
         }
         for line in &self.top {
             let _ = writeln!(text, "{line}");
@@ -368,7 +373,8 @@ impl Proxy {
         let log = directory.path().join("output.log");
         let mut process = match kind {
             Kind::Weir => {
-                let file = directory.write("weir.yaml", setup.yaml(listen.address(), &admin));
+                let file = directory
+                    .write("weir.yaml", setup.yaml(directory.path(), listen.address(), &admin));
                 let words = setup.command(&file.to_string_lossy());
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
                 Process::start(Path::new(words[0]), &words[1..], &log)
@@ -450,7 +456,7 @@ impl Proxy {
 
     /// Writes another configuration and sends SIGHUP, without waiting for the result.
     pub fn reload(&self, setup: &Setup) {
-        self.reload_text(&setup.yaml(self.address(), &self.admin));
+        self.reload_text(&setup.yaml(self.directory.path(), self.address(), &self.admin));
     }
 
     /// Reloads and waits until the new configuration is active.
@@ -494,7 +500,7 @@ impl Proxy {
 
     /// Replaces the configuration file, without a reload.
     pub fn write(&self, setup: &Setup) {
-        self.write_text(&setup.yaml(self.address(), &self.admin));
+        self.write_text(&setup.yaml(self.directory.path(), self.address(), &self.admin));
     }
 
     fn write_text(&self, yaml: &str) {
