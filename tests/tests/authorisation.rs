@@ -533,3 +533,40 @@ fn a_request_at_its_member_is_not_sent_again_when_the_time_of_its_service_is_ove
     assert_eq!(seen.load(Ordering::SeqCst), 2, "requests of members");
     assert_eq!(service.request_count(), 1);
 }
+
+/// A member believes the fields of the service, on every path and whichever virtual server the request comes by. So a
+/// client's own never reach it, also where no rule asks the service.
+#[test]
+fn fields_of_the_service_never_come_from_clients() {
+    let (member, service) = (Member::echo(), Member::new(judge));
+    let beside = weir_tests::ports::Lease::new();
+    let section = "authentication:\n  portal: { type: external, pool: service, path: /verify, add_headers: [ X-User, X-Groups ] }\n\
+        policies:\n  some: { strategy: all_match, rules: [ { when: \"request.path.startsWith('/private')\", then: [ { authenticate: portal } ] }, \
+        { when: \"request.path == '/set'\", then: [ { set_header: { X-Groups: guests } } ] } ] }";
+    let setup = Setup::new(&[member.address()])
+        .http("http2: true")
+        .virtual_server("policies: [ some ]")
+        .also_pool(&format!("service: {{ members: [ \"{}\" ] }}", service.address()))
+        .also_virtual_server(&format!(
+            "beside: {{ listen: \"{}\", pool: members }}",
+            beside.address()
+        ))
+        .top(section);
+    let proxy = Proxy::start(&setup);
+    let claims = "X-User: admin\r\nx_user: admin\r\nX-Groups: wheel\r\nCookie: ann\r\n";
+    let text = get(&proxy, "/private", claims).assert_status(200).text();
+    assert!(text.contains("X-User: ann") && !text.contains("admin"), "{text}");
+    for path in ["/public", "/set"] {
+        let text = get(&proxy, path, claims).assert_status(200).text();
+        assert!(!text.contains("admin") && !text.contains("wheel"), "{path}: {text}");
+        assert_eq!(text.contains("X-Groups: guests"), path == "/set", "{text}");
+        let mut peer = Peer::connect(proxy.address());
+        let stream = peer.request("GET", path, &[("x-user", "admin"), ("x-groups", "wheel")], true);
+        let text = peer.response(stream).assert_status(200).text();
+        assert!(!text.contains("admin") && !text.contains("wheel"), "{path}: {text}");
+    }
+    let mut client = weir_tests::client::Client::connect(beside.address());
+    client.send(format!("GET /private HTTP/1.1\r\nHost: a\r\n{claims}\r\n"));
+    let text = client.response().assert_status(200).text();
+    assert!(!text.contains("admin") && !text.contains("wheel"), "{text}");
+}

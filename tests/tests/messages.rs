@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use weir_tests::client::Client;
+use weir_tests::http2::Peer;
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::wire::Head;
@@ -366,10 +367,40 @@ fn a_response_without_date_gets_the_time_of_its_receipt() {
     assert!(in_one_second);
 }
 
+/// A member that answers TRACE would tell the client what weir has added to the head.
+#[test]
+fn requests_for_the_request_itself_reach_members_only_if_they_may() {
+    let member = Member::echo();
+    let setup = Setup::new(&[member.address()]).http("http2: true");
+    let proxy = Proxy::start(&setup);
+    for method in ["TRACE", "TRACK"] {
+        let mut client = proxy.client();
+        client.send(format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let response = client.response();
+        let allowed = response.assert_status(405).head.field("allow").unwrap_or_default();
+        assert!(allowed.contains("GET") && !allowed.contains("TRACE"), "{response:?}");
+        // The connection goes on.
+        client.get("/").assert_status(200);
+        let mut peer = Peer::connect(proxy.address());
+        let stream = peer.request(method, "/", &[], true);
+        peer.response(stream).assert_status(405);
+    }
+    let methods: Vec<String> = member.requests().iter().map(|it| it.method().to_owned()).collect();
+    assert_eq!(methods, ["GET", "GET"]);
+    let proxy = Proxy::start(&setup.http("trace: true"));
+    for method in ["TRACE", "TRACK"] {
+        let mut client = proxy.client();
+        client.send(format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n"));
+        client.response().assert_status(200);
+    }
+    assert_eq!(member.request_count(), 4);
+}
+
 #[test]
 fn forwards_are_counted_and_end_here() {
     let member = Member::echo();
-    let mut proxy = Proxy::start(&Setup::new(&[member.address()]).access_log());
+    let setup = Setup::new(&[member.address()]).http("trace: true").access_log();
+    let mut proxy = Proxy::start(&setup);
     let mut client = proxy.client();
     let mut ask = |method: &str, value: &str| {
         client.send(format!("{method} / HTTP/1.1\r\nHost: test\r\nMax-Forwards: {value}\r\n\r\n"));

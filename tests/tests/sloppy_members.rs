@@ -40,6 +40,7 @@ const ALL_KINDS: &[&str] = &[
     "bare_line_feeds",
     "control_characters",
     "unknown_status",
+    "repeated_chunked",
 ];
 
 /// Flaws that weir accepts from all members.
@@ -117,12 +118,33 @@ const NAMED: &[Case] = &[
             "/everything",
             "HTTP/1.1 600 \x02\nX-A:\x03b\nContent-Length: 2, 2\nTransfer-Encoding: chunked\n\n5 \nhello\n0\n\n",
             "HTTP/1.1 600  \r\nX-A: b\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-            ALL_KINDS,
+            // Chunks that are announced twice, beside a length, are refused.
+            &[
+                "repeated_content_length",
+                "both_framings",
+                "chunk_size_spaces",
+                "bare_line_feeds",
+                "control_characters",
+                "unknown_status",
+            ],
         )
     },
+    case(
+        "/chunked-twice",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        CHUNKED,
+        &["repeated_chunked"],
+    ),
+    case(
+        "/chunked-list",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        CHUNKED,
+        &["repeated_chunked"],
+    ),
 ];
 
-const LENIENT: &str = "lenient: [ bare_line_feeds, control_characters, unknown_status ]";
+const LENIENT: &str =
+    "lenient: [ bare_line_feeds, control_characters, unknown_status, repeated_chunked ]";
 
 /// A member that sends the bytes of the case for a path, with a pause after each byte. Other responses contain the path.
 fn member(pause: Option<Duration>) -> Member {

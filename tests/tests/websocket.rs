@@ -97,3 +97,107 @@ fn an_idle_tunnel_ends_after_its_timeout() {
         member.open_connections() == 0
     });
 }
+
+/// A member that agrees to any Upgrade once it has read the whole body, and then echoes. Without an Upgrade it says so.
+fn agreeing() -> Member {
+    Member::new(|exchange| {
+        if exchange.request.head.field("upgrade").is_none() {
+            return exchange.answer("no upgrade");
+        }
+        exchange.send("HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")?;
+        exchange.send(exchange.request.body.clone())?;
+        let mut buffer = [0; 1024];
+        loop {
+            match exchange.receive(&mut buffer)? {
+                0 => return Ok(Then::Close),
+                count => exchange.send(&buffer[..count])?,
+            }
+        }
+    })
+}
+
+const WITH_BODIES: [(&str, &str); 3] = [
+    ("Content-Length: 5", "hello"),
+    ("Transfer-Encoding: chunked", "2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
+    ("Content-Length: 0", ""),
+];
+
+/// `docker exec` sends a POST with a body and an Upgrade.
+#[test]
+fn an_upgrade_with_a_body_becomes_a_tunnel() {
+    let member = agreeing();
+    let proxy = Proxy::start(&Setup::new(&[member.address()]));
+    for (framing, body) in WITH_BODIES {
+        for is_split in [false, true] {
+            let mut client = proxy.client();
+            let head = format!(
+                "POST /exec HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n{framing}\r\n\r\n"
+            );
+            if is_split {
+                let seen = member.connection_count();
+                client.send(&head);
+                if !body.is_empty() {
+                    weir_tests::eventually("the head is out", weir_tests::STEP_TIMEOUT, || {
+                        member.connection_count() > seen
+                    });
+                }
+                client.send(body);
+            } else {
+                client.send(format!("{head}{body}"));
+            }
+            assert_eq!(client.response().status, 101, "{framing}");
+            client.send("there").finish();
+            let expected = if body.is_empty() { "there" } else { "hellothere" };
+            let rest = client.reader().rest();
+            assert_eq!(String::from_utf8_lossy(&rest), expected, "{framing}");
+        }
+    }
+}
+
+/// Whatever the reason, the log has it.
+#[test]
+fn an_upgrade_that_is_not_offered_has_its_reason_in_the_log() {
+    let member = agreeing();
+    let setup = Setup::new(&[member.address()]).http("upgrade_with_body: false").access_log();
+    let mut proxy = Proxy::start(&setup);
+    let ask = |request: &str| {
+        let mut client = proxy.client();
+        client.send(request);
+        assert_eq!(client.response().assert_status(200).text(), "no upgrade");
+    };
+    let fields = "Connection: Upgrade\r\nUpgrade: tcp";
+    for (framing, body) in &WITH_BODIES[..2] {
+        ask(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n{framing}\r\n\r\n{body}"));
+    }
+    ask(&format!("GET / HTTP/1.0\r\nHost: a\r\n{fields}\r\n\r\n"));
+    ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n");
+    ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let count = |proxy: &mut Proxy, text: &str| proxy.process().output().matches(text).count();
+    weir_tests::eventually("the log has all", weir_tests::STEP_TIMEOUT, || {
+        count(&mut proxy, "\"termination\"") == 5
+    });
+    for (reason, times) in [
+        ("the request has a body (upgrade_with_body)", 2),
+        ("HTTP/1.0 has none", 1),
+        ("its protocols are not passed on, or are malformed", 1),
+    ] {
+        let mark = format!("\"marks\":[\"upgrade not offered: {reason}\"]");
+        assert_eq!(count(&mut proxy, &mark), times, "{reason}");
+    }
+    assert_eq!(count(&mut proxy, "upgrade not offered"), 4);
+}
+
+/// What follows would be taken for data of the new protocol although it is the rest of the body.
+#[test]
+fn a_protocol_does_not_begin_within_the_request() {
+    let member = Member::streaming(|exchange| {
+        exchange.send("HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")?;
+        Ok(Then::Close)
+    });
+    let proxy = Proxy::start(&Setup::new(&[member.address()]));
+    let mut client = proxy.client();
+    client.send(
+        "POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 5\r\n\r\nhe",
+    );
+    client.response().assert_status(502);
+}

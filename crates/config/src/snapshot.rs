@@ -523,6 +523,10 @@ pub struct HttpSettings {
     pub http2: bool,
     /// Maximum number of concurrent HTTP/2 requests on a connection.
     pub http2_streams_max: u32,
+    /// Whether members get requests that ask for themselves as the response (TRACE).
+    pub trace: bool,
+    /// Whether members are offered the upgrade of a request with a body.
+    pub upgrade_with_body: bool,
     /// Whether members get trailer fields of requests.
     pub request_trailers: RequestTrailers,
     /// The form of a target for members and rules.
@@ -741,6 +745,8 @@ pub struct ReuseSettings {
     pub idle_timeout_ms: u64,
     /// A connection is closed after this number of requests.
     pub requests_max: u32,
+    /// Whether a connection on which the member authenticates a user belongs to the client from then on.
+    pub binds: bool,
 }
 
 /// One server of a pool.

@@ -58,6 +58,8 @@ const HTTP_DEFAULTS: HttpSettings = HttpSettings {
     tunnel_timeout_ms: 3_600_000,
     http2: false,
     http2_streams_max: 100,
+    trace: false,
+    upgrade_with_body: true,
     request_trailers: RequestTrailers::Drop,
     target: TargetForm { path: SAFE, raw_bytes: RawBytes::Encode },
     rewrite_location: false,
@@ -137,8 +139,12 @@ fn defaults() {
     assert_eq!((&*pool.name, &pool.members), ("p", &vec![member]));
     assert_eq!((&pool.monitors, pool.passive), (&vec![], None));
     assert_eq!(pool.source, Source::System);
-    let reuse =
-        ReuseSettings { idle_per_worker: 256, idle_timeout_ms: 30_000, requests_max: 100_000 };
+    let reuse = ReuseSettings {
+        idle_per_worker: 256,
+        idle_timeout_ms: 30_000,
+        requests_max: 100_000,
+        binds: true,
+    };
     assert_eq!((pool.reuse, pool.retries.max), (reuse, 1));
     assert_eq!((pool.connect_timeout_ms, pool.response_timeout_ms), (5_000, 60_000));
     assert_eq!((pool.active_members_min, pool.slow_start_ms, pool.queue), (1, None, None));
@@ -155,8 +161,8 @@ first_probes: { wait: 0s, then: refuse }
 log: { access: { to: logs/access.log, format: combined }, audit: { to: /var/log/audit.log } }
 profiles: { http: { tight: { head_size_max: 8KiB, headers_max: 50, body_size_max: 1MiB,
   header_timeout: 1s, body_timeout: 2s, response_body_timeout: 7s, idle_timeout: 3s, tunnel_timeout: 4m,
-  request_trailers: forward, path: keep, strict: true, rewrite_location: true,
-  half_closed: wait, http2_budgets: { resets: 1000 } } } }
+  request_trailers: forward, path: keep, strict: true, rewrite_location: true, trace: true, upgrade_with_body: false,
+   half_closed: wait, http2_budgets: { resets: 1000 } } } }
 virtual_servers:
   one: { listen: [ "[::1]:80", "unix:/run/one" ], type: http, pool: q, http: tight, limits: { connections: 7 } }
   two: { listen: 127.0.0.1:81, pool: p, http: { body_size_max: 0B } }
@@ -166,12 +172,12 @@ pools:
     balance: least_connections
     members: [ { address: "unix:/run/m", weight: 256, connections_max: 9 } ]
     passive: { failures: 1, window: 2s, eject: 3s }
-    reuse: { idle_per_worker: 0, idle_timeout: 1s, requests_max: 5 }
+    reuse: { idle_per_worker: 0, idle_timeout: 1s, requests_max: 5, connection_authentication: share }
     retries: 0
     connect_timeout: 250ms
     response_timeout: 1h
     source: 127.0.0.9
-    lenient: [ bare_line_feeds, unknown_status ]
+    lenient: [ bare_line_feeds, unknown_status, repeated_chunked ]
 "#;
     let snapshot = snapshot(text);
     let admin = [Address::Unix("/run/weir.sock".into()), socket("127.0.0.1:9900")];
@@ -206,6 +212,8 @@ pools:
         tunnel_timeout_ms: 240_000,
         http2: false,
         http2_streams_max: 100,
+        trace: true,
+        upgrade_with_body: false,
         request_trailers: RequestTrailers::Forward,
         target: TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Refuse },
         rewrite_location: true,
@@ -225,14 +233,16 @@ pools:
         ejected_share_max_percent: 50,
     };
     assert_eq!(pool.passive, Some(passive));
-    let reuse = ReuseSettings { idle_per_worker: 0, idle_timeout_ms: 1_000, requests_max: 5 };
+    let reuse =
+        ReuseSettings { idle_per_worker: 0, idle_timeout_ms: 1_000, requests_max: 5, binds: false };
     assert_eq!(pool.reuse, reuse);
     assert_eq!(pool.retries.max, 0);
     assert_eq!((pool.connect_timeout_ms, pool.response_timeout_ms), (250, 3_600_000));
     let source = pool.source.addresses().expect("an address");
     assert_eq!(source.addresses, [IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9))]);
     assert_eq!(source.ports, None);
-    let lenient = Flaws::USUAL.with(Flaw::BareLineFeed).with(Flaw::UnknownStatus);
+    let lenient =
+        Flaws::USUAL.with(Flaw::BareLineFeed).with(Flaw::UnknownStatus).with(Flaw::RepeatedChunked);
     assert_eq!((pool.lenient, snapshot.pools[0].lenient), (lenient, Flaws::USUAL));
 }
 

@@ -96,6 +96,8 @@ pub struct Decided<'a> {
     pub user: &'a [u8],
     /// The virtual server that received the request, if it handed the request over to another one.
     pub entered_at: Option<&'a str>,
+    /// Whether the member connection belongs to the client, because authentication is bound to it.
+    pub is_bound: bool,
     /// The trace id and the span id of the request.
     pub trace: Option<(u128, u64)>,
 }
@@ -397,6 +399,9 @@ fn put_made_id(out: &mut Vec<u8>, id: u128) {
 }
 
 fn put_decided(out: &mut Vec<u8>, decided: &Decided<'_>) {
+    if decided.is_bound {
+        put_text(out, "reuse", b"client");
+    }
     if let Some(marks) = decided.shown_marks() {
         put_text_key(out, "marks");
         put_marks(out, marks);

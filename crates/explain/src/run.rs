@@ -253,6 +253,26 @@ impl Trial<'_> {
         }
     }
 
+    /// What a request with credentials that authenticate a connection means for the reuse of connections.
+    fn bound(&self, sought: &Sought) -> Option<String> {
+        if !self.received.head.unusual.binds_connection {
+            return None;
+        }
+        let pool = self.live.snapshot.pools.iter().find(|pool| *pool.name == *sought.pool)?;
+        let told = match (pool.reuse.binds, pool.http2) {
+            (false, _) => {
+                "`reuse`: the credentials authenticate a connection, but the pool shares it (`connection_authentication: share`)"
+            }
+            (true, true) => {
+                "`reuse`: the credentials authenticate a connection, so the request gets one of its own (HTTP/2)"
+            }
+            (true, false) => {
+                "`reuse`: the credentials authenticate a connection, so it belongs to this client connection until either closes"
+            }
+        };
+        Some(told.into())
+    }
+
     fn explain(&self, found: &Found, server: &Rc<LocalServer>) -> Explanation {
         let tls = self.tls(server);
         let whence = Whence {
@@ -277,6 +297,7 @@ impl Trial<'_> {
         if notes.is_told_to_continue {
             remarks.push("the client is told to send its body: 100 (Continue)".into());
         }
+        remarks.extend(notes.sought.as_ref().and_then(|sought| self.bound(sought)));
         let clock = self.moment.clock;
         let balancing = notes
             .sought
@@ -370,6 +391,7 @@ impl Trial<'_> {
             server,
             from: Some(whence),
             is_early: false,
+            is_bound: false,
             is_misdirected,
             may_go_on: true,
         };

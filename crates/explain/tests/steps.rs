@@ -135,6 +135,27 @@ fn a_service_is_supposed_to_let_the_request_in() {
 }
 
 #[test]
+fn credentials_that_authenticate_a_connection_are_told() {
+    let asked = |scheme: &str| {
+        let header = format!("Authorization: {scheme} TlRMTVNTUAAB");
+        json!({ "url": "http://127.0.0.1/", "headers": [ header ] })
+    };
+    for (pool, scheme, told) in [
+        ("", "NTLM", Some("belongs to this client connection")),
+        ("", "negotiate", Some("belongs to this client connection")),
+        ("", "Basic", None),
+        (", http2: true", "Negotiate", Some("gets one of its own")),
+        (", reuse: { connection_authentication: share }", "NTLM", Some("the pool shares it")),
+    ] {
+        let pools = format!("pools: {{ p: {{ members: [ 127.0.0.1:9001 ]{pool} }} }}\n");
+        let it = explained(&live(&format!("{SERVER}}}\n{pools}")), asked(scheme));
+        let about = it.remarks.iter().find(|remark| remark.starts_with("`reuse`"));
+        let is_told = about.map(|remark| told.is_some_and(|told| remark.contains(told)));
+        assert_eq!(is_told, told.map(|_| true), "{pool} {scheme}: {:?}", it.remarks);
+    }
+}
+
+#[test]
 fn the_certificate_is_that_of_the_name() {
     let tls = "tls: { certificates: [ { cert: tls/shop-ec.crt, key: tls/shop-ec.key } ] }";
     let live = live(&format!("{SERVER}{tls} }}\n{POOLS}"));

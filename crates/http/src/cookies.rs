@@ -141,36 +141,47 @@ pub enum Remaining {
 
 /// Appends to `out` the value of a Cookie field without the cookies that `is_removed` selects by name and value.
 ///
-/// All other pieces keep their bytes and their order, including pieces that are not cookies; empty pieces are dropped.
+/// All other bytes stay as they are: white space, quotes, empty pieces and pieces that are not cookies. With a cookie goes
+/// the semicolon before it, and at the start of the field the semicolon and the white space after it.
 pub fn write_without(
     field_value: &[u8],
     mut is_removed: impl FnMut(&[u8], &[u8]) -> bool,
     out: &mut Vec<u8>,
 ) -> Remaining {
     let start = out.len();
-    let mut is_unchanged = true;
-    for piece in pieces(field_value).map(trim_ows) {
-        if let Some(equals) = memchr::memchr(b'=', piece)
-            && let name = trim_ows(&piece[..equals])
+    let (mut is_unchanged, mut is_first) = (true, true);
+    for piece in pieces(field_value) {
+        let text = trim_ows(piece);
+        if let Some(equals) = memchr::memchr(b'=', text)
+            && let name = trim_ows(&text[..equals])
             && !name.is_empty()
-            && is_removed(name, trim_ows(&piece[equals + 1..]))
+            && is_removed(name, trim_ows(&text[equals + 1..]))
         {
             is_unchanged = false;
             continue;
         }
-        if piece.is_empty() {
-            continue;
+        if !is_first {
+            out.push(b';');
+            out.extend_from_slice(piece);
+        } else if is_unchanged {
+            out.extend_from_slice(piece);
+        } else {
+            // It has lost what it was separated from.
+            let blanks = piece.iter().take_while(|byte| is_ows(**byte)).count();
+            out.extend_from_slice(&piece[blanks..]);
         }
-        if out.len() > start {
-            out.extend_from_slice(b"; ");
-        }
-        out.extend_from_slice(piece);
+        is_first = false;
     }
     if is_unchanged {
         out.truncate(start);
         return Remaining::Unchanged;
     }
-    if out.len() > start { Remaining::Rewritten } else { Remaining::Nothing }
+    let is_blank = |byte: &u8| is_ows(*byte) || *byte == b';';
+    if out[start..].iter().all(is_blank) {
+        out.truncate(start);
+        return Remaining::Nothing;
+    }
+    Remaining::Rewritten
 }
 
 /// The requests from other sites that carry a cookie (RFC 6265bis section 5.6.7).
@@ -414,7 +425,11 @@ mod tests {
         check("W=1; a=b", Remaining::Rewritten, "a=b");
         check("a=b; W=1", Remaining::Rewritten, "a=b");
         check("a=b; W=1; c=d", Remaining::Rewritten, "a=b; c=d");
-        check("a = b;W=1;c=d;W=2;e", Remaining::Rewritten, "a = b; c=d; e");
+        check("a = b;W=1;c=d;W=2;e", Remaining::Rewritten, "a = b;c=d;e");
+        check("q=\"a;b\"; W=1; n=1;m=2;", Remaining::Rewritten, "q=\"a;b\"; n=1;m=2;");
+        check("W=1;  \ta=b ;; c", Remaining::Rewritten, "a=b ;; c");
+        check(" a=b; W=1", Remaining::Rewritten, " a=b");
+        check("W=1;;", Remaining::Nothing, "");
         check("=W; W=1", Remaining::Rewritten, "=W");
         check("a = w ;b=ww; w; =w", Remaining::Rewritten, "b=ww; w; =w");
     }

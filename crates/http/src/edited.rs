@@ -57,7 +57,7 @@ fn stays(field: &Field, input: &[u8], edits: &RequestEdits) -> bool {
 /// Other fields that are not forwarded, such as those named in `Connection`, cannot be edited. They are left out:
 /// otherwise later decisions would read a value that rules have removed or replaced.
 fn travels_or_is_known(field: &Field) -> bool {
-    field.forward || field.id != FieldId::Other
+    field.forward || !field.id.is_ordinary()
 }
 
 /// Parses the target that edits have produced.

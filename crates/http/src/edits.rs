@@ -5,6 +5,7 @@
 //! once they have grown.
 
 use crate::chars::is_alike;
+use crate::fields::may_be_trailer_of_client;
 use crate::message::Span;
 use crate::path::{encode_raw_bytes, has_raw_bytes};
 
@@ -98,6 +99,15 @@ impl FieldEdits {
             let name = self.push(name);
             self.withheld.push(Withheld { name, is_changed: false, is_prefix: false });
         }
+    }
+
+    /// Withholds the received lines of this name. Lines that were added under it stay.
+    pub fn withhold_received(&mut self, name: &[u8]) {
+        let text = &self.text;
+        self.added
+            .retain(|line| !(line.is_received && line.name.of(text).eq_ignore_ascii_case(name)));
+        let name = self.push(name);
+        self.withheld.push(Withheld { name, is_changed: false, is_prefix: false });
     }
 
     /// As [`Self::remove`], for every name with this prefix.
@@ -247,6 +257,17 @@ impl FieldNames {
         }
     }
 
+    /// As [`note`](Self::note), with the names of added lines: nothing that weir tells a member may come a second time
+    /// from the client, behind its body.
+    pub fn note_with_added(&mut self, edits: &FieldEdits) {
+        self.note(edits);
+        for (name, _) in edits.added() {
+            let start = self.text.len();
+            self.text.extend_from_slice(name);
+            self.names.push((Span::new(start, self.text.len()), false));
+        }
+    }
+
     /// Removes all names, and keeps the capacity.
     pub fn clear(&mut self) {
         self.text.clear();
@@ -273,6 +294,9 @@ pub enum TrailerEdits<'a> {
     Keep,
     /// All fields except those that were withheld or changed in the head.
     KeepBut(&'a FieldNames),
+    /// Fields of a client that [say nothing about it](crate::fields), except those that were withheld, changed or
+    /// added in the head.
+    OfClient(Option<&'a FieldNames>),
 }
 
 impl TrailerEdits<'_> {
@@ -282,6 +306,9 @@ impl TrailerEdits<'_> {
             Self::Drop => false,
             Self::Keep => true,
             Self::KeepBut(names) => !names.have(name),
+            Self::OfClient(names) => {
+                may_be_trailer_of_client(name) && names.is_none_or(|names| !names.have(name))
+            }
         }
     }
 }

@@ -93,6 +93,10 @@ impl FieldSummary {
                 self.chunked = true;
                 Some(Flaw::BothFramings)
             }
+            FramingError::TransferEncoding if is_chunked_alone(value) => {
+                self.chunked = true;
+                Some(Flaw::RepeatedChunked)
+            }
             _ => None,
         }
     }
@@ -158,6 +162,11 @@ impl FieldSummary {
         if self.chunked { Some(Framing::Chunked) } else { self.content_length.map(Framing::Length) }
     }
 
+    /// Whether an Upgrade field was seen.
+    pub(crate) fn upgrade_seen(&self) -> bool {
+        self.upgrade_seen
+    }
+
     /// Whether a Trailer field announces trailers.
     pub(crate) fn announces_trailers(&self) -> bool {
         self.trailer_seen
@@ -215,6 +224,12 @@ fn parse_repeated_length(value: &[u8]) -> Option<u64> {
         value.split(|byte| *byte == b',').map(|it| parse_content_length(trim_ows(it)));
     let first = lengths.next()??;
     lengths.all(|length| length == Some(first)).then_some(first)
+}
+
+/// Whether a value of Transfer-Encoding names `chunked` and nothing else, once or more often.
+fn is_chunked_alone(value: &[u8]) -> bool {
+    let mut codings = value.split(|byte| *byte == b',').map(trim_ows);
+    codings.all(|coding| is_word(coding, b"chunked"))
 }
 
 /// Whether the client offered the protocol in the Upgrade field of a member's 101. RFC 9110 section 7.8 forbids a

@@ -17,6 +17,8 @@ impl Kind {
         let forward = matches!(
             id,
             FieldId::Other
+                | FieldId::Credentials
+                | FieldId::Challenge
                 | FieldId::Date
                 | FieldId::Expect
                 | FieldId::MaxForwards
@@ -44,12 +46,22 @@ pub(crate) fn classify(name: &[u8]) -> Kind {
         (10, b'c') => known(name, b"connection", FieldId::Connection),
         (10, b'k') => known(name, b"keep-alive", FieldId::KeepAlive),
         (12, b'm') => known(name, b"max-forwards", FieldId::MaxForwards),
+        (13, b'a') => looked_at(name, b"authorization", FieldId::Credentials),
         (14, b'c') => known(name, b"content-length", FieldId::ContentLength),
         (14, b'h') => known(name, b"http2-settings", FieldId::Http2Settings),
+        (15, b'p') => looked_at(name, b"persistent-auth", FieldId::Challenge),
+        (16, b'w') => looked_at(name, b"www-authenticate", FieldId::Challenge),
+        (18, b'p') => looked_at(name, b"proxy-authenticate", FieldId::Challenge),
+        (19, b'p') => looked_at(name, b"proxy-authorization", FieldId::Credentials),
         (16, b'p') => known(name, b"proxy-connection", FieldId::ProxyConnection),
         (17, b't') => known(name, b"transfer-encoding", FieldId::TransferEncoding),
         _ => Kind::of(FieldId::Other),
     }
+}
+
+/// `id` if `name` is `spelling`. Other spellings are ordinary fields.
+fn looked_at<const LENGTH: usize>(name: &[u8], spelling: &[u8; LENGTH], id: FieldId) -> Kind {
+    Kind::of(if is_word(name, spelling) { id } else { FieldId::Other })
 }
 
 /// `id` if `name` is `spelling`.
@@ -131,6 +143,72 @@ pub(crate) fn may_be_trailer(name: &[u8]) -> bool {
     !refused && !refused_prefix
 }
 
+/// Whether a trailer of a client may reach a member that merges trailers into the head: not if its name looks like a
+/// statement that members believe of a proxy: about the client, its user and rights, the connection, or the target.
+/// Such names have no register, so their words are compared: `X-Original-URL`, `True-Client-IP`, `CF-Connecting-IP`,
+/// `Remote-User`, `X-SSL-Client-S-DN`.
+pub(crate) fn may_be_trailer_of_client(name: &[u8]) -> bool {
+    /// Words that start like this are refused.
+    const STARTS: [&str; 34] = [
+        "access",
+        "account",
+        "admin",
+        "auth",
+        "baggage",
+        "caller",
+        "cert",
+        "client",
+        "connecting",
+        "cookie",
+        "customer",
+        "email",
+        "entitle",
+        "forward",
+        "group",
+        "host",
+        "ident",
+        "impersonat",
+        "internal",
+        "jwt",
+        "method",
+        "original",
+        "override",
+        "permission",
+        "principal",
+        "rewrite",
+        "role",
+        "scope",
+        "session",
+        "subject",
+        "tenant",
+        "token",
+        "trace",
+        "user",
+    ];
+    /// Whole words that are refused.
+    const WORDS: [&str; 24] = [
+        "addr", "address", "api", "claims", "country", "csrf", "debug", "dn", "https", "ip", "key",
+        "org", "port", "proto", "protocol", "remote", "scheme", "secret", "ssl", "tls", "uid",
+        "uri", "url", "xsrf",
+    ];
+    let starts_with = |word: &[u8], start: &str| {
+        word.get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start.as_bytes()))
+    };
+    let mut words = name.split(|byte| !byte.is_ascii_alphanumeric());
+    // Without hyphens, words are found anywhere: `RemoteUser`, `xuser`.
+    let joined = |part: &str| memchr_ignoring_case(name, part.as_bytes());
+    const ANYWHERE: [&str; 5] = ["user", "client", "forward", "authoriz", "authent"];
+    !ANYWHERE.into_iter().any(joined)
+        && words.all(|word| {
+            !STARTS.iter().any(|start| starts_with(word, start))
+                && !WORDS.iter().any(|refused| word.eq_ignore_ascii_case(refused.as_bytes()))
+        })
+}
+
+fn memchr_ignoring_case(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part))
+}
+
 /// The values of the fields called `name`, in the order received.
 pub fn values<'a>(
     fields: &'a [Field],
@@ -190,11 +268,73 @@ mod tests {
             ("Content|Length", FieldId::Other, false),
             ("Content0Length", FieldId::Other, true),
             ("Content-Lengt_", FieldId::Other, true),
+            ("Authorization", FieldId::Credentials, true),
+            ("proxy-authorization", FieldId::Credentials, true),
+            ("Proxy_Authorization", FieldId::Other, true),
+            ("WWW-authenticate", FieldId::Challenge, true),
+            ("Proxy-Authenticate", FieldId::Challenge, true),
+            ("Persistent-Auth", FieldId::Challenge, true),
+            ("Persistent-Also", FieldId::Other, true),
             ("Hosts", FieldId::Other, true),
             ("Hest", FieldId::Other, true),
             ("X-Forwarded-For", FieldId::Other, true),
         ] {
             assert_eq!(classify(name.as_bytes()), Kind { id, forward }, "{name}");
+        }
+    }
+
+    #[test]
+    fn trailers_of_clients_that_may_travel() {
+        for name in [
+            "X-Original-URL",
+            "X_Original_URL",
+            "x.rewrite.url",
+            "True-Client-IP",
+            "CF-Connecting-IP",
+            "Fastly-Client-IP",
+            "X-Cluster-Client-IP",
+            "Client-IP",
+            "X-Client",
+            "X-ProxyUser-Ip",
+            "Remote-User",
+            "RemoteUser",
+            "Remote-Groups",
+            "Remote-Addr",
+            "X-User",
+            "X-WEBAUTH-USER",
+            "X-Authenticated-Userid",
+            "X-Auth-Request-Email",
+            "X-HTTP-Method-Override",
+            "X-Host",
+            "X-Scheme",
+            "X-Url-Scheme",
+            "Front-End-Https",
+            "SSL-Client-Verify",
+            "X-SSL-Client-S-DN",
+            "X-Amzn-Oidc-Identity",
+            "X-Api-Key",
+            "X-Tenant-Id",
+            "X-Roles",
+            "traceparent",
+            "baggage",
+            "X-Internal",
+        ] {
+            assert!(!may_be_trailer_of_client(name.as_bytes()), "{name}");
+        }
+        for name in [
+            "X-Checksum",
+            "Digest",
+            "Repr-Digest",
+            "x-amz-checksum-crc32",
+            "x-amz-trailer-signature",
+            "Signature-Input",
+            "Server-Timing",
+            "grpc-status",
+            "grpc-message",
+            "X-Plain",
+            "X-Length",
+        ] {
+            assert!(may_be_trailer_of_client(name.as_bytes()), "{name}");
         }
     }
 

@@ -21,17 +21,21 @@ pub enum Flaw {
     ControlCharacter,
     /// A status from 600 to 999, which is forwarded unchanged and counts as 5xx (RFC 9110 section 15).
     UnknownStatus,
+    /// `Transfer-Encoding: chunked` more than once, in several lines or as a list; the body is chunked once
+    /// (RFC 9112 section 6.1 forbids to apply it more than once). Only in HTTP/1.
+    RepeatedChunked,
 }
 
 impl Flaw {
     /// All flaws.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::RepeatedContentLength,
         Self::BothFramings,
         Self::ChunkSizeSpace,
         Self::BareLineFeed,
         Self::ControlCharacter,
         Self::UnknownStatus,
+        Self::RepeatedChunked,
     ];
 
     const fn bit(self) -> u8 {
@@ -54,8 +58,11 @@ impl Flaws {
         .with(Flaw::ChunkSizeSpace);
 
     /// All flaws.
-    pub const ALL: Self =
-        Self::USUAL.with(Flaw::BareLineFeed).with(Flaw::ControlCharacter).with(Flaw::UnknownStatus);
+    pub const ALL: Self = Self::USUAL
+        .with(Flaw::BareLineFeed)
+        .with(Flaw::ControlCharacter)
+        .with(Flaw::UnknownStatus)
+        .with(Flaw::RepeatedChunked);
 
     /// The set with another flaw.
     #[must_use]

@@ -161,6 +161,17 @@ pub enum FieldId {
     MaxForwards,
     /// Proxy
     Proxy,
+    /// Authorization and Proxy-Authorization
+    Credentials,
+    /// WWW-Authenticate, Proxy-Authenticate and Persistent-Auth
+    Challenge,
+}
+
+impl FieldId {
+    /// Whether intermediaries forward the field as any other: they only look at it.
+    pub fn is_ordinary(self) -> bool {
+        matches!(self, Self::Other | Self::Credentials | Self::Challenge)
+    }
 }
 
 /// One field line.
@@ -209,6 +220,23 @@ impl Scheme {
     }
 }
 
+/// Properties that few requests have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unusual {
+    /// The request needs a look before it is forwarded: it has one of the properties below, or
+    /// [`max_forwards`](RequestHead::max_forwards).
+    pub is_any: bool,
+    /// The head may have to be changed for the member: it announces trailers, or offers an upgrade behind a body. This alone
+    /// is not [`is_any`](Self::is_any).
+    pub may_need_edits: bool,
+    /// The client sent an Upgrade field that Connection names, whether it may be offered or not.
+    pub has_upgrade: bool,
+    /// Its credentials authenticate the connection to the member (NTLM, Negotiate), not only the request.
+    pub binds_connection: bool,
+    /// Its method asks for the request itself as the response: TRACE, and TRACK of old servers.
+    pub reflects: bool,
+}
+
 /// A request head.
 #[derive(Debug, Clone)]
 pub struct RequestHead {
@@ -242,6 +270,8 @@ pub struct RequestHead {
     pub te_trailers: bool,
     /// A Trailer field announces trailers.
     pub announces_trailers: bool,
+    /// What few requests have.
+    pub unusual: Unusual,
     /// The value of Max-Forwards for TRACE or OPTIONS: the number of further intermediaries, this one included. With 0, weir
     /// must respond itself. A number that does not fit counts as the maximum. `None` with other methods.
     pub max_forwards: Option<u32>,
@@ -291,6 +321,7 @@ impl RequestHead {
             extended_connect: false,
             te_trailers: false,
             announces_trailers: false,
+            unusual: Unusual::default(),
             max_forwards: None,
             path: Part::Received(Span::default()),
             query: None,
@@ -342,6 +373,7 @@ impl RequestHead {
             extended_connect: other.extended_connect,
             te_trailers: other.te_trailers,
             announces_trailers: other.announces_trailers,
+            unusual: other.unusual,
             max_forwards: other.max_forwards,
             path: other.path,
             query: other.query,
@@ -445,6 +477,9 @@ pub struct ResponseHead {
     pub is_open: bool,
     /// Tolerated flaws.
     pub flaws: Flaws,
+    /// It challenges the client to authenticate the connection (NTLM, Negotiate), or says that it is authenticated. Only
+    /// in HTTP/1.
+    pub binds_connection: bool,
 }
 
 impl ResponseHead {
@@ -463,6 +498,7 @@ impl ResponseHead {
             has_date: false,
             is_open: false,
             flaws: Flaws::NONE,
+            binds_connection: false,
         }
     }
 

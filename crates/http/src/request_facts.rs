@@ -1,6 +1,7 @@
 //! Facts from the fields of a request, for all HTTP versions.
 
 use crate::authority;
+use crate::bound;
 use crate::chars::{is_token_byte, is_word, list};
 use crate::facts::FieldSummary;
 use crate::fields::withhold;
@@ -12,9 +13,12 @@ use crate::message::{Field, FieldId, Method, RequestHead, Span, Version};
 pub(crate) struct RequestSummary {
     pub(crate) common: FieldSummary,
     pub(crate) host: Option<Span>,
+    /// One of the fields below was seen. Most requests have none.
+    is_rare: bool,
     expect_seen: bool,
     te_trailers: bool,
     proxy_seen: bool,
+    binds_connection: bool,
 }
 
 impl RequestSummary {
@@ -42,12 +46,25 @@ impl RequestSummary {
                     return Err(RequestError::Expectation);
                 }
                 self.expect_seen = true;
+                self.is_rare = true;
             }
             FieldId::Te => {
+                self.is_rare = true;
                 self.te_trailers |=
                     list(field.value.of(input)).any(|coding| is_word(coding, b"trailers"));
             }
-            FieldId::Proxy => self.proxy_seen = true,
+            FieldId::Trailer => {
+                self.common.note(field, input, version)?;
+                self.is_rare = true;
+            }
+            FieldId::Proxy => {
+                self.proxy_seen = true;
+                self.is_rare = true;
+            }
+            FieldId::Credentials => {
+                self.binds_connection |= bound::is_by_credentials(field.value.of(input));
+                self.is_rare = true;
+            }
             _ => self.common.note(field, input, version)?,
         }
         Ok(())
@@ -61,18 +78,41 @@ pub(crate) fn settle(
     head: &mut RequestHead,
 ) -> Result<(), RequestError> {
     let common = &facts.common;
-    if head.method == Method::Trace && !head.framing.is_empty() {
-        return Err(RequestError::TraceWithBody);
+    if !matches!(head.method, Method::Get | Method::Post | Method::Head) {
+        settle_method(input, head)?;
     }
-    settle_max_forwards(input, head)?;
     head.keep_alive = common.is_persistent(head.version);
     common.withhold_hop_by_hop(&mut head.fields, input);
+    if facts.is_rare {
+        settle_rare(facts, head);
+    }
+    if common.connection_upgrade {
+        settle_upgrade(common, input, head);
+    }
+    Ok(())
+}
+
+/// Determines what follows from an unusual method.
+fn settle_method(input: &[u8], head: &mut RequestHead) -> Result<(), RequestError> {
+    head.unusual.reflects = match head.method {
+        Method::Trace if !head.framing.is_empty() => return Err(RequestError::TraceWithBody),
+        Method::Trace => true,
+        Method::Other => head.method_text.of(input) == b"TRACK",
+        _ => false,
+    };
+    head.unusual.is_any |= head.unusual.reflects;
+    settle_max_forwards(input, head)
+}
+
+/// Determines the facts from fields that few requests have.
+fn settle_rare(facts: &RequestSummary, head: &mut RequestHead) {
     if facts.proxy_seen {
         // No request needs this field, and CGI-like members turn it into HTTP_PROXY, the proxy for their own requests
         // (httpoxy, CVE-2016-5385).
         withhold(&mut head.fields, FieldId::Proxy);
     }
-    head.announces_trailers = common.announces_trailers();
+    head.announces_trailers = facts.common.announces_trailers();
+    head.unusual.may_need_edits = head.announces_trailers;
     let is_http10 = head.version == Version::Http10;
     if facts.expect_seen {
         if !is_http10 && !head.framing.is_empty() {
@@ -83,12 +123,20 @@ pub(crate) fn settle(
         }
     }
     // HTTP/2 has no Connection field, so it need not contain TE.
-    let may_pass = common.connection_te || head.version == Version::Http2;
+    let may_pass = facts.common.connection_te || head.version == Version::Http2;
     head.te_trailers = facts.te_trailers && may_pass && !is_http10;
-    if common.connection_upgrade && !is_http10 && head.framing.is_empty() {
+    head.unusual.binds_connection = facts.binds_connection;
+    head.unusual.is_any |= facts.binds_connection;
+}
+
+/// Determines the protocols that may be offered to a member.
+fn settle_upgrade(common: &FieldSummary, input: &[u8], head: &mut RequestHead) {
+    head.unusual.has_upgrade = common.upgrade_seen();
+    head.unusual.is_any |= head.unusual.has_upgrade;
+    if head.version != Version::Http10 {
         head.upgrade = common.upgrade.filter(|offered| may_be_offered(offered.of(input)));
+        head.unusual.may_need_edits |= head.upgrade.is_some() && !head.framing.is_empty();
     }
-    Ok(())
 }
 
 /// RFC 9110 section 7.6.2: the field applies to TRACE and OPTIONS; with other methods it is only forwarded.
@@ -102,6 +150,7 @@ fn settle_max_forwards(input: &[u8], head: &mut RequestHead) -> Result<(), Reque
             return Err(RequestError::MaxForwards);
         }
         field.forward = false;
+        head.unusual.is_any = true;
     }
     Ok(())
 }

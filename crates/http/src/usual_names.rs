@@ -8,7 +8,8 @@ use crate::message::FieldId;
 const NAME_LENGTH_MAX: usize = 15;
 
 /// Names with a meaning for an intermediary. Whether a name is in the table changes only the time that its line takes.
-const KNOWN: [(&str, FieldId); 12] = [
+const KNOWN: [(&str, FieldId); 13] = [
+    ("authorization", FieldId::Credentials),
     ("connection", FieldId::Connection),
     ("content-length", FieldId::ContentLength),
     ("date", FieldId::Date),
@@ -24,7 +25,7 @@ const KNOWN: [(&str, FieldId); 12] = [
 ];
 
 /// Other common names, in requests or in responses.
-const OTHERS: [&str; 50] = [
+const OTHERS: [&str; 49] = [
     "accept",
     "accept-charset",
     "accept-encoding",
@@ -33,7 +34,6 @@ const OTHERS: [&str; 50] = [
     "age",
     "allow",
     "alt-svc",
-    "authorization",
     "cache-control",
     "cf-ray",
     "content-range",

@@ -147,3 +147,25 @@ fn cookies_that_policies_set_are_sealed_too() {
     assert!(flavour.starts_with("flavour=plain."), "{flavour}");
     assert_eq!(ask(&proxy, with_cookies(flavour)).text(), "flavour=plain");
 }
+
+/// Two applications with the same keys and cookie names do not accept each other's cookies, unless they are one.
+#[test]
+fn sealed_cookies_belong_to_one_application() {
+    let (member, folder) = (application(), TempDir::new("applications"));
+    for (application, status) in [("", 403), (", application: shop", 200)] {
+        let other = weir_tests::ports::Lease::new();
+        let waf = format!("waf: {{ mode: block, cookies: {{ sealed: [ role ]{application} }} }}");
+        let setup = sealing(&member, "block", &format!("sealed: [ role ]{application}"), &folder)
+            .also_virtual_server(&format!(
+                "other: {{ listen: \"{}\", pool: members, {waf} }}",
+                other.address()
+            ));
+        let proxy = Proxy::start(&setup);
+        let cookies = set_cookies(&ask(&proxy, get("/set/role=admin")));
+        let sealed = &cookies[0].0;
+        assert_eq!(ask(&proxy, with_cookies(sealed)).assert_status(200).text(), "role=admin");
+        let mut client = weir_tests::client::Client::connect(other.address());
+        client.send(with_cookies(sealed));
+        assert_eq!(client.response().status, status, "{application}");
+    }
+}

@@ -414,6 +414,10 @@ section! {
         default http2_streams_max: Whole<u32, 1, HTTP2_STREAMS_MAX> = Whole(100);
         /// Budgets against floods on an HTTP/2 connection. Default: see there.
         optional http2_budgets: Http2Budgets;
+        /// `true`: members get requests with the method `TRACE` (or `TRACK`), which ask for the request itself as the response. The response would show headers that rules set for members. `false`: such requests get 405.
+        default trace: bool = false;
+        /// `true`: members are offered the protocols of `Upgrade` in a request with a body, too (`docker exec` and `docker attach` need it). `false`: members get such a request without `Upgrade`. If weir does not offer a client's `Upgrade`, `marks` in the access log have the reason.
+        default upgrade_with_body: bool = true;
         /// Trailers of requests (headers after the body).
         default request_trailers: RequestTrailers = RequestTrailers::Drop;
         /// Normalisation of the request path for members and rules. `keep`: members get the original path (raw bytes are percent-encoded), and rules see the normalised path. A map: settings for single elements of the path. Default: members and rules get the same normalised path.
@@ -480,7 +484,7 @@ choice! {
     RequestTrailers {
         /// Members do not get trailers.
         Drop = "drop",
-        /// Members get trailers, except headers for framing, routing and authentication, and headers that a rule sets, removes or replaces in the head.
+        /// Members get trailers, except headers for framing, routing and authentication; headers whose names suggest a statement about the client, its user, the connection or the target (`True-Client-IP`, `X-Original-URL`, `Remote-User`); and headers that a rule or weir adds, sets, removes or replaces in the head.
         Forward = "forward",
     }
     later [] maps []
@@ -548,6 +552,8 @@ choice! {
         ControlCharacters = "control_characters",
         /// A status from 600 to 999; it is passed on unchanged, and counts as 5xx.
         UnknownStatus = "unknown_status",
+        /// `Transfer-Encoding: chunked` in several lines, or several times in one (HTTP/1). The body is chunked once.
+        RepeatedChunked = "repeated_chunked",
     }
     later [] maps []
 }
@@ -674,6 +680,19 @@ section! {
         default idle_timeout: Timeout = Duration(30 * SECOND);
         /// A connection is closed after this many requests.
         default requests_max: Whole<u32, 1, REQUESTS_MAX> = Whole(100_000);
+        /// Treatment of connections on which a member authenticates users by NTLM, Negotiate or Kerberos (HTTP/1). See [members that authenticate connections](authentication.md#members-that-authenticate-connections).
+        default connection_authentication: ConnectionAuthentication = ConnectionAuthentication::Bind;
     }
     later []
+}
+
+choice! {
+    /// Treatment of connections on which a member authenticates users.
+    ConnectionAuthentication {
+        /// Such a connection belongs to one client connection until either closes.
+        Bind = "bind",
+        /// Such a connection is reused for requests of any client. Only for members that authenticate every request by itself: others take a client for the user who logged in before.
+        Share = "share",
+    }
+    later [] maps []
 }

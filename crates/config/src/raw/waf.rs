@@ -91,6 +91,8 @@ section! {
         optional sealed: Vec<Spanned<Text>>;
         /// A file with keys for the tags, shared by several instances. The first key signs; all keys are accepted. Default: one key, kept in `state_dir`.
         optional key_file: FilePath;
+        /// A name of your choice for the application to which the cookies belong. A sealed cookie is valid only at virtual servers with the same `application` and keys. Default: the name of the virtual server, so no other one accepts its cookies. Set it where several virtual servers serve one application.
+        optional application: Text;
         /// Adds `Secure` to cookies without it: browsers send them only over TLS.
         default secure: bool = false;
         /// Adds `HttpOnly` to cookies without it: they are hidden from scripts.

@@ -60,6 +60,8 @@ pub enum LogField {
     BodyBytesSent,
     /// The number of retries on other members.
     Retries,
+    /// Whether the member connection belongs to the client.
+    Reuse,
     /// Microseconds until the first attempt to reach a member.
     QueueUs,
     /// Microseconds until a connection was open.
@@ -116,6 +118,7 @@ impl LogField {
         ("bytes_sent", Self::BytesSent),
         ("body_bytes_sent", Self::BodyBytesSent),
         ("retries", Self::Retries),
+        ("reuse", Self::Reuse),
         ("queue_us", Self::QueueUs),
         ("connect_us", Self::ConnectUs),
         ("first_byte_us", Self::FirstByteUs),

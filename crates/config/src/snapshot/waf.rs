@@ -71,6 +71,8 @@ pub struct Cookies {
     pub terms: CookieTerms,
     /// The attributes that are added to cookies.
     pub attributes: CookieAttributes,
+    /// The application to which the cookies belong; `None`: the virtual server.
+    pub application: Option<Arc<str>>,
     /// Keys of tags; `None`: [`Snapshot::own_keys`](super::Snapshot::own_keys).
     pub keys: Option<Arc<Keys>>,
 }

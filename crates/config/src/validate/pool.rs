@@ -83,8 +83,10 @@ fn lenient(raw: &raw::Pool, context: &mut Context) -> Flaws {
             Leniency::BareLineFeeds => Flaw::BareLineFeed,
             Leniency::ControlCharacters => Flaw::ControlCharacter,
             Leniency::UnknownStatus => Flaw::UnknownStatus,
+            Leniency::RepeatedChunked => Flaw::RepeatedChunked,
         };
-        let is_of_http1 = matches!(flaw, Flaw::BareLineFeed | Flaw::ControlCharacter);
+        let is_of_http1 =
+            matches!(flaw, Flaw::BareLineFeed | Flaw::ControlCharacter | Flaw::RepeatedChunked);
         if flaws.have(flaw) {
             context.warning_help(named.span, "`lenient` names the same twice", "remove one");
         } else if raw.http2.value && is_of_http1 {
@@ -139,6 +141,7 @@ fn model(
             idle_per_worker: reuse.idle_per_worker.0,
             idle_timeout_ms: reuse.idle_timeout.0,
             requests_max: reuse.requests_max.0,
+            binds: reuse.connection_authentication.value == raw::ConnectionAuthentication::Bind,
         },
         retries: retries?,
         connect_timeout_ms: raw.connect_timeout.0,

@@ -684,6 +684,8 @@ pub(super) fn settings(raw: &HttpProfile, has_tls: bool) -> HttpSettings {
         tunnel_timeout_ms: raw.tunnel_timeout.0,
         http2: raw.http2.as_ref().map_or(has_tls, |wanted| wanted.value),
         http2_streams_max: raw.http2_streams_max.0,
+        trace: raw.trace.value,
+        upgrade_with_body: raw.upgrade_with_body.value,
         request_trailers: match raw.request_trailers.value {
             raw::RequestTrailers::Drop => RequestTrailers::Drop,
             raw::RequestTrailers::Forward => RequestTrailers::Forward,

@@ -120,12 +120,12 @@ fn wrong_types_and_ranges() {
     check_pool(
         "reuse: 5",
         &["error 8:12 `pools.p.reuse` must be a map with `idle_per_worker`, `idle_timeout`, \
-           `requests_max`, found the number 5 -> -"],
+           `requests_max`, `connection_authentication`, found the number 5 -> -"],
     );
     check_pool(
         "reuse:",
         &["error 8:10 `pools.p.reuse` must be a map with `idle_per_worker`, `idle_timeout`, \
-           `requests_max`, found nothing -> give it a value, or remove the key"],
+           `requests_max`, `connection_authentication`, found nothing -> give it a value, or remove the key"],
     );
     check_pool(
         "passive:{ failures: 1 }",

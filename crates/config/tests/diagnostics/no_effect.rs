@@ -43,7 +43,7 @@ fn what_does_nothing() {
         &["warning 8:32 `lenient` names the same twice -> remove one"],
     );
     check_pool(
-        "http2: true\n    lenient: [ unknown_status, control_characters ]",
+        "http2: true\n    lenient: [ unknown_status, repeated_chunked ]",
         &[
             "warning 9:32 this is about HTTP/1, and the pool's members speak HTTP/2 (`http2`) -> remove it",
         ],

@@ -279,26 +279,26 @@ fn words_of_leniency() {
         (
             "true",
             "the boolean true",
-            "name some of [ bare_line_feeds, control_characters, unknown_status ]",
+            "name some of [ bare_line_feeds, control_characters, unknown_status, repeated_chunked ]",
         ),
         (
             "all",
             "the text \"all\"",
-            "name some of [ bare_line_feeds, control_characters, unknown_status ]",
+            "name some of [ bare_line_feeds, control_characters, unknown_status, repeated_chunked ]",
         ),
         ("unknown_status", "the text \"unknown_status\"", "write [ unknown_status ]"),
         ("bare_linefeeds", "the text \"bare_linefeeds\"", "write [ bare_line_feeds ]"),
     ] {
         let error = format!(
             "error 8:14 `pools.p.lenient` must be a list, each item `bare_line_feeds`, \
-             `control_characters` or `unknown_status`, found {found} -> {help}"
+             `control_characters`, `unknown_status` or `repeated_chunked`, found {found} -> {help}"
         );
         check_pool(&format!("lenient: {given}"), &[&error]);
     }
     check_pool(
         "lenient: [ bare_linefeeds ]",
-        &["error 8:16 `pools.p.lenient[0]` must be `bare_line_feeds`, `control_characters` or \
-           `unknown_status`, found the text \"bare_linefeeds\" -> did you mean `bare_line_feeds`?"],
+        &["error 8:16 `pools.p.lenient[0]` must be `bare_line_feeds`, `control_characters`, \
+           `unknown_status` or `repeated_chunked`, found the text \"bare_linefeeds\" -> did you mean `bare_line_feeds`?"],
     );
 }
 

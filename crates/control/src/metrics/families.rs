@@ -509,7 +509,7 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
             to.labelled("kind", "response", member.totals.response_failures);
         };
     "weir_member_flawed_responses_total" Counter + ",kind"
-        "Responses accepted from the member in spite of a flaw (see lenient): kind repeated_content_length, both_framings, chunk_size_spaces, bare_line_feeds, control_characters or unknown_status."
+        "Responses accepted from the member in spite of a flaw (see lenient): kind repeated_content_length, both_framings, chunk_size_spaces, bare_line_feeds, control_characters, unknown_status or repeated_chunked."
         |member, to| {
             let totals = &member.totals;
             for (kind, count) in [
@@ -519,6 +519,7 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
                 ("bare_line_feeds", totals.flawed_bare_line_feeds),
                 ("control_characters", totals.flawed_control_characters),
                 ("unknown_status", totals.flawed_unknown_status),
+                ("repeated_chunked", totals.flawed_repeated_chunked),
             ] {
                 to.labelled("kind", kind, count);
             }

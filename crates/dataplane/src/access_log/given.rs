@@ -302,6 +302,7 @@ impl Line<'_> {
                 Value::Number(entry.bytes_sent.saturating_sub(entry.head_bytes_sent))
             }
             LogField::Retries => Value::Number(entry.retries.into()),
+            LogField::Reuse => Value::Text(entry.decided.is_bound.then_some(b"client")?),
             LogField::QueueUs => Value::Number(entry.queue_us),
             LogField::ConnectUs => Value::Number(entry.connect_us),
             LogField::FirstByteUs => Value::Number(entry.first_byte_us),

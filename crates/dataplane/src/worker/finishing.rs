@@ -88,6 +88,7 @@ impl World {
             first_byte_us: span(attempt.connected_us, attempt.first_byte_us),
             total_us,
             decided: Decided {
+                is_bound: account.is_bound,
                 marks: remembered.map(|remembered| &remembered.marks),
                 rules: remembered.map_or(&[], |remembered| &remembered.followed),
                 rule_names: &ends.server.snapshot.rules,

@@ -6,6 +6,7 @@ use weir_exchange::arena::ClientKey;
 use super::desk::Desk;
 use super::world::World;
 use crate::worker::client::http2_memory;
+use crate::worker::member::bound;
 use crate::worker::state::stage::Stage;
 
 impl Desk<'_> {
@@ -17,11 +18,13 @@ impl Desk<'_> {
         let token = client.token;
         let timeout_ms = client.server.http.body_timeout_ms;
         // A client with early data is about to send the rest of the handshake.
-        if (may_send || client.is_early) && !client.ended {
+        if (may_send || client.special.is_early) && !client.ended {
             self.world.begin_leaving(key);
+            bound::close_all(self, key);
             self.io.linger(token, timeout_ms);
         } else if self.io.queued(token) > 0 {
             self.world.begin_leaving(key);
+            bound::close_all(self, key);
             self.io.close_when_sent(token, timeout_ms);
         } else {
             self.close_client(key);
@@ -87,6 +90,7 @@ impl Desk<'_> {
 
     /// Removes a client connection whose socket is closed.
     pub fn forget_client(&mut self, key: ClientKey) {
+        bound::close_all(self, key);
         let Some(client) = self.world.clients.remove(key) else { return };
         debug_assert!(client.streams().is_none_or(ClientStreams::is_empty));
         http2_memory::forget(self.world, &client);

@@ -201,6 +201,7 @@ impl Worker {
             leaving.subtract(leaving.get());
         }
         self.world.clients.clear();
+        self.world.bound.clear();
         let mut transforms = Vec::new();
         for exchange in self.exchanges.values_mut() {
             transforms.push(exchange.http_mut().and_then(|it| it.transforms.take()));

@@ -1,5 +1,6 @@
 //! The state that operations of a worker's transactions change: connections, queues, buffers, logs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -23,6 +24,7 @@ use crate::side_logs::SideLogs;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
 use crate::worker::setup::Setup;
+use crate::worker::state::bound::Bound;
 use crate::worker::state::client::Client;
 use crate::worker::state::frames::Frames;
 use crate::worker::state::http2_memory::Http2Memory;
@@ -79,6 +81,8 @@ pub struct World {
     pub clients: Arena<OfClient, Client>,
     pub members: Arena<OfConnection, MemberConnection>,
     pub listeners: Arena<OfListener, Listener>,
+    /// The idle member connections that belong to clients, by their keys.
+    pub bound: BTreeMap<u64, Bound>,
     pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The counters of this worker.
     pub counted: Own<WorkerCounters>,
@@ -126,6 +130,7 @@ impl World {
             clients: Arena::default(),
             members: Arena::default(),
             listeners: Arena::default(),
+            bound: BTreeMap::new(),
             notices: Notices::new(events, policy_lines, counters.own(id)),
             counted: counters.own(id),
             http2_memory: Http2Memory::default(),

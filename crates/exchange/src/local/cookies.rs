@@ -1,7 +1,7 @@
 //! Cookies of the application: sealed and completed on the way to the client, opened on the way to the member.
 
 use weir_config::snapshot::{PersistenceKind, Snapshot, VirtualServer};
-use weir_core::persistence::keys::Seals;
+use weir_core::persistence::keys::{Keys, Seals};
 use weir_http::cookie_attributes::{self, CookieAttributes};
 use weir_http::edits::{Change, FieldEdits};
 use weir_http::fields::forwarded_values;
@@ -21,15 +21,33 @@ pub struct CookieKeeper {
     seals: OwnSeals,
 }
 
-struct OwnSeals(Seals);
+/// The seals of one application: the tag of a cookie is also about the application, so another one does not accept it,
+/// although all of them have the same keys by default.
+struct OwnSeals {
+    seals: Seals,
+    /// The beginning of all messages: the length of the name, and the name.
+    application: Box<[u8]>,
+}
+
+impl OwnSeals {
+    fn of(application: &str, keys: &Keys) -> Self {
+        let name = application.as_bytes();
+        let application = [&(name.len() as u64).to_le_bytes()[..], name].concat().into();
+        Self { seals: keys.seals(), application }
+    }
+
+    fn whole(&self, message: &[u8]) -> Vec<u8> {
+        [&self.application, message].concat()
+    }
+}
 
 impl Sealer for OwnSeals {
     fn tag(&self, message: &[u8]) -> [u8; TAG_BYTES] {
-        self.0.tag(message)
+        self.seals.tag(&self.whole(message))
     }
 
     fn is_tag(&self, message: &[u8], tag: &[u8; TAG_BYTES]) -> bool {
-        self.0.is_tag(message, tag)
+        self.seals.is_tag(&self.whole(message), tag)
     }
 }
 
@@ -52,7 +70,8 @@ impl CookieKeeper {
             ..cookies.terms.clone()
         };
         let attributes = cookies.attributes.clone();
-        Some(Box::new(Self { terms, attributes, seals: OwnSeals(keys.seals()) }))
+        let application = cookies.application.as_ref().unwrap_or(&server.name);
+        Some(Box::new(Self { terms, attributes, seals: OwnSeals::of(application, keys) }))
     }
 
     /// Opens the sealed cookies of a request and writes the original values into `edits`.

@@ -4,6 +4,7 @@ pub mod around;
 pub mod client_address;
 pub mod client_tls;
 pub mod cookies;
+pub mod copies;
 pub mod gate;
 pub mod key_limits;
 pub mod location;
@@ -13,3 +14,4 @@ pub mod table;
 pub mod traffic;
 #[cfg(test)]
 mod traffic_simulation;
+pub mod withheld;

@@ -84,6 +84,8 @@ pub struct LocalMember {
     pub counters: Own<MemberCounters>,
     /// Keys of this worker's idle connections, in order of use.
     pub idle: RefCell<Vec<ConnectionKey>>,
+    /// Keys of this worker's idle connections that belong to one client each.
+    pub bound: RefCell<Vec<ConnectionKey>>,
     /// Keys of this worker's HTTP/2 connections, including busy ones.
     pub multiplexed: RefCell<Vec<ConnectionKey>>,
     /// The number of concurrent streams that the member permitted on its latest HTTP/2 connection.
@@ -193,6 +195,7 @@ impl LocalPool {
                 live: Arc::clone(member),
                 counters: member.counters.own(worker),
                 idle: RefCell::default(),
+                bound: RefCell::default(),
                 multiplexed: RefCell::default(),
                 streams_max: Cell::new(u32::MAX),
                 retired: Cell::new(false),

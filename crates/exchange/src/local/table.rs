@@ -18,9 +18,11 @@ use weir_tls::challenges::Challenges;
 
 use crate::local::client_tls::ClientTls;
 use crate::local::cookies::CookieKeeper;
+use crate::local::copies;
 use crate::local::gate::Gate;
 use crate::local::pool::{LocalMember, LocalPool};
 use crate::local::traffic::Traffic;
+use crate::local::withheld::{Claims, Withheld};
 use crate::shared::counters::{Own, VirtualServerCounters};
 use crate::shared::live::{LivePool, LiveTable, LiveVirtualServer};
 use crate::shared::server_tls::LiveTls;
@@ -72,6 +74,8 @@ pub struct LocalServer {
     pub waf: Option<Arc<Waf>>,
     /// Protection of the application's cookies; `None`: none is needed.
     pub cookies: Option<Box<CookieKeeper>>,
+    /// What members take from weir alone.
+    pub claims: Claims,
     /// The virtual servers to which its rules hand requests over, by their indexes in the snapshot. They never form a
     /// cycle, which `Rc` could not free.
     pub hands_over_to: Box<[(usize, Rc<Self>)]>,
@@ -152,6 +156,8 @@ fn http2_limits(settings: &HttpSettings) -> http2::Limits {
 /// The input for the virtual servers of a table.
 struct Servers<'a> {
     table: &'a LiveTable,
+    withheld: Withheld<'a>,
+    copy_mark: Rc<[u8]>,
     pools: &'a Rc<[Rc<LocalPool>]>,
     fields: Rc<RefCell<Fields>>,
     worker: usize,
@@ -188,7 +194,7 @@ impl Servers<'_> {
         is_target: bool,
         hands_over_to: Box<[(usize, Rc<LocalServer>)]>,
     ) -> LocalServer {
-        let Self { table, pools, fields, worker } = self;
+        let Self { table, pools, fields, worker, .. } = self;
         let snapshot = &table.snapshot;
         let server = &snapshot.virtual_servers[index];
         let limits = HeadLimits {
@@ -199,7 +205,12 @@ impl Servers<'_> {
         let edits_responses =
             server.server_timing || server.compression.is_some() || cookies.is_some();
         let traffic = Traffic::of(table, (index, is_target), pools, fields).map(Box::new);
-        let is_plain = !edits_responses && traffic.is_none() && server.waf.is_none();
+        let names = self.withheld.at(server, snapshot);
+        let claims = Claims { names, copy_mark: Rc::clone(&self.copy_mark) };
+        let is_plain = !edits_responses
+            && traffic.is_none()
+            && server.waf.is_none()
+            && claims.names.is_empty();
         let challenges = challenges(snapshot, server);
         LocalServer {
             live: Arc::clone(&table.virtual_servers[index]),
@@ -218,6 +229,7 @@ impl Servers<'_> {
             traffic,
             waf: server.waf.clone(),
             cookies,
+            claims,
             hands_over_to,
             index,
             snapshot: Arc::clone(snapshot),
@@ -253,6 +265,8 @@ impl LocalTable {
             .collect();
         let servers = Servers {
             table,
+            withheld: Withheld::of(snapshot),
+            copy_mark: copies::mark(&table.stickies.own_keys),
             pools: &pools,
             fields: Rc::new(RefCell::new(Fields::new(Arc::clone(&snapshot.slots)))),
             worker,

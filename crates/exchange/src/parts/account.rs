@@ -59,6 +59,8 @@ pub struct Account {
     pub status: u16,
     /// The number of retries on other members.
     pub retries: u32,
+    /// Whether the member connection belongs to the client, because authentication is bound to it.
+    pub is_bound: bool,
     /// The last member.
     pub last_member: Option<Rc<LocalMember>>,
     /// Body bytes of the request.
@@ -82,6 +84,7 @@ impl Account {
             request_number: 0,
             status: 0,
             retries: 0,
+            is_bound: false,
             last_member: None,
             bytes_received: 0,
             bytes_sent: 0,

@@ -26,6 +26,8 @@ pub struct Arrival<'a> {
     pub from: Option<Whence>,
     /// Whether it arrived as early data, before the handshake was complete.
     pub is_early: bool,
+    /// Whether member connections belong to the client connection.
+    pub is_bound: bool,
     /// Whether the connection's handshake was for another name.
     pub is_misdirected: bool,
     /// Whether the connection may carry another request.
@@ -58,17 +60,17 @@ impl Arrival<'_> {
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.server.is_plain
-            && !self.is_early
+            && !(self.is_early | self.is_bound)
             && !self.is_misdirected
-            && !self.head.announces_trailers
+            && !self.head.unusual.may_need_edits
     }
 
     /// Whether it is plain apart from ACME challenges, and requests no pending challenge.
     pub fn is_plain_else(&self) -> bool {
         self.server.is_plain_else
-            && !self.is_early
+            && !(self.is_early | self.is_bound)
             && !self.is_misdirected
-            && !self.head.announces_trailers
+            && !self.head.unusual.may_need_edits
     }
 
     /// The connection's peer.

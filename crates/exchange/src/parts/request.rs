@@ -14,11 +14,24 @@ use crate::parts::websocket::{self, Handshake};
 /// A body piece larger than this is not stored for a retry.
 pub const KEPT_PIECE_BYTES_MAX: usize = 4096;
 
+/// The member connections that a transaction may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Any connection that others may use, too.
+    Any,
+    /// It must be new, and must not use HTTP/2.
+    Fresh,
+    /// One that belongs to its client, which has some; otherwise any.
+    OfClient,
+    /// As above. The request authenticates the connection, which belongs to its client from then on.
+    Authenticating,
+}
+
 /// The requirements of a transaction on its member connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Need {
-    /// It must be new, and must not use HTTP/2.
-    pub is_fresh: bool,
+    /// The connections that it may use.
+    pub wanted: Wanted,
     /// The request can be sent again if the connection is stale.
     pub is_repeatable: bool,
     /// It becomes a tunnel, which needs its own connection.
@@ -31,6 +44,18 @@ pub struct Need {
     pub is_sent: bool,
     /// Everything that was sent is stored.
     pub is_replayable: bool,
+}
+
+impl Need {
+    /// Whether the connection must be new, and must not use HTTP/2.
+    pub fn is_fresh(self) -> bool {
+        self.wanted == Wanted::Fresh
+    }
+
+    /// Whether the request authenticates the connection.
+    pub fn is_authenticating(self) -> bool {
+        self.wanted == Wanted::Authenticating
+    }
 }
 
 /// The stored part of a request.
@@ -73,6 +98,8 @@ pub struct Request {
     trailers: Option<Box<OwnedTrailers>>,
     /// The framing of the body toward the member.
     pub framing: Framing,
+    /// The member connections that it may use.
+    pub wanted: Wanted,
     /// The whole request has arrived from the client.
     pub is_whole: bool,
     /// Its body was held, was not sent to a member yet, and is too long to be stored for a retry.
@@ -121,6 +148,7 @@ impl Request {
             replay: Replay::Unsent,
             trailers: None,
             framing: head.framing,
+            wanted: Wanted::Any,
             is_whole: head.framing.is_empty(),
             has_long_body_ahead: false,
             is_cut: false,
@@ -176,7 +204,8 @@ impl Request {
 
     /// The protocols that the client offers for an upgrade.
     pub fn upgrade_offer(&self) -> &[u8] {
-        let end = self.bytes.len().saturating_sub(b"\r\n\r\n".len());
+        let head_bytes = (self.head_bytes as usize).min(self.bytes.len());
+        let end = head_bytes.saturating_sub(b"\r\n\r\n".len());
         &self.bytes[end.saturating_sub(self.upgrade_bytes as usize)..end]
     }
 
@@ -197,7 +226,7 @@ impl Request {
     /// The requirements on the member connection.
     pub fn need(&self) -> Need {
         Need {
-            is_fresh: false,
+            wanted: self.wanted,
             is_repeatable: self.method.is_idempotent()
                 && self.is_whole
                 && !self.has_long_body_ahead,

@@ -27,7 +27,7 @@ pub enum Handshake {
 
 impl Handshake {
     /// The WebSocket handshake in a head, if there is one. An Upgrade must be a GET with one valid key, because HTTP/1
-    /// members accept no other. A request with a body offers no Upgrade.
+    /// members accept no other, and no body.
     pub fn of(head: &RequestHead, input: &[u8]) -> Option<Self> {
         if !upgrade_was_offered(head.upgrade?.of(input), PROTOCOL) {
             return None;
@@ -38,7 +38,7 @@ impl Handshake {
         let is_key = |name: &[u8]| name.eq_ignore_ascii_case(b"sec-websocket-key");
         let mut keys = head.fields.iter().filter(|field| is_key(field.name.of(input)));
         let (key, further) = (keys.next()?.value.of(input), keys.next());
-        let is_sound = head.method == Method::Get && further.is_none();
+        let is_sound = head.method == Method::Get && head.framing.is_empty() && further.is_none();
         let text = key.try_into().ok().filter(|text| is_sound && is_base64_of_a_key(text))?;
         Some(Self::Upgrade(Box::new(text)))
     }

@@ -334,6 +334,8 @@ counters! {
         flawed_control_characters,
         /// Responses accepted although their status is above 599.
         flawed_unknown_status,
+        /// Responses accepted although they name the coding `chunked` more than once.
+        flawed_repeated_chunked,
         /// The number of ejections by passive health checks.
         ejections,
         /// Responses, by class.
@@ -367,6 +369,7 @@ impl MemberCounters {
                 Flaw::BareLineFeed => &self.flawed_bare_line_feeds,
                 Flaw::ControlCharacter => &self.flawed_control_characters,
                 Flaw::UnknownStatus => &self.flawed_unknown_status,
+                Flaw::RepeatedChunked => &self.flawed_repeated_chunked,
             };
             counter.add(1);
         }

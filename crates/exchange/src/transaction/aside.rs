@@ -11,6 +11,7 @@ use weir_http::path::{PathForm, RawBytes, TargetForm};
 
 use crate::arena::{Arena, ClientKey, ExchangeKey, OfExchange};
 use crate::edge::{Edge, Release};
+use crate::local::copies;
 use crate::parts::account::{Account, Logged};
 use crate::parts::aside::{Aside, Reply};
 use crate::parts::attempt::Attempt;
@@ -22,7 +23,7 @@ use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
 use crate::parts::parked::Parked;
 use crate::parts::pieces::Pieces;
-use crate::parts::request::Request;
+use crate::parts::request::{Request, Wanted};
 use crate::parts::stream_end::StreamEnd;
 use crate::parts::tries::Tries;
 use crate::termination::Termination;
@@ -55,7 +56,7 @@ pub fn begin(
     head.framing = body.map_or(Framing::None, |body| Framing::Length(body.len() as u64));
     let mut edits = RequestEdits::default();
     if order.parent.is_none() {
-        edits.fields.set(mirror::MIRRORED, |out| out.push(b'1'));
+        copies::mark_copy(&order.server.claims.copy_mark, &mut edits.fields);
         edits.fields.remove(b"Expect");
     }
     if let Some(traced) = &order.traced {
@@ -63,6 +64,10 @@ pub fn begin(
     }
     let (message, forms) = ((&head, &*order.text), order.pool.forms);
     let mut request = Request::of(at.tools(), message, forms, &edits, buffer);
+    if head.unusual.binds_connection {
+        // No other request may follow on its connection.
+        request.wanted = Wanted::Authenticating;
+    }
     if let Some(body) = body {
         // The request is in the state after a failed member: all of it is stored.
         request.bytes.extend_from_slice(body);

@@ -11,6 +11,7 @@ use crate::parts::arrival::Arrival;
 use crate::parts::handed_over::{Brought, HandedOver, Rewritten};
 use crate::parts::notice::Notice;
 use crate::parts::pending::Pending;
+use crate::transaction::stages::withhold_claims;
 
 /// Hands a request over to the virtual server with this index, with the changes in `decision`, which is empty
 /// afterwards. `None`: the changes of rules make a request that cannot be sent.
@@ -22,6 +23,7 @@ pub fn hand_over(
     (mut brought, pending, user): (Box<Brought>, Pending, &[u8]),
 ) -> Option<Box<HandedOver>> {
     let server = arrival.server;
+    withhold_claims(arrival, &mut decision.request.fields);
     let Some(to) = server.other(to) else {
         debug_assert!(false, "its table has it");
         return None;
@@ -42,7 +44,7 @@ pub fn hand_over(
     if request.authority().is_some() && brought.asked_for.is_empty() {
         brought.asked_for.extend_from_slice(arrival.head.authority(arrival.input));
     }
-    brought.names.note(&request.fields);
+    brought.names.note_with_added(&request.fields);
     brought.response = response;
     brought.followed.extend(followed);
     brought.marks = brought.marks_with(&marks);

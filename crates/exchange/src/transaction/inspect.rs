@@ -195,8 +195,7 @@ fn fields<'a>(
     // Fields named in Connection are not forwarded.
     let is_seen = |field: &&Field| match field.id {
         FieldId::Host => false,
-        FieldId::Other => field.forward,
-        _ => true,
+        id => !id.is_ordinary() || field.forward,
     };
     let received = head.fields.iter().filter(is_seen);
     let received = received.map(|field| (field.name.of(input), field.value.of(input)));

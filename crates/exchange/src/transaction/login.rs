@@ -41,7 +41,7 @@ pub fn ask(
 ) -> Option<Pending> {
     let turn = at.turn();
     if !decision.mirrors.is_empty() && considered.ending.is_none() {
-        let mirrors = choose_mirrors(at, of.0, (known.0, &mut *known.1), decision);
+        let mirrors = choose_mirrors(at, of, (known.0, &mut *known.1), decision);
         if mirrors.is_some() {
             // The request is parked, because copies are made when a parked request continues.
             considered.not_before_us = considered.not_before_us.max(turn.now_us() + AT_ONCE_US);
@@ -81,13 +81,14 @@ pub fn ask(
 
 fn choose_mirrors(
     at: &mut impl Edge,
-    traffic: &Traffic,
+    (traffic, arrival): (&Traffic, &Arrival<'_>),
     known: (&Facts<'_>, &mut Evaluation<'_>),
     decision: &Decision,
 ) -> Option<Box<Mirrors>> {
     let now = at.turn().clock;
     let mut scratch = at.tools().scratch.take();
-    let mirrors = mirror::choose(at.tools(), traffic, known, decision, now, &mut scratch);
+    let of = (traffic, &*arrival.server.claims.copy_mark);
+    let mirrors = mirror::choose(at.tools(), of, known, decision, now, &mut scratch);
     at.tools().scratch.give(scratch);
     (!mirrors.0.is_empty()).then(|| Box::new(mirrors))
 }

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use weir_core::clock::Clock;
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::Decision;
-use weir_http::fields::forwarded_values;
 use weir_http::h1::{BodyDecoder, BodyStep};
 use weir_http::h2::message::Lines;
 use weir_http::message::Framing;
 
 use crate::edge::Edge;
+use crate::local::copies::is_copy;
 use crate::local::pool::Forms;
 use crate::local::traffic::Traffic;
 use crate::parts::errand::{Errand, Mirrors, Order};
@@ -21,16 +21,13 @@ use crate::parts::traced::Kind;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::tracing::child;
 
-/// The field that marks a copy, with the value `1`.
-pub const MIRRORED: &[u8] = b"X-Mirrored";
-
 /// Maximum number of open copies per worker.
 pub const UNDER_WAY_MAX: u32 = 256;
 
 /// Selects the destinations of copies of a request, by their shares.
 pub fn choose(
     tools: &mut Tools,
-    traffic: &Traffic,
+    (traffic, copy_mark): (&Traffic, &[u8]),
     (facts, evaluation): (&Facts<'_>, &mut Evaluation<'_>),
     decision: &Decision,
     now: Clock,
@@ -39,12 +36,10 @@ pub fn choose(
     let taken = decision.mirrors.iter().filter(|mirror| mirror.takes(tools.draw()));
     let pools = taken.map(|it| traffic.beside(it.pool as usize, (facts, evaluation), now, scratch));
     // Tunnels are not copied; nor are copies, which could loop forever if they come back to weir.
-    let is_copied = facts.request.upgrade.is_none() && !is_connect(facts) && !is_copy(facts);
+    let (head, input) = (facts.request, facts.request_input);
+    let is_copied =
+        head.upgrade.is_none() && !is_connect(facts) && !is_copy((head, input), copy_mark);
     Mirrors(if is_copied { pools.collect() } else { Vec::new() })
-}
-
-fn is_copy(facts: &Facts<'_>) -> bool {
-    forwarded_values(&facts.request.fields, facts.request_input, MIRRORED).any(|it| it == b"1")
 }
 
 fn is_connect(facts: &Facts<'_>) -> bool {

@@ -34,6 +34,7 @@ pub mod stages;
 pub mod tracing;
 pub mod trailers;
 pub mod tunnel;
+pub mod unusual;
 
 use crate::edge::{Edge, Lag, Release, Side};
 use crate::parts::end::End;

@@ -17,7 +17,7 @@ use crate::parts::ends::{After, Ends};
 use crate::parts::failure::{Loss, MemberFailure};
 use crate::parts::handed_over::Course;
 use crate::parts::parked::Parked;
-use crate::parts::request::Need;
+use crate::parts::request::{Need, Wanted};
 use crate::parts::stream_end::StreamEnd;
 use crate::parts::tries::Tries;
 use crate::shared::counters::VirtualServerCounters;
@@ -27,7 +27,7 @@ use crate::transaction::seeking::Found;
 
 /// A reused connection would contain another client's dialogue.
 const NEED: Need = Need {
-    is_fresh: true,
+    wanted: Wanted::Fresh,
     is_repeatable: false,
     is_tunnel: false,
     has_body: false,

@@ -18,13 +18,14 @@ use std::rc::Rc;
 
 use weir_config::snapshot::HAND_OVERS_MAX;
 use weir_core::policy::Decision;
-use weir_http::edits::RequestEdits;
-use weir_http::message::{Framing, Method, RequestHead};
+use weir_http::edits::{FieldEdits, RequestEdits};
+use weir_http::message::{Framing, RequestHead};
 
 use crate::arena::{Arena, OfExchange};
 use crate::edge::Edge;
 use crate::local::cookies::Opened;
 use crate::local::pool::{LocalPool, Preference};
+use crate::local::{copies, withheld};
 use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Entry, Registration, Whence};
 use crate::parts::attempt::Attempt;
@@ -46,6 +47,7 @@ use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
 use crate::transaction::policy::consider;
 use crate::transaction::{
     Transaction, authorisation, challenge, compress, early_data, inspect, login, mirror, trailers,
+    unusual,
 };
 
 /// The edits of a plain request.
@@ -59,6 +61,8 @@ pub struct Verdict {
     not_before_us: u64,
     /// Another virtual server than that of the listener has decided: its limits apply to the body.
     pub is_handed_over: bool,
+    /// It is not handed over, and no member connection belongs to its client.
+    pub is_usual: bool,
 }
 
 /// The destination of a request.
@@ -107,22 +111,15 @@ impl Exchange {
         if arrival.is_plain() {
             return begin_plainly(at, transactions, arrival, begun);
         }
-        let mut decision = at.tools().decision.take().unwrap_or_default();
-        if arrival.server.challenges.is_some() {
-            if challenge::answers(arrival, &mut decision) {
-                return begin_challenge(at, transactions, arrival, begun, decision);
-            }
-            if arrival.is_plain_else() {
-                at.tools().decision = Some(decision);
-                return begin_plainly(at, transactions, arrival, begun);
-            }
+        if let Some(head) = unusual::without_upgrade(arrival) {
+            return begin_decided(
+                at,
+                transactions,
+                &Arrival { head: &head, from: arrival.from.clone(), ..*arrival },
+                begun,
+            );
         }
-        match find_route(at, arrival, &mut decision, None) {
-            Found::Route(route) => begin_on(at, transactions, arrival, begun, (decision, route)),
-            Found::HandedOver(over) => {
-                begin_handed_over(at, transactions, arrival, begun, (decision, over))
-            }
-        }
+        begin_decided(at, transactions, arrival, begun)
     }
 
     /// Runs the remaining stages: the exchange is registered under its key by then.
@@ -149,10 +146,8 @@ impl Exchange {
         {
             return self.respond(at, 413, Termination::ClientLimit);
         }
-        if head.max_forwards == Some(0) {
-            // Weir is the final recipient: it has no list of methods to report for OPTIONS, and does not reflect TRACE.
-            let status = if head.method == Method::Trace { 501 } else { 204 };
-            return self.respond(at, status, Termination::Complete);
+        if head.unusual.is_any && unusual::is_answered(self, at, head) {
+            return;
         }
         let has_body = !head.framing.is_empty();
         if has_body {
@@ -238,7 +233,39 @@ fn begin_plainly(
     let request = Request::of(at.tools(), (head, input), forms, &UNCHANGED, buffer);
     let route = Route::to(Rc::clone(&server.pool));
     place(at, transactions, arrival, (registration, route), Staged::plain(request));
-    Verdict { decision: None, ending: None, not_before_us: 0, is_handed_over: false }
+    Verdict {
+        decision: None,
+        ending: None,
+        not_before_us: 0,
+        is_handed_over: false,
+        is_usual: true,
+    }
+}
+
+/// Begins an exchange about which something has to be decided.
+#[inline(always)]
+fn begin_decided(
+    at: &mut impl Edge,
+    transactions: &mut Arena<OfExchange, Transaction>,
+    arrival: &Arrival<'_>,
+    begun: (Registration, Vec<u8>),
+) -> Verdict {
+    let mut decision = at.tools().decision.take().unwrap_or_default();
+    if arrival.server.challenges.is_some() {
+        if challenge::answers(arrival, &mut decision) {
+            return begin_challenge(at, transactions, arrival, begun, decision);
+        }
+        if arrival.is_plain_else() {
+            at.tools().decision = Some(decision);
+            return begin_plainly(at, transactions, arrival, begun);
+        }
+    }
+    match find_route(at, arrival, &mut decision, None) {
+        Found::Route(route) => begin_on(at, transactions, arrival, begun, (decision, route)),
+        Found::HandedOver(over) => {
+            begin_handed_over(at, transactions, arrival, begun, (decision, over))
+        }
+    }
 }
 
 /// Begins an exchange that verifies a challenge: limits and policies do not apply.
@@ -268,6 +295,7 @@ fn begin_on(
     let codings = compress::note_codings(at, server, head, input, &mut decision);
     early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
     trailers::announce(server, head, &mut decision.request);
+    withhold_claims(arrival, &mut decision.request.fields);
     let opened = open_cookies(at, arrival, &mut decision);
     let scrutiny = judge(at, arrival, &mut decision, &mut route, opened.as_ref());
     let edits = &decision.request;
@@ -276,7 +304,18 @@ fn begin_on(
     let (ending, not_before_us) = (route.ending, route.not_before_us);
     let staged = Staged { request, codings, scrutiny };
     place(at, transactions, arrival, (registration, route), staged);
-    Verdict { decision: Some(decision), ending, not_before_us, is_handed_over: false }
+    let is_usual = !arrival.is_bound;
+    Verdict { decision: Some(decision), ending, not_before_us, is_handed_over: false, is_usual }
+}
+
+/// Withholds fields of the client that members take from weir alone.
+#[inline]
+pub fn withhold_claims(arrival: &Arrival<'_>, edits: &mut FieldEdits) {
+    let claims = &arrival.server.claims;
+    if !claims.names.is_empty() {
+        let is_copy = copies::is_copy((arrival.head, arrival.input), &claims.copy_mark);
+        withheld::withhold(&claims.names, is_copy, edits);
+    }
 }
 
 /// A request after the stages that examine it.
@@ -373,6 +412,7 @@ fn begin_handed_over(
     match find_route(at, arrival, &mut decision, Some(brought)) {
         Found::Route(route) => Verdict {
             is_handed_over: true,
+            is_usual: false,
             ..begin_on(at, transactions, arrival, begun, (decision, route))
         },
         Found::HandedOver(over) => {

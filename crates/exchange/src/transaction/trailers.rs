@@ -38,11 +38,11 @@ pub fn keep_edits(
 ) -> Option<Box<Remembered>> {
     let may_come = server.http.request_trailers == RequestTrailers::Forward
         && may_follow(head.framing, head.version);
-    if !may_come || !edits.fields.hold_for_trailers() {
+    if !may_come || edits.fields.added().next().is_none() && !edits.fields.hold_for_trailers() {
         return remembered;
     }
     let mut remembered = remembered.unwrap_or_else(|| tools.take_remembered());
-    remembered.request_names.note(&edits.fields);
+    remembered.request_names.note_with_added(&edits.fields);
     Some(remembered)
 }
 
@@ -61,9 +61,9 @@ impl Exchange {
         match (self.ends.server.http.request_trailers, &self.ends.remembered) {
             (RequestTrailers::Drop, _) => TrailerEdits::Drop,
             (RequestTrailers::Forward, Some(remembered)) => {
-                TrailerEdits::KeepBut(&remembered.request_names)
+                TrailerEdits::OfClient(Some(&remembered.request_names))
             }
-            (RequestTrailers::Forward, None) => TrailerEdits::Keep,
+            (RequestTrailers::Forward, None) => TrailerEdits::OfClient(None),
         }
     }
 

@@ -35,8 +35,8 @@ pub fn connect(
     }
     assert!(ends.attempt.lease.is_some(), "a place at the member comes first");
     let local = Rc::clone(&ends.tries.pool.members[member as usize]);
-    let is_http2 = ends.tries.pool.settings().http2 && !need.is_fresh;
-    let kept = if is_again || need.is_fresh { None } else { kept(world, &local, need, is_http2) };
+    let is_http2 = ends.tries.pool.settings().http2 && !need.is_fresh();
+    let kept = if is_again || need.is_fresh() { None } else { kept(world, &local, need, is_http2) };
     let is_open = |key: &ConnectionKey| world.members.get(*key).is_some_and(|it| !it.is_connecting);
     let is_kept = kept.as_ref().is_some_and(is_open);
     let key = kept.unwrap_or_else(|| open(world, ends, &local, member, is_http2));

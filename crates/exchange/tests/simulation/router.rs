@@ -288,6 +288,7 @@ fn arrival<'a>(
         server,
         from: None,
         is_early: false,
+        is_bound: false,
         is_misdirected: false,
         may_go_on: !is_draining,
     }

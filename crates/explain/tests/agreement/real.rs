@@ -94,6 +94,7 @@ pub fn run(
         server,
         from: Some(from),
         is_early: false,
+        is_bound: false,
         is_misdirected: false,
         may_go_on: true,
     };

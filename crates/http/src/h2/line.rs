@@ -77,6 +77,8 @@ impl Name {
             8..=14 => return Self::Status,
             32 => return Self::Cookie,
             57 => return Self::Connection,
+            23 | 49 => (FieldId::Credentials, true),
+            48 | 61 => (FieldId::Challenge, true),
             28 => (FieldId::ContentLength, false),
             33 => (FieldId::Date, true),
             35 => (FieldId::Expect, true),

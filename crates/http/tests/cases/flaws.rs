@@ -60,7 +60,7 @@ impl HeadCase {
 
 /// All response heads.
 pub fn heads() -> Vec<HeadCase> {
-    [lengths(), both_framings(), line_feeds(), controls(), statuses()]
+    [lengths(), both_framings(), repeated_chunked(), line_feeds(), controls(), statuses()]
         .into_iter()
         .flatten()
         .collect()
@@ -172,6 +172,27 @@ fn both_framings() -> Vec<HeadCase> {
             both,
             E::InterimWithBody,
         ),
+    ]
+}
+
+fn repeated_chunked() -> Vec<HeadCase> {
+    let coding = E::Framing(R::TransferEncoding);
+    let taken = |name, text: &str| {
+        let expected = (CHUNKED, Framing::Chunked);
+        sent(name, &with_lines(text), coding, &[Flaw::RepeatedChunked], expected)
+    };
+    let bad = |name, text: &str| refused(name, &with_lines(text), coding, coding);
+    vec![
+        taken("two lines", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"),
+        taken(
+            "three lines",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: Chunked\r\nTransfer-Encoding: chunked\r\n",
+        ),
+        taken("a list", "Transfer-Encoding: chunked,chunked\r\n"),
+        bad("another coding before", "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"),
+        bad("another coding behind", "Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n"),
+        bad("a list with another coding", "Transfer-Encoding: chunked, gzip, chunked\r\n"),
+        bad("an empty element", "Transfer-Encoding: chunked,\r\n"),
     ]
 }
 

@@ -61,7 +61,12 @@ fn check_cuts(input: &[u8], limits: &HeadLimits) {
 pub fn check_head(head: &RequestHead, input: &[u8], form: PathForm) {
     assert_ne!(head.framing, Framing::UntilClose);
     paths::check(head, input, form);
-    assert!(head.upgrade.is_none() || head.framing.is_empty());
+    assert!(head.upgrade.is_none() || head.unusual.has_upgrade || head.extended_connect);
+    assert!(
+        !(head.unusual.has_upgrade || head.unusual.binds_connection || head.unusual.reflects)
+            || head.unusual.is_any
+    );
+    assert!(!head.announces_trailers || head.unusual.may_need_edits);
     let counts_forwards = matches!(head.method, Method::Options | Method::Trace);
     assert!(head.max_forwards.is_none() || counts_forwards);
     assert!(!head.expect_continue || !head.framing.is_empty());
@@ -69,7 +74,8 @@ pub fn check_head(head: &RequestHead, input: &[u8], form: PathForm) {
     assert_nominated_stay(&head.fields, input);
     for field in &head.fields {
         let may_travel = match field.id {
-            FieldId::Other | FieldId::Date | FieldId::Expect | FieldId::Trailer => true,
+            FieldId::Other | FieldId::Credentials | FieldId::Challenge => true,
+            FieldId::Date | FieldId::Expect | FieldId::Trailer => true,
             FieldId::MaxForwards => head.max_forwards.is_none(),
             _ => false,
         };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
-use weir_http::message::{Field, FieldId, Framing, RequestHead, Version};
+use weir_http::message::{Field, Framing, RequestHead, Version};
 use weir_http::path::TargetForm;
 use weir_waf::inspection::BodyLength;
 
@@ -161,7 +161,7 @@ fn encoded(target: &str) -> String {
 /// The fields of a head. Host comes from the target in absolute form or from `:authority`, if they contain it.
 fn fields(head: &RequestHead, input: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     // Fields named in Connection are not forwarded.
-    let is_seen = |field: &&Field| field.id != FieldId::Other || field.forward;
+    let is_seen = |field: &&Field| !field.id.is_ordinary() || field.forward;
     let received = head.fields.iter().filter(is_seen);
     let received = received.map(|field| (field.name.of(input), field.value.of(input)));
     let mut fields: Vec<_> =

@@ -70,6 +70,10 @@ fn warn_of_no_effect(
             "set it to `block` or `alarm`, or remove `sealed`",
         );
     }
+    if let (Some(application), None) = (&cookies.application, &cookies.sealed) {
+        let message = "`application` has no effect: no cookie is `sealed`";
+        context.warning_help(application.span, message, "name cookies in `sealed`, or remove it");
+    }
     if let (Some(key_file), None) = (&cookies.key_file, &cookies.sealed) {
         let message = "`key_file` has no effect: no cookie is `sealed`";
         context.warning_help(key_file.span, message, "name cookies in `sealed`, or remove it");
@@ -88,6 +92,13 @@ pub(super) fn with_keys(
         Some(path) => Some(Arc::new(persistence::keys(path, directory, context)?)),
         None => None,
     };
+    let application = raw.cookies.as_ref().and_then(|cookies| cookies.value.application.as_ref());
+    if let Some(name) = application.filter(|name| name.value.0.is_empty()) {
+        let message = "`application` is empty";
+        context.error_help(name.span, message, "give the application a name, or remove it");
+        return None;
+    }
+    let application = application.map(|name| name.value.0.as_str().into());
     let (terms, attributes) = (terms.clone(), attributes.clone());
-    Some(Arc::new(Cookies { terms, attributes, keys }))
+    Some(Arc::new(Cookies { terms, attributes, application, keys }))
 }

@@ -19,7 +19,7 @@ use crate::worker::Worker;
 use crate::worker::client::gate;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::desk::Desk;
-use crate::worker::state::client::Client;
+use crate::worker::state::client::{Client, Special};
 use crate::worker::state::handshake_place::HandshakePlace;
 use crate::worker::state::stage::Stage;
 
@@ -78,7 +78,7 @@ impl Worker {
             awaits_proxy: expects_proxy_header(&server, peer),
             tls: None,
             handshake: HandshakePlace::take(&server),
-            is_early: false,
+            special: Special::default(),
             server_name: "".into(),
             hello_bytes: 0,
             stage: Stage::first(&server),

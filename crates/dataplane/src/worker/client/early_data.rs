@@ -27,7 +27,7 @@ impl Worker {
     /// Handles the completed handshake of a client that has sent early data: waiting requests continue.
     pub fn client_confirmed(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
-        client.is_early = false;
+        client.special.is_early = false;
         if matches!(client.stage, Stage::Idle | Stage::Head) {
             self.client_next(io, key);
         }

@@ -124,7 +124,7 @@ impl Worker {
         if client.server.is_tcp {
             return self.relay_secured(io, key, &name);
         }
-        client.is_early = established.is_early;
+        client.special.is_early = established.is_early;
         let timeout_ms = client.server.http.header_timeout_ms;
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
         if must_leave || client.leave_by_ms.is_some() {

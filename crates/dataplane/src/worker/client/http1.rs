@@ -178,7 +178,11 @@ impl Worker {
         let parsed = parse_request(input, &limits, form, &mut head);
         let length = match parsed {
             // The head is parsed again when the handshake is complete.
-            Ok(Parsed::Complete { .. }) if early_data::has_to_wait(client.is_early, &head) => None,
+            Ok(Parsed::Complete { .. })
+                if early_data::has_to_wait(client.special.is_early, &head) =>
+            {
+                None
+            }
             Ok(Parsed::Complete { length }) => {
                 self.begin_request(io, key, 0, &head, &input[..length]);
                 Some((length, head.framing.is_empty()))

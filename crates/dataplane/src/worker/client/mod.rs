@@ -1,6 +1,7 @@
 //! The client side: events of client connections, and operations of transactions on them.
 
 pub mod accepting;
+pub mod bound;
 pub mod early_data;
 pub mod gate;
 pub mod handshake;
@@ -77,7 +78,7 @@ impl Worker {
                 self.desk(io).handshake_failed(key, "the client closed the connection");
             }
             // Pipelined data is processed first, after the queued responses were sent.
-            Stage::Idle if client.has_input() && !client.is_early => {}
+            Stage::Idle if client.has_input() && !client.special.is_early => {}
             Stage::Idle => self.desk(io).leave(key, false),
             Stage::Head => {
                 self.desk(io).note_abort_in_head(key);

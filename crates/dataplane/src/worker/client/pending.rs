@@ -208,7 +208,7 @@ impl Worker {
     ) {
         // The client repeats the request after the handshake (RFC 8470 section 5.2).
         let Some(client) = self.world.clients.get(key) else { return };
-        if early_data::has_to_wait(client.is_early, head) {
+        if early_data::has_to_wait(client.special.is_early, head) {
             let about = About { line: b"", head: Some((head, text)), tls_error: "" };
             return self.desk(io).answer_refused(key, stream, 425, Termination::TooEarly, about);
         }

@@ -17,6 +17,7 @@ use weir_http::message::RequestHead;
 
 use crate::records::recorder::Begun;
 use crate::worker::Worker;
+use crate::worker::client::bound;
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
 use crate::worker::state::stage::Stage;
@@ -66,8 +67,11 @@ impl Worker {
             if let Some(client) = self.world.clients.get_mut(key) {
                 client.stage = Stage::Exchange(exchange);
             }
-            if verdict.is_handed_over {
-                take_body_limit(self, key, exchange, head);
+            if !verdict.is_usual {
+                if verdict.is_handed_over {
+                    take_body_limit(self, key, exchange, head);
+                }
+                bound::prefer(self, key, exchange);
             }
         } else {
             self.take_to_stream(exchange, head, input);
@@ -133,7 +137,8 @@ impl World {
             input,
             server,
             from,
-            is_early: client.is_early,
+            is_early: client.special.is_early,
+            is_bound: client.special.has_bound,
             is_misdirected,
             may_go_on: !self.is_draining() && client.leave_by_ms.is_none(),
         })

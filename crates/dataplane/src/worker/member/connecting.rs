@@ -10,14 +10,16 @@ use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::LocalMember;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
-use weir_exchange::parts::request::Need;
+use weir_exchange::parts::request::{Need, Wanted};
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
 use crate::owners::owner_key;
 use crate::worker::desk::Desk;
+use crate::worker::member::bound;
 use crate::worker::member::connection::make_room;
 use crate::worker::member::source::open_socket;
 use crate::worker::member::tls::session;
+use crate::worker::state::bound::Sharing;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::member_http2::MemberHttp2;
 use crate::worker::state::streams::MemberStream;
@@ -37,7 +39,7 @@ fn suits(need: Need, http2: &MemberHttp2, now_ms: u64) -> bool {
 }
 
 /// Whether requests of one pool can use connections of the other: TLS settings and source addresses are equal.
-fn is_spoken_to_alike(one: &Pool, other: &Pool) -> bool {
+pub fn is_spoken_to_alike(one: &Pool, other: &Pool) -> bool {
     one.tls == other.tls && one.source == other.source
 }
 
@@ -51,6 +53,62 @@ fn open_for(
     open_socket(desk.io, &ends.tries.pool, client, &member.live.address, owner)
 }
 
+/// Gets an idle or shared connection that any client may use, or a new one.
+#[inline(always)]
+pub fn take_usual(
+    desk: &mut Desk<'_>,
+    ends: &mut Ends,
+    member: u32,
+    need: Need,
+) -> Result<(), MemberFailure> {
+    let local = Rc::clone(&ends.tries.pool.members[member as usize]);
+    let counters = &local.counters;
+    if ends.tries.pool.settings().http2 {
+        let has_one = desk.take_multiplexed(ends, &local, need, false);
+        return if has_one { Ok(()) } else { desk.open_connection(ends, member, need) };
+    }
+    let newest = local.idle.borrow().last().copied();
+    if let Some(connection_key) = newest {
+        let Some(connection) = desk.world.members.get_mut(connection_key) else {
+            debug_assert!(false, "a connection that is closed is not kept");
+            local.idle.borrow_mut().pop();
+            counters.connections_idle.subtract(1);
+            return desk.open_connection(ends, member, need);
+        };
+        debug_assert_eq!(desk.io.queued(connection.token), 0, "what is queued is of another");
+        let idle_ms = desk.io.now_ms() - connection.idle_since_ms;
+        // Unread data cannot be the response to a request that was not sent yet.
+        let has_news = desk.io.has_news(connection.token);
+        // A reload may have changed the TLS settings or the source address of the pool.
+        let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
+            || is_spoken_to_alike(connection.pool.settings(), ends.tries.pool.settings());
+        if !is_alike {
+            desk.close_idle(&local);
+        } else if has_news {
+            desk.close_member(connection_key);
+        } else if need.is_repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
+            local.idle.borrow_mut().pop();
+            counters.connections_idle.subtract(1);
+            use_idle(desk, ends, connection_key);
+            return Ok(());
+        }
+    }
+    desk.open_connection(ends, member, need)
+}
+
+/// Uses a connection for an exchange that was idle before.
+#[inline(always)]
+pub fn use_idle(desk: &mut Desk<'_>, ends: &mut Ends, key: ConnectionKey) {
+    let Some(connection) = desk.world.members.get_mut(key) else { return };
+    connection.exchange = Some(ends.key);
+    connection.requests += 1;
+    ends.attempt.connection = Some(key);
+    ends.attempt.may_be_stale = true;
+    ends.attempt.sent_before = desk.io.note_all_taken(connection.token);
+    ends.attempt.connected_us = desk.io.clock().now_us();
+    desk.io.clear_deadline(connection.token);
+}
+
 impl Desk<'_> {
     /// Gets a connection to the member for an exchange: an idle or shared connection, or a new one.
     pub fn take_connection(
@@ -59,49 +117,11 @@ impl Desk<'_> {
         member: u32,
         need: Need,
     ) -> Result<(), MemberFailure> {
-        let local = Rc::clone(&ends.tries.pool.members[member as usize]);
-        let counters = &local.counters;
-        counters.requests.add(1);
-        if need.is_fresh {
-            return self.open_connection(ends, member, need);
+        ends.tries.pool.members[member as usize].counters.requests.add(1);
+        if need.wanted != Wanted::Any {
+            return bound::take_particular(self, ends, member, need);
         }
-        if ends.tries.pool.settings().http2 {
-            let has_one = self.take_multiplexed(ends, &local, need, false);
-            return if has_one { Ok(()) } else { self.open_connection(ends, member, need) };
-        }
-        let newest = local.idle.borrow().last().copied();
-        if let Some(connection_key) = newest {
-            let Some(connection) = self.world.members.get_mut(connection_key) else {
-                debug_assert!(false, "a connection that is closed is not kept");
-                local.idle.borrow_mut().pop();
-                counters.connections_idle.subtract(1);
-                return self.open_connection(ends, member, need);
-            };
-            debug_assert_eq!(self.io.queued(connection.token), 0, "what is queued is of another");
-            let idle_ms = self.io.now_ms() - connection.idle_since_ms;
-            // Unread data cannot be the response to a request that was not sent yet.
-            let has_news = self.io.has_news(connection.token);
-            // A reload may have changed the TLS settings or the source address of the pool.
-            let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
-                || is_spoken_to_alike(connection.pool.settings(), ends.tries.pool.settings());
-            if !is_alike {
-                self.close_idle(&local);
-            } else if has_news {
-                self.close_member(connection_key);
-            } else if need.is_repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
-                local.idle.borrow_mut().pop();
-                counters.connections_idle.subtract(1);
-                connection.exchange = Some(ends.key);
-                connection.requests += 1;
-                ends.attempt.connection = Some(connection_key);
-                ends.attempt.may_be_stale = true;
-                ends.attempt.sent_before = self.io.note_all_taken(connection.token);
-                ends.attempt.connected_us = self.io.clock().now_us();
-                self.io.clear_deadline(connection.token);
-                return Ok(());
-            }
-        }
-        self.open_connection(ends, member, need)
+        take_usual(self, ends, member, need)
     }
 
     /// Gets another connection to the member for an exchange whose reused connection was stale.
@@ -134,7 +154,7 @@ impl Desk<'_> {
             self.write_preface(ends, version, &mut preface);
         }
         let by_ms = self.io.now_ms() + settings.connect_timeout_ms;
-        let is_multiplexed = settings.http2 && !need.is_fresh;
+        let is_multiplexed = settings.http2 && !need.is_fresh();
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
         let owner = Owner::Member(owner_key(self.world.members.next_key()));
         let token = match open_for(self, ends, &local, owner) {
@@ -165,12 +185,20 @@ impl Desk<'_> {
         counters.connections_opened.add(1);
         counters.connections_open.add(1);
         let connections_max = settings.members[member as usize].connections_max;
+        let is_bound = need.is_authenticating() && settings.reuse.binds;
+        ends.account.is_bound = is_bound;
         let connection_key = self.world.members.insert(MemberConnection {
             connections_max,
             exchange: (!is_multiplexed).then_some(ends.key),
             http2,
             preface_bytes: preface.len(),
-            is_of_one_client: settings.proxy_protocol.is_some() || settings.source.is_client(),
+            sharing: Sharing {
+                is_of_one_client: is_bound
+                    || settings.proxy_protocol.is_some()
+                    || settings.source.is_client(),
+                is_bound,
+                bound_to: None,
+            },
             ..MemberConnection::opening(token, &local, &pool)
         });
         ends.attempt.connection = Some(connection_key);
@@ -222,6 +250,9 @@ impl Desk<'_> {
     ) -> bool {
         let now_ms = self.io.now_ms();
         let settings = ends.tries.pool.settings();
+        if need.is_authenticating() && settings.reuse.binds {
+            return false;
+        }
         let requests_max = settings.reuse.requests_max;
         let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
             let Some(connection) = self.world.members.get(candidate) else { return false };
@@ -254,10 +285,10 @@ impl Desk<'_> {
 
     /// Adds a stream for an exchange to this connection. The stream is opened later.
     pub fn join_connection(&mut self, ends: &mut Ends, connection_key: ConnectionKey, need: Need) {
-        if let Some(http2) =
-            self.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
-        {
-            http2.is_tunnels = need.is_tunnel;
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
+        let is_bound = connection.sharing.is_bound;
+        if let Some(http2) = &mut connection.http2 {
+            http2.is_tunnels = need.is_tunnel || is_bound;
             ends.attempt.connection = Some(connection_key);
             let stream = MemberStream::new(ends.key, need.is_whole);
             ends.attempt.member_stream = Some(http2.streams.insert(stream));

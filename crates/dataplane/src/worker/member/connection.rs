@@ -4,12 +4,14 @@ use rustix::io::Errno;
 use weir_event_loop::{Reading, Token};
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::LocalMember;
+use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
 
 use crate::worker::desk::Desk;
+use crate::worker::member::bound;
 
 /// Safety margin: a connection is closed this long before the idle timeout that the member has announced (Keep-Alive).
-const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
+pub const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
 /// Maximum number of idle connections that are closed at once because descriptors are short.
 const CLOSED_FOR_ROOM_MAX: usize = 32;
 
@@ -51,7 +53,7 @@ impl Desk<'_> {
     }
 
     /// Stores a connection as idle for another request, or closes it if it cannot be reused.
-    pub fn keep_connection(&mut self, key: ConnectionKey) {
+    pub fn keep_connection(&mut self, key: ConnectionKey, ends: &Ends) {
         let now_ms = self.io.now_ms();
         let Some(connection) = self.world.members.get_mut(key) else { return };
         // Unread data, even a part of a TLS record, cannot be the response to the next request. No request may follow one
@@ -65,14 +67,14 @@ impl Desk<'_> {
         let mut idle = connection.member.idle.borrow_mut();
         if !connection.keep
             || connection.member.retired.get()
-            || connection.is_of_one_client
+            || connection.sharing.is_of_one_client
             || connection.requests >= reuse.requests_max
             || idle.len() >= connection.idle_max(self.world.counters.workers())
             || idle_ms == 0
             || self.world.draining.is_some()
         {
             drop(idle);
-            return self.close_member(key);
+            return bound::keep_apart(self, key, ends);
         }
         idle.push(key);
         // Reading may be paused because the previous client was slow.
@@ -95,6 +97,7 @@ impl Desk<'_> {
 
     /// Removes a member connection. The caller handles its socket and its exchange.
     pub fn forget_member(&mut self, key: ConnectionKey) -> Option<Token> {
+        bound::unbind(self.world, key);
         self.count_sent_to_member(key);
         let connection = self.world.members.remove(key)?;
         self.world.tools.encoders.let_go(connection.whole_bytes);
@@ -114,10 +117,11 @@ impl Desk<'_> {
         Some(connection.token)
     }
 
-    /// Closes this worker's idle connections to a member.
+    /// Closes this worker's idle connections to a member, also those that belong to clients.
     pub fn close_idle(&mut self, member: &LocalMember) {
         let idle = member.idle.borrow().clone();
-        for key in idle {
+        let of_clients = member.bound.borrow().clone();
+        for key in idle.into_iter().chain(of_clients) {
             self.close_member(key);
         }
         let multiplexed = member.multiplexed.borrow().clone();

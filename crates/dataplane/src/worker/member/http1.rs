@@ -171,7 +171,9 @@ impl Worker {
             return false;
         };
         let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(text));
+        // A protocol that begins within the request's body would take the rest of the body for its own data.
         let is_offered = exchange.request.upgrade_bytes > 0
+            && exchange.request.is_whole
             && upgrade_was_offered(exchange.request.upgrade_offer(), chosen);
         if !is_offered {
             self.connection_lost(io, key, MemberFailure::Malformed);
@@ -232,6 +234,9 @@ fn begin_response(
     connection.body = BodyDecoder::of_member(head.framing, taken);
     connection.body.note_flaws(head.flaws);
     connection.keep = head.keep_alive;
+    if head.binds_connection {
+        it.ends.account.is_bound = connection.bind();
+    }
     let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
     connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
     let message = it.begin_response(at, head, (text, body));

@@ -65,6 +65,7 @@ impl Desk<'_> {
             && !http2.frames.connection.is_closing()
             && http2.frames.connection.peer_settings().streams_max > 0
             && !connection.member.retired.get()
+            && !connection.sharing.is_bound
             && connection.requests < reuse.requests_max
             && reuse.idle_per_worker > 0
             && reuse.idle_timeout_ms > 0

@@ -1,6 +1,7 @@
 //! The member side: events of connections to members, and operations of transactions on them. Each worker has its own
 //! connections.
 
+pub mod bound;
 pub mod connecting;
 pub mod connection;
 pub mod http1;

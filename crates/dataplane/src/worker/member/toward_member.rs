@@ -251,7 +251,7 @@ impl Desk<'_> {
         }
         let Some(key) = ends.attempt.connection.take() else { return false };
         match how {
-            Release::Keep => self.keep_connection(key),
+            Release::Keep => self.keep_connection(key, ends),
             Release::Drop => self.close_member(key),
             Release::Reset { is_told } => {
                 if let Some(connection) = self.world.members.get(key)

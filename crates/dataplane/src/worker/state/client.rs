@@ -33,8 +33,8 @@ pub struct Client {
     pub tls: Option<Rc<ClientTls>>,
     /// The place in the count of concurrent handshakes, until the handshake is complete.
     pub handshake: Option<HandshakePlace>,
-    /// Whether the handshake is not complete, so that received data is early data and may be a replay.
-    pub is_early: bool,
+    /// What its requests may need.
+    pub special: Special,
     /// The requested server name, until the handshake is complete.
     pub server_name: Box<str>,
     /// The number of received bytes at which the ClientHello is parsed again.
@@ -70,6 +70,15 @@ pub struct Client {
     pub may_be_http2: bool,
     /// The state of HTTP/2, if the client uses it.
     pub http2: Option<Box<Http2>>,
+}
+
+/// Properties of a client connection that its requests need, if there are any.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Special {
+    /// The handshake is not complete, so that received data is early data and may be a replay.
+    pub is_early: bool,
+    /// Idle member connections belong to the client, because authentication is bound to them.
+    pub has_bound: bool,
 }
 
 impl Client {

@@ -9,6 +9,7 @@ use weir_http::flaws::Flaws;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;
 
+use crate::worker::state::bound::Sharing;
 use crate::worker::state::member_http2::MemberHttp2;
 
 /// A connection to a member.
@@ -35,9 +36,8 @@ pub struct MemberConnection {
     pub body: BodyDecoder,
     /// The size of the PROXY header in the queued data. The header is removed when the data moves to another connection.
     pub preface_bytes: usize,
-    /// Whether only requests of one client may use the connection, because its PROXY header or source address is the
-    /// client's.
-    pub is_of_one_client: bool,
+    /// Who may use the connection.
+    pub sharing: Sharing,
     /// Whether the connection is read in slices.
     pub is_sliced: bool,
     /// Whether the connection can carry another request after this response.
@@ -72,7 +72,7 @@ impl MemberConnection {
             whole_bytes: 0,
             body: BodyDecoder::new(Framing::None, None),
             preface_bytes: 0,
-            is_of_one_client: false,
+            sharing: Sharing::default(),
             is_sliced: false,
             keep: false,
             keep_ms: None,
@@ -80,6 +80,14 @@ impl MemberConnection {
             counted_bytes: 0,
             idle_since_ms: 0,
         }
+    }
+
+    /// Marks the connection as bound, if its pool binds connections. Returns whether it is.
+    pub fn bind(&mut self) -> bool {
+        let binds = self.pool.settings().reuse.binds;
+        self.sharing.is_bound |= binds;
+        self.sharing.is_of_one_client |= binds;
+        binds
     }
 
     /// Counts the tolerated flaws of a response.
@@ -100,7 +108,9 @@ impl MemberConnection {
     /// leave places under `connections_max`.
     pub fn idle_max(&self, workers: usize) -> usize {
         let limit = self.connections_max;
-        let share = limit.map_or(usize::MAX, |limit| limit as usize / workers);
+        let share = limit.map_or(usize::MAX, |limit| {
+            (limit as usize / workers).saturating_sub(self.member.bound.borrow().len())
+        });
         share.min(self.pool.settings().reuse.idle_per_worker as usize)
     }
 }

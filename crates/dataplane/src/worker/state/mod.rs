@@ -2,6 +2,7 @@
 //! `client`, `member` and the files next to this folder.
 
 pub mod backlog;
+pub mod bound;
 pub mod client;
 pub mod client_http2;
 pub mod destination;

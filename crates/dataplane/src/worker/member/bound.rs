@@ -1,0 +1,166 @@
+//! Member connections that belong to one client connection, because authentication is bound to them (NTLM, Negotiate): the
+//! member takes every request on such a connection for one of the user who has logged in.
+//!
+//! This is about HTTP/1 on both sides. A client with HTTP/2 may send requests of several users at once, so its bound
+//! connections serve one request each. A member with HTTP/2 gets credentials on a connection of their own.
+
+use std::rc::Rc;
+
+use weir_event_loop::Reading;
+use weir_exchange::arena::{ClientKey, ConnectionKey};
+use weir_exchange::local::pool::LocalMember;
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::request::Need;
+
+use crate::worker::desk::Desk;
+use crate::worker::member::connecting::{is_spoken_to_alike, take_usual, use_idle};
+use crate::worker::member::connection::KEEP_ALIVE_MARGIN_MS;
+use crate::worker::state::client::Client;
+use crate::worker::state::member::MemberConnection;
+use crate::worker::state::stage::Stage;
+use crate::worker::world::World;
+
+/// Gets a connection for a transaction that may not use any.
+#[cold]
+#[inline(never)]
+pub fn take_particular(
+    desk: &mut Desk<'_>,
+    ends: &mut Ends,
+    member: u32,
+    need: Need,
+) -> Result<(), MemberFailure> {
+    if need.is_fresh() {
+        return desk.open_connection(ends, member, need);
+    }
+    let settings = ends.tries.pool.settings();
+    if settings.reuse.binds {
+        if settings.http2 && need.is_authenticating() {
+            return desk.open_connection(ends, member, need);
+        }
+        let local = Rc::clone(&ends.tries.pool.members[member as usize]);
+        if !settings.http2 && take_bound(desk, ends, &local) {
+            return Ok(());
+        }
+    }
+    take_usual(desk, ends, member, need)?;
+    if need.is_authenticating() {
+        let key = ends.attempt.connection;
+        let connection = key.and_then(|key| desk.world.members.get_mut(key));
+        ends.account.is_bound = connection.is_some_and(MemberConnection::bind);
+    }
+    Ok(())
+}
+
+/// Gets the idle connection to the member that belongs to the client of an exchange. How long it has been idle does not
+/// matter: on another connection the client would have to log in again.
+fn take_bound(desk: &mut Desk<'_>, ends: &mut Ends, local: &Rc<LocalMember>) -> bool {
+    loop {
+        let Some(bound) = desk.world.bound.get(&ends.client.to_bits()) else { return false };
+        let is_of_member = |key: &&ConnectionKey| {
+            let connection = desk.world.members.get(**key);
+            connection.is_some_and(|connection| Rc::ptr_eq(&connection.member, local))
+        };
+        let Some(key) = bound.keys().iter().rev().find(is_of_member).copied() else {
+            return false;
+        };
+        let Some(connection) = desk.world.members.get(key) else { return false };
+        let (one, other) = (connection.pool.settings(), ends.tries.pool.settings());
+        if desk.io.has_news(connection.token) || !is_spoken_to_alike(one, other) {
+            desk.close_member(key);
+            continue;
+        }
+        unbind(desk.world, key);
+        use_idle(desk, ends, key);
+        ends.account.is_bound = true;
+        return true;
+    }
+}
+
+/// Stores a connection that cannot serve other clients for its client, or closes it.
+#[cold]
+#[inline(never)]
+pub fn keep_apart(desk: &mut Desk<'_>, key: ConnectionKey, ends: &Ends) {
+    let Some(idle_ms) = idle_ms(desk, key, ends) else {
+        return desk.close_member(key);
+    };
+    let now_ms = desk.io.now_ms();
+    let (Some(connection), Some(client)) =
+        (desk.world.members.get_mut(key), desk.world.clients.get_mut(ends.client))
+    else {
+        return desk.close_member(key);
+    };
+    client.special.has_bound = true;
+    connection.exchange = None;
+    connection.sharing.bound_to = Some(ends.client);
+    connection.idle_since_ms = now_ms;
+    connection.member.bound.borrow_mut().push(key);
+    connection.member.counters.connections_idle.add(1);
+    desk.io.resume(connection.token);
+    if std::mem::take(&mut connection.is_sliced) {
+        desk.io.read_as(connection.token, Reading::Usual);
+    }
+    match idle_ms {
+        Some(idle_ms) => desk.io.set_deadline(connection.token, now_ms + idle_ms),
+        None => desk.io.clear_deadline(connection.token),
+    }
+    let superfluous = desk.world.bound.entry(ends.client.to_bits()).or_default().add(key);
+    if let Some(superfluous) = superfluous {
+        desk.close_member(superfluous);
+    }
+}
+
+/// How long a connection may be idle for its client: `Some(None)`: until either of the two closes; `None`: not at all.
+fn idle_ms(desk: &mut Desk<'_>, key: ConnectionKey, ends: &Ends) -> Option<Option<u64>> {
+    let workers = desk.world.counters.workers();
+    let client = desk.world.clients.get(ends.client)?;
+    let connection = desk.world.members.get(key)?;
+    let local = Rc::clone(&connection.member);
+    let may_be_kept = connection.sharing.is_bound
+        && connection.keep
+        && ends.stream.is_none()
+        && client.stage != Stage::Leaving
+        && !local.retired.get()
+        && connection.requests < connection.pool.settings().reuse.requests_max
+        && desk.world.draining.is_none();
+    let idle_ms = connection.keep_ms.map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS));
+    if !may_be_kept || idle_ms == Some(0) {
+        return None;
+    }
+    // Idle connections of all workers together leave places under the member's limit, but each worker has one.
+    let limit = connection.connections_max;
+    let share = limit.map_or(usize::MAX, |limit| (limit as usize / workers).max(1));
+    if local.idle.borrow().len() + local.bound.borrow().len() >= share {
+        let oldest = local.idle.borrow().first().copied()?;
+        desk.close_member(oldest);
+    }
+    Some(idle_ms)
+}
+
+/// Takes an idle connection from the client to which it belongs. The caller uses or closes it.
+pub fn unbind(world: &mut World, key: ConnectionKey) {
+    let Some(connection) = world.members.get_mut(key) else { return };
+    let Some(client) = connection.sharing.bound_to.take() else { return };
+    connection.member.bound.borrow_mut().retain(|other| *other != key);
+    connection.member.counters.connections_idle.subtract(1);
+    let Some(bound) = world.bound.get_mut(&client.to_bits()) else { return };
+    bound.remove(key);
+    if bound.keys().is_empty() {
+        world.bound.remove(&client.to_bits());
+        if let Some(client) = world.clients.get_mut(client) {
+            client.special.has_bound = false;
+        }
+    }
+}
+
+/// Closes the idle connections that belong to a client which sends no further request.
+pub fn close_all(desk: &mut Desk<'_>, client: ClientKey) {
+    let has_bound = |client: &mut Client| std::mem::take(&mut client.special.has_bound);
+    if !desk.world.clients.get_mut(client).is_some_and(has_bound) {
+        return;
+    }
+    let bound = desk.world.bound.remove(&client.to_bits());
+    for key in bound.iter().flat_map(|bound| bound.keys()) {
+        desk.close_member(*key);
+    }
+}

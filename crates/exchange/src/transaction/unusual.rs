@@ -1,0 +1,76 @@
+//! What few requests have: methods that ask for the request itself, hops that end here, an Upgrade, credentials that
+//! authenticate a connection.
+
+use weir_http::edits::FieldEdits;
+use weir_http::message::{Method, RequestHead, Version};
+
+use crate::edge::Edge;
+use crate::parts::arrival::Arrival;
+use crate::parts::request::Wanted;
+use crate::termination::Termination;
+use crate::transaction::exchange::Exchange;
+
+/// The methods in a response with status 405 (RFC 9110 section 15.5.6): those that weir passes on whatever they are for.
+const ALLOWED: &[u8] = b"GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
+
+/// Looks at a request with such a property. Returns whether it was answered.
+#[cold]
+#[inline(never)]
+pub fn is_answered(exchange: &mut Exchange, at: &mut impl Edge, head: &RequestHead) -> bool {
+    if head.max_forwards == Some(0) {
+        // Weir is the final recipient: it has no list of methods to report for OPTIONS, and does not reflect TRACE.
+        let status = if head.method == Method::Trace { 501 } else { 204 };
+        exchange.respond(at, status, Termination::Complete);
+        return true;
+    }
+    if head.unusual.reflects && !exchange.ends.server.http.trace {
+        // The response would tell the client what rules have put into the head for the member.
+        let mut fields = FieldEdits::default();
+        fields.add(b"Allow", |out| out.extend_from_slice(ALLOWED));
+        exchange.respond_adding(at, 405, Termination::Complete, fields);
+        return true;
+    }
+    if head.unusual.binds_connection {
+        exchange.request.wanted = Wanted::Authenticating;
+    }
+    if head.unusual.has_upgrade
+        && let Some(why) = why_not_offered(exchange, head)
+    {
+        let tools = at.tools();
+        let remembered = exchange.ends.remembered.get_or_insert_with(|| tools.take_remembered());
+        remembered.marks.push(|out| {
+            out.extend_from_slice(b"upgrade not offered: ");
+            out.extend_from_slice(why.as_bytes());
+        });
+    }
+    false
+}
+
+/// Why the member is not offered the client's Upgrade; `None`: it is.
+fn why_not_offered(exchange: &Exchange, head: &RequestHead) -> Option<&'static str> {
+    let request = &exchange.request;
+    if head.version == Version::Http10 {
+        return Some("HTTP/1.0 has none");
+    }
+    if head.upgrade.is_none() {
+        return Some("its protocols are not passed on, or are malformed");
+    }
+    if request.upgrade_bytes == 0 {
+        return Some("the request has a body (upgrade_with_body)");
+    }
+    let is_translated = request.websocket.is_some();
+    let is_lost = exchange.ends.tries.pool.settings().http2 && !is_translated;
+    is_lost.then_some("the members speak HTTP/2")
+}
+
+/// The head without the upgrade behind its body, if the virtual server does not offer such.
+pub fn without_upgrade(arrival: &Arrival<'_>) -> Option<Box<RequestHead>> {
+    let head = arrival.head;
+    if head.upgrade.is_none() || head.framing.is_empty() || arrival.server.http.upgrade_with_body {
+        return None;
+    }
+    let mut changed = Box::new(RequestHead::new());
+    changed.copy_from(head);
+    changed.upgrade = None;
+    Some(changed)
+}
