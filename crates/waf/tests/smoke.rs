@@ -3,7 +3,7 @@
 #[path = "invariants/mod.rs"]
 mod invariants;
 
-use invariants::{bodies, encoded, requests, rules, seeds, texts};
+use invariants::{bodies, encoded, nested, requests, rules, seeds, texts};
 use weir_testing::Random;
 use weir_waf::body::Processor;
 
@@ -65,6 +65,11 @@ fn bodies_cut_anywhere() {
 fn encoded_bodies_cut_anywhere() {
     let seeds = seeds::encoded();
     inputs(seeds.iter().map(Vec::as_slice)).iter().for_each(|input| encoded::check(input));
+}
+
+#[test]
+fn values_within_values() {
+    inputs(seeds::NESTED).iter().for_each(|input| nested::check(input));
 }
 
 #[test]

@@ -77,7 +77,9 @@ pub fn inspect_head(
     let verdict = inspection.request_headers();
     let has_body = !head.framing.is_empty() && !is_stream(head, input);
     let is_read = verdict == Verdict::Pass && has_body && inspection.needs_body();
-    let is_too_long = matches!(head.framing, Framing::Length(bytes) if bytes > waf.body_bytes_max);
+    let files_bytes_max = if inspection.may_have_files() { waf.files_bytes_max } else { 0 };
+    let bytes_max = waf.body_bytes_max.saturating_add(files_bytes_max);
+    let is_too_long = matches!(head.framing, Framing::Length(bytes) if bytes > bytes_max);
     if is_read && !is_too_long {
         return Some(Box::new(read(at, arrival, decision, (inspection, terms))));
     }

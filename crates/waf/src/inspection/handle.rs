@@ -8,7 +8,8 @@ use super::report::{BodyProgress, Counts, Limit, Match, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State, Tried};
 use super::texts::Texts;
-use super::{names, plain};
+use super::{files, names, nested, plain};
+use crate::body::Processor;
 use crate::checks::Finding;
 use crate::plan::View;
 use crate::seclang::{Phase, Variable};
@@ -23,6 +24,7 @@ pub(super) fn begin_with(
     let mut state = State::new(view, known, options);
     state.message.head(request);
     state.checked.head(request, &state.message);
+    nested::head(&mut state.message);
     Inspection { state }
 }
 
@@ -69,6 +71,11 @@ impl Inspection {
         self.reads_body() && self.state.message.needs_body()
     }
 
+    /// Whether the body may have files, whose bytes have a limit of their own.
+    pub fn may_have_files(&self) -> bool {
+        self.state.message.body.processor == Processor::Multipart
+    }
+
     /// Adds bytes of the request body, after [`Self::request_headers`].
     pub fn body(&mut self, bytes: &[u8]) {
         if let Some(recording) = &mut self.state.message.body.recording {
@@ -88,6 +95,8 @@ impl Inspection {
         self.state.message.add_found_as_sent();
         plain::judge(&mut self.state.message);
         names::limit(&mut self.state.message);
+        files::judge(&mut self.state.message);
+        nested::body(&mut self.state.message);
     }
 
     /// Evaluates the rules for the whole request. An invalid body or too many arguments never result in [`Verdict::Pass`],
@@ -120,7 +129,11 @@ impl Inspection {
     /// The state of the body during its inspection.
     pub fn body_progress(&self) -> BodyProgress {
         let body = &self.state.message.body;
-        BodyProgress { limit: body.limit, decoding_bytes: body.decoding_bytes() }
+        BodyProgress {
+            limit: body.limit,
+            decoding_bytes: body.decoding_bytes(),
+            files_bytes: body.files.passed_bytes,
+        }
     }
 
     /// Marks the recorded body as incomplete, because the caller does not deliver all of it.

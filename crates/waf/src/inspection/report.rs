@@ -83,6 +83,8 @@ pub struct BodyProgress {
     pub limit: Option<Limit>,
     /// The upper bound of the memory for decoding the body.
     pub decoding_bytes: u64,
+    /// The number of bytes of files whose content is not inspected as a whole.
+    pub files_bytes: u64,
 }
 
 /// A value that a rule has matched.

@@ -4,6 +4,7 @@
 
 pub mod bodies;
 pub mod encoded;
+pub mod nested;
 pub mod requests;
 pub mod rules;
 pub mod seeds;
