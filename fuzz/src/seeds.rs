@@ -108,6 +108,7 @@ fn waf_inputs(corpus: &Path) -> io::Result<()> {
     write(&corpus.join("waf_json"), seeds::JSON.into_iter().map(<[u8]>::to_vec))?;
     write(&corpus.join("waf_xml"), seeds::XML.into_iter().map(<[u8]>::to_vec))?;
     write(&corpus.join("waf_content"), seeds::CONTENT.into_iter().map(<[u8]>::to_vec))?;
+    write(&corpus.join("waf_nested"), seeds::NESTED.into_iter().map(<[u8]>::to_vec))?;
     write(&corpus.join("waf_encoded"), seeds::encoded().into_iter())?;
     write(&corpus.join("waf_request"), seeds::REQUESTS.into_iter().map(<[u8]>::to_vec))
 }

@@ -7,7 +7,7 @@ use crate::plan::{Files, RuleSet};
 use crate::seclang::Problem;
 
 /// The names and texts of the files, in reading order.
-const FILES: [(&str, &str); 13] = [
+const FILES: [(&str, &str); 14] = [
     ("builtin/settings.conf", include_str!("../rules/settings.conf")),
     ("builtin/protocol.conf", include_str!("../rules/protocol.conf")),
     ("builtin/scanners.conf", include_str!("../rules/scanners.conf")),
@@ -18,6 +18,7 @@ const FILES: [(&str, &str); 13] = [
     ("builtin/code.conf", include_str!("../rules/code.conf")),
     ("builtin/queries.conf", include_str!("../rules/queries.conf")),
     ("builtin/remote.conf", include_str!("../rules/remote.conf")),
+    ("builtin/headers.conf", include_str!("../rules/headers.conf")),
     ("builtin/exploits.conf", include_str!("../rules/exploits.conf")),
     ("builtin/verdict.conf", include_str!("../rules/verdict.conf")),
     ("builtin/leaks.conf", include_str!("../rules/leaks.conf")),

@@ -3,7 +3,7 @@
 #[path = "invariants/mod.rs"]
 mod invariants;
 
-use invariants::{bodies, content, encoded, requests, rules, seeds, texts};
+use invariants::{bodies, content, encoded, nested, requests, rules, seeds, texts};
 use weir_testing::Random;
 use weir_waf::body::Processor;
 
@@ -70,6 +70,11 @@ fn what_bodies_are() {
 fn encoded_bodies_cut_anywhere() {
     let seeds = seeds::encoded();
     inputs(seeds.iter().map(Vec::as_slice)).iter().for_each(|input| encoded::check(input));
+}
+
+#[test]
+fn values_within_values() {
+    inputs(seeds::NESTED).iter().for_each(|input| nested::check(input));
 }
 
 #[test]

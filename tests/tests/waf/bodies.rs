@@ -425,6 +425,37 @@ fn a_call_of_http1_is_held() {
     assert_eq!(ask(&proxy, nominated).status, 403);
 }
 
+/// Files of a form have a limit of their own, which also holds for documents no more than the limit of a body does.
+#[test]
+fn files_have_a_limit_of_their_own() {
+    let member = Member::new(|exchange| {
+        let length = exchange.request.body.len();
+        exchange.answer(length.to_string())
+    });
+    let rules = Rules::new(EVERY_BODY);
+    let keys = "mode: block, body_size_max: 10KiB, files_size_max: 100KiB";
+    let proxy = Proxy::start(&guarded(&member, &rules.key(keys)));
+    let upload = |name: &str, bytes: usize| {
+        let content = "\u{1}".repeat(bytes);
+        let body = format!(
+            "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"{name}\"\r\n\r\n{content}\r\n--b--\r\n"
+        );
+        let length = body.len();
+        format!(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+    };
+    for (name, bytes, status) in [
+        ("a.jpg", 90_000, 200),
+        ("a.bin", 90_000, 200),
+        ("a.jpg", 105_000, 413),
+        ("a.jpg", 200_000, 413),
+        ("a.html", 90_000, 413),
+    ] {
+        assert_eq!(ask(&proxy, upload(name, bytes)).status, status, "{name} {bytes}");
+    }
+}
+
 /// If there are too many arguments, the accepted ones and the body are still inspected.
 #[test]
 fn many_arguments_hide_nothing() {

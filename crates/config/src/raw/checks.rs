@@ -37,10 +37,10 @@ section! {
         /// Maximum number of headers (`header_count`).
         default headers_max: Whole<u32, 1, COUNT_MAX> = Whole(100);
         /// Maximum length of a parameter's value (`parameter_length`).
-        default parameter_size_max: Size<0, { 64 * MIB }> = Size(64 * KIB);
+        default parameter_size_max: Size<0, { 64 * MIB }> = Size(MIB);
         /// Maximum length of a parameter's name (`parameter_name_length`).
         default parameter_name_size_max: Size<1, MIB> = Size(256);
-        /// Maximum number of parameters (`parameter_count`).
+        /// Maximum number of parameters (`parameter_count`). Of an array in JSON, only the first element counts.
         default parameters_max: Whole<u32, 0, COUNT_MAX> = Whole(500);
         /// Parameters with their own limits on the length of values. Default: none.
         optional parameters: Vec<Spanned<ParameterLimit>>;

@@ -42,11 +42,13 @@ section! {
         optional responses: Responses;
         /// Protection of the application's cookies, in every mode. Default: none.
         optional cookies: Cookies;
-        /// Maximum size of a body that is inspected, before and after decoding (`Content-Encoding`). A larger body is not inspected; `unjudged` then applies. weir holds bodies until they are inspected.
+        /// Maximum size of a body that is inspected, before and after decoding (`Content-Encoding`), without the files of `files_size_max`. A larger body is not inspected; `unjudged` then applies. weir holds bodies until they are inspected.
         default body_size_max: Size<KIB, BODY_BYTES_MAX> = Size(MIB);
+        /// Maximum size of the files of a multipart form that do not count toward `body_size_max`: all except documents whose contents rules inspect (JSON, HTML, SVG, XML). For more, `unjudged` applies. weir holds them with the body.
+        default files_size_max: Size<0, BODY_BYTES_MAX> = Size(16 * MIB);
         /// Maximum time until a held body is complete. After it, the client gets 408.
         default body_timeout: Timeout = Duration(2 * MINUTE);
-        /// Maximum number of arguments (parameters of query and body) that rules inspect in a request; for more, `unjudged` applies. Default: the value in the rules (`SecArgumentsLimit`), else 1000.
+        /// Maximum number of arguments (parameters of query and body) that rules inspect in a request; for more, `unjudged` applies. Default: the value in the rules (`SecArgumentsLimit`), else 10000.
         optional arguments_max: Whole<u32, 1, 1_000_000>;
         /// Maximum nesting depth of JSON and XML. Default: the value in the rules (`SecRequestBodyJsonDepthLimit`), else 512.
         optional depth_max: Whole<u16, 1, 10_000>;

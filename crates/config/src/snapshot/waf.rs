@@ -31,6 +31,8 @@ pub struct Waf {
     pub limits: Limits,
     /// Maximum size of an inspected body; a request with a longer body is not judged.
     pub body_bytes_max: u64,
+    /// Maximum size of the files of a multipart body that do not count toward its size.
+    pub files_bytes_max: u64,
     /// Timeout for receiving the whole body that is held for inspection.
     pub body_timeout_ms: u64,
     /// Maximum number of inspected bytes per request; a byte counts each time it is inspected.

@@ -95,12 +95,17 @@ impl Reading {
 
 /// The limit that prevents a verdict on a body of this size.
 fn limit_of(inspection: &Inspection, terms: &Terms, bytes: u64, has_room: bool) -> Option<Limit> {
-    match (bytes > terms.waf.body_bytes_max, has_room) {
-        // The first bytes have shown that rules need none of it.
-        _ if !inspection.needs_body() => None,
+    // The first bytes have shown that rules need none of it.
+    if !inspection.needs_body() {
+        return None;
+    }
+    let progress = inspection.body_progress();
+    let is_too_long = bytes.saturating_sub(progress.files_bytes) > terms.waf.body_bytes_max
+        || progress.files_bytes > terms.waf.files_bytes_max;
+    match (is_too_long, has_room) {
         (true, _) => Some(Limit::BodyLength),
         (false, false) => Some(Limit::Memory),
-        (false, true) => inspection.body_progress().limit,
+        (false, true) => progress.limit,
     }
 }
 

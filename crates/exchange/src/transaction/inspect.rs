@@ -83,8 +83,10 @@ pub fn inspect_head(
     let is_call = is_stream(head, input, forms);
     let has_body = !head.framing.is_empty() && !is_call;
     let is_read = verdict == Verdict::Pass && has_body && inspection.needs_body();
+    let files_bytes_max = if inspection.may_have_files() { waf.files_bytes_max } else { 0 };
+    let bytes_max = waf.body_bytes_max.saturating_add(files_bytes_max);
     // A body in a binary format may be longer. Its first bytes tell.
-    let is_too_long = matches!(head.framing, Framing::Length(bytes) if bytes > waf.body_bytes_max)
+    let is_too_long = matches!(head.framing, Framing::Length(bytes) if bytes > bytes_max)
         && !inspection.body_progress().is_open;
     if is_read && !is_too_long {
         return Some(Box::new(read(at, arrival, decision, (inspection, terms))));

@@ -187,6 +187,7 @@ fn waf(mode: WafMode) -> Arc<Waf> {
         exclusions: Vec::new(),
         limits: Limits::DEFAULT,
         body_bytes_max: JUDGED_BYTES_MAX as u64,
+        files_bytes_max: 0,
         body_timeout_ms: 60_000,
         cookies: None,
         responses: None,

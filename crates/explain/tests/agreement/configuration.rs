@@ -78,6 +78,7 @@ fn waf(mode: WafMode) -> Arc<Waf> {
         exclusions: Vec::new(),
         limits: Limits::DEFAULT,
         body_bytes_max: 10_000,
+        files_bytes_max: 0,
         body_timeout_ms: 60_000,
         cookies: None,
         responses: None,

@@ -36,9 +36,9 @@ pub enum Difference {
     NameRepeated,
     /// Several `filename` or several `filename*` parameters.
     FileNameRepeated,
-    /// `filename*` in addition to `filename`: servers use either.
+    /// `filename*` in addition to `filename`: servers use either. Both are delivered.
     FileNameExtended,
-    /// `filename*` without `filename`: the part is a file for some servers and a field for others.
+    /// `filename*` without `filename`: the part is a file for some servers and a field for others. It is delivered as both.
     FileNameExtendedAlone,
     /// An empty `filename` with content: the part is a file for some servers and a field for others.
     FileNameEmpty,
@@ -165,7 +165,6 @@ impl Differences {
         .with(Difference::FinalBoundaryMissing)
         .with(Difference::NameRepeated)
         .with(Difference::FileNameRepeated)
-        .with(Difference::FileNameExtendedAlone)
         .with(Difference::DispositionRepeated)
         .with(Difference::HeaderRepeated)
         .with(Difference::NulInHeader)

@@ -35,11 +35,12 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits for sites without large forms: the values of ModSecurity's recommended configuration, if it has them.
+    /// Limits for all sites: the values of ModSecurity's recommended configuration, if it has them. Programs send lists of a
+    /// thousand objects and images in strings, so there are more arguments than there, and a value may fill a body.
     pub const DEFAULT: Self = Self {
-        arguments_max: 1000,
+        arguments_max: 10_000,
         name_bytes_max: 4 * 1024,
-        value_bytes_max: 128 * 1024,
+        value_bytes_max: 64 * 1024 * 1024,
         depth_max: 512,
         parts_max: 1000,
         files_max: 100,

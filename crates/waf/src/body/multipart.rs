@@ -90,7 +90,9 @@ impl Multipart {
         {
             rest = match (self.stage, self.place) {
                 (Stage::Epilogue, _) => {
-                    self.findings.flag(MultipartFlag::DataAfter);
+                    if !rest.iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
+                        self.findings.flag(MultipartFlag::DataAfter);
+                    }
                     self.offset += rest.len() as u64;
                     &[]
                 }
@@ -140,7 +142,7 @@ impl Multipart {
 
     /// MULTIPART_STRICT_ERROR.
     pub fn strict_error(&self) -> bool {
-        let is_odd = !self.findings.flags.is_empty()
+        let is_odd = !self.findings.flags.and(MultipartFlags::STRICT).is_empty()
             || !self.findings.differences.and(Differences::STRICT).is_empty();
         is_odd || self.failure.is_some()
     }
@@ -410,7 +412,7 @@ impl Multipart {
             return self.fail(Problem::ArgumentsLimit, to);
         }
         self.arguments += 1;
-        to.argument(part.name(), value);
+        to.argument(part.name(), &value);
         if part.is_unreadable_charset() {
             self.stage = Stage::Epilogue;
             self.fail(Problem::PartCharset, to);

@@ -23,6 +23,11 @@ pub trait Sink {
         let _ = (field, file_name, size_bytes);
     }
 
+    /// Another name of the last file: servers use either.
+    fn other_file_name(&mut self, field: &[u8], file_name: &[u8]) {
+        let _ = (field, file_name);
+    }
+
     /// A header line of a part, without its line end; folded lines are joined by a space. `part` is empty for a part
     /// without a name.
     fn part_header(&mut self, part: &[u8], line: &[u8]) {

@@ -54,6 +54,8 @@ fn of_difference(body: &Body, difference: Difference) -> Option<Check> {
             _,
             Difference::EntityInternal | Difference::EntityExternal | Difference::EntityReference,
         ) => Check::XmlEntity,
+        // Both names, and the content as a file and as a field, are inspected. Many clients send such parts.
+        (_, Difference::FileNameExtended | Difference::FileNameExtendedAlone) => return None,
         // The evasion checks report invalid escapes.
         (_, Difference::InvalidEscape) => return None,
         (Body::Multipart(_), _) => Check::MultipartAmbiguous,

@@ -68,7 +68,7 @@ impl Default for Limits {
             body_bytes_max: 64 << 20,
             header_bytes_max: 8_192,
             headers_max: 100,
-            parameter_bytes_max: 64 << 10,
+            parameter_bytes_max: 1 << 20,
             parameter_name_bytes_max: 256,
             parameters_max: 500,
             cookie_bytes_max: 4_096,

@@ -107,10 +107,20 @@ pub struct Received {
 }
 
 fn values(arguments: Named<'_>, before: usize, to: &mut Findings<'_>) {
-    for (count, (name, value)) in (before + 1..).zip(arguments) {
+    let mut count = before;
+    for (name, value) in arguments {
+        count += usize::from(!is_of_later_element(name));
         parameter(name, value, count, to);
         argument(name, value, to);
     }
+}
+
+/// Whether a name is in a later element of an array in JSON. Only the parameters of the first element count: lists are long.
+fn is_of_later_element(name: &[u8]) -> bool {
+    const ELEMENT: &[u8] = b".array_";
+    name.starts_with(b"json.")
+        && memchr::memmem::find_iter(name, ELEMENT)
+            .any(|at| name.get(at + ELEMENT.len()).is_some_and(|it| matches!(it, b'1'..=b'9')))
 }
 
 /// Checks the GraphQL documents among the arguments.

@@ -463,7 +463,8 @@ fn bodies_and_what_is_wrong_with_them() {
     let nameless = whole.replace("; name=\"a\"", "");
     let twice = whole.replace("name=\"a\"", "name=\"a\"; name=\"b\"");
     let single = whole.replace("\"a\"", "'a'");
-    let extended = whole.replace("name=\"a\"", "name=\"a\"; filename=\"x\"; filename*=utf-8''y");
+    let extended = whole.replace("name=\"a\"", "name=\"a\"; filename=\"x\"; filename=\"y\"");
+    let both = whole.replace("name=\"a\"", "name=\"a\"; filename=\"x\"; filename*=utf-8''y");
     table(
         multipart,
         &[
@@ -475,7 +476,8 @@ fn bodies_and_what_is_wrong_with_them() {
             (
                 "multipart_ambiguous",
                 [twice.as_bytes(), single.as_bytes(), extended.as_bytes()],
-                near,
+                // Both names are inspected.
+                [whole.as_bytes(), other.as_bytes(), both.as_bytes()],
             ),
         ],
     );

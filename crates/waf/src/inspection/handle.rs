@@ -8,7 +8,8 @@ use super::report::{BodyProgress, Counts, Limit, Match, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State, Tried};
 use super::texts::Texts;
-use super::{content, names, plain};
+use super::{content, files, names, nested, plain};
+use crate::body::Processor;
 use crate::checks::Finding;
 use crate::plan::View;
 use crate::seclang::{Phase, Variable};
@@ -23,6 +24,7 @@ pub(super) fn begin_with(
     let mut state = State::new(view, known, options);
     state.message.head(request);
     state.checked.head(request, &state.message);
+    nested::head(&mut state.message);
     Inspection { state }
 }
 
@@ -69,6 +71,11 @@ impl Inspection {
         self.reads_body() && self.state.message.needs_body()
     }
 
+    /// Whether the body may have files, whose bytes have a limit of their own.
+    pub fn may_have_files(&self) -> bool {
+        self.state.message.body.processor == Processor::Multipart
+    }
+
     /// Adds bytes of the request body, after [`Self::request_headers`].
     pub fn body(&mut self, bytes: &[u8]) {
         if let Some(recording) = &mut self.state.message.body.recording {
@@ -89,6 +96,8 @@ impl Inspection {
         let documents = plain::judge(&mut self.state.message);
         documents.iter().for_each(|document| self.state.checked.document(document));
         names::limit(&mut self.state.message);
+        files::judge(&mut self.state.message);
+        nested::body(&mut self.state.message);
     }
 
     /// Evaluates the rules for the whole request. An invalid body or too many arguments never result in [`Verdict::Pass`],
@@ -122,7 +131,12 @@ impl Inspection {
     pub fn body_progress(&self) -> BodyProgress {
         let body = &self.state.message.body;
         let is_open = self.reads_body() && content::is_open(&self.state.message);
-        BodyProgress { limit: body.limit, decoding_bytes: body.decoding_bytes(), is_open }
+        BodyProgress {
+            limit: body.limit,
+            decoding_bytes: body.decoding_bytes(),
+            is_open,
+            files_bytes: body.files.passed_bytes,
+        }
     }
 
     /// Marks the recorded body as incomplete, because the caller does not deliver all of it.

@@ -3,6 +3,7 @@
 use super::body_head::BodyHead;
 use super::content::{self, Content, Kind};
 use super::encoded::{Encoded, Named};
+use super::files::FileScan;
 use super::hit::Hit;
 use super::options::Options;
 use super::plain::Text;
@@ -44,6 +45,8 @@ pub struct BodySettings {
     pub(super) text: Text,
     /// The text of a whole XML document, including blanks.
     joined: Vec<u8>,
+    /// The files of a multipart body.
+    pub(super) files: FileScan,
     /// The reason why the body was not parsed to its end; `None`: there is none so far.
     pub failure: Option<&'static str>,
     /// The limit that ended the inspection of the body. Later bytes are ignored.
@@ -78,6 +81,8 @@ pub struct Message {
     pub texts: Texts,
     pub values: Values,
     pub body: BodySettings,
+    /// The decoder of nested values; `None`: none was needed so far.
+    pub(super) nested: Option<body::Nested>,
     /// The separator of arguments.
     pub(super) separator: u8,
     /// Whether the number of arguments exceeds the limit.
@@ -95,7 +100,7 @@ impl Message {
             recording: options.keeps_body.then(Recording::default),
             ..Default::default()
         };
-        Self { texts, values: Values::new(), body, separator, has_too_many: false }
+        Self { texts, values: Values::new(), body, nested: None, separator, has_too_many: false }
     }
 
     fn set(&mut self, variable: Variable, bytes: &[u8]) {
@@ -167,7 +172,7 @@ impl Message {
     /// Updates the variables of sizes that depend on the body.
     pub(super) fn set_sizes(&mut self) {
         let sum = |values: &Values, texts: &Texts, variable| -> u64 {
-            let all = values.of(variable).iter();
+            let all = values.of(variable).iter().filter(|entry| !entry.is_nested);
             all.map(|entry| (texts.get(entry.name).len() + texts.get(entry.text).len()) as u64)
                 .sum()
         };
@@ -245,6 +250,7 @@ impl Message {
             texts: &mut self.texts,
             values: &mut self.values,
             joined: &mut self.body.joined,
+            files: &mut self.body.files,
         }
     }
 
@@ -432,8 +438,12 @@ impl Message {
             let all = self.values.of(variable).iter();
             return found.extend(all.map(|entry| Hit::alone(variable, entry.text)));
         }
+        let is_counted = target.kind == TargetKind::Count;
         for source in kept_under {
             for entry in self.values.of(*source) {
+                if is_counted && entry.is_nested {
+                    continue;
+                }
                 let text = if names_are_values { entry.judged_name } else { Some(entry.text) };
                 if let Some(text) = text
                     && self.takes(&target.selector, entry.name)
@@ -512,6 +522,7 @@ pub(super) struct Arguments<'a> {
     texts: &'a mut Texts,
     values: &'a mut Values,
     joined: &'a mut Vec<u8>,
+    files: &'a mut FileScan,
 }
 
 impl Arguments<'_> {
@@ -524,15 +535,30 @@ impl Arguments<'_> {
 
 impl Sink for Arguments<'_> {
     fn argument(&mut self, name: &[u8], value: &[u8]) {
+        self.files.field();
         self.add(Variable::ArgsPost, name, value);
     }
 
+    fn file_start(&mut self, field: &[u8], file_name: &[u8]) {
+        self.files.start(field, file_name);
+    }
+
+    fn file_content(&mut self, bytes: &[u8]) {
+        self.files.content(bytes);
+    }
+
+    fn other_file_name(&mut self, field: &[u8], file_name: &[u8]) {
+        self.add(Variable::Files, field, file_name);
+    }
+
     fn file(&mut self, field: &[u8], file_name: &[u8], size_bytes: u64) {
+        self.files.end();
         self.add(Variable::Files, field, file_name);
         self.add(Variable::FilesSizes, field, size_bytes.to_string().as_bytes());
     }
 
     fn part_header(&mut self, part: &[u8], line: &[u8]) {
+        self.files.header(line);
         self.add(Variable::MultipartPartHeaders, part, line);
     }
 

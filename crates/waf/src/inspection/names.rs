@@ -12,11 +12,11 @@ use super::texts::TextId;
 use crate::seclang::Variable;
 
 /// Maximum number of inspected bytes of names for each byte of a body.
-const NAMES_PER_BYTE: u64 = 16;
+pub(super) const NAMES_PER_BYTE: u64 = 16;
 /// Number of bytes of names that are inspected regardless of the size of the body.
-const NAMES_BYTES_MIN: u64 = 16 * 1024;
+pub(super) const NAMES_BYTES_MIN: u64 = 16 * 1024;
 /// The text before the index of an array element.
-const ELEMENT: &[u8] = b".array_";
+pub(super) const ELEMENT: &[u8] = b".array_";
 
 /// Decides how each name is inspected, after the body was parsed.
 pub(super) fn limit(message: &mut Message) {
@@ -44,7 +44,7 @@ pub(super) fn limit(message: &mut Message) {
 
 /// Writes a name with the index of each array element replaced by 0. Returns whether the result differs from the name.
 /// `element` finds [`ELEMENT`].
-fn of_first_elements(name: &[u8], element: &Finder<'_>, output: &mut Vec<u8>) -> bool {
+pub(super) fn of_first_elements(name: &[u8], element: &Finder<'_>, output: &mut Vec<u8>) -> bool {
     output.clear();
     let mut rest = name;
     while let Some(at) = element.find(rest) {

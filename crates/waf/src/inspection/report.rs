@@ -85,6 +85,8 @@ pub struct BodyProgress {
     pub decoding_bytes: u64,
     /// Whether the next bytes may show that the body need not be inspected.
     pub is_open: bool,
+    /// The number of bytes of files whose content is not inspected as a whole.
+    pub files_bytes: u64,
 }
 
 /// A value that a rule has matched.

@@ -13,6 +13,8 @@ pub struct Entry {
     /// The name that is inspected by rules for names; `None`: the name of another entry is inspected instead, or this name
     /// exceeds the limit.
     pub judged_name: Option<TextId>,
+    /// Whether the value was decoded from another value of this variable. It does not count as a value of its own.
+    pub is_nested: bool,
 }
 
 /// All values, by variable.
@@ -35,8 +37,23 @@ impl Values {
 
     /// Adds a value.
     pub fn add(&mut self, variable: Variable, name: TextId, text: TextId) {
+        self.put(variable, Entry { name, text, judged_name: Some(name), is_nested: false });
+    }
+
+    /// Adds a value that was decoded from another value. It has the name of that value. `path`: the name that rules for
+    /// names inspect; `None`: no other name.
+    pub fn add_nested(
+        &mut self,
+        variable: Variable,
+        name: TextId,
+        path: Option<TextId>,
+        text: TextId,
+    ) {
+        self.put(variable, Entry { name, text, judged_name: path, is_nested: true });
+    }
+
+    fn put(&mut self, variable: Variable, entry: Entry) {
         self.generation += 1;
-        let entry = Entry { name, text, judged_name: Some(name) };
         let (first, all) = (&mut self.first[variable as usize], &mut self.all[variable as usize]);
         match *first {
             None => *first = Some(entry),
@@ -98,6 +115,7 @@ pub fn sources(variable: Variable) -> (&'static [Variable], bool) {
         V::ArgsPost => (&[V::ArgsPost], false),
         V::Files => (&[V::Files], false),
         V::FilesSizes => (&[V::FilesSizes], false),
+        V::FilesTmpContent => (&[V::FilesTmpContent], false),
         V::MultipartPartHeaders => (&[V::MultipartPartHeaders], false),
         V::RequestHeaders => (&[V::RequestHeaders], false),
         V::RequestCookies => (&[V::RequestCookies], false),

@@ -50,6 +50,7 @@ variables! {
     FilesCombinedSize = "FILES_COMBINED_SIZE" one;
     FilesNames = "FILES_NAMES" many;
     FilesSizes = "FILES_SIZES" many;
+    FilesTmpContent = "FILES_TMP_CONTENT" many;
     Geo = "GEO" many;
     Global = "GLOBAL" many;
     HighestSeverity = "HIGHEST_SEVERITY" one;

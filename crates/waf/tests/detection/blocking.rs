@@ -38,7 +38,7 @@ fn built_in_rules_score() {
             (&[], scanner(), 5, Some((1_009_011, 2))),
             (EARLY, scanner(), 5, Some((1_009_010, 1))),
             // The attack is in the body, so it cannot be denied early.
-            (EARLY, Sent::form("/", &[("x", b"|whoami")]), 10, Some((1_009_011, 2))),
+            (EARLY, Sent::form("/", &[("x", b"|whoami")]), 15, Some((1_009_011, 2))),
             (&[("inbound_anomaly_score_threshold", "6")], scanner(), 5, None),
             (&[("critical_anomaly_score", "2")], scanner(), 2, None),
             // A step out of a folder matches a rule with severity WARNING. A rule of level 2 matches too.

@@ -17,6 +17,7 @@ mod figures;
 #[path = "../support/ftw.rs"]
 #[allow(dead_code, reason = "the regression tests use the rest of it")]
 mod ftw;
+mod hidden;
 mod ordinary;
 mod recorded;
 mod regression;

@@ -5,6 +5,7 @@
 pub mod bodies;
 pub mod content;
 pub mod encoded;
+pub mod nested;
 pub mod requests;
 pub mod rules;
 pub mod seeds;

@@ -46,6 +46,14 @@ pub const JSON: [&[u8]; 5] = [
     b"\x05 {\"a\":1} {\"b\":2}",
 ];
 
+pub const NESTED: [&[u8]; 5] = [
+    b"{\"a\":\"{\\\"b\\\":\\\"\\\\u0027\\\"}\",\"c\":[1,\"\\x41\"]}",
+    b" \xef\xbb\xbfj:[\"\\u{27}\",\"[[]]\"]",
+    b"{user(id:\"\\ud83d\\ude00\\U00000041\"){x}}",
+    b"a\\073\\\"b;c\" d",
+    b"\"\\\\u0027\"",
+];
+
 pub const XML: [&[u8]; 5] = [
     b"\x08<?xml version=\"1.0\"?><a b='c' d=\"&lt;&#65;\"> x <!-- y --><c/>z<![CDATA[<]]></a>",
     b"\x09<!DOCTYPE a [<!ENTITY b \"c\"><!ENTITY d SYSTEM \"file:///etc/passwd\">]><a>&b;&d;</a>",

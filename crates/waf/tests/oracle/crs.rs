@@ -41,12 +41,18 @@ fn engine_and_interpreter_agree_on_crs() {
         let plain = Arc::new(View::plain(Arc::clone(&rules), &of_view));
         // Each mode uses different requests, so that more requests are compared.
         for (offset, mode) in [(0, Mode::Detect), (every / 2, Mode::Block)] {
-            for stage in stages.iter().skip(offset).step_by(every * 2) {
+            let chosen = stages.iter().skip(offset).step_by(every * 2);
+            for stage in chosen.filter(|stage| !has_file(stage)) {
                 held += compared(&program, &settings, [&view, &plain], mode, stage).held.len();
             }
         }
     }
     assert!(held > REQUESTS, "{held} rules held");
+}
+
+/// Whether a request may have a file. The interpreter does not read the contents of files.
+fn has_file(stage: &Stage) -> bool {
+    memchr::memmem::find(&stage.request.body, b"filename").is_some()
 }
 
 fn program(paths: &[std::path::PathBuf]) -> Program {

@@ -23,6 +23,7 @@ pub struct Judge {
     view: Arc<View>,
     options: Options,
     body_bytes_max: u64,
+    files_bytes_max: u64,
     /// Settings for parsing requests.
     pub reading: Reading,
 }
@@ -46,7 +47,8 @@ impl Judge {
         let checks = has_checks.then(|| Arc::new(Checks::default()));
         let options = Options { limits, checks, ..Options::new(Mode::Detect) };
         let reading = Reading::default();
-        Ok(Self { view: Arc::new(view), options, body_bytes_max: u64::MAX, reading })
+        let (body_bytes_max, files_bytes_max) = (u64::MAX, u64::MAX);
+        Ok(Self { view: Arc::new(view), options, body_bytes_max, files_bytes_max, reading })
     }
 
     /// The settings of a virtual server in a configuration; without a name, of the only one with `waf`.
@@ -73,6 +75,7 @@ impl Judge {
             view: Arc::clone(waf.common.view()),
             options,
             body_bytes_max: waf.body_bytes_max,
+            files_bytes_max: waf.files_bytes_max,
             reading: Reading { head, target: http.target },
         })
     }
@@ -112,11 +115,19 @@ impl Judge {
         if body.is_empty() || !inspection.needs_body() {
             return inspection.request_body();
         }
-        let bytes_max = usize::try_from(self.body_bytes_max).unwrap_or(usize::MAX);
+        let files_bytes_max = if inspection.may_have_files() { self.files_bytes_max } else { 0 };
+        let bytes_max = self.body_bytes_max.saturating_add(files_bytes_max);
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         match (body.get(..bytes_max).filter(|part| part.len() < body.len()), trial.length) {
             (None, _) => {
                 inspection.body(body);
-                inspection.end_body();
+                let files_bytes = inspection.body_progress().files_bytes;
+                let others = (body.len() as u64).saturating_sub(files_bytes);
+                if others > self.body_bytes_max || files_bytes > self.files_bytes_max {
+                    inspection.cut_body(Limit::BodyLength);
+                } else {
+                    inspection.end_body();
+                }
             }
             // A body above the limit would not be read at all.
             (Some(_), BodyLength::Known(_)) => inspection.cut_body(Limit::BodyLength),

@@ -242,7 +242,7 @@ fn hostile_bodies_cost_little() {
     let wide = read(&[b"[".to_vec(), b"0,".repeat(1_000_000)].concat());
     assert_eq!(
         (wide.0, wide.1.map(|failure| failure.problem)),
-        (1000, Some(Problem::ArgumentsLimit))
+        (Limits::DEFAULT.arguments_max as usize, Some(Problem::ArgumentsLimit))
     );
     let blank = read(&vec![b' '; 1_000_000]);
     assert_eq!(blank.1, Some(Failure { problem: Problem::Unfinished, offset: 1_000_000 }));

@@ -11,7 +11,7 @@ pub enum MultipartFlag {
     BoundaryWhitespace,
     /// Data before the first boundary.
     DataBefore,
-    /// Data after the final boundary.
+    /// Data after the final boundary, other than line ends.
     DataAfter,
     /// A folded header line.
     HeaderFolding,
@@ -78,6 +78,25 @@ pub struct MultipartFlags(u16);
 impl MultipartFlags {
     /// The empty set.
     pub const NONE: Self = Self(0);
+
+    /// The flags that set MULTIPART_STRICT_ERROR. A quoted boundary is valid, and clients such as .NET's send it. A server
+    /// that took the quotes for a part of the boundary would find no boundary: a line with quotes ends the parsing.
+    pub const STRICT: Self = {
+        let (mut flags, mut at) = (Self::NONE, 0);
+        while at < MultipartFlag::ALL.len() {
+            if !matches!(MultipartFlag::ALL[at], MultipartFlag::BoundaryQuoted) {
+                flags = flags.with(MultipartFlag::ALL[at]);
+            }
+            at += 1;
+        }
+        flags
+    };
+
+    /// The intersection with another set.
+    #[must_use]
+    pub const fn and(self, others: Self) -> Self {
+        Self(self.0 & others.0)
+    }
 
     /// The set with another flag.
     #[must_use]

@@ -1,5 +1,7 @@
 //! The content of a part: a field, a file, or both.
 
+use std::borrow::Cow;
+
 use super::super::charset::is_readable_name;
 use super::super::limits::{self, Limits};
 use super::super::sink::Sink;
@@ -10,6 +12,8 @@ use super::disposition::Disposition;
 pub(super) struct Part {
     name: Vec<u8>,
     file_name: Option<Vec<u8>>,
+    /// `filename*`, beside `filename`: some servers prefer it.
+    other_file_name: Option<Vec<u8>>,
     kind: Kind,
     value: Vec<u8>,
     size_bytes: u64,
@@ -35,8 +39,8 @@ impl Part {
             (None, Some(_)) => Kind::Both,
             _ => Kind::Field,
         };
-        let file_name = disposition.file_name.or(disposition.file_name_extended);
-        Some(Self { name, file_name, kind, ..Self::default() })
+        let (file_name, other_file_name) = names_of(disposition);
+        Some(Self { name, file_name, other_file_name, kind, ..Self::default() })
     }
 
     pub(super) fn name(&self) -> &[u8] {
@@ -89,11 +93,10 @@ impl Part {
 
     /// A part of a body that is not a form, where parts need no name.
     pub(super) fn without_name(disposition: Disposition, is_of_file: bool) -> Self {
-        let Disposition { file_name, file_name_extended, .. } = disposition;
-        let file_name = file_name.or(file_name_extended);
+        let (file_name, other_file_name) = names_of(disposition);
         let is_file = is_of_file || file_name.as_ref().is_some_and(|it| !it.is_empty());
         let kind = if is_file { Kind::File } else { Kind::Field };
-        Self { file_name, kind, ..Self::default() }
+        Self { file_name, other_file_name, kind, ..Self::default() }
     }
 
     /// Delivers the file after its content, if the part is a file.
@@ -101,14 +104,26 @@ impl Part {
         if self.kind == Kind::Both {
             to.file_start(&self.name, self.file_name());
         }
+        if self.kind == Kind::Both {
+            to.file_content(&self.value);
+        }
         if self.has_file() {
             to.file(&self.name, self.file_name(), self.size_bytes);
         }
+        if let Some(other) = &self.other_file_name {
+            to.other_file_name(&self.name, other);
+        }
     }
 
-    /// The value after its content, if the part is a value.
-    pub(super) fn value(&self) -> Option<&[u8]> {
-        self.is_value().then_some(self.value.as_slice())
+    /// The value after its content, if the part is a value. Of a binary file that only some servers take for a field, it is
+    /// the legible text.
+    pub(super) fn value(&self) -> Option<Cow<'_, [u8]>> {
+        let is_binary = |byte: &u8| *byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
+        match self.kind {
+            Kind::File => None,
+            Kind::Both if self.value.iter().any(is_binary) => Some(legible(&self.value).into()),
+            Kind::Field | Kind::Both => Some(Cow::Borrowed(&self.value)),
+        }
     }
 
     /// Whether at least some servers treat the content as a value.
@@ -122,4 +137,22 @@ impl Part {
             && self.is_value()
             && !is_readable_name(&self.value)
     }
+}
+
+/// The file name, and another one if there are two.
+fn names_of(disposition: Disposition) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+    match (disposition.file_name, disposition.file_name_extended) {
+        (None, extended) => (extended, None),
+        (name, extended) => (name, extended),
+    }
+}
+
+/// Minimum length of a text in binary data that is unlikely to be random.
+const LEGIBLE_BYTES_MIN: usize = 6;
+
+/// The texts in binary data, one a line.
+fn legible(bytes: &[u8]) -> Vec<u8> {
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
+    let texts = bytes.split(|byte| !is_text(byte)).filter(|text| text.len() >= LEGIBLE_BYTES_MIN);
+    texts.collect::<Vec<_>>().join(&b'\n')
 }

@@ -3,7 +3,7 @@
 /// Elements that alone run a script, load a document, or change how a page is parsed.
 #[rustfmt::skip]
 const ELEMENTS: &[&str] = &[
-    "applet", "frameset", "iframe", "ilayer", "isindex", "noscript", "script", "style", "svg", "vmlframe",
+    "applet", "frameset", "ilayer", "isindex", "noscript", "script", "style", "svg", "vmlframe",
     "xsl",
 ];
 
@@ -74,6 +74,12 @@ pub(super) fn is_element(name: &[u8]) -> bool {
     with_folded(local, |name| {
         ELEMENTS.binary_search(&name).is_ok() || name.starts_with("svg") || name.starts_with("xsl")
     })
+}
+
+/// Whether the tag is an injection unless it has the address of another site. A prefix with a colon is a namespace.
+pub(super) fn is_frame(name: &[u8]) -> bool {
+    let local = memchr::memrchr(b':', name).and_then(|colon| name.get(colon + 1..)).unwrap_or(name);
+    with_folded(local, |name| name == "iframe")
 }
 
 /// Whether the tag is an injection if it has an attribute with a value.

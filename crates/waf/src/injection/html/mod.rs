@@ -2,7 +2,8 @@
 //!
 //! A value is parsed as if a page contained it in text, in a tag, or in an attribute's value, with either quote or without
 //! quotes. It is an injection if an element, an event handler, a URL or a style introduces a script. Markup without scripts,
-//! which rich text editors send, is accepted.
+//! which rich text editors send, is accepted. So is a frame with the whole address of another site over HTTPS: editors embed
+//! videos and maps in this way, and such a page cannot reach into this one.
 
 mod lists;
 mod tokenizer;
@@ -38,19 +39,27 @@ pub fn may_be_script(byte: u8) -> bool {
 
 fn brings_script(mut tokens: Tokenizer<'_>) -> bool {
     let mut element: &[u8] = &[];
-    tokens.any(|token| match token {
+    // A frame whose address was not read yet.
+    let mut is_frame_open = false;
+    let has_script = tokens.any(|token| match token {
         Token::TagOpen(name) => {
             element = name;
-            lists::is_element(name)
+            std::mem::replace(&mut is_frame_open, lists::is_frame(name)) || lists::is_element(name)
         }
         Token::Attribute(attribute) => {
+            if is_frame_open && attribute.in_own_tag && attribute.name.eq_ignore_ascii_case(b"src")
+            {
+                is_frame_open = !attribute.value.is_some_and(values::is_of_another_site);
+                return is_frame_open || attribute_brings_script(&attribute);
+            }
             attribute_brings_script(&attribute)
                 || (attribute.in_own_tag
                     && attribute.value.is_some()
                     && lists::is_element_with_attributes(element))
         }
         Token::Comment(text) => comment_brings_script(text),
-    })
+    });
+    has_script || is_frame_open
 }
 
 fn attribute_brings_script(attribute: &Attribute<'_>) -> bool {

@@ -62,6 +62,16 @@ pub(super) fn address(value: &[u8]) -> Address {
     }
 }
 
+/// Whether the value is a whole URL of HTTPS with the name of a host.
+pub(super) fn is_of_another_site(value: &[u8]) -> bool {
+    const SCHEME: &[u8] = b"https://";
+    let Some((scheme, rest)) = value.split_at_checked(SCHEME.len()) else { return false };
+    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+    let host = rest.get(..end).unwrap_or_default();
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':');
+    scheme.eq_ignore_ascii_case(SCHEME) && host.contains(&b'.') && host.iter().all(is_of_name)
+}
+
 /// Whether the whole value is a URL with a script: the text after the scheme is not prose.
 pub(super) fn is_script_address(value: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', value.get(..SCHEME_BYTES_MAX * 2).unwrap_or(value))

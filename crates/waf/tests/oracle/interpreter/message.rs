@@ -1,6 +1,8 @@
 //! The values of a request and its response, by variable.
 
-use weir_waf::body::{Body, Limits, Processor, Query, Settings, Sink, cookies};
+use weir_waf::body::{
+    Body, Limits, Nested, Processor, Query, Settings, Sink, cookies, may_be_nested,
+};
 use weir_waf::inspection::{Request, Response};
 use weir_waf::seclang::Variable as V;
 
@@ -9,6 +11,8 @@ use weir_waf::seclang::Variable as V;
 pub struct Member {
     pub name: Vec<u8>,
     pub value: Vec<u8>,
+    /// For a value within another value: the name that rules for names inspect.
+    pub nested: Option<Option<Vec<u8>>>,
 }
 
 #[derive(Default)]
@@ -50,7 +54,32 @@ impl Message {
         ZERO.into_iter().for_each(|variable| message.set(variable, b"0"));
         message.head(request);
         message.sizes(0);
+        message.nest(V::ArgsGet, false);
+        message.nest(V::RequestCookies, true);
         message
+    }
+
+    /// Adds the values within the values of a variable.
+    fn nest(&mut self, variable: V, is_escaped: bool) {
+        let mut decoder = Nested::new(Limits::DEFAULT);
+        for Member { name, mut value, .. } in self.of(variable) {
+            if !may_be_nested(&value) && is_escaped {
+                value = unescaped(&value);
+            }
+            if !may_be_nested(&value) {
+                continue;
+            }
+            let mut last = Vec::new();
+            decoder.read(&value, &mut |path, leaf| {
+                let is_new = !path.is_empty() && last != path;
+                if is_new {
+                    last = path.to_vec();
+                }
+                let nested = Some(is_new.then(|| path.to_vec()));
+                let member = Member { name: name.clone(), value: leaf.to_vec(), nested };
+                self.members.push((variable, member));
+            });
+        }
     }
 
     pub fn set(&mut self, variable: V, value: &[u8]) {
@@ -59,7 +88,8 @@ impl Message {
     }
 
     fn add(&mut self, variable: V, name: &[u8], value: &[u8]) {
-        self.members.push((variable, Member { name: name.to_vec(), value: value.to_vec() }));
+        let member = Member { name: name.to_vec(), value: value.to_vec(), nested: None };
+        self.members.push((variable, member));
     }
 
     fn head(&mut self, request: &Request<'_>) {
@@ -129,7 +159,8 @@ impl Message {
 
     fn sizes(&mut self, body_bytes: usize) {
         let bytes = |variable: V| -> usize {
-            self.of(variable).iter().map(|it| it.name.len() + it.value.len()).sum()
+            let own = self.of(variable).into_iter().filter(|it| it.nested.is_none());
+            own.map(|it| it.name.len() + it.value.len()).sum()
         };
         let arguments = bytes(V::ArgsGet) + bytes(V::ArgsPost);
         let files: i64 =
@@ -180,6 +211,8 @@ impl Message {
             self.set(V::RequestBody, bytes);
         }
         self.sizes(bytes.len());
+        self.nest(V::ArgsPost, false);
+        self.nest(V::Xml, false);
     }
 
     pub fn response(&mut self, response: &Response<'_>) {
@@ -205,7 +238,11 @@ impl Message {
         };
         let named = |wanted: &[V]| -> Vec<Member> {
             let names = kept(wanted).into_iter();
-            names.map(|member| Member { value: member.name.clone(), ..member }).collect()
+            let judged = |member: Member| {
+                let value = member.nested.clone().unwrap_or(Some(member.name.clone()))?;
+                Some(Member { value, ..member })
+            };
+            names.filter_map(judged).collect()
         };
         match variable {
             V::Args => kept(&[V::ArgsGet, V::ArgsPost]),

@@ -27,7 +27,7 @@ impl Machine<'_> {
     /// All values of a target.
     pub fn of(&mut self, target: &Target) -> Vec<Found> {
         let variable = target.variable;
-        let mut found = self.members(variable);
+        let mut found = self.members(variable, target.kind == TargetKind::Count);
         found.retain(|found| match &target.selector {
             Selector::All => true,
             Selector::Name(name) => name.as_bytes().eq_ignore_ascii_case(&found.name),
@@ -40,7 +40,8 @@ impl Machine<'_> {
         found
     }
 
-    fn members(&mut self, variable: V) -> Vec<Found> {
+    /// `is_counted`: without the values within other values.
+    fn members(&mut self, variable: V, is_counted: bool) -> Vec<Found> {
         let plain = |name: &[u8], value: Vec<u8>| Found {
             variable,
             name: name.to_vec(),
@@ -69,6 +70,7 @@ impl Machine<'_> {
             }
             _ => {
                 let members = self.message.of(variable).into_iter();
+                let members = members.filter(|it| !is_counted || it.nested.is_none());
                 members.map(|member| plain(&member.name, member.value)).collect()
             }
         }

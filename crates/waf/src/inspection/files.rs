@@ -1,0 +1,242 @@
+//! The contents of uploaded files, as far as rules inspect them.
+//!
+//! A file is judged by its bytes, and by what its name and type claim. JSON, and text and XML without a file name that a
+//! person gave, are values like those of fields: frameworks bind them to parameters. Documents that browsers run (HTML,
+//! SVG, XML) are inspected whole. In images and other media, only the places are inspected where code may begin: servers run
+//! such files if they can be made to include them. Other files are not inspected: texts and archives of programs are usual
+//! uploads.
+
+use memchr::memchr;
+
+use super::message::Message;
+use super::nested;
+use crate::body::{self, Body, Nested, Processor};
+use crate::seclang::Variable;
+
+/// Maximum number of bytes in front of the first one that shows what a file is. Only blanks and a byte order mark may come
+/// before markup.
+const START_BYTES_MAX: usize = 64;
+/// Number of bytes that are inspected from the place where code begins.
+const EXCERPT_BYTES: usize = 256;
+/// Number of legible bytes behind a short mark such as `<?=`, which random data also has.
+const LEGIBLE_BYTES: usize = 8;
+/// Maximum number of such places in a file. Each of them is a finding.
+const EXCERPTS_MAX: usize = 8;
+
+/// What of a file is inspected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Kind {
+    /// Not known before its first bytes.
+    #[default]
+    Unknown,
+    /// The values in it.
+    Json,
+    Xml,
+    Text,
+    /// The whole content.
+    Document,
+    /// The places where code may begin.
+    Media,
+    Nothing,
+}
+
+/// A file that is arriving, and what was found in the files before.
+#[derive(Debug, Default)]
+pub(super) struct FileScan {
+    media_type: Vec<u8>,
+    field: Vec<u8>,
+    file_name: Vec<u8>,
+    kind: Kind,
+    /// The content of a document, or the end of other content.
+    content: Vec<u8>,
+    excerpts: usize,
+    /// The found contents: the kind, the field, and the bytes.
+    found: Vec<(Kind, Vec<u8>, Vec<u8>)>,
+    /// The number of bytes of all files that were not kept.
+    pub(super) passed_bytes: u64,
+}
+
+impl FileScan {
+    /// Takes a header line of a part. The type of a part is the last one before its content.
+    pub fn header(&mut self, line: &[u8]) {
+        const NAME: &[u8] = b"content-type:";
+        if let Some((name, value)) = line.split_at_checked(NAME.len())
+            && name.eq_ignore_ascii_case(NAME)
+        {
+            self.media_type = value.trim_ascii().to_ascii_lowercase();
+        }
+    }
+
+    /// A part that is no file has ended.
+    pub fn field(&mut self) {
+        self.media_type.clear();
+    }
+
+    pub fn start(&mut self, field: &[u8], file_name: &[u8]) {
+        self.field = field.to_vec();
+        self.file_name = file_name.to_ascii_lowercase();
+        self.kind = Kind::Unknown;
+        self.content.clear();
+        self.excerpts = 0;
+    }
+
+    pub fn content(&mut self, bytes: &[u8]) {
+        self.content.extend_from_slice(bytes);
+        if self.kind == Kind::Unknown {
+            let Some(kind) = self.kind_of(false) else { return };
+            self.kind = kind;
+        }
+        self.look(false);
+    }
+
+    pub fn end(&mut self) {
+        if self.kind == Kind::Unknown {
+            self.kind = self.kind_of(true).unwrap_or(Kind::Nothing);
+        }
+        self.look(true);
+        if !matches!(self.kind, Kind::Media | Kind::Nothing) && !self.content.is_empty() {
+            let content = std::mem::take(&mut self.content);
+            self.found.push((self.kind, std::mem::take(&mut self.field), content));
+        }
+        self.field();
+    }
+
+    /// The kind of a file by its beginning; `None`: more bytes are needed.
+    fn kind_of(&self, is_whole: bool) -> Option<Kind> {
+        let start = self.content.trim_ascii_start();
+        let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+        if start.len() < START_BYTES_MAX && !is_whole {
+            return None;
+        }
+        let is_type = |words: &[&str]| {
+            words
+                .iter()
+                .any(|word| memchr::memmem::find(&self.media_type, word.as_bytes()).is_some())
+        };
+        let extension = extension(&self.file_name);
+        // Programs name parts without a file of their own so.
+        let is_unnamed = extension.is_empty();
+        let is_one_of = |list: &[&str]| list.iter().any(|it| it.as_bytes() == extension);
+        let is_json = matches!(start.first(), Some(b'{' | b'['));
+        Some(match start.first() {
+            _ if is_type(&["json"]) || (is_json && (is_unnamed || extension == b"json")) => {
+                Kind::Json
+            }
+            Some(b'<') if is_unnamed && is_type(&["xml"]) && !is_type(&["svg", "html"]) => {
+                Kind::Xml
+            }
+            Some(b'<') if !begins_with_code(start) || is_one_of(&DOCUMENTS) => Kind::Document,
+            _ if is_type(&["html", "svg", "xml"]) || is_one_of(&DOCUMENTS) => Kind::Document,
+            _ if is_unnamed && self.media_type.starts_with(b"text/") => Kind::Text,
+            _ if is_unnamed || is_one_of(&MEDIA) || is_type(&MEDIA_TYPES) => Kind::Media,
+            _ => Kind::Nothing,
+        })
+    }
+
+    /// Looks at media, and drops what is not needed any more.
+    fn look(&mut self, is_end: bool) {
+        match self.kind {
+            Kind::Media => self.look_at_media(is_end),
+            Kind::Nothing => {
+                self.passed_bytes += self.content.len() as u64;
+                self.content.clear();
+            }
+            _ => {}
+        }
+    }
+
+    fn look_at_media(&mut self, is_end: bool) {
+        let mut from = 0;
+        let mut kept = self.content.len();
+        while let Some(at) = memchr(b'<', self.content.get(from..).unwrap_or_default()) {
+            let start = from + at;
+            let rest = self.content.get(start..).unwrap_or_default();
+            if rest.len() < EXCERPT_BYTES && !is_end {
+                kept = start;
+                break;
+            }
+            if begins_with_code(rest) && self.excerpts < EXCERPTS_MAX {
+                self.excerpts += 1;
+                let excerpt = rest.get(..EXCERPT_BYTES).unwrap_or(rest).to_vec();
+                self.found.push((Kind::Media, self.field.clone(), excerpt));
+            }
+            from = start + 1;
+        }
+        self.passed_bytes += kept as u64;
+        self.content.drain(..kept);
+    }
+}
+
+/// Extensions of documents that browsers run.
+const DOCUMENTS: [&str; 11] =
+    ["html", "htm", "xhtml", "xht", "mhtml", "svg", "svgz", "xml", "xsl", "xslt", "hta"];
+
+/// Extensions of images and other media.
+const MEDIA: [&str; 36] = [
+    "png", "apng", "jpg", "jpeg", "jpe", "jfif", "gif", "bmp", "dib", "webp", "avif", "heic",
+    "heif", "ico", "cur", "tif", "tiff", "psd", "pdf", "mp3", "mp4", "m4a", "m4v", "mov", "avi",
+    "mkv", "webm", "ogg", "oga", "ogv", "wav", "flac", "woff", "woff2", "ttf", "otf",
+];
+const MEDIA_TYPES: [&str; 5] = ["image/", "audio/", "video/", "font/", "/pdf"];
+
+/// The extension of a file name in lower case.
+fn extension(name: &[u8]) -> &[u8] {
+    let start = name.iter().rposition(|byte| matches!(byte, b'/' | b'\\')).map_or(0, |at| at + 1);
+    let name = name.get(start..).unwrap_or_default().trim_ascii_end();
+    name.iter().rposition(|byte| *byte == b'.').map_or(&[], |at| &name[at + 1..])
+}
+
+/// Whether code for a server or a browser begins here. `text` begins with `<`.
+fn begins_with_code(text: &[u8]) -> bool {
+    let begins =
+        |word: &[u8]| text.get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
+    let is_legible = |from: usize| {
+        let behind = text.get(from..from + LEGIBLE_BYTES).or(text.get(from..)).unwrap_or_default();
+        !behind.is_empty()
+            && behind.iter().all(|it| matches!(it, b'\t' | b'\n' | b'\r' | b' '..=b'~'))
+    };
+    match text {
+        _ if begins(b"<?php") || begins(b"<script") => true,
+        [_, b'?', b'=' | b' ' | b'\t' | b'\r' | b'\n', ..] => is_legible(3),
+        [_, b'%', b'@' | b'=' | b'!' | b'-' | b' ' | b'\t' | b'\r' | b'\n', ..] => is_legible(3),
+        _ => false,
+    }
+}
+
+/// Adds what was found in the files to the values that rules inspect.
+pub(super) fn judge(message: &mut Message) {
+    let found = std::mem::take(&mut message.body.files.found);
+    for (kind, field, content) in found {
+        match kind {
+            Kind::Json => add_json(message, &field, &content, false),
+            Kind::Xml => {
+                let mut reading: Body = message.reader(Processor::Xml);
+                reading.feed(&content, &mut message.arguments());
+                reading.finish(&mut message.arguments());
+                message.add_joined();
+                message.add(Variable::FilesTmpContent, &field, &content);
+            }
+            Kind::Text => add_json(message, &field, &content, true),
+            Kind::Document | Kind::Media | Kind::Unknown | Kind::Nothing => {
+                message.add(Variable::FilesTmpContent, &field, &content);
+            }
+        }
+    }
+}
+
+/// Adds the values in JSON to those of a field. Text, and JSON that is malformed or has too many values, is a value itself.
+fn add_json(message: &mut Message, field: &[u8], content: &[u8], is_text: bool) {
+    let name = message.texts.add(field);
+    let mut decoder = message.nested.take().unwrap_or_else(|| Nested::new(message.body.limits));
+    let is_whole = !is_text || body::may_be_nested(content);
+    let is_whole =
+        is_whole && nested::add(message, Variable::ArgsPost, name, (&mut decoder, content));
+    message.nested = Some(decoder);
+    if !is_whole {
+        let text = message.texts.add(content);
+        message.values.add_nested(Variable::ArgsPost, name, None, text);
+    }
+}
+
+#[cfg(test)]
+mod tests;
