@@ -6,7 +6,7 @@ use weir_waf::exclusion::{Exclusion, Place};
 
 use super::finding::{Subject, variables};
 use super::group::Group;
-use super::line::Found;
+use super::line::{Found, Value};
 
 /// An exclusion and its reason.
 #[derive(Debug)]
@@ -43,6 +43,15 @@ impl Exclusions {
         let variables = variables(found);
         let has = |variable: &&str| self.has(found.id, variable, place);
         !variables.is_empty() && variables.iter().all(has)
+    }
+
+    /// The values that a rule still matches, of those in the line.
+    pub fn left<'a>(&self, found: &'a Found, place: &Place) -> Vec<&'a Value> {
+        if self.take_away(found, place) {
+            return Vec::new();
+        }
+        let is_left = |value: &&Value| !self.has(found.id, &value.variable, place);
+        found.values.iter().filter(is_left).collect()
     }
 
     /// Whether they remove a rule's finding in this variable.

@@ -45,6 +45,13 @@ pub fn variables(found: &Found) -> Vec<&str> {
     variables
 }
 
+/// Whether all values of a finding are members of one collection, so that its rule has one link.
+pub fn matches_one_collection(found: &Found) -> bool {
+    let mut collections = found.values.iter().map(|value| collection(&value.variable));
+    let first = collections.next();
+    collections.all(|it| Some(it) == first)
+}
+
 fn collection(variable: &str) -> &str {
     variable.split(':').next().unwrap_or_default()
 }

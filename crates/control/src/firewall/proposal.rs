@@ -7,7 +7,7 @@ use weir_waf::exclusion::{Exclusion, Place};
 use super::Wanted;
 use super::evidence::Evidence;
 use super::exclusions::{Exclusions, Proposed};
-use super::finding::score;
+use super::finding::{matches_one_collection, score};
 use super::group::Group;
 use super::line::{Found, Line};
 use super::places::place_of;
@@ -16,6 +16,9 @@ use super::places::place_of;
 const PATHS_MAX: usize = 4;
 /// All paths are excluded only if a rule matched on more paths than this.
 const PATHS_OF_ALL_MAX: usize = 16;
+
+/// Maximum number of rules in a line of the log.
+const RULES_MAX: usize = 64;
 
 /// Variables that are the path or contain it: only single paths are excluded for these, because scanners request many
 /// paths that do not exist.
@@ -117,17 +120,41 @@ impl Effect {
         }
         self.blocked += 1;
         let place = place_of(&line.target);
-        let is_removed = |found: &&Found| exclusions.take_away(found, &place);
-        let removed: Vec<_> = line.rules.iter().filter(is_removed).collect();
-        let score: i64 = removed.iter().map(|found| score(&found.severity)).sum();
-        let is_decided = removed.iter().any(|found| found.id == line.rule);
-        let is_below = line.threshold > 0 && score > 0 && line.score - score < line.threshold;
+        let is_removed = |found: &Found| exclusions.take_away(found, &place);
+        let is_decided = line.rules.iter().any(|found| found.id == line.rule && is_removed(found));
+        let removed = removed(line, exclusions, &place);
+        let is_below = line.threshold > 0 && removed > 0 && line.score - removed < line.threshold;
         self.pass += u64::from(is_decided || is_below);
     }
 }
 
+/// The part of a line's score that the exclusions remove. A rule scores for each value that it matches. The values of a
+/// chained rule are those of all its links, but it scores for the values of one. So what the values add up to decides how they
+/// are counted.
+fn removed(line: &Line, exclusions: &Exclusions, place: &Place) -> i64 {
+    let each = line.rules.iter().filter(|found| found.id != line.rule);
+    let scored: Vec<(i64, &Found)> = each.map(|found| (score(&found.severity), found)).collect();
+    let by_values = |found: &Found| found.values.len() as i64;
+    let once = |found: &Found| if matches_one_collection(found) { by_values(found) } else { 1 };
+    let sum = |count: &dyn Fn(&Found) -> i64| -> i64 {
+        scored.iter().map(|(score, found)| score * count(found)).sum()
+    };
+    let are_all_scored = sum(&by_values) == line.score;
+    let of_one = |(score, found): &(i64, &Found)| {
+        let left = exclusions.left(found, place).len() as i64;
+        let count = if are_all_scored { by_values(found) } else { once(found) };
+        score * if left == 0 { count } else { (count - left).max(0) }
+    };
+    let removed = scored.iter().map(of_one).sum();
+    // A line has at most so many values of a rule. If no finding is left, nothing of the score is.
+    let is_nothing_left = line.rules.len() < RULES_MAX
+        && scored.iter().all(|(score, found)| *score > 0 && exclusions.take_away(found, place));
+    if is_nothing_left && !scored.is_empty() { line.score } else { removed }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::line::Value;
     use super::*;
 
     fn check(paths: &[(&str, u64)], expected: &[&str]) {
@@ -139,6 +166,56 @@ mod tests {
         let mut made: Vec<String> = chosen.into_iter().map(|(place, _)| place.path).collect();
         made.sort();
         assert_eq!(made, expected, "{paths:?}");
+    }
+
+    /// A line in which rules of the severity CRITICAL matched these variables.
+    fn line(rules: &[(u64, &[&str])], score: i64) -> Line {
+        let value = |variable: &&str| Value { variable: (*variable).into(), value: "x".into() };
+        let found = |(id, variables): &(u64, &[&str])| Found {
+            id: *id,
+            severity: "CRITICAL".into(),
+            values: variables.iter().map(value).collect(),
+            ..Found::default()
+        };
+        Line {
+            outcome: "blocked".into(),
+            target: "/a".into(),
+            rule: 949_110,
+            score,
+            threshold: 5,
+            rules: rules.iter().map(found).collect(),
+            ..Line::default()
+        }
+    }
+
+    #[test]
+    fn a_rule_scores_for_each_value() {
+        let place = Place { is_prefix: false, path: "/a".into() };
+        let proposed = |(rule, variable): (u64, &str)| Proposed {
+            exclusion: Exclusion { rule, variable: variable.into(), place: place.clone() },
+            group: Group::default(),
+        };
+        let excluded = [(1, "ARGS:x"), (2, "ARGS:x"), (2, "ARGS:y"), (4, "ARGS:x")];
+        let exclusions = Exclusions::new(excluded.map(proposed).into(), 0);
+        for (rules, score, passes) in [
+            (&[(1, &["ARGS:x"][..])][..], 5, true),
+            // Three values of one name score three times.
+            (&[(1, &["ARGS:x"; 3])], 15, true),
+            (&[(2, &["ARGS:x", "ARGS:y", "ARGS:y"])], 15, true),
+            (&[(1, &["ARGS:x"; 3]), (3, &["ARGS:z"])], 20, false),
+            (&[(1, &["ARGS:x", "ARGS:z"])], 10, false),
+            (&[(1, &["ARGS:x", "ARGS:x", "ARGS:z"])], 15, false),
+            // More values than a line has.
+            (&[(1, &["ARGS:x"; 32])], 500, true),
+            // A chain scores for one of its links.
+            (&[(4, &["ARGS:x", "REQUEST_METHOD"])], 5, true),
+            (&[(4, &["ARGS:x", "REQUEST_METHOD"]), (3, &["ARGS:z"])], 10, false),
+            (&[(3, &["ARGS:x"])], 5, false),
+        ] {
+            let mut effect = Effect::default();
+            effect.add(&line(rules, score), &exclusions);
+            assert_eq!(effect, Effect { blocked: 1, pass: u64::from(passes) }, "{rules:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use weir_config::snapshot::{Snapshot, VirtualServer};
 use weir_config::{Colour, Resolutions};
 use weir_http::h1::HeadLimits;
+use weir_waf::body::LOOK_BYTES;
 use weir_waf::checks::Checks;
 use weir_waf::inspection::{
     BodyLength, Inspection, Limit, Mode, Options, Request, Response, Verdict,
@@ -32,6 +33,8 @@ pub struct Judge {
 pub struct Judged {
     pub inspection: Inspection,
     pub verdict: Verdict,
+    /// Why the body was not read; `None`: it was, or there is none.
+    pub unread: Option<&'static str>,
 }
 
 impl Judge {
@@ -98,7 +101,7 @@ impl Judge {
         };
         let mut inspection = Inspection::begin(Arc::clone(&self.view), &self.options, &request);
         let of_head = inspection.request_headers();
-        let of_body = self.body(&mut inspection, trial);
+        let (of_body, unread) = self.body(&mut inspection, trial);
         let mut verdicts = vec![of_head, of_body];
         if let Some(answer) = answer {
             verdicts.extend(of_answer(&mut inspection, answer));
@@ -107,36 +110,71 @@ impl Judge {
         // In mode `detect`, a verdict of the rules is `Pass` in any case.
         let unjudged = verdicts.into_iter().find(|verdict| *verdict != Verdict::Pass);
         let verdict = inspection.would_be().cloned().or(unjudged).unwrap_or(Verdict::Pass);
-        Judged { inspection, verdict }
+        Judged { inspection, verdict, unread }
     }
 
-    fn body(&self, inspection: &mut Inspection, trial: &Trial) -> Verdict {
+    /// Passes the body to the rules. Returns the verdict, and why the body was not read, if it was not.
+    fn body(&self, inspection: &mut Inspection, trial: &Trial) -> (Verdict, Option<&'static str>) {
         let body = &trial.body[..];
-        if body.is_empty() || !inspection.needs_body() {
-            return inspection.request_body();
+        if body.is_empty() {
+            return (inspection.request_body(), None);
         }
+        if !inspection.needs_body() {
+            let reason = match inspection.reads_body() {
+                true => "no rule selects a parser for bodies of this type",
+                false => "a rule has ended the inspection before, or switched it off for bodies",
+            };
+            return (inspection.request_body(), Some(reason));
+        }
+        if inspection.body_progress().is_open {
+            let (look, rest) = body.split_at(body.len().min(LOOK_BYTES));
+            inspection.body(look);
+            if !inspection.needs_body() {
+                inspection.end_body();
+                return (inspection.request_body(), Some("its first bytes show a binary format"));
+            }
+            return self.rest_of_body(inspection, trial, (rest, look.len()));
+        }
+        self.rest_of_body(inspection, trial, (body, 0))
+    }
+
+    /// Passes the body behind the first `before` bytes to the rules.
+    fn rest_of_body(
+        &self,
+        inspection: &mut Inspection,
+        trial: &Trial,
+        (body, before): (&[u8], usize),
+    ) -> (Verdict, Option<&'static str>) {
         let files_bytes_max = if inspection.may_have_files() { self.files_bytes_max } else { 0 };
         let bytes_max = self.body_bytes_max.saturating_add(files_bytes_max);
-        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX).saturating_sub(before);
+        let mut unread = None;
         match (body.get(..bytes_max).filter(|part| part.len() < body.len()), trial.length) {
             (None, _) => {
                 inspection.body(body);
                 let files_bytes = inspection.body_progress().files_bytes;
-                let others = (body.len() as u64).saturating_sub(files_bytes);
+                let others = ((before + body.len()) as u64).saturating_sub(files_bytes);
                 if others > self.body_bytes_max || files_bytes > self.files_bytes_max {
+                    unread = Some("it is longer than `body_size_max` or `files_size_max`");
                     inspection.cut_body(Limit::BodyLength);
                 } else {
                     inspection.end_body();
                 }
             }
             // A body above the limit would not be read at all.
-            (Some(_), BodyLength::Known(_)) => inspection.cut_body(Limit::BodyLength),
+            (Some(_), BodyLength::Known(_)) => {
+                unread = Some("it is longer than `body_size_max`");
+                inspection.cut_body(Limit::BodyLength);
+            }
             (Some(part), _) => {
+                unread = Some("it is longer than `body_size_max`; the rules read the part before");
                 inspection.body(part);
                 inspection.cut_body(Limit::BodyLength);
             }
         }
-        inspection.request_body()
+        let is_let_go = unread.is_none() && !inspection.needs_body();
+        let verdict = inspection.request_body();
+        (verdict, unread.or(is_let_go.then_some("its first bytes show a binary format")))
     }
 }
 

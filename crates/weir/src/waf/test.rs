@@ -8,8 +8,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use weir_config::rule_files::BUILTIN;
+use weir_waf::body::MultipartFlag;
 use weir_waf::inspection::{Inspection, Limit, Match, Verdict};
 use weir_waf::plan::Settings;
+use weir_waf::seclang::Variable;
 
 use super::judge::{Judge, Judged};
 use super::request::{Asked, Trial};
@@ -165,7 +167,7 @@ fn settings(arguments: &Arguments) -> Result<Settings, String> {
     Ok(Settings { variables })
 }
 
-fn as_json(Judged { inspection, verdict }: &Judged) -> serde_json::Value {
+fn as_json(Judged { inspection, verdict, unread }: &Judged) -> serde_json::Value {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let rules = &inspection.view().rules().rules;
     let matches: Vec<_> = inspection
@@ -206,6 +208,7 @@ fn as_json(Judged { inspection, verdict }: &Judged) -> serde_json::Value {
         "verdict": told(verdict),
         "score": inspection.score(),
         "threshold": inspection.number("inbound_anomaly_score_threshold"),
+        "body": { "unread": unread, "failure": inspection.body_failure(), "multipart": strict(inspection) },
         "checks": checks,
         "rules": matches,
     })
@@ -230,7 +233,22 @@ pub fn told(verdict: &Verdict) -> String {
     }
 }
 
-fn as_text(Judged { inspection, verdict }: &Judged) -> String {
+/// The reasons why servers may read a multipart body differently (`MULTIPART_STRICT_ERROR`).
+fn strict(inspection: &Inspection) -> Vec<&'static str> {
+    let is_set = |name: &str| {
+        let variable = Variable::from_name(name);
+        variable.is_some_and(|variable| inspection.value(variable) == Some(b"1"))
+    };
+    if !is_set("MULTIPART_STRICT_ERROR") {
+        return Vec::new();
+    }
+    let set = MultipartFlag::ALL.into_iter().filter(|flag| is_set(flag.variable()));
+    let unmatched = is_set("MULTIPART_UNMATCHED_BOUNDARY");
+    let other = unmatched.then_some("A line begins like the boundary, but is none.");
+    set.map(MultipartFlag::sentence).chain(other).collect()
+}
+
+fn as_text(Judged { inspection, verdict, unread }: &Judged) -> String {
     let mut text = String::new();
     let threshold = inspection.number("inbound_anomaly_score_threshold");
     let _ = write!(text, "{}", told(verdict));
@@ -239,6 +257,12 @@ fn as_text(Judged { inspection, verdict }: &Judged) -> String {
     }
     if let Some(failure) = inspection.body_failure() {
         let _ = write!(text, "\nThe body: {failure}");
+    }
+    if let Some(reason) = unread {
+        let _ = write!(text, "\nThe body was not read: {reason}.");
+    }
+    for reason in strict(inspection) {
+        let _ = write!(text, "\nThe multipart body: {reason}");
     }
     text.push('\n');
     put_findings(&mut text, inspection);
@@ -275,4 +299,47 @@ fn values(found: &Match) -> String {
         let _ = writeln!(text, "    {} = {shown}", value.variable.escape_ascii());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::waf::request::Reading;
+
+    /// The output for a request with this body.
+    fn told(rules: &str, content_type: &str, body: &str) -> String {
+        let settings = Settings::default();
+        let judge = Judge::of_rules(&[rules.into()], &settings, false).expect("a judge");
+        let headers = [format!("Content-Type: {content_type}")];
+        let url = "http://shop.example/";
+        let asked = Asked { url, method: None, headers: &headers, data: Some(body) };
+        let trial = Trial::of_url(asked, Reading::default()).expect("a request");
+        let client = SocketAddr::from(([127, 0, 0, 1], CLIENT_PORT));
+        as_text(&judge.judge(&trial, client, None))
+    }
+
+    #[test]
+    fn a_body_that_is_not_read_has_a_reason() {
+        let picture = "GIF89a\u{1}\0\u{1}\0\0\0\0 and more";
+        let part = "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nx\r\n--b--\r\n";
+        let two_lines = part.replace("form-data;", "form-data;\r\n");
+        for (rules, content_type, body, reason) in [
+            ("builtin", "image/gif", picture, Some("its first bytes show a binary format")),
+            ("builtin", "image/gif", "a text", None),
+            ("builtin", "text/plain", picture, None),
+        ] {
+            let told = told(rules, content_type, body);
+            match reason {
+                Some(reason) => {
+                    assert!(told.contains(&format!("was not read: {reason}.")), "{told}")
+                }
+                None => assert!(!told.contains("was not read"), "{told}"),
+            }
+        }
+        let multipart = "multipart/form-data; boundary=b";
+        let strict = told("builtin", multipart, &two_lines);
+        assert!(strict.contains("The multipart body: "), "{strict}");
+        let plain = told("builtin", multipart, part);
+        assert!(!plain.contains("The multipart body"), "{plain}");
+    }
 }

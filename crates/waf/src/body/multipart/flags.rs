@@ -66,6 +66,26 @@ impl MultipartFlag {
         }
     }
 
+    /// What is unusual, as a sentence.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::BoundaryQuoted => "The boundary is quoted in Content-Type.",
+            Self::BoundaryWhitespace => "Blanks surround the boundary in Content-Type.",
+            Self::DataBefore => "There is data before the first boundary.",
+            Self::DataAfter => "There is data after the final boundary.",
+            Self::HeaderFolding => "A header line is folded.",
+            Self::LfLine => "A line ends with LF alone.",
+            Self::CrlfLfLines => "Some lines end with CR LF, others with LF alone.",
+            Self::MissingSemicolon => "Content-Type has no semicolon before the boundary.",
+            Self::InvalidQuoting => "A parameter has single quotes or unclosed quotes.",
+            Self::InvalidPart => "A part has no name, or ends before its content.",
+            Self::InvalidHeaderFolding => {
+                "A folded header line begins with neither a space nor a tab."
+            }
+            Self::FileLimitExceeded => "There are too many files.",
+        }
+    }
+
     const fn bit(self) -> u16 {
         1 << self as u16
     }
