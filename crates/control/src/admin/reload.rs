@@ -60,8 +60,18 @@ fn reload(ask: &Ask) -> Handled {
     Ok(Answer::json(&Asked { number })?.change(json!({ "reload": number })))
 }
 
+/// The report as the caller may see it: findings quote values.
+fn shown(mut report: Report, ask: &Ask) -> Report {
+    if !ask.caller.sees_values() {
+        report.diagnostics.clear();
+    }
+    report
+}
+
 fn reports(ask: &Ask) -> Handled {
-    Answer::json(&Reports { items: ask.context.observed.reloads.reports_kept() })
+    let reports = ask.context.observed.reloads.reports_kept();
+    let items = reports.into_iter().map(|report| shown(report, ask)).collect();
+    Answer::json(&Reports { items })
 }
 
 fn report(ask: &Ask) -> Handled {
@@ -71,5 +81,5 @@ fn report(ask: &Ask) -> Handled {
         Problem::not_found(format_args!("there is no report of a reload {number}"))
             .help("the last 32 are kept")
     })?;
-    Answer::json(&report)
+    Answer::json(&shown(report, ask))
 }
