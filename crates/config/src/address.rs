@@ -1,7 +1,7 @@
 //! Addresses: `ip:port`, `[v6]:port`, `name:port`, `unix:/path`.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,11 @@ impl Decode for ListenAddress {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| listen_address(text).map(Self))
+        let address = decode_text(node, context, |text| listen_address(text).map(Self))?;
+        if let Address::Unix(path) = &address.0 {
+            context.uses_file(node.span, &path.to_string_lossy());
+        }
+        Some(address)
     }
 }
 
@@ -86,6 +90,14 @@ impl ListenRange {
                 })
                 .collect(),
             _ => vec![self.first.clone()],
+        }
+    }
+
+    /// The path of a unix socket.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.first {
+            Address::Unix(path) => Some(path),
+            Address::Socket(_) | Address::Udp(_) => None,
         }
     }
 
@@ -179,7 +191,7 @@ impl Decode for Endpoint {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| {
+        let endpoint = decode_text(node, context, |text| {
             let endpoint = match Self::without_port(text) {
                 Some(endpoint) => endpoint,
                 None => Self::parse(text, 1)?,
@@ -188,7 +200,9 @@ impl Decode for Endpoint {
                 Self::Literal(address) if is_for_many(address) => {
                     Err(Invalid::because("a member cannot have a multicast or broadcast address"))
                 }
-                Self::Literal(Address::Socket(socket)) if socket.ip().is_unspecified() => {
+                Self::Literal(Address::Socket(socket))
+                    if socket.ip().to_canonical().is_unspecified() =>
+                {
                     let own = SocketAddr::new(IpAddr::from([127, 0, 0, 1]), socket.port());
                     let own = Address::Socket(own).label();
                     let help = format!("for this host write {own}");
@@ -196,7 +210,9 @@ impl Decode for Endpoint {
                 }
                 _ => Ok(endpoint),
             }
-        })
+        })?;
+        context.reaches(node.span, &endpoint);
+        Some(endpoint)
     }
 }
 

@@ -8,8 +8,10 @@ use weir_core::admin_state::AdminState;
 use weir_core::limit::Rate;
 
 use crate::address::Endpoint;
+use crate::host_uses::{HostUses, beyond_network};
+use crate::own_doors::OwnDoors;
 use crate::parts::{Change, Parts};
-use crate::snapshot::{Address, Member, Monitor, NOBODY, Snapshot, Source};
+use crate::snapshot::{Address, Member, Monitor, NOBODY, Pool, Snapshot};
 
 /// The resolved addresses of host names. A name without an entry has no address.
 pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
@@ -23,6 +25,8 @@ pub struct Config {
     pub(crate) members: Vec<Vec<ConfiguredMember>>,
     /// The names and hashes of the configuration's parts.
     pub(crate) parts: Parts,
+    /// What it uses of the host.
+    pub(crate) host_uses: HostUses,
 }
 
 /// A member as written in the file.
@@ -73,8 +77,9 @@ impl Config {
     /// pool with `source` addresses gets only members of their address families, because it cannot reach others.
     pub fn snapshot(&self, resolutions: &Resolutions) -> Snapshot {
         let mut snapshot = self.template.clone();
+        let doors = self.own_doors();
         for (pool, members) in snapshot.pools.iter_mut().zip(&self.members) {
-            let found = resolve(members, resolutions, &pool.source);
+            let found = resolve(members, resolutions, (pool, &doors));
             Arc::make_mut(pool).members = found;
         }
         let pools = self.template.pools.iter().zip(&self.members);
@@ -86,6 +91,34 @@ impl Config {
     /// The differences from another configuration.
     pub fn changes_from(&self, before: &Self) -> Vec<Change> {
         self.parts.changes_from(&before.parts)
+    }
+
+    /// The settings that differ from `before`, although only someone on this host may change them. What the host is used for is
+    /// compared by [`Files::check_from_network`](crate::Files::check_from_network).
+    pub fn beyond_network(&self, before: &Self) -> Vec<&'static str> {
+        beyond_network(&self.template, &before.template)
+    }
+
+    /// The members whose names lead to an admin listener, which they do not get: `NAME:PORT in POOL`.
+    pub fn led_to_own_doors(&self, resolutions: &Resolutions) -> Vec<String> {
+        let doors = self.own_doors();
+        let mut led = Vec::new();
+        for (pool, members) in self.template.pools.iter().zip(&self.members) {
+            for member in members {
+                if let Endpoint::Name { host, port } = &member.endpoint
+                    && let Some(found) = resolutions.get(host)
+                    && found.iter().any(|ip| is_own_door(&doors, pool, member, (*ip, *port)))
+                {
+                    led.push(format!("{host}:{port} in pool {}", pool.name));
+                }
+            }
+        }
+        led
+    }
+
+    /// The admin listeners.
+    pub fn own_doors(&self) -> OwnDoors {
+        self.template.admin.doors()
     }
 
     /// Counts for a one-line report.
@@ -100,10 +133,37 @@ impl Config {
     }
 }
 
+/// Whether requests or probes of a member with this address would go to an admin listener.
+fn is_own_door(
+    doors: &OwnDoors,
+    pool: &Pool,
+    member: &ConfiguredMember,
+    (ip, port): (IpAddr, u16),
+) -> bool {
+    let monitors = member.monitors.as_deref().unwrap_or(&pool.monitors);
+    let ports = monitors.iter().filter_map(|monitor| monitor.port);
+    std::iter::once(port).chain(ports).any(|port| doors.have(SocketAddr::new(ip, port)))
+}
+
+/// As [`is_own_door`], for an address as written.
+fn is_literal_door(
+    doors: &OwnDoors,
+    pool: &Pool,
+    member: &ConfiguredMember,
+    address: &Address,
+) -> bool {
+    match address {
+        Address::Unix(path) => doors.have_socket(path),
+        Address::Socket(at) | Address::Udp(at) => {
+            is_own_door(doors, pool, member, (at.ip(), at.port()))
+        }
+    }
+}
+
 fn resolve(
     configured: &[ConfiguredMember],
     resolutions: &Resolutions,
-    source: &Source,
+    (pool, doors): (&Pool, &OwnDoors),
 ) -> Vec<Member> {
     let mut taken: HashSet<Address> = configured
         .iter()
@@ -115,6 +175,7 @@ fn resolve(
     let mut members = Vec::with_capacity(configured.len());
     for member in configured {
         match &member.endpoint {
+            Endpoint::Literal(address) if is_literal_door(doors, pool, member, address) => {}
             Endpoint::Literal(address) => members.push(new_member(member, address.clone(), None)),
             Endpoint::Name { host, port } => {
                 let name: Arc<str> = host.as_str().into();
@@ -123,7 +184,8 @@ fn resolve(
                     .into_iter()
                     .flatten()
                     .map(IpAddr::to_canonical)
-                    .filter(|found| source.reaches(*found))
+                    .filter(|found| pool.source.reaches(*found))
+                    .filter(|found| !is_own_door(doors, pool, member, (*found, *port)))
                     .collect();
                 for ip in found {
                     let address = Address::Socket(SocketAddr::new(ip, *port));

@@ -8,12 +8,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::address::Endpoint;
 use crate::diagnostic::{Position, Severity};
 use crate::hints::{elsewhere, meant, nearest};
+use crate::host_uses::{HostUses, SOCKET};
+use crate::parts::NAMED;
 use crate::places::PlaceNames;
 use crate::quote::clip;
 use crate::rule_cache::RuleCache;
-use crate::snapshot::DatedFile;
+use crate::snapshot::{Address, DatedFile};
 use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
 /// Maximum number of diagnostics of one file; further ones are only counted.
@@ -89,6 +92,10 @@ pub(crate) struct Context {
     pub compiled_rules: Arc<RuleCache>,
     /// Files with contents that expire.
     pub dated: Vec<DatedFile>,
+    /// The programs, files and unix sockets of the host that are named.
+    pub host_uses: HostUses,
+    /// The servers that weir would connect to.
+    pub reached: Vec<(Endpoint, Span)>,
 }
 
 impl Context {
@@ -172,6 +179,28 @@ impl Context {
     /// The path of the current node, for messages: "`pools.web.members[0]`".
     pub fn path(&self) -> String {
         if self.path.is_empty() { "the configuration".into() } else { format!("`{}`", self.path) }
+    }
+
+    /// Notes a file of the host at the current path. It is known by the last keys, because names are the user's.
+    pub fn uses_file(&mut self, span: Span, value: &str) {
+        let without_indices =
+            self.path.split('[').map(|part| part.split_once(']').map_or(part, |(_, it)| it));
+        let path: String = without_indices.collect();
+        let keys: Vec<&str> = path.split('.').collect();
+        let key = match &keys[..] {
+            [section, _, last] if NAMED.contains(section) => format!("{section}.{last}"),
+            [.., above, last] => format!("{above}.{last}"),
+            _ => path,
+        };
+        self.host_uses.add(key, value.to_owned(), span);
+    }
+
+    /// Notes a server that weir would connect to.
+    pub fn reaches(&mut self, span: Span, to: &Endpoint) {
+        if let Endpoint::Literal(Address::Unix(path)) = to {
+            self.host_uses.add(SOCKET.to_owned(), path.display().to_string(), span);
+        }
+        self.reached.push((to.clone(), span));
     }
 
     pub fn within_key<R>(&mut self, key: &str, body: impl FnOnce(&mut Self) -> R) -> R {

@@ -40,10 +40,16 @@ impl Decode for ListenOn {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| match of_packets(text) {
+        let on = decode_text(node, context, |text| match of_packets(text) {
             Some((host, port)) => network_ports(host, port).map(Self::Network),
             None => ListenRange::parse(text).map(Self::Range),
-        })
+        })?;
+        if let Self::Range(range) = &on
+            && let Some(path) = range.path()
+        {
+            context.uses_file(node.span, &path.to_string_lossy());
+        }
+        Some(on)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::conceal::Concealed;
 use crate::config::Config;
 use crate::decode::{Context, Decode as _};
 use crate::diagnostic::{Diagnostic, Excerpt, Severity};
+use crate::host_uses;
 use crate::include;
 use crate::overlay::{self, Change, Difference, Overlay};
 use crate::parts::Parts;
@@ -88,6 +89,16 @@ impl Files {
 
     /// Checks the files with an overlay on top.
     pub fn check(&self, overlay: &Overlay) -> Loaded {
+        self.check_after(overlay, None)
+    }
+
+    /// As [`Self::check`], for a change of `before` by a user on the network, who can introduce no program, file or unix socket
+    /// of this host.
+    pub fn check_from_network(&self, overlay: &Overlay, before: &Config) -> Loaded {
+        self.check_after(overlay, Some(before))
+    }
+
+    fn check_after(&self, overlay: &Overlay, before: Option<&Config>) -> Loaded {
         let mut names = self.texts.names();
         let mut findings = self.texts.findings.clone();
         // If a file could not be read, the names defined in it would seem to be missing.
@@ -110,6 +121,10 @@ impl Files {
         let mut config = None;
         if let Some(root) = root {
             let file = raw::File::decode(&root, &mut context).map(raw::File::with_nobody);
+            let file = file.filter(|file| {
+                host_uses::note_programs(file, &mut context);
+                !before.is_some_and(|before| host_uses::refuse_new(&before.host_uses, &mut context))
+            });
             config = file.and_then(|file| {
                 validate::configuration(&file, &self.texts.directory, &mut context)
             });

@@ -52,7 +52,7 @@ use crate::diagnostic::Position;
 pub use crate::secret::Secret;
 pub use acme::{Acme, Challenge as AcmeChallenge, ExternalAccount, Issuing, KeyKind};
 pub use admin::{AdminSettings, AdminTls, AdminUser, Role};
-pub use authentication::FetchedKeys;
+pub use authentication::{Authenticating, FetchedKeys};
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use dated::{DatedFile, DatedKind, EXPIRY_DAYS, Expiry};
 pub use http_url::HttpUrl;
@@ -109,8 +109,8 @@ pub struct Snapshot {
     pub rule_places: Vec<RulePlace>,
     /// Token readers with keys that are fetched by URL.
     pub fetched_keys: Vec<FetchedKeys>,
-    /// Whether any authentication needs passwords.
-    pub checks_passwords: bool,
+    /// What all authentications need.
+    pub authenticating: Authenticating,
     /// The slots of all expressions and templates.
     pub slots: Arc<Slots>,
     /// The time zone for expressions.

@@ -182,9 +182,15 @@ impl Admin {
             }
             Listener::Unix(listener, path, inode) => {
                 let accepting = tokio::spawn(service.accept(async move || {
-                    let (stream, _) = listener.accept().await?;
-                    let peer = Peer::of_socket(&stream);
-                    Ok((stream, peer))
+                    loop {
+                        let (stream, _) = listener.accept().await?;
+                        let peer = Peer::of_socket(&stream);
+                        // Its data path would give clients the rights of this socket. The configuration refuses that
+                        // destination; a link that was made later would be another way to it.
+                        if !peer.is_this_process() {
+                            return Ok((stream, peer));
+                        }
+                    }
                 }));
                 (asked.clone(), accepting, Some((path, inode)))
             }

@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use crate::printable::characters;
 use crate::requests::{EventLine, Requests};
 use crate::time;
 
@@ -123,7 +124,7 @@ impl Events {
     }
 }
 
-/// A line with its line feed. Control characters, which may come from external error texts, are replaced, so that they can
+/// A line with its line feed. Control and format characters, which may come from external error texts, are replaced, so that they can
 /// neither start a new line nor control a terminal.
 fn line_of(level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) -> String {
     let now = time::rfc3339(time::unix_ms());
@@ -132,8 +133,7 @@ fn line_of(level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) ->
 }
 
 fn printable(text: &str) -> impl Iterator<Item = char> {
-    let shown = |character: char| if character.is_control() { '\u{fffd}' } else { character };
-    text.chars().take(LINE_LENGTH_MAX).map(shown)
+    characters(text).take(LINE_LENGTH_MAX)
 }
 
 fn write_lines(mut output: impl Write, waiting: &Receiver<Line>, dropped: &AtomicU64) {

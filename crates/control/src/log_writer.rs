@@ -79,11 +79,19 @@ pub enum Way {
     Events,
 }
 
+/// An order to open a target.
+#[derive(Debug)]
+struct Order {
+    way: Way,
+    /// Lines for the target before it.
+    farewells: Vec<LogBatch>,
+}
+
 /// A running writer.
 #[derive(Debug)]
 pub struct LogWriter {
     batches: SyncSender<LogBatch>,
-    orders: Arc<Mutex<Option<Way>>>,
+    orders: Arc<Mutex<Option<Order>>>,
     counters: Arc<AllLogCounters>,
     thread: Option<JoinHandle<()>>,
 }
@@ -170,7 +178,17 @@ impl LogWriter {
 
     /// Writes later batches to this target. The target is opened again, so that a renamed file is closed.
     pub fn reopen(&self, way: Way) {
-        *self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(way);
+        self.reopen_after(None, way);
+    }
+
+    /// As [`Self::reopen`], after the target before it has got these lines.
+    pub fn reopen_after(&self, farewell: Option<LogBatch>, way: Way) {
+        let mut orders = self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // The lines of an order that the writer has not seen yet are for the same target.
+        let mut farewells = orders.take().map_or_else(Vec::new, |order| order.farewells);
+        farewells.extend(farewell);
+        *orders = Some(Order { way, farewells });
+        drop(orders);
         // An empty batch wakes the writer. If the channel is full, the writer is awake.
         let wake = LogBatch { log: Log::Access, bytes: Vec::new(), lines: 0 };
         let _ = self.batches.try_send(wake);
@@ -257,7 +275,7 @@ impl Output {
 struct Writer {
     name: &'static str,
     output: Output,
-    orders: Arc<Mutex<Option<Way>>>,
+    orders: Arc<Mutex<Option<Order>>>,
     counters: Arc<AllLogCounters>,
     events: Events,
     /// The store of the latest lines for the admin API.
@@ -278,43 +296,50 @@ impl Writer {
             if let Some(recent) = &self.recent {
                 recent.keep(&batch.bytes);
             }
-            match &mut self.output {
-                // Only this thread waits for the other writer. If the other writer has ended, the lines are lost.
-                Output::Writer(writer) => {
-                    if let Err(SendError(batch)) = writer.send(batch) {
-                        self.lose(batch.log, batch.lines, &ErrorKind::BrokenPipe.into());
-                    }
+            self.put(batch);
+        }
+    }
+
+    fn put(&mut self, batch: LogBatch) {
+        match &mut self.output {
+            // Only this thread waits for the other writer. If the other writer has ended, the lines are lost.
+            Output::Writer(writer) => {
+                if let Err(SendError(batch)) = writer.send(batch) {
+                    self.lose(batch.log, batch.lines, &ErrorKind::BrokenPipe.into());
                 }
-                Output::Syslog(sender) => {
-                    let sent = sender.send(&batch);
-                    let written = &self.counters.of(batch.log).lines_written;
-                    written.fetch_add(u64::from(sent.lines), Relaxed);
-                    if let Some(error) = sent.error {
-                        self.lose(batch.log, batch.lines - sent.lines, &error);
-                    }
+            }
+            Output::Syslog(sender) => {
+                let sent = sender.send(&batch);
+                let written = &self.counters.of(batch.log).lines_written;
+                written.fetch_add(u64::from(sent.lines), Relaxed);
+                if let Some(error) = sent.error {
+                    self.lose(batch.log, batch.lines - sent.lines, &error);
                 }
-                Output::Events => {
-                    for line in String::from_utf8_lossy(&batch.bytes).lines() {
-                        self.events.info("audit", line);
-                    }
+            }
+            Output::Events => {
+                for line in String::from_utf8_lossy(&batch.bytes).lines() {
+                    self.events.info("audit", line);
+                }
+                let written = &self.counters.of(batch.log).lines_written;
+                written.fetch_add(u64::from(batch.lines), Relaxed);
+            }
+            Output::File(file) => match write(file, &mut self.torn, &batch.bytes) {
+                Ok(()) => {
                     let written = &self.counters.of(batch.log).lines_written;
                     written.fetch_add(u64::from(batch.lines), Relaxed);
                 }
-                Output::File(file) => match write(file, &mut self.torn, &batch.bytes) {
-                    Ok(()) => {
-                        let written = &self.counters.of(batch.log).lines_written;
-                        written.fetch_add(u64::from(batch.lines), Relaxed);
-                    }
-                    Err(error) => self.lose(batch.log, batch.lines, &error),
-                },
-            }
+                Err(error) => self.lose(batch.log, batch.lines, &error),
+            },
         }
     }
 
     /// Opens a newly requested target. After an error, the current target stays in use.
     fn obey(&mut self) {
         let order = self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-        let Some(way) = order else { return };
+        let Some(Order { way, farewells }) = order else { return };
+        for farewell in farewells {
+            self.put(farewell);
+        }
         match Output::open(&way) {
             Ok(output) => {
                 output.tell_if_away(self.name, &self.events);

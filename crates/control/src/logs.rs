@@ -12,6 +12,7 @@ use weir_config::snapshot::{LogSettings, LogTarget};
 use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::reports::{LogBatch, LogSenders};
 
+use crate::admin::audit;
 use crate::events::Events;
 use crate::firewall::recent::Recent;
 use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
@@ -116,9 +117,23 @@ impl Logs {
 
     /// Opens the targets in the settings, also unchanged ones, and sends later lines and spans there.
     pub fn reopen(&self, settings: &LogSettings) {
-        self.access.reopen(Way::To(settings.access_to.clone()));
-        self.waf.reopen(way_of_waf(settings, &self.access));
-        self.audit.reopen(way_of_audit(settings, &self.access, &self.waf));
+        self.replace(settings, settings, "");
+    }
+
+    /// As [`Self::reopen`], for settings that replace `before`. If the audit log moves, its old target gets a last line that
+    /// says so, so that nobody can silence it unseen. `by`: what moves it, and who.
+    pub fn replace(&self, settings: &LogSettings, before: &LogSettings, by: &str) {
+        let is_moved = settings.audit_to != before.audit_to;
+        let mut farewell = is_moved.then(|| audit::moved(by, before, settings));
+        // The line goes through the writer that has the old target open.
+        let mut of = |is_its: bool| if is_its { farewell.take() } else { None };
+        let is_at = |target: &LogTarget| before.audit_to.as_ref() == Some(target);
+        let of_access = of(is_at(&before.access_to));
+        let of_waf = of(is_at(&before.waf_to));
+        let of_audit = of(true);
+        self.access.reopen_after(of_access, Way::To(settings.access_to.clone()));
+        self.waf.reopen_after(of_waf, way_of_waf(settings, &self.access));
+        self.audit.reopen_after(of_audit, way_of_audit(settings, &self.access, &self.waf));
         self.spans.apply(settings.spans_to.as_ref());
     }
 
@@ -272,6 +287,40 @@ mod tests {
         let unusable = directory.settings("a", "missing/b").waf_to;
         let bad = LogSettings { audit_to: Some(unusable), ..settings.clone() };
         assert!(Logs::check(&bad, &settings).is_err());
+    }
+
+    #[test]
+    fn the_old_target_of_the_audit_log_is_told_that_it_moves() {
+        let directory = Directory::new("logs-audit-moves");
+        let settings = directory.settings("a", "w");
+        let to = |name: Option<&str>| LogSettings {
+            audit_to: name.map(|name| LogTarget::File(directory.0.join(name))),
+            ..settings.clone()
+        };
+        for (before, after) in [
+            (Some("own"), Some("other")),
+            (Some("own"), None),
+            (Some("a"), Some("other")),
+            (Some("w"), None),
+        ] {
+            let (events, _) = Captured::new();
+            let logs = Logs::start(&to(before), events).unwrap();
+            logs.replace(&to(after), &to(before), "version 7 by ann");
+            logs.finish(PATIENCE);
+            let name = before.expect("a target");
+            let lines = directory.lines(name);
+            let line = lines.last().expect("a line");
+            assert!(line.contains("version 7 by ann"), "{name}: {line}");
+            assert!(line.contains(after.unwrap_or("events")), "{name}: {line}");
+            std::fs::remove_file(directory.0.join(name)).unwrap();
+        }
+        let (events, captured) = Captured::new();
+        let logs = Logs::start(&to(None), events.clone()).unwrap();
+        logs.replace(&to(Some("own")), &to(None), "version 8 by ann");
+        logs.replace(&to(Some("own")), &to(Some("own")), "version 9 by ann");
+        logs.finish(PATIENCE);
+        let lines = captured.lines(&events);
+        assert!(lines.len() == 1 && lines[0].contains("version 8 by ann"), "{lines:?}");
     }
 
     #[test]

@@ -15,7 +15,6 @@ use std::time::Duration;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use weir_config::snapshot::Snapshot;
 use weir_dataplane::error_text::io_error_text;
@@ -26,6 +25,7 @@ use weir_tls::ocsp::{
 
 use crate::asking::{self, AskError, Broken, until_retry};
 use crate::events::Events;
+use crate::outgoing;
 use crate::time::unix_ms;
 
 /// Timeout of a request to a responder, including the connection.
@@ -243,8 +243,9 @@ impl fmt::Display for FetchError {
 struct Responder {
     /// The value of the Host field.
     authority: String,
-    /// The address, always with its port.
-    address: String,
+    /// The host, an IPv6 address without brackets.
+    host: String,
+    port: u16,
     path: String,
 }
 
@@ -257,7 +258,8 @@ impl Responder {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Ok(Self {
             authority: authority.as_str().rsplit('@').next().unwrap_or_default().to_owned(),
-            address: format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80)),
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(80),
             path: path.to_owned(),
         })
     }
@@ -265,8 +267,11 @@ impl Responder {
 
 /// Sends a request by POST (RFC 6960 appendix A). Returns the response body.
 async fn post(responder: &Responder, question: Vec<u8>) -> Result<Vec<u8>, FetchError> {
-    let connected = TcpStream::connect(&responder.address).await;
-    let failed = |error| FetchError::Connect(responder.address.clone(), error);
+    let connected = outgoing::connect(&responder.host, responder.port).await;
+    let failed = |error| {
+        let address = format!("{}:{}", responder.host, responder.port);
+        FetchError::Connect(address, error)
+    };
     let stream = connected.map_err(failed)?;
     let request = hyper::Request::post(&responder.path)
         .header(HOST, &responder.authority)
@@ -286,14 +291,14 @@ mod tests {
 
     #[test]
     fn responders() {
-        let check = |url: &str, expected: Option<[&str; 3]>| {
+        let check = |url: &str, expected: Option<(&str, &str, u16, &str)>| {
             let found = Responder::of(url).ok();
-            let found = found.as_ref().map(|it| [&*it.authority, &*it.address, &*it.path]);
+            let found = found.as_ref().map(|it| (&*it.authority, &*it.host, it.port, &*it.path));
             assert_eq!(found, expected, "{url}");
         };
-        check("http://ocsp.example", Some(["ocsp.example", "ocsp.example:80", "/"]));
-        check("http://a.example:81/b?c", Some(["a.example:81", "a.example:81", "/b?c"]));
-        check("http://[::1]:81/", Some(["[::1]:81", "[::1]:81", "/"]));
+        check("http://ocsp.example", Some(("ocsp.example", "ocsp.example", 80, "/")));
+        check("http://a.example:81/b?c", Some(("a.example:81", "a.example", 81, "/b?c")));
+        check("http://[::1]:81/", Some(("[::1]:81", "::1", 81, "/")));
         check("https://ocsp.example/", None);
         check("ldap://ocsp.example/", None);
         check("", None);

@@ -60,7 +60,7 @@ pub struct Report {
     /// The reason for a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Errors in the file, as `weir check` shows them.
+    /// Errors in the file, as `weir check` shows them. Only the role admin sees them, because they quote values.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diagnostics: String,
     /// The same errors, each with its file, line and column, as in `weir check --json`.

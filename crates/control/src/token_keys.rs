@@ -14,7 +14,6 @@ use std::time::Duration;
 use http_body_util::Empty;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONNECTION, HOST, USER_AGENT};
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use weir_config::snapshot::{FetchedKeys, HttpUrl, Snapshot};
 use weir_core::jwt::{JWKS_BYTES_MAX, Keys, KeysError, TokenReader};
@@ -22,6 +21,7 @@ use weir_dataplane::error_text::io_error_text;
 
 use crate::asking::{self, AskError, Broken, until_retry};
 use crate::events::Events;
+use crate::outgoing;
 use crate::probe::{Failure, TlsClients};
 
 /// Timeout of a fetch, including the connection.
@@ -231,7 +231,7 @@ impl fmt::Display for FetchError {
 }
 
 async fn get(url: &HttpUrl, tls: &TlsClients) -> Result<Bytes, FetchError> {
-    let connected = TcpStream::connect((url.host.as_str(), url.port)).await;
+    let connected = outgoing::connect(&url.host, url.port).await;
     let stream = connected.map_err(FetchError::Connect)?;
     if !url.is_secure {
         return ask(url, stream).await;

@@ -1,4 +1,4 @@
-//! Removes secrets from logs: passwords, tokens, cookies.
+//! Removes secrets from logs: passwords, tokens, cookies. The names of secrets are in [`weir_http::secret_names`].
 //!
 //! | text | shown as |
 //! |---|---|
@@ -14,6 +14,7 @@ pub mod message;
 use std::borrow::Cow;
 use std::cell::Cell;
 
+use weir_http::secret_names::{CredentialFields, is_secret_name, mentions_secret};
 use weir_waf::inspection::{Inspection, MatchedValue};
 use weir_waf::seclang::Variable;
 
@@ -26,132 +27,18 @@ const SECRET_BYTES_MIN: usize = 4;
 /// Maximum number of byte comparisons in the search for the secrets of one request.
 const WORK_BYTES_MAX: usize = 4 << 20;
 
-/// Maximum number of times that a name is percent-decoded.
-const DECODINGS_MAX: usize = 3;
-
-/// Substrings that make a name secret, in any case.
-const SECRET_PARTS: [&[u8]; 12] = [
-    b"password",
-    b"passwd",
-    b"pwd",
-    b"secret",
-    b"token",
-    b"api_key",
-    b"apikey",
-    b"session",
-    b"auth",
-    b"card",
-    b"cvv",
-    b"ssn",
-];
-
-/// A secret name that counts only as a separate word.
-const SECRET_WORD: &[u8] = b"pin";
-
-/// Texts up to this length are searched byte by byte, without preparation.
-const SHORT_BYTES_MAX: usize = 256;
-
-/// Fields with secret values that [`is_secret_name`] does not recognize.
-const SECRET_FIELDS: [&[u8]; 4] =
-    [b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"];
-
-/// Whether the value of an argument of this name is a secret. The name may be percent-encoded.
-pub fn is_secret_name(name: &[u8]) -> bool {
-    let mut name = Cow::Borrowed(name);
-    for _ in 0..DECODINGS_MAX {
-        if has_secret_part(&name) {
-            return true;
-        }
-        match decoded(&name) {
-            Some(once_more) => name = Cow::Owned(once_more),
-            None => return false,
-        }
-    }
-    has_secret_part(&name)
-}
-
-/// Whether a text contains a substring.
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    if text.len() <= SHORT_BYTES_MAX {
-        return text.windows(part.len()).any(|window| window == part);
-    }
-    memchr::memmem::find(text, part).is_some()
-}
-
-fn has_secret_part(name: &[u8]) -> bool {
-    let folded: Vec<u8> = name.iter().map(|byte| fold(*byte)).collect();
-    let has = |part: &&[u8]| contains(&folded, part);
-    SECRET_PARTS.iter().any(has) || has_word(name, &folded)
-}
-
-/// The lower-case byte. Other separators become `_`, because servers treat them as equal.
-fn fold(byte: u8) -> u8 {
-    match byte {
-        b'-' | b'.' | b' ' | b'+' => b'_',
-        other => other.to_ascii_lowercase(),
-    }
-}
-
-/// Whether the secret word stands alone, as in `pin`, `card_pin`, `userPin`.
-fn has_word(name: &[u8], folded: &[u8]) -> bool {
-    let is_bound = |left: Option<&u8>, right: Option<&u8>| match (left, right) {
-        (Some(left), Some(right)) => {
-            let is_camel = left.is_ascii_lowercase() && right.is_ascii_uppercase();
-            is_camel || !left.is_ascii_alphabetic() || !right.is_ascii_alphabetic()
-        }
-        _ => true,
-    };
-    let length = SECRET_WORD.len();
-    let mut places = (0..folded.len()).filter(|at| folded[*at..].starts_with(SECRET_WORD));
-    places.any(|at| {
-        let before = at.checked_sub(1).and_then(|before| name.get(before));
-        is_bound(before, name.get(at)) && is_bound(name.get(at + length - 1), name.get(at + length))
-    })
-}
-
-/// The text percent-decoded once; `None`: it contains no escapes.
-fn decoded(text: &[u8]) -> Option<Vec<u8>> {
-    text.contains(&b'%').then_some(())?;
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, behind)) = rest.split_first() {
-        let (byte, behind) = match byte {
-            b'%' => escape(behind).unwrap_or((byte, behind)),
-            byte => (byte, behind),
-        };
-        out.push(byte);
-        rest = behind;
-    }
-    (out.len() < text.len()).then_some(out)
-}
-
-/// The byte of an escape after its `%`, such as `70` or `u0070`, and the text after the escape.
-fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
-    let digits = match text.strip_prefix(b"u00").or_else(|| text.strip_prefix(b"U00")) {
-        Some(digits) => digits,
-        None => text,
-    };
-    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
-    Some(((digit(0)? * 16 + digit(1)?) as u8, &digits[2..]))
-}
-
-/// Whether a field's value is a secret.
-pub fn is_secret_field(name: &[u8]) -> bool {
-    SECRET_FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field)) || is_secret_name(name)
-}
-
 /// Whether a variable's value is a secret. The variable includes the name within a collection: `ARGS:password`.
-fn is_secret_variable(variable: &[u8]) -> bool {
+fn is_secret_variable(variable: &[u8], fields: &CredentialFields) -> bool {
     let Some(colon) = variable.iter().position(|byte| *byte == b':') else { return false };
     let name = &variable[colon + 1..];
     match &variable[..colon] {
         // `XML:/*` is the text of a document without the names of its elements, so it may contain a secret.
         b"REQUEST_COOKIES" | b"XML" => true,
-        b"REQUEST_HEADERS" | b"RESPONSE_HEADERS" => is_secret_field(name),
+        b"REQUEST_HEADERS" | b"RESPONSE_HEADERS" => fields.is_secret(name),
         b"ARGS" | b"ARGS_GET" | b"ARGS_POST" | b"FILES" | b"MULTIPART_PART_HEADERS" => {
             is_secret_name(name)
         }
-        b"MATCHED_VARS" => is_secret_variable(name),
+        b"MATCHED_VARS" => is_secret_variable(name, fields),
         _ => false,
     }
 }
@@ -216,26 +103,30 @@ pub struct Secrets<'a> {
     first: [bool; 256],
     /// The number of byte comparisons left.
     work: Cell<usize>,
+    /// The fields in which the configuration finds credentials.
+    fields: CredentialFields,
 }
 
 impl<'a> Secrets<'a> {
-    /// The secrets in the variables of an inspection.
-    pub fn of(inspection: &'a Inspection) -> Self {
+    /// The secrets in the variables of an inspection. `fields`: the fields in which the configuration finds credentials.
+    pub fn of(inspection: &'a Inspection, fields: &CredentialFields) -> Self {
         let named = |variable, is_secret: fn(&[u8]) -> bool| {
             let entries = inspection.entries(variable);
             entries.filter(move |(name, _)| is_secret(name)).map(|(_, value)| value)
         };
-        let fields = named(Variable::RequestHeaders, is_secret_field)
-            .chain(named(Variable::ResponseHeaders, is_secret_field));
+        let headers = inspection
+            .entries(Variable::RequestHeaders)
+            .chain(inspection.entries(Variable::ResponseHeaders))
+            .filter(|(name, _)| fields.is_secret(name));
         let values = named(Variable::ArgsGet, is_secret_name)
             .chain(named(Variable::ArgsPost, is_secret_name))
             .chain(named(Variable::RequestCookies, |_| true))
-            .chain(fields.flat_map(with_credentials));
-        Self::from_values(values)
+            .chain(headers.flat_map(|(_, value)| with_credentials(value)));
+        Self::from_values(values, fields)
     }
 
-    /// The secrets among these values: those that are long enough to be searched for.
-    pub fn from_values(values: impl Iterator<Item = &'a [u8]>) -> Self {
+    /// The secrets among these values: those that are long enough to be searched for. `fields`: as in [`Self::of`].
+    pub fn from_values(values: impl Iterator<Item = &'a [u8]>, fields: &CredentialFields) -> Self {
         let mut values: Vec<&[u8]> =
             values.filter(|value| value.len() >= SECRET_BYTES_MIN).collect();
         values.sort_unstable_by(|one, other| (other.len(), other).cmp(&(one.len(), one)));
@@ -244,7 +135,7 @@ impl<'a> Secrets<'a> {
         for value in &values {
             first[usize::from(value[0].to_ascii_lowercase())] = true;
         }
-        Self { values, first, work: Cell::new(WORK_BYTES_MAX) }
+        Self { values, first, work: Cell::new(WORK_BYTES_MAX), fields: fields.clone() }
     }
 
     /// A text with masked secrets. The start of a secret at the end of the text is masked too, because the text may be
@@ -292,10 +183,11 @@ impl<'a> Secrets<'a> {
     /// Data and values of a match with masked secrets.
     pub fn shown<'t>(&self, data: &'t [u8], values: &'t [MatchedValue]) -> Shown<'t> {
         let told: Vec<Option<Cow<'_, [u8]>>> =
-            values.iter().map(|it| masked(&it.variable, &it.value)).collect();
+            values.iter().map(|it| self.masked(&it.variable, &it.value)).collect();
         let is_named = |it: &MatchedValue| matches!(variable(&it.variable), Cow::Owned(_));
-        let has_secret =
-            told.iter().any(Option::is_some) || values.iter().any(is_named) || names_secret(data);
+        let has_secret = told.iter().any(Option::is_some)
+            || values.iter().any(is_named)
+            || self.names_secret(data);
         let values = values.iter().zip(told).map(|(it, masked)| match masked {
             Some(masked) => Cow::Owned(self.without(&masked).into_owned()),
             None if has_secret && is_derived(&it.variable) => Cow::Borrowed(MASK),
@@ -311,13 +203,40 @@ impl<'a> Secrets<'a> {
 }
 
 impl Secrets<'_> {
+    /// Whether a field's value is a secret.
+    pub fn is_field(&self, name: &[u8]) -> bool {
+        self.fields.is_secret(name)
+    }
+
+    /// The masked form of a value that is secret or contains a pair with a secret name; `None`: no masking is necessary.
+    fn masked(&self, variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
+        if variable.starts_with(b"&") {
+            return None;
+        }
+        if variable.split(|byte| *byte == b':').next()?.ends_with(b"_NAMES") {
+            return is_document(value).then_some(Cow::Borrowed(MASK));
+        }
+        // In JSON, XML and bodies that cannot be parsed, a name can be anywhere.
+        let is_body = variable == b"REQUEST_BODY" && mentions_secret(value);
+        if is_body || is_secret_variable(variable, &self.fields) {
+            return Some(Cow::Borrowed(MASK));
+        }
+        without_pair(value, last_word)
+    }
+
+    /// Whether a text contains the name of a secret variable: `found within ARGS:password: x`.
+    fn names_secret(&self, text: &[u8]) -> bool {
+        let words = text.split(|byte| matches!(byte, b' ' | b'"' | b'\''));
+        words.map(without_punctuation).any(|word| is_secret_variable(word, &self.fields))
+    }
+
     /// The detail of a check's finding, with masked secrets. Examples of places: `parameter id`, `cookie a`, `header Host`,
     /// `query`.
     pub fn of_finding(&self, place: &str, detail: &[u8]) -> Vec<u8> {
         let (kind, name) = place.split_once(' ').unwrap_or((place, ""));
         let is_secret = match kind {
             "cookie" => true,
-            "header" => is_secret_field(name.as_bytes()),
+            "header" => self.fields.is_secret(name.as_bytes()),
             "parameter" => is_secret_name(name.as_bytes()),
             _ => false,
         };
@@ -336,26 +255,10 @@ pub fn with_credentials(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::once(value).chain(behind)
 }
 
-/// The masked form of a value that is secret or contains a pair with a secret name; `None`: no masking is necessary.
-fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
-    if variable.starts_with(b"&") {
-        return None;
-    }
-    if variable.split(|byte| *byte == b':').next()?.ends_with(b"_NAMES") {
-        return is_document(value).then_some(Cow::Borrowed(MASK));
-    }
-    // In JSON, XML and bodies that cannot be parsed, a name can be anywhere.
-    let is_body = variable == b"REQUEST_BODY" && is_secret_name(value);
-    if is_body || is_secret_variable(variable) {
-        return Some(Cow::Borrowed(MASK));
-    }
-    without_pair(value, last_word)
-}
-
 /// Whether a parameter name is a document that contains a secret, such as JSON sent as a form.
 fn is_document(name: &[u8]) -> bool {
     const MARKS: &[u8] = b"\"'<>{}\r\n";
-    name.iter().any(|byte| MARKS.contains(byte)) && is_secret_name(name)
+    name.iter().any(|byte| MARKS.contains(byte)) && mentions_secret(name)
 }
 
 /// A variable. A name that is a document with a secret is masked.
@@ -383,12 +286,6 @@ fn last_word(text: &[u8]) -> &[u8] {
     let is_bound = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'(' | b',' | b'"' | b'\'');
     let start = text.iter().rposition(is_bound).map_or(0, |at| at + 1);
     &text[start..]
-}
-
-/// Whether a text contains the name of a secret variable: `found within ARGS:password: x`.
-fn names_secret(text: &[u8]) -> bool {
-    let words = text.split(|byte| matches!(byte, b' ' | b'"' | b'\''));
-    words.map(without_punctuation).any(is_secret_variable)
 }
 
 /// A word without the colons and commas at its end.

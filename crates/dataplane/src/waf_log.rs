@@ -80,7 +80,10 @@ fn put_line(out: &mut Vec<u8>, inspected: &Inspected<'_>, (date, millisecond): (
     put_whole_string(out, inspected.request_id.as_bytes());
     put_client(out, inspected.client);
     put_text(out, "virtual_server", inspected.server.live.name.as_bytes());
-    let secrets = Secrets::of(inspected.inspection);
+    let secrets = Secrets::of(
+        inspected.inspection,
+        &inspected.server.snapshot.authenticating.credential_fields,
+    );
     put_request(out, inspected.inspection);
     put_outcome(out, inspected);
     put_findings(out, inspected.inspection.findings(), &secrets);

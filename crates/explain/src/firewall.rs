@@ -21,7 +21,7 @@ pub fn told(
     (outcome, status): (Outcome, u16),
     masks: &Masks,
 ) -> Firewall {
-    let secrets = Secrets::of(inspection);
+    let secrets = Secrets::of(inspection, masks.fields());
     let logged = || inspection.matches().iter().filter(|found| found.is_logged);
     let rules: Vec<WafRule> =
         logged().take(FINDINGS_MAX).map(|found| rule(inspection, found, &secrets, masks)).collect();

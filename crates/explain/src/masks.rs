@@ -1,13 +1,14 @@
 //! Masks the secrets of a request in all texts.
 
+use std::sync::LazyLock;
+
 use weir_core::expression::{PartRead, ValueRead};
 use weir_dataplane::redaction::message::recorded_field;
-use weir_dataplane::redaction::{
-    MASK, Secrets, is_secret_field, is_secret_name, target, with_credentials,
-};
+use weir_dataplane::redaction::{MASK, Secrets, target, with_credentials};
 use weir_http::cookies::request_cookies;
 use weir_http::message::RequestHead;
 use weir_http::query;
+use weir_http::secret_names::{CredentialFields, is_secret_name};
 
 /// Maximum number of characters shown of one text.
 const TEXT_CHARACTERS_MAX: usize = 500;
@@ -16,20 +17,23 @@ const TEXT_CHARACTERS_MAX: usize = 500;
 #[derive(Debug, Default)]
 pub struct Masks {
     values: Vec<Vec<u8>>,
+    /// The fields in which the configuration finds credentials.
+    fields: CredentialFields,
     /// Not all secrets are known, so all texts are masked.
     is_all: bool,
 }
 
 /// Masks all texts.
-pub static ALL: Masks = Masks { values: Vec::new(), is_all: true };
+pub static ALL: LazyLock<Masks> = LazyLock::new(|| Masks { is_all: true, ..Masks::default() });
 
 impl Masks {
-    /// The secrets of a request: the values of credentials, cookies and secret parameters.
-    pub fn of(head: &RequestHead, input: &[u8]) -> Self {
+    /// The secrets of a request: the values of credentials, cookies and secret parameters. `fields`: the fields in which the
+    /// configuration finds credentials.
+    pub fn of(head: &RequestHead, input: &[u8], fields: &CredentialFields) -> Self {
         let mut values: Vec<Vec<u8>> = Vec::new();
         for field in head.fields.iter() {
             let (name, value) = (field.name.of(input), field.value.of(input));
-            if is_secret_field(name) && !name.eq_ignore_ascii_case(b"cookie") {
+            if fields.is_secret(name) && !name.eq_ignore_ascii_case(b"cookie") {
                 values.extend(with_credentials(value).map(<[u8]>::to_vec));
             }
         }
@@ -40,7 +44,12 @@ impl Masks {
         }
         let parts = head.target.of(input).split(|byte| matches!(byte, b'/' | b';' | b'?' | b'&'));
         values.extend(parts.flat_map(|part| secret_of_pair(part).into_iter().flatten()));
-        Self { values, is_all: false }
+        Self { values, fields: fields.clone(), is_all: false }
+    }
+
+    /// The fields in which the configuration finds credentials.
+    pub fn fields(&self) -> &CredentialFields {
+        &self.fields
     }
 
     /// Adds a secret value.
@@ -71,7 +80,7 @@ impl Masks {
     pub fn value_read(&self, read: &ValueRead) -> Option<String> {
         let value = read.value.as_deref()?;
         let is_secret = match &read.part {
-            PartRead::Header(name) => is_secret_field(name.as_bytes()),
+            PartRead::Header(name) => self.fields.is_secret(name.as_bytes()),
             PartRead::Query(name) => is_secret_name(name.as_bytes()),
             PartRead::Cookie => true,
             PartRead::Claim | PartRead::Other => false,
@@ -83,7 +92,7 @@ impl Masks {
     }
 
     fn secrets(&self) -> Secrets<'_> {
-        Secrets::from_values(self.values.iter().map(Vec::as_slice))
+        Secrets::from_values(self.values.iter().map(Vec::as_slice), &self.fields)
     }
 }
 
@@ -116,20 +125,29 @@ mod tests {
     #[test]
     fn secrets_are_masked_wherever_they_are() {
         let input = b"GET /a;jsessionid=ABCDEF123?token=t%20value&q=plain HTTP/1.1\r\nHost: a\r\n\
-            Authorization: Bearer abcdefgh\r\nCookie: sid=s3cret; b=otherone\r\nX-Api-Key: keykey\r\n\r\n";
+            Authorization: Bearer abcdefgh\r\nCookie: sid=s3cret; b=otherone\r\nX-Api-Key: keykey\r\nX-Who: whoami\r\n\r\n";
         let limits = HeadLimits { head_size_max: 4096, headers_max: 20 };
         let mut head = RequestHead::new();
         parse_request(input, &limits, TargetForm::default(), &mut head).expect("a request");
-        let masks = Masks::of(&head, input);
-        for secret in
-            ["abcdefgh", "s3cret", "otherone", "keykey", "t value", "t%20value", "ABCDEF123"]
-        {
+        let fields = CredentialFields::new(["x-who"].into_iter());
+        let masks = Masks::of(&head, input, &fields);
+        for secret in [
+            "abcdefgh",
+            "s3cret",
+            "otherone",
+            "keykey",
+            "whoami",
+            "t value",
+            "t%20value",
+            "ABCDEF123",
+        ] {
             let text = format!("x {secret} y");
             assert_eq!(masks.text(text.as_bytes()), "x *** y", "{secret}");
         }
         assert_eq!(masks.text(b"plain"), "plain");
         assert_eq!(masks.field(b"Cookie", b"sid=s3cret; b=c"), "sid=***; b=***");
         assert_eq!(masks.field(b"X-Copied", b"Bearer abcdefgh"), "***");
+        assert_eq!(masks.field(b"X-Who", b"whoami"), "***");
         assert_eq!(masks.field(b"Accept", b"*/*"), "*/*");
         let read = |part, value: &str| ValueRead {
             name: "x".into(),

@@ -39,7 +39,7 @@ impl Head {
             }
         };
         is_read.then(|| {
-            let masks = Masks::of(&head, &notes.head);
+            let masks = Masks::of(&head, &notes.head, &notes.credential_fields);
             Self { head, masks }
         })
     }

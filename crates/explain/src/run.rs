@@ -93,7 +93,8 @@ pub fn explain(
         Err(NoRequest::Unclear(why)) => return Err(Unexplained(why)),
         Err(NoRequest::Malformed(error)) => return Ok(malformed(live, asked, &url, found, error)),
     };
-    let masks = Masks::of(&received.head, &received.input);
+    let fields = &live.snapshot.authenticating.credential_fields;
+    let masks = Masks::of(&received.head, &received.input, fields);
     let known = Known::Supposed;
     let trial = Trial { live, asked, url: &url, moment, masks: &masks, received: &received, known };
     Ok(trial.explain(&found, server))
@@ -130,7 +131,7 @@ pub fn explain_again(
     let input = notes.head.clone();
     let asked = asked_of(notes, &head, &input, name);
     let url = Url::parse(&asked.url).map_err(Unexplained)?;
-    let masks = Masks::of(&head, &input);
+    let masks = Masks::of(&head, &input, &notes.credential_fields);
     let received = Received { head, input, body: Vec::new() };
     let address = notes.listen.map(Address::Socket);
     let found = Found { index, address, because: "it was recorded there".into() };

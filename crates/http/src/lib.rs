@@ -25,6 +25,7 @@ pub mod path;
 pub mod proxy_protocol;
 pub mod query;
 mod request_facts;
+pub mod secret_names;
 mod target;
 pub mod trace_context;
 mod usual_names;

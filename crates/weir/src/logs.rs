@@ -133,7 +133,7 @@ impl Follower {
             (name, false) => self.shown(client, name, data),
         };
         let written = match text {
-            Ok(text) => output::print(text),
+            Ok(text) => output::print(weir_control::printable::output(&text)),
             Err(error) => Err(io::Error::other(error.to_string())),
         };
         match written {

@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Err(error) => return admin::refuse(COMMAND, &error),
     };
     let Some(file) = &arguments.file else {
-        return admin::print(COMMAND, &String::from_utf8_lossy(&merged));
+        return admin::print_exactly(COMMAND, &String::from_utf8_lossy(&merged));
     };
     match write(file, &merged, arguments.force) {
         Ok(()) => {

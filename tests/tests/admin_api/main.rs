@@ -1,7 +1,9 @@
 //! The admin API from other hosts: TLS, tokens and client certificates, commands over it, and the audit log.
 
 mod open;
+mod own_doors;
 mod requests;
+mod rights;
 
 use std::process::Command;
 

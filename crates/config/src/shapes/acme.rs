@@ -41,7 +41,7 @@ impl Decode for Directory {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| {
+        let url = decode_text(node, context, |text| {
             if text.starts_with("http://") {
                 let invalid = Invalid::because("without TLS anybody could pose as the authority");
                 return Err(
@@ -49,7 +49,9 @@ impl Decode for Directory {
                 );
             }
             keys_url::parse(text).map(Self)
-        })
+        })?;
+        context.reaches(node.span, &url.0.endpoint());
+        Some(url)
     }
 }
 

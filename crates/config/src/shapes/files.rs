@@ -22,12 +22,14 @@ impl Decode for FilePath {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| {
+        let path = decode_text(node, context, |text| {
             if text.is_empty() || text.contains('\0') {
                 return Err(Invalid::plainly());
             }
             Ok(Self(text.into()))
-        })
+        })?;
+        context.uses_file(node.span, &path.0.to_string_lossy());
+        Some(path)
     }
 }
 

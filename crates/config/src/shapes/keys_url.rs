@@ -23,7 +23,9 @@ impl Decode for KeysUrl {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| parse(text).map(Self))
+        let url = decode_text(node, context, |text| parse(text).map(Self))?;
+        context.reaches(node.span, &url.0.endpoint());
+        Some(url)
     }
 }
 

@@ -31,7 +31,7 @@ impl Decode for LogPath {
         if let NodeValue::Map(_) = node.value {
             return Syslog::decode(node, context).map(Box::new).map(Self::Syslog);
         }
-        decode_text(node, context, |text| {
+        let to = decode_text(node, context, |text| {
             if text == "stdout" {
                 return Ok(Self::Stdout);
             }
@@ -49,7 +49,11 @@ impl Decode for LogPath {
                 return Err(Invalid::because("this is a directory, not a file"));
             }
             Ok(Self::File(PathBuf::from(text)))
-        })
+        })?;
+        if let Self::File(path) = &to {
+            context.uses_file(node.span, &path.to_string_lossy());
+        }
+        Some(to)
     }
 }
 

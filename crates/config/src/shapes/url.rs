@@ -26,7 +26,9 @@ impl Decode for TracesUrl {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| parse_url(text).map(with_path).map(Self))
+        let url = decode_text(node, context, |text| parse_url(text).map(with_path).map(Self))?;
+        context.reaches(node.span, &url.0.endpoint());
+        Some(url)
     }
 }
 

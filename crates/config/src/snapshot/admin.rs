@@ -8,6 +8,7 @@ use weir_tls::ServerConfig;
 use weir_tls::identity::Identity;
 
 use super::Address;
+use crate::own_doors::OwnDoors;
 
 /// `admin:` of the file.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +26,11 @@ pub struct AdminSettings {
 }
 
 impl AdminSettings {
+    /// The listeners as destinations that are refused.
+    pub fn doors(&self) -> OwnDoors {
+        OwnDoors::new(self.listen.iter())
+    }
+
     /// The user with this token, by the token's hash. The duration does not depend on the hashes.
     pub fn user_of_token(&self, hash: &[u8; 32]) -> Option<&AdminUser> {
         let mut found = None;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use weir_core::jwt::TokenReader;
+use weir_http::secret_names::CredentialFields;
 
 use super::HttpUrl;
 
@@ -17,4 +18,13 @@ pub struct FetchedKeys {
     pub url: HttpUrl,
     /// The interval between fetches.
     pub refresh_ms: u64,
+}
+
+/// What all authentications need.
+#[derive(Debug, Clone, Default)]
+pub struct Authenticating {
+    /// Whether any of them needs passwords.
+    pub checks_passwords: bool,
+    /// The fields of requests in which they find credentials.
+    pub credential_fields: CredentialFields,
 }

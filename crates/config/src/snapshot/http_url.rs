@@ -1,6 +1,10 @@
 //! URLs of servers that weir connects to as a client.
 
 use std::fmt;
+use std::net::SocketAddr;
+
+use super::Address;
+use crate::address::Endpoint;
 
 /// The URL of a server that weir connects to as a client.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,6 +19,16 @@ pub struct HttpUrl {
     pub port: u16,
     /// Path and query.
     pub path: String,
+}
+
+impl HttpUrl {
+    /// The server of the URL.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        match self.host.parse() {
+            Ok(ip) => Endpoint::Literal(Address::Socket(SocketAddr::new(ip, self.port))),
+            Err(_) => Endpoint::Name { host: self.host.to_ascii_lowercase(), port: self.port },
+        }
+    }
 }
 
 impl fmt::Display for HttpUrl {

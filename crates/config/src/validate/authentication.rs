@@ -8,6 +8,7 @@ use weir_core::expression::Slots;
 use weir_core::jwt::{Algorithm, JWKS_BYTES_MAX, Keys, TokenPlace, TokenReader, TokenSettings};
 use weir_core::passwords::{USERS_BYTES_MAX, Users, UsersError};
 use weir_core::policy::{Action, Authenticator, How};
+use weir_http::secret_names::CredentialFields;
 
 use super::dates;
 use super::external::external;
@@ -16,7 +17,7 @@ use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, OneOrMany, Spanned};
 use crate::raw::authentication as raw;
 use crate::scalar::{Name, Text};
-use crate::snapshot::{DatedKind, FetchedKeys};
+use crate::snapshot::{Authenticating, DatedKind, FetchedKeys};
 use crate::tree::Span;
 
 /// The section `authentication` of the file.
@@ -68,7 +69,25 @@ impl<'a> Authentications<'a> {
     }
 }
 
+/// The fields in which requests have credentials: tokens, and what external services decide by.
+fn credential_fields(items: &[NamedItem<raw::Authentication>]) -> CredentialFields {
+    let items = items.iter().filter_map(|item| item.value.as_ref());
+    CredentialFields::new(items.flat_map(|item| {
+        let header = item.header.iter().map(|header| header.value.0.as_str());
+        let of_service = item.request_headers.iter().flat_map(|headers| &headers.value.0);
+        header.chain(of_service.map(|header| header.value.0.as_str()))
+    }))
+}
+
 impl Authentications<'_> {
+    /// What all authentications need. `items`: as in [`Self::new`].
+    pub fn needs(&self, items: &[NamedItem<raw::Authentication>]) -> Authenticating {
+        Authenticating {
+            checks_passwords: self.checks_passwords(),
+            credential_fields: credential_fields(items),
+        }
+    }
+
     /// The pools of the external services.
     pub fn pools(&self) -> HashSet<usize> {
         let externals = self.all.iter().flatten().filter_map(|it| it.external());
@@ -76,7 +95,7 @@ impl Authentications<'_> {
     }
 
     /// Whether any authentication needs passwords.
-    pub fn checks_passwords(&self) -> bool {
+    fn checks_passwords(&self) -> bool {
         self.all.iter().flatten().any(|it| matches!(it.how, How::Password(_)))
     }
 

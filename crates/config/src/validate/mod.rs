@@ -28,6 +28,7 @@ mod monitor_keys;
 mod monitor_secrets;
 mod monitor_services;
 mod names;
+mod own_doors;
 mod packet;
 mod path;
 mod path_texts;
@@ -61,6 +62,7 @@ use policies::Policies;
 
 use crate::config::{Config, ConfiguredMember};
 use crate::decode::{Context, NamedItem, or_absent};
+use crate::host_uses::HostUses;
 use crate::parts::Parts;
 use crate::raw;
 use crate::scalar::Whole;
@@ -75,6 +77,7 @@ pub(crate) fn configuration(
     directory: &Path,
     context: &mut Context,
 ) -> Option<Config> {
+    own_doors::refuse(file, context);
     let acme = acme::settings(file, directory, context);
     let mut config = validate(file, directory, context)?;
     if let (Some(section), Some(acme)) = (&file.acme, &acme) {
@@ -82,6 +85,7 @@ pub(crate) fn configuration(
     }
     config.template.dated = std::mem::take(&mut context.dated).into();
     config.template.acme = acme.map(|authority| Issuing { authority, challenges: None });
+    config.host_uses = std::mem::take(&mut context.host_uses);
     Some(config)
 }
 
@@ -146,7 +150,7 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
         key_limits: compiler.limits,
         rules: compiler.rule_names,
         rule_places: compiler.rule_places,
-        checks_passwords: compiler.authentications.checks_passwords(),
+        authenticating: compiler.authentications.needs(authentication),
         fetched_keys: compiler.authentications.fetched,
         slots: Arc::new(compiler.slots),
         time_zone: Arc::new(zone?),
@@ -155,7 +159,7 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
         acme: None,
         dated: Arc::default(),
     };
-    Some(Config { template, members, parts: Parts::default() })
+    Some(Config { template, members, parts: Parts::default(), host_uses: HostUses::default() })
 }
 
 /// Settings by name.

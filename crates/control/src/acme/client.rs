@@ -13,12 +13,12 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response};
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
-use tokio::net::TcpStream;
 use tokio_rustls::rustls::RootCertStore;
 use weir_config::snapshot::Acme;
 use weir_dataplane::error_text::io_error_text;
 
 use crate::asking::{self, AskError};
+use crate::outgoing;
 use crate::probe::TlsClients;
 
 /// Timeout of a request, including its connection.
@@ -84,9 +84,8 @@ impl Authority {
         let authority = uri.authority().filter(|_| uri.scheme_str() == Some("https"));
         let authority = authority.ok_or_else(refused)?;
         let (host, port) = (authority.host(), authority.port_u16().unwrap_or(443));
-        let address = (host.trim_matches(['[', ']']), port);
         let exchange = async {
-            let stream = TcpStream::connect(address).await;
+            let stream = outgoing::connect(host.trim_matches(['[', ']']), port).await;
             let no_connection =
                 |error| format!("no connection to {authority}: {}", io_error_text(&error));
             let stream = stream.map_err(no_connection)?;

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde_json::Value;
+use weir_config::snapshot::{LogSettings, LogTarget};
 use weir_dataplane::reports::{Log, LogBatch};
 
 use super::peer::{Caller, Peer};
@@ -120,6 +121,22 @@ impl Audit {
             self.dropped.fetch_add(1, Relaxed);
         }
     }
+}
+
+/// The last line for a target that the audit log leaves. `by`: what moves it, and who.
+pub(crate) fn moved(by: &str, before: &LogSettings, after: &LogSettings) -> LogBatch {
+    let target = |settings: &LogSettings| match &settings.audit_to {
+        None => "events".to_owned(),
+        Some(LogTarget::Stdout) => "stdout".to_owned(),
+        Some(LogTarget::File(path)) => path.display().to_string(),
+        Some(LogTarget::Syslog(syslog)) => syslog.server.to_string(),
+    };
+    let line = serde_json::json!({
+        "time": rfc3339(unix_ms()),
+        "by": by,
+        "change": { "log.audit": { "before": target(before), "after": target(after) } },
+    });
+    LogBatch { log: Log::Audit, bytes: format!("{line}\n").into_bytes(), lines: 1 }
 }
 
 fn clip(text: &str) -> String {

@@ -18,6 +18,7 @@ use weir_config::snapshot::Role;
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
 use super::page::{PAGE, Page};
+use super::peer::Peer;
 use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Content, Handled, Route};
@@ -257,7 +258,7 @@ struct Outcome {
     version: Option<u64>,
     /// The reason for a refusal.
     reason: Option<String>,
-    /// Findings, as in `weir check --json`.
+    /// Findings, as in `weir check --json`. Only the role admin sees them, because they quote values.
     diagnostics: Vec<Value>,
     /// Changed parts of the configuration: `changed pools.web`.
     changes: Vec<String>,
@@ -266,8 +267,12 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn of(report: &Report) -> Self {
-        let diagnostics = weir_config::render_json(&report.diagnostics);
+    fn of(report: &Report, ask: &Ask) -> Self {
+        let shown = match ask.caller.sees_values() {
+            true => &report.diagnostics[..],
+            false => &[],
+        };
+        let diagnostics = weir_config::render_json(shown);
         Self {
             number: report.number,
             state: report.state,
@@ -361,8 +366,15 @@ async fn transact(
     let dry_run = ask.query.text(DRY_RUN.name) == Some("true");
     let expected_version = expected(ask)?;
     let author = author(ask);
-    let transaction =
-        Transaction { author, comment, expected_version, wanted, dry_run, confirm_within_s };
+    let transaction = Transaction {
+        author,
+        comment,
+        expected_version,
+        wanted,
+        dry_run,
+        is_from_network: matches!(ask.caller.peer, Peer::Network(_)),
+        confirm_within_s,
+    };
     let number = ask.context.observed.changes.propose(transaction).map_err(unqueued)?;
     let mut record = record;
     record["dry_run"] = dry_run.into();
@@ -402,12 +414,12 @@ async fn result(ask: &Ask, number: u64, expected: Option<u64>, mut record: Value
         let reason = report.reason.clone().unwrap_or_default();
         let is_late = expected.is_some_and(|version| changes.history().version() != version);
         let status = if is_late { StatusCode::PRECONDITION_FAILED } else { StatusCode::CONFLICT };
-        let outcome = Outcome::of(&report);
+        let outcome = Outcome::of(&report, ask);
         return Err(Problem::new(status, reason).findings(outcome.diagnostics));
     }
     record["version"] = report.version.into();
     let status = if report.state.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok(Answer::json(&Outcome::of(&report))?.status(status).change(record))
+    Ok(Answer::json(&Outcome::of(&report, ask))?.status(status).change(record))
 }
 
 fn gone(number: u64) -> Problem {
@@ -417,7 +429,7 @@ fn gone(number: u64) -> Problem {
 fn report(ask: &Ask) -> Handled {
     let number = ask.number("number")?;
     let report = ask.context.observed.changes.report(number).ok_or_else(|| gone(number))?;
-    Answer::json(&Outcome::of(&report))
+    Answer::json(&Outcome::of(&report, ask))
 }
 
 /// A version of the configuration.
@@ -431,7 +443,7 @@ struct VersionStatus {
     author: String,
     /// The reason for the version.
     comment: String,
-    /// The requested changes, without passwords and shared keys.
+    /// The requested changes, without passwords and shared keys. Only the role admin sees `value`.
     changes: Vec<Value>,
     /// The version that this one restores, for a rollback.
     rolled_back_to: Option<u64>,
@@ -444,13 +456,17 @@ struct VersionStatus {
 }
 
 impl VersionStatus {
-    fn of(version: &Version, unconfirmed: Option<u64>, in_force: u64) -> Self {
+    fn of(version: &Version, unconfirmed: Option<u64>, in_force: u64, ask: &Ask) -> Self {
         let shown = version.concealed();
-        let (changes, rolled_back_to, reverted) = match &shown.wanted {
-            Wanted::Changes(changes) => {
-                let changes = changes.iter().filter_map(|it| serde_json::to_value(it).ok());
-                (changes.collect(), None, None)
+        let change = |change: &Change| {
+            let mut change = serde_json::to_value(change).ok()?;
+            if let Some(fields) = change.as_object_mut().filter(|_| !ask.caller.sees_values()) {
+                fields.remove("value");
             }
+            Some(change)
+        };
+        let (changes, rolled_back_to, reverted) = match &shown.wanted {
+            Wanted::Changes(changes) => (changes.iter().filter_map(change).collect(), None, None),
             Wanted::RollBackTo(version) => (Vec::new(), Some(*version), None),
             Wanted::Revert(version) => (Vec::new(), None, Some(*version)),
         };
@@ -477,7 +493,7 @@ fn versions(ask: &Ask) -> Handled {
         &ask.query,
         history.versions(),
         |version| version.number.to_string(),
-        |version| VersionStatus::of(version, unconfirmed, in_force),
+        |version| VersionStatus::of(version, unconfirmed, in_force, ask),
     )?;
     Answer::json(&page)
 }
@@ -492,7 +508,7 @@ fn version(ask: &Ask) -> Handled {
             .help(format!("versions {oldest} to {} are kept", history.version()))
     })?;
     let unconfirmed = history.unconfirmed().map(|it| it.version);
-    Answer::json(&VersionStatus::of(version, unconfirmed, changes.in_force()))
+    Answer::json(&VersionStatus::of(version, unconfirmed, changes.in_force(), ask))
 }
 
 /// The changes on top of the files.
@@ -507,7 +523,7 @@ struct Differences {
     items: Vec<DifferenceStatus>,
 }
 
-/// A change on top of the files, without passwords and shared keys.
+/// A change on top of the files, without passwords and shared keys. Only the role admin sees the values.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Difference")]
 struct DifferenceStatus {
@@ -527,13 +543,13 @@ struct DifferenceStatus {
 }
 
 impl DifferenceStatus {
-    fn of(found: Difference) -> Self {
+    fn of(found: Difference, sees_values: bool) -> Self {
         Self {
             path: found.path.as_str().to_owned(),
             effect: found.effect.as_str(),
-            file: found.file,
+            file: found.file.filter(|_| sees_values),
             place: found.place,
-            overlay: found.overlay,
+            overlay: found.overlay.filter(|_| sees_values),
             reason: found.reason,
         }
     }
@@ -551,11 +567,12 @@ fn diff(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
     let history = observed.changes.history();
     let found = observed.files().differences(history.overlay());
+    let sees_values = ask.caller.sees_values();
     Answer::json(&Differences {
         version: history.version(),
         in_force: observed.changes.in_force(),
         unconfirmed: history.unconfirmed().map(|it| it.version),
-        items: found.into_iter().map(DifferenceStatus::of).collect(),
+        items: found.into_iter().map(|it| DifferenceStatus::of(it, sees_values)).collect(),
     })
 }
 

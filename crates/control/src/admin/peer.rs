@@ -43,6 +43,13 @@ impl Peer {
         )
     }
 
+    /// Whether this process has opened the connection. In unit tests, the client is this process.
+    pub(super) fn is_this_process(&self) -> bool {
+        let own = i32::try_from(std::process::id()).ok();
+        !cfg!(test)
+            && matches!(self, Self::Local(Some(peer)) if peer.process.is_some() && peer.process == own)
+    }
+
     /// The rights of a request without credentials.
     pub(super) fn role(&self) -> Option<Role> {
         match self {
@@ -86,6 +93,11 @@ pub(super) struct Caller {
 }
 
 impl Caller {
+    /// Whether the caller may see values of the configuration, which may be secrets. Others see names and places.
+    pub(super) fn sees_values(&self) -> bool {
+        self.role.is_some_and(|role| role >= Role::Admin)
+    }
+
     /// Whether the request would have this role with these settings, too.
     pub(super) fn still_has(&self, role: Role, settings: &AdminSettings) -> bool {
         let certificate = match &self.peer {

@@ -80,7 +80,7 @@ fn reload(ask: Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
                 Err(_) => reloads.report(number),
             },
         };
-        let report = report.ok_or_else(|| gone(number))?;
+        let report = shown(report.ok_or_else(|| gone(number))?, &ask);
         if report.state == State::Refused {
             let reason = report.reason.unwrap_or_default();
             let detail = format!("reload {number} was refused: {reason}");
@@ -99,12 +99,23 @@ fn gone(number: u64) -> Problem {
         .help("the last 32 are kept")
 }
 
+/// The report as the caller may see it: findings quote values.
+fn shown(mut report: Report, ask: &Ask) -> Report {
+    if !ask.caller.sees_values() {
+        report.diagnostics.clear();
+        report.findings.clear();
+    }
+    report
+}
+
 fn reports(ask: &Ask) -> Handled {
-    Answer::json(&Reports { items: ask.context.observed.reloads.reports_kept() })
+    let reports = ask.context.observed.reloads.reports_kept();
+    let items = reports.into_iter().map(|report| shown(report, ask)).collect();
+    Answer::json(&Reports { items })
 }
 
 fn report(ask: &Ask) -> Handled {
     let number = ask.number("number")?;
     let report = ask.context.observed.reloads.report(number);
-    Answer::json(&report.ok_or_else(|| gone(number))?)
+    Answer::json(&shown(report.ok_or_else(|| gone(number))?, ask))
 }

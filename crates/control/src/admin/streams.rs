@@ -38,6 +38,22 @@ pub const STREAMS_MAX: usize = 16;
 /// Most simultaneous streams of one source, so that others have streams, too.
 pub const STREAMS_PER_SOURCE_MAX: usize = STREAMS_MAX / 2;
 
+/// Most simultaneous streams of all callers that may only read. On loopback, anybody on this host is one. One source cannot
+/// use up all of them.
+pub const STREAMS_OF_READERS_MAX: usize = STREAMS_PER_SOURCE_MAX + STREAMS_MAX / 8;
+
+/// Most simultaneous streams of all callers without the role admin.
+pub const STREAMS_OF_OPERATORS_MAX: usize = STREAMS_MAX - STREAMS_MAX / 4;
+
+/// Most simultaneous streams of callers with this role or a lesser one.
+fn of_role_max(role: Option<Role>) -> usize {
+    match role {
+        None | Some(Role::Read) => STREAMS_OF_READERS_MAX,
+        Some(Role::Operate) => STREAMS_OF_OPERATORS_MAX,
+        Some(Role::Admin) => STREAMS_MAX,
+    }
+}
+
 /// Maximum number of events that wait for a client, in addition to those in the buffers of its connection.
 const EVENTS_WAITING_MAX: usize = 4;
 
@@ -112,8 +128,8 @@ fn frame(name: &str, data: &str) -> Bytes {
 #[derive(Debug)]
 pub struct Streams {
     permits: Arc<Semaphore>,
-    /// The source of each open stream.
-    sources: Arc<Mutex<Vec<Source>>>,
+    /// The source of each open stream, and the role of its caller.
+    open: Arc<Mutex<Vec<Opened>>>,
     end: watch::Sender<Option<Reason>>,
 }
 
@@ -121,7 +137,7 @@ impl Default for Streams {
     fn default() -> Self {
         Self {
             permits: Arc::new(Semaphore::new(STREAMS_MAX)),
-            sources: Arc::default(),
+            open: Arc::default(),
             end: watch::Sender::new(None),
         }
     }
@@ -140,14 +156,14 @@ impl Streams {
         let _ = tokio::time::timeout(END_TIMEOUT, self.permits.acquire_many(all)).await;
     }
 
-    fn begin(&self, source: Source) -> Result<Permit, Problem> {
+    fn begin(&self, source: Source, role: Option<Role>) -> Result<Permit, Problem> {
         let full = |whose: &str, most: usize| {
             let detail = format_args!("{most} streams{whose} are open already");
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
                 .help("close one, or try again later")
         };
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_source = sources.iter().filter(|other| **other == source).count();
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_source = open.iter().filter(|(other, _)| *other == source).count();
         if of_source >= STREAMS_PER_SOURCE_MAX {
             let whose = match source {
                 Source::Network(_) => " of your address",
@@ -155,26 +171,37 @@ impl Streams {
             };
             return Err(full(whose, STREAMS_PER_SOURCE_MAX));
         }
+        let of_role = open.iter().filter(|(_, other)| *other <= role).count();
+        if of_role >= of_role_max(role) {
+            let whose = match role {
+                Some(Role::Admin) => "",
+                _ => " of callers with your rights",
+            };
+            return Err(full(whose, of_role_max(role)));
+        }
         let permit = Arc::clone(&self.permits).try_acquire_owned();
         let permit = permit.map_err(|_| full("", STREAMS_MAX))?;
-        sources.push(source);
-        Ok(Permit { _permit: permit, source, sources: Arc::clone(&self.sources) })
+        open.push((source, role));
+        Ok(Permit { _permit: permit, opened: (source, role), open: Arc::clone(&self.open) })
     }
 }
+
+/// An open stream: its source, and the role of its caller.
+type Opened = (Source, Option<Role>);
 
 /// The right to a stream. Dropping it gives it back.
 #[derive(Debug)]
 struct Permit {
     _permit: OwnedSemaphorePermit,
-    source: Source,
-    sources: Arc<Mutex<Vec<Source>>>,
+    opened: Opened,
+    open: Arc<Mutex<Vec<Opened>>>,
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = sources.iter().position(|other| *other == self.source) {
-            sources.swap_remove(place);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = open.iter().position(|other| *other == self.opened) {
+            open.swap_remove(place);
         }
     }
 }
@@ -188,7 +215,7 @@ pub(super) fn answer(
 ) -> Result<Response, Problem> {
     let observed = Arc::clone(&ask.context.observed);
     let streams = &observed.admin.streams;
-    let permit = streams.begin(Source::of(&ask.caller.peer))?;
+    let permit = streams.begin(Source::of(&ask.caller.peer), ask.caller.role)?;
     let ending = streams.end.subscribe();
     let caller = ask.caller.clone();
     let produce = begin(ask)?;

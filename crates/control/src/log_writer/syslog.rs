@@ -4,7 +4,7 @@
 mod tls;
 
 use std::io::{self, ErrorKind, Write as _};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use weir_config::snapshot::{Syslog, SyslogServer};
 use weir_dataplane::reports::{Log, LogBatch};
 
 use self::tls::Encrypted;
+use crate::outgoing;
 use crate::time;
 
 /// Timeout for connecting to a server, and for writing to it.
@@ -203,8 +204,8 @@ impl Connection {
                 Self::Unix(socket)
             }
             SyslogServer::Udp(server) => {
-                let address =
-                    server.to_socket_addrs()?.next().ok_or(ErrorKind::AddrNotAvailable)?;
+                let found = outgoing::addresses(server)?;
+                let address = *found.first().ok_or(ErrorKind::AddrNotAvailable)?;
                 let any: SocketAddr = match address {
                     SocketAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
                     SocketAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -240,18 +241,10 @@ impl Connection {
 
 /// Connects to the first address of a server that accepts a connection.
 fn connect(server: &str) -> io::Result<TcpStream> {
-    let mut failed = io::Error::from(ErrorKind::AddrNotAvailable);
-    for address in server.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, SERVER_TIMEOUT) {
-            Ok(stream) => {
-                stream.set_write_timeout(Some(SERVER_TIMEOUT))?;
-                stream.set_read_timeout(Some(SERVER_TIMEOUT))?;
-                return Ok(stream);
-            }
-            Err(error) => failed = error,
-        }
-    }
-    Err(failed)
+    let stream = outgoing::connect_blocking(server, SERVER_TIMEOUT)?;
+    stream.set_write_timeout(Some(SERVER_TIMEOUT))?;
+    stream.set_read_timeout(Some(SERVER_TIMEOUT))?;
+    Ok(stream)
 }
 
 #[cfg(test)]

@@ -50,6 +50,8 @@ pub struct Transaction {
     pub wanted: Wanted,
     /// Whether the changes are only checked, not applied.
     pub dry_run: bool,
+    /// Whether the user is on the network, and not on this host.
+    pub is_from_network: bool,
     /// The time for a confirmation, in seconds. Without a confirmation, the previous version is then restored.
     pub confirm_within_s: Option<u64>,
 }

@@ -69,7 +69,20 @@ pub(crate) fn check(
     files: Arc<Files>,
     (overlay, version): (&Overlay, u64),
 ) -> (Option<Configuration>, Vec<Diagnostic>) {
-    let loaded = files.check(overlay);
+    check_after(main, files, (overlay, version), None)
+}
+
+/// As [`check`]. `before`: the configuration that a user on the network changes, with the rights of such a user.
+fn check_after(
+    main: &Path,
+    files: Arc<Files>,
+    (overlay, version): (&Overlay, u64),
+    before: Option<&Config>,
+) -> (Option<Configuration>, Vec<Diagnostic>) {
+    let loaded = match before {
+        Some(before) => files.check_from_network(overlay, before),
+        None => files.check(overlay),
+    };
     let mut diagnostics = loaded.diagnostics;
     let config = loaded.config.filter(|config| match packets::check(config, main) {
         Some(wrong) => {
@@ -258,7 +271,18 @@ impl<'a> Judge<'a> {
             Wanted::RollBackTo(version) => self.overlay_after(*version)?,
             Wanted::Revert(version) => self.overlay_without(*version)?,
         };
-        let (configuration, warnings) = self.check(&overlay)?;
+        let before = &self.last.as_ref().unwrap_or(&self.newest).config;
+        let before = transaction.is_from_network.then_some(before);
+        let (configuration, warnings) = self.check(&overlay, before)?;
+        let beyond = before.map(|before| configuration.config.beyond_network(before));
+        if let Some(beyond) = beyond.filter(|beyond| !beyond.is_empty()) {
+            let keys = beyond.join("` and `");
+            let how = "use the unix socket of the admin listener, or the files";
+            return Err((
+                format!("only someone on this host may change `{keys}`: {how}"),
+                Vec::new(),
+            ));
+        }
         Ok((overlay, configuration, warnings))
     }
 
@@ -290,10 +314,14 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn check(&self, overlay: &Overlay) -> Result<(Configuration, Vec<Diagnostic>), Refused> {
+    fn check(
+        &self,
+        overlay: &Overlay,
+        before: Option<&Config>,
+    ) -> Result<(Configuration, Vec<Diagnostic>), Refused> {
         let version = self.history().version() + 1;
         let files = Arc::clone(&self.newest.files);
-        match check(&self.main, files, (overlay, version)) {
+        match check_after(&self.main, files, (overlay, version), before) {
             (Some(configuration), diagnostics) => {
                 let of_overlay = diagnostics.into_iter().filter(|it| it.pointer.is_some());
                 Ok((configuration, of_overlay.collect()))
@@ -363,7 +391,7 @@ impl<'a> Judge<'a> {
             return Err((format!("version {version} is not the newest any more"), Vec::new()));
         }
         let overlay = self.overlay_after(to)?;
-        let (configuration, warnings) = self.check(&overlay)?;
+        let (configuration, warnings) = self.check(&overlay, None)?;
         let wanted = Wanted::RollBackTo(to);
         Ok((own_version(self.history(), &overlay, wanted, comment), configuration, warnings))
     }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::Error as TlsError;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -18,6 +17,7 @@ use weir_tls::explain;
 
 use super::request::refused;
 use crate::asking::{self, AskError};
+use crate::outgoing;
 
 /// Maximum size of a response in bytes.
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
@@ -108,7 +108,7 @@ pub async fn post(exporting: &Exporting, body: Vec<u8>) -> Result<Accepted, Post
         request = request.header(&**name, value.expose());
     }
     let request = request.body(Full::new(Bytes::from(body))).map_err(|_| PostError::Request)?;
-    let connected = TcpStream::connect((url.host.as_str(), url.port)).await;
+    let connected = outgoing::connect(&url.host, url.port).await;
     let stream = connected.map_err(PostError::Connect)?;
     let response = match &exporting.tls {
         None => asking::exchange(stream, request, RESPONSE_BYTES_MAX).await,

@@ -38,6 +38,7 @@ use crate::events::Events;
 use crate::member_state::administrative_state;
 use crate::monitors::{Board, Monitors, UnknownMembers};
 use crate::observed::Waiting;
+use crate::overlay::history::History;
 use crate::overlay::judge::Configuration;
 use crate::time::monotonic_ms;
 use crate::wording::{Changed, Few, Pools, Seconds};
@@ -312,7 +313,9 @@ impl Supervisor {
             self.events.info("weir", format_args!("serves {summary}{unusable}"));
         }
         if is_other {
-            self.logs.reopen(&self.table.snapshot.log);
+            let history = self.observed.changes.history();
+            let by = changed_by(&before_it, &self.configuration, &history);
+            self.logs.replace(&self.table.snapshot.log, &before.snapshot.log, &by);
             self.move_admins().await;
             self.tell_in_force(&before_it, &unusable);
         }
@@ -464,6 +467,17 @@ impl fmt::Display for Without<'_> {
             self.0.iter().map(|found| format!("pool {}", found.pool.name).into()).collect();
         write!(formatter, "; without a usable member: {}", Few(&pools))
     }
+}
+
+/// What has replaced a configuration: a reload, or versions and their authors.
+fn changed_by(before: &Configuration, now: &Configuration, history: &History) -> String {
+    let versions = (before.version + 1..=now.version).filter_map(|it| history.get(it));
+    let mut by: Vec<String> =
+        versions.map(|it| format!("version {} by {}", it.number, it.author)).collect();
+    if !Arc::ptr_eq(&now.files, &before.files) {
+        by.push("a reload of the files".to_owned());
+    }
+    by.join(", ")
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use weir_config::{Config, Diagnostic, Position, Severity};
 use super::{Supervisor, defect};
 use crate::logs::Logs;
 use crate::overlay::judge::{Accepted, Configuration, Judged, check};
-use crate::own_keys;
+use crate::{outgoing, own_keys};
 
 /// The current step of a preparation.
 pub(super) enum Reading {
@@ -287,7 +287,9 @@ impl Stored {
 
 /// Checks that the logs of a configuration can be opened and its listeners can be bound. Returns its snapshot.
 fn bound(configuration: &Configuration, at: &mut Supervisor) -> Result<Snapshot, String> {
-    let mut snapshot = configuration.config.snapshot(&at.names.resolutions());
+    let resolutions = at.names.resolutions();
+    outgoing::tell_of_own_doors(&configuration.config, &resolutions, &at.events);
+    let mut snapshot = configuration.config.snapshot(&resolutions);
     Logs::check(&snapshot.log, &at.table.snapshot.log).map_err(|it| it.to_string())?;
     own_keys::provide(&mut snapshot).map_err(|it| it.to_string())?;
     at.acme.provide(&mut snapshot).map_err(|it| it.to_string())?;

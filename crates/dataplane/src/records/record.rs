@@ -13,6 +13,7 @@ use weir_exchange::local::stickiness::Kept;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::termination::Termination;
 use weir_http::message::Version;
+use weir_http::secret_names::CredentialFields;
 
 /// A finished request and its result. Texts are stored as received; secrets are masked when a record is shown.
 #[derive(Debug)]
@@ -120,6 +121,8 @@ pub struct Notes {
     pub entered: Option<Arc<str>>,
     /// The configuration that was used, if it still exists.
     pub snapshot: Weak<Snapshot>,
+    /// The fields in which that configuration found credentials.
+    pub credential_fields: CredentialFields,
     /// The decisions of virtual servers, in order.
     pub decided: Vec<Decided>,
     /// The pools at each selection of a member.

@@ -23,6 +23,7 @@ use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::inspected::Outcome;
 use weir_exchange::parts::witness::{self, Step};
 use weir_http::message::{FieldId, RequestHead, Version};
+use weir_http::secret_names::CredentialFields;
 use weir_waf::inspection::Inspection;
 
 use crate::access_log::Entry;
@@ -182,6 +183,7 @@ impl Recorder {
         notes.tls = begun.tls.map(ClientTls::seen);
         notes.entered = Some(Arc::clone(&server.live.name));
         notes.snapshot = Arc::downgrade(&server.snapshot);
+        notes.credential_fields = server.snapshot.authenticating.credential_fields.clone();
         if server.traffic.is_none() {
             notes.sought.push(sought(&server.pool, Preference::Any, clock));
         }
@@ -228,7 +230,9 @@ impl Recorder {
                 let Some(key) = self.inspected.get(&id) else { return };
                 if let Some(notes) = self.open.get_mut(key) {
                     let mode = terms.mode.name();
-                    notes.firewall = Some(firewall(mode, inspection, outcome, status));
+                    let fields = &notes.credential_fields;
+                    let found = firewall(mode, (inspection, fields), outcome, status);
+                    notes.firewall = Some(found);
                 }
             }
             Step::Seeks(ends) => {
@@ -288,6 +292,7 @@ impl Recorder {
         notes.tls = refused.tls.map(ClientTls::seen);
         notes.entered = Some(Arc::clone(&refused.server.live.name));
         notes.snapshot = Arc::downgrade(&refused.server.snapshot);
+        notes.credential_fields = refused.server.snapshot.authenticating.credential_fields.clone();
         Some(Box::new(notes))
     }
 
@@ -453,11 +458,11 @@ fn failed(ends: &Ends, member: u32, why: MemberFailure, clock: Clock) -> Option<
 
 fn firewall(
     mode: &'static str,
-    inspection: &Inspection,
+    (inspection, fields): (&Inspection, &CredentialFields),
     outcome: Outcome,
     status: u16,
 ) -> Firewall {
-    let secrets = Secrets::of(inspection);
+    let secrets = Secrets::of(inspection, fields);
     let logged = inspection.matches().iter().filter(|found| found.is_logged);
     let rules = logged
         .take(FINDINGS_MAX)

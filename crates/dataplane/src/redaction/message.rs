@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
-use super::{
-    MASK, Secrets, decoded, is_secret_field, is_secret_name, last_word, target, without_pair,
-};
+use weir_http::secret_names::{decoded, is_secret_name, mentions_secret};
+
+use super::{MASK, Secrets, last_word, target, without_pair};
 
 /// Characters that do not occur in the parameter names of forms.
 const FOREIGN: &[u8] = b"\"'<>{}\\\n";
@@ -22,7 +22,7 @@ pub fn recorded_field(name: &[u8], value: &[u8], secrets: &Secrets<'_>) -> Vec<u
     if name.eq_ignore_ascii_case(b"cookie") {
         return cookies(value);
     }
-    if is_secret_field(name) {
+    if secrets.is_field(name) {
         return MASK.to_vec();
     }
     let shown = without_pair(value, last_word).unwrap_or(Cow::Borrowed(value));
@@ -74,7 +74,7 @@ pub fn recorded_body<'a>(
         Cow::Owned(json(body)?)
     } else {
         let text: Vec<u8> = body.iter().copied().filter(|byte| *byte != 0).collect();
-        if is_secret_name(body) || is_secret_name(&text) {
+        if mentions_secret(body) || mentions_secret(&text) {
             return None;
         }
         Cow::Borrowed(body)
@@ -103,14 +103,14 @@ fn form(body: &[u8], secrets: &Secrets<'_>) -> Option<Vec<u8>> {
             out.push(b'&');
         }
         let Some(equals) = argument.iter().position(|byte| *byte == b'=') else {
-            if is_secret_name(argument) {
+            if mentions_secret(argument) {
                 return None;
             }
             out.extend_from_slice(argument);
             continue;
         };
         let (name, value) = (&argument[..equals], &argument[equals + 1..]);
-        if name.iter().any(|byte| FOREIGN.contains(byte)) && is_secret_name(argument) {
+        if name.iter().any(|byte| FOREIGN.contains(byte)) && mentions_secret(argument) {
             return None;
         }
         out.extend_from_slice(&argument[..=equals]);
@@ -124,7 +124,7 @@ fn form(body: &[u8], secrets: &Secrets<'_>) -> Option<Vec<u8>> {
 fn has_secret(value: &[u8], secrets: &Secrets<'_>) -> bool {
     let text = decoded(value).map_or(Cow::Borrowed(value), Cow::Owned);
     let is_document = matches!(text.first(), Some(b'{' | b'[' | b'<'));
-    (is_document && is_secret_name(&text))
+    (is_document && mentions_secret(&text))
         || without_pair(&text, last_word).is_some()
         || matches!(secrets.without(&text), Cow::Owned(_))
 }
@@ -160,12 +160,12 @@ fn json(body: &[u8]) -> Option<Vec<u8>> {
             out.extend_from_slice(b"\"***\"");
         }
     }
-    (!is_secret_name(&outside)).then_some(out)
+    (!mentions_secret(&outside)).then_some(out)
 }
 
 /// Writes a string value whose name is not secret.
 fn put_value(out: &mut Vec<u8>, text: &[u8]) {
-    let is_document = text.contains(&b'\\') && is_secret_name(text);
+    let is_document = text.contains(&b'\\') && mentions_secret(text);
     let is_masked = is_document || without_pair(text, last_word).is_some();
     out.push(b'"');
     out.extend_from_slice(if is_masked { MASK } else { text });
@@ -203,10 +203,13 @@ fn secret_end(body: &[u8], start: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use weir_http::secret_names::CredentialFields;
+
     use super::*;
 
     fn check(kind: &str, body: &str, expected: Option<&str>) {
-        let secrets = Secrets::from_values([&b"hunter2"[..]].into_iter());
+        let secrets =
+            Secrets::from_values([&b"hunter2"[..]].into_iter(), &CredentialFields::default());
         let kind = BodyKind { media_type: kind.as_bytes(), is_encoded: false };
         let made = recorded_body(body.as_bytes(), kind, &secrets);
         let made = made.map(|made| String::from_utf8_lossy(&made).into_owned());
@@ -261,17 +264,20 @@ mod tests {
         check("text/plain; charset=utf-16", "abc", None);
         check("application/xml", "<token>x</token>", None);
         let kind = BodyKind { is_encoded: true, ..BodyKind::default() };
-        assert_eq!(recorded_body(b"abc", kind, &Secrets::from_values(std::iter::empty())), None);
+        let none = Secrets::from_values(std::iter::empty(), &CredentialFields::default());
+        assert_eq!(recorded_body(b"abc", kind, &none), None);
     }
 
     #[test]
     fn heads_have_no_secrets() {
-        let secrets = Secrets::from_values([&b"hunter2"[..]].into_iter());
+        let fields = CredentialFields::new(["x-who"].into_iter());
+        let secrets = Secrets::from_values([&b"hunter2"[..]].into_iter(), &fields);
         for (name, value, expected) in [
             ("Cookie", "a=b; c=d", "a=***; c=***"),
             ("cookie", "abc", "***"),
             ("Authorization", "Basic abc", "***"),
             ("X-Api-Key", "abc", "***"),
+            ("X-Who", "abc", "***"),
             ("Referer", "https://h/?a=b&token=c", "https://h/?a=b&token=***"),
             ("X-Other", "hunter2 it is", "*** it is"),
             ("Accept", "*/*", "*/*"),

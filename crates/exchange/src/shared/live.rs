@@ -496,7 +496,9 @@ fn logins(
     outside: &Outside,
 ) -> Option<Arc<Logins>> {
     let before = previous.and_then(|table| table.logins.clone());
-    before.or_else(|| snapshot.checks_passwords.then(|| Arc::new(Logins::new(outside))))
+    before.or_else(|| {
+        snapshot.authenticating.checks_passwords.then(|| Arc::new(Logins::new(outside)))
+    })
 }
 
 fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> Vec<RuleCount> {

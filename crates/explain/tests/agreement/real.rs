@@ -85,7 +85,7 @@ pub fn run(
         Err(NoRequest::Unclear(why)) => panic!("{why}"),
     };
     let (head, input) = (&received.head, &received.input);
-    let masks = Masks::of(head, input);
+    let masks = Masks::of(head, input, &Default::default());
     let listen = format!("127.0.0.1:{}", url.port.expect("a port")).parse().expect("an address");
     let from = Whence { peer: Some(asked.peer()), listen: Some(listen), tls: None, entry: None };
     let arrival = Arrival {

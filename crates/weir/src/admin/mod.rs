@@ -84,6 +84,11 @@ pub fn refuse(command: &str, error: &Error) -> ExitCode {
 
 /// Prints an answer; returns the exit status.
 pub fn print(command: &str, text: &str) -> ExitCode {
+    print_exactly(command, &weir_control::printable::output(text))
+}
+
+/// As [`print`], byte by byte: for a configuration, whose texts must not change.
+pub fn print_exactly(command: &str, text: &str) -> ExitCode {
     match output::print(text) {
         // The reader has closed the pipe (`weir status | head`).
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

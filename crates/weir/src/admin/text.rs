@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+pub use weir_control::printable::printable;
+
 /// The importance of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
@@ -60,13 +62,6 @@ impl Paint {
             Self::Plain => format!("{text}\n"),
         }
     }
-}
-
-/// Text without control characters, which could change the terminal or begin a new line.
-pub fn printable(text: &str) -> String {
-    text.chars()
-        .map(|character| if character.is_control() { '\u{fffd}' } else { character })
-        .collect()
 }
 
 /// The alignment of a column.

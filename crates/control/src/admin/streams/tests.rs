@@ -216,6 +216,45 @@ async fn one_source_leaves_streams_for_others() {
     tokio::time::timeout(Duration::from_secs(10), gone).await.expect("one is given back");
 }
 
+#[tokio::test]
+async fn strangers_leave_streams_to_the_roles_above_them() {
+    let served = Served::with(snapshot(vec![pool("web", &[], &[])]), be_silent);
+    let stranger = |last: usize| {
+        let last = u8::try_from(last).expect("a small number");
+        let address = std::net::SocketAddr::from(([127, 0, 0, last], 5));
+        Peer::Network(NetworkPeer { address, is_loopback: true, certificate: None })
+    };
+    let mut clients = Vec::new();
+    for number in 0..STREAMS_OF_READERS_MAX {
+        let mut client = served.ask(stranger(number + 1), "Connection: close\r\n").await;
+        read_until(&mut client, ":\n\n").await;
+        clients.push(client);
+    }
+    let refused = read_all(served.ask(stranger(99), "Connection: close\r\n").await).await;
+    assert!(
+        refused.starts_with("HTTP/1.1 503 ") && refused.contains("with your rights"),
+        "{refused}"
+    );
+    let operators = STREAMS_OF_OPERATORS_MAX - STREAMS_OF_READERS_MAX;
+    let begin = |role| served.streams().begin(Source::Process(Some(1), None), Some(role));
+    let mut places = Vec::new();
+    for _ in 0..operators {
+        places.push(begin(Role::Operate).expect("a place"));
+    }
+    assert!(begin(Role::Operate).is_err() && begin(Role::Read).is_err());
+    read_until(&mut served.ask_locally().await, ":\n\n").await;
+    let of_admin = |process| {
+        served.streams().begin(Source::Process(Some(0), Some(process)), Some(Role::Admin))
+    };
+    for process in 0..i32::try_from(STREAMS_MAX - STREAMS_OF_OPERATORS_MAX - 1).expect("few") {
+        places.push(of_admin(process).expect("a place"));
+    }
+    // An operator's place is given back to operators.
+    places.remove(0);
+    assert!(begin(Role::Read).is_err());
+    begin(Role::Operate).expect("the place that is free again");
+}
+
 /// A configuration in which a user has this role and this token.
 fn with_user(token: &Token, role: Role) -> Arc<Snapshot> {
     let mut snapshot = Snapshot::clone(&snapshot(vec![pool("web", &[], &[])]));

@@ -1,0 +1,273 @@
+//! The names of secrets: one list for logs, spans, records and explanations.
+//!
+//! | entry | where it counts |
+//! |---|---|
+//! | a part | anywhere in a name: `user[password]`, `PHPSESSIONID` |
+//! | a word | alone: `pass`, `_pass`, `userPin`, but not `passenger` |
+//! | a word of names | as a word, in a name but not in running text: `key` |
+//! | an end | at the end of a name or before a separator: `dbpass` |
+//!
+//! Case is ignored, `-`, `.`, space and `+` count as `_`, and names are percent-decoded.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Maximum number of times that a name is percent-decoded.
+const DECODINGS_MAX: usize = 3;
+
+/// Texts up to this length are searched byte by byte, without preparation.
+const SHORT_BYTES_MAX: usize = 256;
+
+/// Substrings that make a name secret.
+const PARTS: [&[u8]; 43] = [
+    b"password",
+    b"passwd",
+    b"passphrase",
+    b"passcode",
+    b"passkey",
+    b"passwort",
+    b"kennwort",
+    b"mot_de_passe",
+    b"motdepasse",
+    b"contrase",
+    b"wachtwoord",
+    b"senha",
+    b"parola",
+    b"haslo",
+    b"pwd",
+    b"secret",
+    b"token",
+    b"bearer",
+    b"jwt",
+    b"saml",
+    b"assertion",
+    b"credential",
+    b"api_key",
+    b"apikey",
+    b"private_key",
+    b"privatekey",
+    b"access_key",
+    b"accesskey",
+    b"signature",
+    b"session",
+    b"sessid",
+    b"auth",
+    b"csrf",
+    b"xsrf",
+    b"one_time",
+    b"verifier",
+    b"verification_code",
+    b"security_code",
+    b"recovery_code",
+    b"card",
+    b"cvv",
+    b"cvc",
+    b"ssn",
+];
+
+/// Substrings that make a name secret only as separate words.
+const WORDS: [&[u8]; 16] = [
+    b"pass", b"pin", b"otp", b"totp", b"hotp", b"mfa", b"2fa", b"tan", b"sid", b"sess", b"sig",
+    b"hmac", b"psk", b"pw", b"cvn", b"jwe",
+];
+
+/// Words that make a name secret, but are common in running text.
+const WORDS_OF_NAMES: [&[u8]; 2] = [b"key", b"keys"];
+
+/// A whole name: the authorization code of OAuth (RFC 6749 section 4.1.2).
+const WHOLE: &[u8] = b"code";
+
+/// Ends of words that make a name secret.
+const ENDS: [&[u8]; 2] = [b"pass", b"pswd"];
+
+/// Fields with secret values that no other entry recognizes.
+const FIELDS: [&[u8]; 2] = [b"cookie", b"set-cookie"];
+
+/// Fields whose names have a word of the list, although their values are no secrets.
+const PLAIN_FIELDS: [&[u8]; 3] = [b"sec-websocket-key", b"idempotency-key", b"surrogate-key"];
+
+/// Fields in which the configuration finds credentials, whatever their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CredentialFields(Arc<[Box<str>]>);
+
+impl CredentialFields {
+    /// Fields with these names.
+    pub fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut names: Vec<Box<str>> = names.map(|name| name.to_ascii_lowercase().into()).collect();
+        names.sort_unstable();
+        names.dedup();
+        Self(names.into())
+    }
+
+    /// Whether a field has credentials. A name that only some members read as one of these counts too: `X_Jwt`.
+    pub fn have(&self, name: &[u8]) -> bool {
+        self.0.iter().any(|known| {
+            let pairs = known.bytes().zip(name);
+            known.len() == name.len() && pairs.into_iter().all(|(one, it)| fold(one) == fold(*it))
+        })
+    }
+
+    /// Whether a field's value is a secret: by these fields, or by its name.
+    pub fn is_secret(&self, name: &[u8]) -> bool {
+        self.have(name) || is_secret_field(name)
+    }
+}
+
+/// Whether the value of an argument of this name is a secret. The name may be percent-encoded.
+pub fn is_secret_name(name: &[u8]) -> bool {
+    decodings(name, |name| is_secret_as_written(name, true))
+}
+
+/// Whether a text, such as a document, contains the name of a secret.
+pub fn mentions_secret(text: &[u8]) -> bool {
+    decodings(text, |text| is_secret_as_written(text, false))
+}
+
+/// Whether a field's value is a secret.
+pub fn is_secret_field(name: &[u8]) -> bool {
+    let is_one_of = |fields: &[&[u8]]| fields.iter().any(|it| name.eq_ignore_ascii_case(it));
+    is_one_of(&FIELDS) || (!is_one_of(&PLAIN_FIELDS) && is_secret_name(name))
+}
+
+/// Whether a test is true of a text, or of what it is when it is percent-decoded.
+fn decodings(text: &[u8], is_true: impl Fn(&[u8]) -> bool) -> bool {
+    let mut text = Cow::Borrowed(text);
+    for _ in 0..DECODINGS_MAX {
+        if is_true(&text) {
+            return true;
+        }
+        match decoded(&text) {
+            Some(once_more) => text = Cow::Owned(once_more),
+            None => return false,
+        }
+    }
+    is_true(&text)
+}
+
+fn is_secret_as_written(text: &[u8], is_name: bool) -> bool {
+    let folded: Vec<u8> = text.iter().map(|byte| fold(*byte)).collect();
+    if PARTS.iter().any(|part| places(&folded, part).next().is_some()) {
+        return true;
+    }
+    if WORDS.iter().any(|word| has_word(text, &folded, word, true)) {
+        return true;
+    }
+    is_name
+        && (folded == WHOLE
+            || WORDS_OF_NAMES.iter().any(|word| has_word(text, &folded, word, true))
+            || ENDS.iter().any(|end| has_word(text, &folded, end, false)))
+}
+
+/// The places of a part in a text.
+fn places<'a>(text: &'a [u8], part: &'a [u8]) -> Box<dyn Iterator<Item = usize> + 'a> {
+    if text.len() <= SHORT_BYTES_MAX {
+        let windows = text.windows(part.len()).enumerate();
+        return Box::new(windows.filter(move |(_, window)| *window == part).map(|(at, _)| at));
+    }
+    Box::new(memchr::memmem::find_iter(text, part))
+}
+
+/// The lower-case byte. Other separators become `_`, because servers treat them as equal.
+fn fold(byte: u8) -> u8 {
+    match byte {
+        b'-' | b'.' | b' ' | b'+' => b'_',
+        other => other.to_ascii_lowercase(),
+    }
+}
+
+/// Whether a word ends in a name, as in `pin`, `card_pin`, `userPin`. `is_whole`: the word also begins there.
+fn has_word(name: &[u8], folded: &[u8], word: &[u8], is_whole: bool) -> bool {
+    let is_bound = |left: Option<&u8>, right: Option<&u8>| match (left, right) {
+        (Some(left), Some(right)) => {
+            let is_camel = left.is_ascii_lowercase() && right.is_ascii_uppercase();
+            is_camel || !left.is_ascii_alphabetic() || !right.is_ascii_alphabetic()
+        }
+        _ => true,
+    };
+    let length = word.len();
+    places(folded, word).any(|at| {
+        let before = at.checked_sub(1).and_then(|before| name.get(before));
+        (!is_whole || is_bound(before, name.get(at)))
+            && is_bound(name.get(at + length - 1), name.get(at + length))
+    })
+}
+
+/// The text percent-decoded once; `None`: it contains no escapes.
+pub fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    text.contains(&b'%').then_some(())?;
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, behind)) = rest.split_first() {
+        let (byte, behind) = match byte {
+            b'%' => escape(behind).unwrap_or((byte, behind)),
+            byte => (byte, behind),
+        };
+        out.push(byte);
+        rest = behind;
+    }
+    (out.len() < text.len()).then_some(out)
+}
+
+/// The byte of an escape after its `%`, such as `70` or `u0070`, and the text after the escape.
+fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
+    let digits = match text.strip_prefix(b"u00").or_else(|| text.strip_prefix(b"U00")) {
+        Some(digits) => digits,
+        None => text,
+    };
+    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
+    Some(((digit(0)? * 16 + digit(1)?) as u8, &digits[2..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets() {
+        let secret = "password user[password] PassWd new-pwd client_secret csrfToken api_key apikey \
+            X-Api-Key api.key PHPSESSIONID PHPSESSID oauth cardNumber CVV2 ssn pin PIN card_pin userPin pin2 \
+            pass%77ord %70%61%73%73%77%64 pass%2577ord %u0070wd api%20key p%69n pass _pass user[pass] userPass \
+            pass2 login.pass dbpass userpass passphrase passcode otp otp_code userOtp jwt my-jwt sid SID connect.sid \
+            kennwort mot_de_passe mot-de-passe contrase%C3%B1a credential X-Amz-Credential private_key privateKey sig \
+            X-Amz-Signature X-Amz-Security-Token AWSAccessKeyId key X-Auth-Key access_key SAMLResponse code \
+            code_verifier mfa 2fa totp tan pw xsrf client_assertion";
+        for name in secret.split_ascii_whitespace() {
+            assert!(is_secret_name(name.as_bytes()), "{name}");
+        }
+        let plain = "id user pine shipping pinterest spin q% %7 pas%zzword passenger passport side inside design \
+            sigma tank stand keyword monkey turkey country_code zipcode codec power q page";
+        for name in plain.split_ascii_whitespace().chain([""]) {
+            assert!(!is_secret_name(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn texts_that_mention_secrets() {
+        for text in ["the password is x", "<pass>x</pass>", "{\"otp\":1}", "<sid>a</sid>"] {
+            assert!(mentions_secret(text.as_bytes()), "{text}");
+            let long = format!("{}{text}", "a ".repeat(SHORT_BYTES_MAX));
+            assert!(mentions_secret(long.as_bytes()), "{text}, behind a long text");
+        }
+        for text in ["the key of the house", "code", "it's fine", "a passenger"] {
+            assert!(!mentions_secret(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_with_secrets() {
+        for name in
+            ["Cookie", "SET-COOKIE", "Authorization", "X-Upstream-Key", "Cf-Access-Jwt-Assertion"]
+        {
+            assert!(is_secret_field(name.as_bytes()), "{name}");
+        }
+        for name in ["Accept", "Sec-WebSocket-Key", "Idempotency-Key", "Host", "X-Who"] {
+            assert!(!is_secret_field(name.as_bytes()), "{name}");
+        }
+        let fields = CredentialFields::new(["X-Who", "X-Who"].into_iter());
+        for (name, expected) in
+            [("x-who", true), ("X_WHO", true), ("X-Whom", false), ("Cookie", true)]
+        {
+            assert_eq!(fields.is_secret(name.as_bytes()), expected, "{name}");
+        }
+    }
+}
