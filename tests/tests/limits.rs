@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use weir_tests::client::Client;
 use weir_tests::datagrams::{DatagramClient, DatagramMember, UdpLease};
 use weir_tests::load::{Load, Plan};
-use weir_tests::member::{Member, Then};
+use weir_tests::member::Member;
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;

@@ -33,16 +33,6 @@ const fn case(
     Case { path, sends, becomes, kinds, is_kept: true }
 }
 
-const ALL_KINDS: &[&str] = &[
-    "repeated_content_length",
-    "both_framings",
-    "chunk_size_spaces",
-    "bare_line_feeds",
-    "control_characters",
-    "unknown_status",
-    "repeated_chunked",
-];
-
 /// Flaws that weir accepts from all members.
 const USUAL: &[Case] = &[
     case(

@@ -1,7 +1,5 @@
 //! Distributed tracing, from the view of clients, members and a collector.
 
-use std::time::Duration;
-
 use weir_tests::http2::{Http2Member, Peer};
 use weir_tests::member::{Member, Request, Then};
 use weir_tests::otlp::{Collector, Span};

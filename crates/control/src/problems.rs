@@ -273,15 +273,15 @@ mod tests {
         let counters = observed.workers.of(1);
         counters.udp_sockets_max.add(3);
         counters.udp_sockets.add(2);
-        assert!(problems(&observed).is_empty());
+        assert!(problems_of(&observed).is_empty());
         counters.udp_sockets.add(1);
-        let told = problems(&observed);
+        let told = problems_of(&observed);
         assert!(
             told[0].starts_with("UDP sessions use all descriptors that they may use in 1 worker: "),
             "{told:?}"
         );
         counters.udp_sockets.subtract(1);
-        assert!(problems(&observed).is_empty());
+        assert!(problems_of(&observed).is_empty());
     }
 
     #[test]

@@ -68,6 +68,7 @@ pub fn observed_with_waf(rules: &'static str) -> Observed {
         common: Arc::new(CommonTexts::new(Arc::new(view))),
         limits: Limits::DEFAULT,
         body_bytes_max: 1 << 20,
+        files_bytes_max: 1 << 20,
         body_timeout_ms: 1_000,
         cookies: None,
         responses: None,

@@ -3,7 +3,6 @@
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use weir_tests::client::Client;

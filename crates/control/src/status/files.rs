@@ -60,6 +60,7 @@ mod tests {
     use weir_config::snapshot::DatedKind;
 
     use super::*;
+    use crate::health::Judge;
     use crate::problems::problems;
     use crate::testing::{observed_of, pool, snapshot};
 
@@ -93,7 +94,7 @@ mod tests {
         assert_eq!(of(&snapshot)[1].days_left, 3);
         assert_eq!(of(&snapshot)[0].not_after, "1970-01-02T00:00:00.000Z");
         let observed = observed_of(Arc::new(snapshot), 1);
-        let told = problems(&observed);
+        let told = problems(&observed, &Judge::of(&observed));
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].starts_with("list.pem: the revocation list (CRL) of CN=root has expired "));
         let text = crate::metrics::encode(&observed, "weir_file_");
