@@ -404,7 +404,7 @@ fn http2_is_spoken_over_tls_and_without() {
     let refused = load(&[&format!("https://localhost:{port}/"), "--http2", "--requests", "2"]);
     assert_eq!(number(&refused, "requests"), 0, "{refused}");
     let example = refused["error_examples"]["handshake"].as_str().expect("an example");
-    let is_told = ["NoApplicationProtocol", "instead of h2 (ALPN)"];
+    let is_told = ["no_application_protocol", "instead of h2 (ALPN)"];
     assert!(is_told.iter().any(|told| example.contains(told)), "{example}");
 }
 

@@ -155,7 +155,7 @@ fn a_member_killed_under_load_costs_at_most_what_was_on_it() {
     let addresses = members.each_ref().map(Nginx::address);
     let setup = Setup::new(&addresses).pool(
         "monitors: [ { type: http, path: /healthz, expect: { status: 200, body: \"ok\" }, \
-         interval: 200ms, timeout: 10s, rise: 2, fall: 2 } ]",
+         interval: 1s, timeout: 1s, rise: 2, fall: 2 } ]",
     );
     let proxy = Proxy::start(&setup);
     proxy.wait_for_member_state(addresses[0], "up", weir_tests::STEP_TIMEOUT);

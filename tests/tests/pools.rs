@@ -314,13 +314,10 @@ fn a_client_that_goes_away_leaves_the_queue() {
     gone.send("GET /gone HTTP/1.1\r\nHost: a\r\n\r\n");
     let mut last = proxy.client();
     last.send("GET /last HTTP/1.1\r\nHost: a\r\n\r\n");
-    weir_tests::eventually("two wait", weir_tests::STEP_TIMEOUT, || {
-        proxy.metric("weir_pool_queue_requests", &[]) >= 2.0
-    });
+    let waiting = || proxy.metric("weir_pool_queue_requests", &[]);
+    weir_tests::eventually("two wait", weir_tests::STEP_TIMEOUT, || waiting() >= 2.0);
     gone.reset();
-    weir_tests::eventually("one waits", weir_tests::STEP_TIMEOUT, || {
-        proxy.metric("weir_pool_queue_requests", &[]) == 1.0
-    });
+    weir_tests::eventually("one waits", weir_tests::STEP_TIMEOUT, || waiting() == 1.0);
     is_open.store(true, Ordering::Release);
     first.response().assert_status(200);
     last.response().assert_status(200);
@@ -476,7 +473,6 @@ fn a_slow_upload_is_not_held_against_the_member() {
     let proxy = Proxy::start(&setup);
     let mut slow = proxy.client();
     slow.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
-    // The slower the upload, the clearer it would show.
     thread::sleep(Duration::from_millis(600));
     slow.send("def");
     let uploaded_to = slow.response().assert_status(200).text();

@@ -287,7 +287,10 @@ impl Watched {
     }
 
     fn set(&self, state: &str) {
-        run(&self.proxy, &["member", &self.member.address().to_string(), state]);
+        let member = self.member.address().to_string();
+        // It is the only member of its pool.
+        let last: &[&str] = if state == "enable" { &[] } else { &["--last"] };
+        run(&self.proxy, &[&["member", &member, state], last].concat());
     }
 
     fn reset_count(&self) -> f64 {

@@ -38,10 +38,8 @@ pub struct Observed {
     pub monitors: Board,
     /// The state of the packet path.
     pub packets: crate::packets::Board,
-    /// Access to flows; `None`: there is no packet path.
-    flows: RwLock<Option<crate::packets::Flows>>,
-    /// Access to sessions of the workers.
-    sessions: RwLock<WorkerSessions>,
+    /// Access to what clients have open.
+    open: Open,
     /// Results of requests to other servers.
     pub obtained: Obtained,
     /// The results of reloads.
@@ -68,6 +66,15 @@ pub struct Observed {
     of_workers: OfWorkers,
     /// The state of the admin listeners.
     pub admin: Shared,
+}
+
+/// Access to what clients have open.
+#[derive(Debug, Default)]
+struct Open {
+    /// Flows; `None`: there is no packet path.
+    flows: RwLock<Option<crate::packets::Flows>>,
+    /// Sessions of the workers.
+    sessions: RwLock<WorkerSessions>,
 }
 
 /// Results of requests to other servers, which the control plane sends.
@@ -139,8 +146,7 @@ impl Observed {
             logs: logs.counters,
             monitors,
             packets,
-            flows: RwLock::new(None),
-            sessions: RwLock::default(),
+            open: Open::default(),
             obtained,
             reloads,
             changes,
@@ -179,22 +185,22 @@ impl Observed {
 
     /// Access to flows of the packet path.
     pub fn flows(&self) -> Option<crate::packets::Flows> {
-        read(&self.flows)
+        read(&self.open.flows)
     }
 
     /// Sets the access to flows.
     pub fn set_flows(&self, flows: Option<crate::packets::Flows>) {
-        write(&self.flows, flows);
+        write(&self.open.flows, flows);
     }
 
     /// Access to sessions of the workers.
     pub fn sessions(&self) -> WorkerSessions {
-        read(&self.sessions)
+        read(&self.open.sessions)
     }
 
     /// Sets the access to sessions of the workers.
     pub fn set_sessions(&self, sessions: WorkerSessions) {
-        write(&self.sessions, sessions);
+        write(&self.open.sessions, sessions);
     }
 
     /// The configuration that waits for first probes.

@@ -201,7 +201,7 @@ impl Worker {
             leaving.subtract(leaving.get());
         }
         self.world.clients.clear();
-        self.world.bound.clear();
+        self.world.of_clients.bound.clear();
         let mut transforms = Vec::new();
         for exchange in self.exchanges.values_mut() {
             transforms.push(exchange.http_mut().and_then(|it| it.transforms.take()));

@@ -17,7 +17,7 @@ fn nothing_is_larger_than_today() {
     check::<Slot<Client>>(320);
     check::<Client>(312);
     // The additional sizes of a client and a member connection with HTTP/2.
-    check::<Http2>(1_088);
+    check::<Http2>(1_152);
     check::<Stream>(192);
     // Two words of it say whose the connection is.
     check::<MemberConnection>(216);

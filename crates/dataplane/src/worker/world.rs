@@ -73,6 +73,15 @@ pub struct Spare {
     pub pending: Vec<Box<PendingRequests>>,
 }
 
+/// What the worker holds for clients beyond their connections.
+#[derive(Default)]
+pub struct HeldOfClients {
+    /// The idle member connections that belong to clients, by their keys.
+    pub bound: BTreeMap<u64, Bound>,
+    /// What clients with HTTP/2 make the worker hold.
+    pub http2_memory: Http2Memory,
+}
+
 /// The state that operations of transactions change.
 pub struct World {
     pub id: usize,
@@ -81,13 +90,10 @@ pub struct World {
     pub clients: Arena<OfClient, Client>,
     pub members: Arena<OfConnection, MemberConnection>,
     pub listeners: Arena<OfListener, Listener>,
-    /// The idle member connections that belong to clients, by their keys.
-    pub bound: BTreeMap<u64, Bound>,
+    pub of_clients: HeldOfClients,
     pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The counters of this worker.
     pub counted: Own<WorkerCounters>,
-    /// What clients with HTTP/2 make the worker hold.
-    pub http2_memory: Http2Memory,
     pub log: AccessLog,
     pub side_logs: SideLogs,
     pub recorder: Recorder,
@@ -130,10 +136,9 @@ impl World {
             clients: Arena::default(),
             members: Arena::default(),
             listeners: Arena::default(),
-            bound: BTreeMap::new(),
+            of_clients: HeldOfClients::default(),
             notices: Notices::new(events, policy_lines, counters.own(id)),
             counted: counters.own(id),
-            http2_memory: Http2Memory::default(),
             counters,
             log,
             side_logs,

@@ -39,6 +39,19 @@ pub const BODY_BYTES_MAX: usize = 64 * 1024;
 /// weir writes these heads itself, so they need no limits.
 const LIMITS: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
+/// What weir changes in the head of the request.
+fn edits_of(order: &Order) -> RequestEdits {
+    let mut edits = RequestEdits::default();
+    if order.parent.is_none() {
+        copies::mark_copy(&order.server.claims.copy_mark, &mut edits.fields);
+        edits.fields.remove(b"Expect");
+    }
+    if let Some(traced) = &order.traced {
+        traced.tell_member(&mut edits.fields);
+    }
+    edits
+}
+
 /// Adds a request to `transactions`; `buffer`: an empty buffer for its head. `None`: the request cannot be sent.
 pub fn begin(
     at: &mut impl Edge,
@@ -54,14 +67,7 @@ pub fn begin(
     }
     let body = order.body.as_deref();
     head.framing = body.map_or(Framing::None, |body| Framing::Length(body.len() as u64));
-    let mut edits = RequestEdits::default();
-    if order.parent.is_none() {
-        copies::mark_copy(&order.server.claims.copy_mark, &mut edits.fields);
-        edits.fields.remove(b"Expect");
-    }
-    if let Some(traced) = &order.traced {
-        traced.tell_member(&mut edits.fields);
-    }
+    let edits = edits_of(order);
     let (message, forms) = ((&head, &*order.text), order.pool.forms);
     let mut request = Request::of(at.tools(), message, forms, &edits, buffer);
     if head.unusual.binds_connection {

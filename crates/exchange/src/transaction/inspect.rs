@@ -4,7 +4,7 @@
 //! forwarded to the member behind the head, unchanged. In mode `detect` it is forwarded at once, and judged when it is
 //! complete. Bodies that rules do not inspect are not held.
 
-use weir_config::snapshot::{Page, Record};
+use weir_config::snapshot::{Page, Record, Waf};
 use weir_core::policy::{Decision, WafMode};
 use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::fields::forwarded_values;
@@ -83,12 +83,7 @@ pub fn inspect_head(
     let is_call = is_stream(head, input, forms);
     let has_body = !head.framing.is_empty() && !is_call;
     let is_read = verdict == Verdict::Pass && has_body && inspection.needs_body();
-    let files_bytes_max = if inspection.may_have_files() { waf.files_bytes_max } else { 0 };
-    let bytes_max = waf.body_bytes_max.saturating_add(files_bytes_max);
-    // A body in a binary format may be longer. Its first bytes tell.
-    let is_too_long = matches!(head.framing, Framing::Length(bytes) if bytes > bytes_max)
-        && !inspection.body_progress().is_open;
-    if is_read && !is_too_long {
+    if is_read && !is_too_long(&inspection, waf, head) {
         return Some(Box::new(read(at, arrival, decision, (inspection, terms))));
     }
     if !head.framing.is_empty() {
@@ -112,6 +107,15 @@ pub fn inspect_head(
         Ok(judged) => judged.map(|judged| Scrutiny::Passing(None, Some(judged))),
     };
     scrutiny.map(Box::new)
+}
+
+/// Whether the head announces more body than is inspected.
+fn is_too_long(inspection: &Inspection, waf: &Waf, head: &RequestHead) -> bool {
+    let Framing::Length(bytes) = head.framing else { return false };
+    let progress = inspection.body_progress();
+    let files_bytes_max = if progress.may_have_files { waf.files_bytes_max } else { 0 };
+    // A body in a binary format may be longer. Its first bytes tell.
+    bytes > waf.body_bytes_max.saturating_add(files_bytes_max) && !progress.is_open
 }
 
 /// Inspects a body as it arrives. The body is held if a finding may block the request, or if responses are inspected

@@ -8,8 +8,10 @@ use super::plain;
 use crate::body::{self, LOOK_BYTES, Processor};
 
 /// What rules and bytes say about a body.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub struct Content {
+    /// Bytes that are kept: the first ones until they say something, and all of a body that is judged as a whole.
+    pub kept: Vec<u8>,
     /// Whether rules judge a body by what its bytes are, beside what its type says.
     pub is_judged: bool,
     /// What the first bytes say, if the type says nothing.
@@ -31,8 +33,8 @@ pub enum Kind {
 /// Keeps the next bytes of a body whose bytes decide, until they have decided. Returns whether they need not be judged.
 pub(super) fn is_let_go(message: &mut Message, bytes: &[u8]) -> bool {
     if is_open(message) {
-        message.body.kept.extend_from_slice(bytes);
-        if message.body.kept.len() >= LOOK_BYTES {
+        message.body.content.kept.extend_from_slice(bytes);
+        if message.body.content.kept.len() >= LOOK_BYTES {
             decide(message);
         }
     }
@@ -41,7 +43,7 @@ pub(super) fn is_let_go(message: &mut Message, bytes: &[u8]) -> bool {
 
 /// Decides about a body that has ended.
 pub(super) fn end(message: &mut Message) {
-    if is_open(message) && !message.body.kept.is_empty() {
+    if is_open(message) && !message.body.content.kept.is_empty() {
         decide(message);
     }
 }
@@ -56,11 +58,11 @@ pub(super) fn is_open(message: &Message) -> bool {
 
 /// Decides by the first bytes.
 fn decide(message: &mut Message) {
-    let kept = std::mem::take(&mut message.body.kept);
+    let kept = std::mem::take(&mut message.body.content.kept);
     let look = kept.get(..LOOK_BYTES).unwrap_or(&kept);
     if !body::is_binary(&message.body.head.content_type, look) {
         message.body.content.kind = Kind::Text;
-        message.body.kept = kept;
+        message.body.content.kept = kept;
         return;
     }
     message.body.content.kind = Kind::Binary;

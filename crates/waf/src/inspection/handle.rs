@@ -71,11 +71,6 @@ impl Inspection {
         self.reads_body() && self.state.message.needs_body()
     }
 
-    /// Whether the body may have files, whose bytes have a limit of their own.
-    pub fn may_have_files(&self) -> bool {
-        self.state.message.body.processor == Processor::Multipart
-    }
-
     /// Adds bytes of the request body, after [`Self::request_headers`].
     pub fn body(&mut self, bytes: &[u8]) {
         if let Some(recording) = &mut self.state.message.body.recording {
@@ -135,6 +130,7 @@ impl Inspection {
             limit: body.limit,
             decoding_bytes: body.decoding_bytes(),
             is_open,
+            may_have_files: body.processor == Processor::Multipart,
             files_bytes: body.files.passed_bytes,
         }
     }

@@ -38,7 +38,6 @@ pub struct BodySettings {
     reading: Option<Body>,
     /// The recording of the received bytes, if they are recorded.
     pub recording: Option<Recording>,
-    pub(super) kept: Vec<u8>,
     /// What the bytes say.
     pub(super) content: Content,
     /// Text that is not inspected yet.
@@ -230,7 +229,7 @@ impl Message {
         }
         self.texts.count_work(bytes.len());
         if self.keeps_body() && !is_kept {
-            self.body.kept.extend_from_slice(bytes);
+            self.body.content.kept.extend_from_slice(bytes);
         }
         let mut reading =
             self.body.reading.take().unwrap_or_else(|| self.reader(self.body.processor));
@@ -288,8 +287,8 @@ impl Message {
         }
         self.add_joined();
         content::end(self);
-        if self.keeps_body() && !self.body.kept.is_empty() {
-            let kept = std::mem::take(&mut self.body.kept);
+        if self.keeps_body() && !self.body.content.kept.is_empty() {
+            let kept = std::mem::take(&mut self.body.content.kept);
             self.set(Variable::RequestBody, &kept);
             self.body.text = Text::of(self.body.processor, self.body.content.is_judged, kept);
         }

@@ -85,6 +85,8 @@ pub struct BodyProgress {
     pub decoding_bytes: u64,
     /// Whether the next bytes may show that the body need not be inspected.
     pub is_open: bool,
+    /// Whether the body may have files, whose bytes have a limit of their own.
+    pub may_have_files: bool,
     /// The number of bytes of files whose content is not inspected as a whole.
     pub files_bytes: u64,
 }

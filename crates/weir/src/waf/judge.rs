@@ -145,7 +145,8 @@ impl Judge {
         trial: &Trial,
         (body, before): (&[u8], usize),
     ) -> (Verdict, Option<&'static str>) {
-        let files_bytes_max = if inspection.may_have_files() { self.files_bytes_max } else { 0 };
+        let may_have_files = inspection.body_progress().may_have_files;
+        let files_bytes_max = if may_have_files { self.files_bytes_max } else { 0 };
         let bytes_max = self.body_bytes_max.saturating_add(files_bytes_max);
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX).saturating_sub(before);
         let mut unread = None;

@@ -61,6 +61,12 @@ impl Scene {
     fn new(sockets: usize, clients: usize) -> Self {
         let member = socket();
         let to = member.local_addr().expect("its address");
+        Self { member, ..Self::asking(to, sockets, clients) }
+    }
+
+    /// A relay that asks another member than the scene's.
+    fn asking(to: SocketAddr, sockets: usize, clients: usize) -> Self {
+        let member = socket();
         let relay = Relay::open(any(), &[to], sockets).expect("a relay");
         let address = relay.address();
         let clients: Vec<UdpSocket> = (0..clients).map(|_| socket()).collect();
@@ -205,9 +211,12 @@ fn an_answer_that_never_comes_takes_no_socket_for_ever() {
 
 #[test]
 fn a_refused_query_makes_its_socket_free() {
-    let mut scene = Scene::new(2, 3);
-    // Datagrams to the member's port are refused from now on.
-    scene.member = socket();
+    // Datagrams to the member's port are refused. Nobody else uses this address, so nobody gets the port meanwhile.
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let gone = UdpSocket::bind(SocketAddr::from(([127, 33, high, low], 0))).expect("a socket");
+    let to = gone.local_addr().expect("its address");
+    drop(gone);
+    let mut scene = Scene::asking(to, 2, 3);
     for round in 0..10 {
         (0..3).for_each(|client| scene.ask(client, round));
         scene.relay_all();

@@ -11,7 +11,7 @@ use crate::worker::Worker;
 
 /// Sends a request to the member at which a connection belongs to its client, unless persistence says otherwise.
 pub fn prefer(worker: &mut Worker, key: ClientKey, exchange: ExchangeKey) {
-    let Some(bound) = worker.world.bound.get(&key.to_bits()) else { return };
+    let Some(bound) = worker.world.of_clients.bound.get(&key.to_bits()) else { return };
     let Some(exchange) = worker.exchanges.get_mut(exchange).and_then(Transaction::http_mut) else {
         return;
     };

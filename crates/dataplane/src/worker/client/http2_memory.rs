@@ -34,7 +34,8 @@ pub fn count(desk: &mut Desk<'_>, key: ClientKey) {
 }
 
 fn change(world: &mut World, before: u64, after: u64) {
-    world.http2_memory.bytes = (world.http2_memory.bytes + after).saturating_sub(before);
+    world.of_clients.http2_memory.bytes =
+        (world.of_clients.http2_memory.bytes + after).saturating_sub(before);
     world.counted.http2_memory_bytes.add(after);
     world.counted.http2_memory_bytes.subtract(before);
 }
@@ -61,16 +62,16 @@ fn largest_holder(world: &World, now_ms: u64) -> Option<(bool, ClientKey)> {
 /// Ends connections at the end of a turn, until the rest is within the budget.
 pub fn heed(worker: &mut Worker, io: &mut EventLoop) {
     let bytes_max = worker.world.live.snapshot.data_plane.http2_memory_bytes;
-    while worker.world.http2_memory.bytes > bytes_max {
-        let is_hard = worker.world.http2_memory.bytes > bytes_max.saturating_mul(2);
+    while worker.world.of_clients.http2_memory.bytes > bytes_max {
+        let is_hard = worker.world.of_clients.http2_memory.bytes > bytes_max.saturating_mul(2);
         let now_ms = io.now_ms();
-        if !is_hard && now_ms < worker.world.http2_memory.look_ms {
+        if !is_hard && now_ms < worker.world.of_clients.http2_memory.look_ms {
             return;
         }
         match largest_holder(&worker.world, now_ms) {
             Some((is_still, key)) if is_still || is_hard => end_holder(worker, io, key),
             _ => {
-                worker.world.http2_memory.look_ms = now_ms + LOOK_MS;
+                worker.world.of_clients.http2_memory.look_ms = now_ms + LOOK_MS;
                 return;
             }
         }

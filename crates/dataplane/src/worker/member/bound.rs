@@ -56,7 +56,9 @@ pub fn take_particular(
 /// matter: on another connection the client would have to log in again.
 fn take_bound(desk: &mut Desk<'_>, ends: &mut Ends, local: &Rc<LocalMember>) -> bool {
     loop {
-        let Some(bound) = desk.world.bound.get(&ends.client.to_bits()) else { return false };
+        let Some(bound) = desk.world.of_clients.bound.get(&ends.client.to_bits()) else {
+            return false;
+        };
         let is_of_member = |key: &&ConnectionKey| {
             let connection = desk.world.members.get(**key);
             connection.is_some_and(|connection| Rc::ptr_eq(&connection.member, local))
@@ -104,7 +106,8 @@ pub fn keep_apart(desk: &mut Desk<'_>, key: ConnectionKey, ends: &Ends) {
         Some(idle_ms) => desk.io.set_deadline(connection.token, now_ms + idle_ms),
         None => desk.io.clear_deadline(connection.token),
     }
-    let superfluous = desk.world.bound.entry(ends.client.to_bits()).or_default().add(key);
+    let superfluous =
+        desk.world.of_clients.bound.entry(ends.client.to_bits()).or_default().add(key);
     if let Some(superfluous) = superfluous {
         desk.close_member(superfluous);
     }
@@ -143,10 +146,10 @@ pub fn unbind(world: &mut World, key: ConnectionKey) {
     let Some(client) = connection.sharing.bound_to.take() else { return };
     connection.member.bound.borrow_mut().retain(|other| *other != key);
     connection.member.counters.connections_idle.subtract(1);
-    let Some(bound) = world.bound.get_mut(&client.to_bits()) else { return };
+    let Some(bound) = world.of_clients.bound.get_mut(&client.to_bits()) else { return };
     bound.remove(key);
     if bound.keys().is_empty() {
-        world.bound.remove(&client.to_bits());
+        world.of_clients.bound.remove(&client.to_bits());
         if let Some(client) = world.clients.get_mut(client) {
             client.special.has_bound = false;
         }
@@ -159,7 +162,7 @@ pub fn close_all(desk: &mut Desk<'_>, client: ClientKey) {
     if !desk.world.clients.get_mut(client).is_some_and(has_bound) {
         return;
     }
-    let bound = desk.world.bound.remove(&client.to_bits());
+    let bound = desk.world.of_clients.bound.remove(&client.to_bits());
     for key in bound.iter().flat_map(|bound| bound.keys()) {
         desk.close_member(*key);
     }

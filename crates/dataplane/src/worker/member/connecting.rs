@@ -109,6 +109,20 @@ pub fn use_idle(desk: &mut Desk<'_>, ends: &mut Ends, key: ConnectionKey) {
     desk.io.clear_deadline(connection.token);
 }
 
+fn open_or_make_room(
+    desk: &mut Desk<'_>,
+    ends: &Ends,
+    member: &LocalMember,
+    owner: Owner,
+) -> Result<Token, MemberFailure> {
+    let opened = match open_for(desk, ends, member, owner) {
+        // Idle connections to other members may use the descriptors that members can have.
+        Err(Errno::MFILE) if make_room(desk) => open_for(desk, ends, member, owner),
+        opened => opened,
+    };
+    opened.map_err(|error| desk.no_connection(error))
+}
+
 impl Desk<'_> {
     /// Gets a connection to the member for an exchange: an idle or shared connection, or a new one.
     pub fn take_connection(
@@ -157,12 +171,7 @@ impl Desk<'_> {
         let is_multiplexed = settings.http2 && !need.is_fresh();
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
         let owner = Owner::Member(owner_key(self.world.members.next_key()));
-        let token = match open_for(self, ends, &local, owner) {
-            // Idle connections to other members may use the descriptors that members can have.
-            Err(Errno::MFILE) if make_room(self) => open_for(self, ends, &local, owner),
-            opened => opened,
-        };
-        let token = token.map_err(|error| self.no_connection(error))?;
+        let token = open_or_make_room(self, ends, &local, owner)?;
         self.io.set_deadline(token, by_ms);
         if !preface.is_empty() {
             self.io.send(token, &[IoSlice::new(&preface)]);
