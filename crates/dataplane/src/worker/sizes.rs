@@ -21,7 +21,7 @@ fn nothing_is_larger_than_today() {
     check::<Stream>(192);
     // Two words of it say whose the connection is.
     check::<MemberConnection>(216);
-    check::<MemberHttp2>(1_104);
+    check::<MemberHttp2>(1_128);
     check::<MemberStream>(136);
     check::<Transaction>(488);
     check::<Exchange>(488);
