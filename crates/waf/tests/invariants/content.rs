@@ -1,8 +1,18 @@
 //! Invariants of the judgement what a body is.
 
 use weir_waf::body::{
-    Call, LOOK_BYTES, Settings, arguments_in, call, encoding_of, is_binary, readings, significant,
+    Body, Call, LOOK_BYTES, Processor, Settings, arguments_in, call, encoding_of, is_binary,
+    readings, significant,
 };
+
+/// A JSON text of this length is not taken for a part of a file.
+const JSON_BYTES_MIN: usize = 16;
+
+fn begins_json(text: &[u8]) -> bool {
+    let mut reading = Body::new(Processor::Json, b"", &Settings::DEFAULT);
+    reading.feed(text, &mut ());
+    reading.failure().is_none()
+}
 
 /// Checks an input: a byte for the type, a byte for a cut, and the body.
 pub fn check(input: &[u8]) {
@@ -13,7 +23,9 @@ pub fn check(input: &[u8]) {
     let look = &body[..body.len().min(LOOK_BYTES)];
     let text = significant(look);
     assert!(look.ends_with(text));
-    if text.starts_with(b"{\"") && text.iter().all(u8::is_ascii_graphic) {
+    // A shorter one may be chance among the bytes of a file.
+    let is_long = text.len() >= JSON_BYTES_MIN && text.iter().all(u8::is_ascii_graphic);
+    if is_long && text.starts_with(b"{\"") && begins_json(text) {
         assert!(!is_binary(content_type.as_bytes(), look), "{}", look.escape_ascii());
     }
     for (name, value) in arguments_in(look, &Settings::DEFAULT) {
