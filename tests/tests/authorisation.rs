@@ -570,3 +570,25 @@ fn fields_of_the_service_never_come_from_clients() {
     let text = client.response().assert_status(200).text();
     assert!(!text.contains("admin") && !text.contains("wheel"), "{text}");
 }
+
+/// A virtual server that hands requests over may set such fields, as any rule may: only those of clients are withheld.
+#[test]
+fn fields_that_a_rule_has_set_stay_when_the_request_is_handed_over() {
+    let (member, service) = (Member::echo(), Member::new(judge));
+    let section = "authentication:\n  portal: { type: external, pool: service, path: /verify, add_headers: [ X-User, X-Groups ] }\n\
+        policies:\n  hands_over: { strategy: all_match, rules: [ { then: [ { set_header: { X-User: partner } }, { virtual_server: app } ] } ] }\n  \
+        asks: { strategy: all_match, rules: [ { when: \"request.path.startsWith('/private')\", then: [ { authenticate: portal } ] } ] }";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("policies: [ hands_over ]")
+        .also_pool(&format!("service: {{ members: [ \"{}\" ] }}", service.address()))
+        .also_virtual_server("app: { pool: members, policies: [ asks ] }")
+        .top(section);
+    let proxy = Proxy::start(&setup);
+    let claims = "X-User: admin\r\nx_user: admin\r\nX-Groups: wheel\r\nCookie: ann\r\n";
+    let text = get(&proxy, "/public", claims).assert_status(200).text();
+    assert!(text.contains("X-User: partner"), "{text}");
+    assert!(!text.contains("admin") && !text.contains("wheel"), "{text}");
+    let text = get(&proxy, "/private", claims).assert_status(200).text();
+    assert!(text.contains("X-User: ann"), "{text}");
+    assert!(!text.contains("admin") && !text.contains("partner"), "{text}");
+}

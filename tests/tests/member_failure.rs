@@ -47,6 +47,29 @@ fn the_only_member_refusing_connections_is_told_from_having_no_member() {
     });
     let log = proxy.process().output();
     assert!(log.contains("\"termination\":\"member_connect\""), "{log}");
+    assert!(log.contains("\"retries\":0"), "{log}");
+}
+
+#[test]
+fn a_retry_counts_where_another_member_takes_the_request() {
+    let retries = |members: &[std::net::SocketAddr]| {
+        let proxy = Proxy::start(&Setup::new(members).pool("balance: round_robin"));
+        for _ in 0..2 {
+            proxy.client().get("/");
+        }
+        proxy.metric("weir_pool_retries_total", &[])
+    };
+    let mute = || Member::new(|_| Ok(Then::Close));
+    let (one, other) = (mute(), mute());
+    let gone = [Lease::new(), Lease::new()];
+    for (name, members, expected) in [
+        ("the only member refuses", vec![gone[0].address()], 0.0),
+        ("the only member closes", vec![one.address()], 0.0),
+        ("both refuse", vec![gone[0].address(), gone[1].address()], 2.0),
+        ("both close", vec![one.address(), other.address()], 2.0),
+    ] {
+        assert_eq!(retries(&members), expected, "{name}");
+    }
 }
 
 #[test]

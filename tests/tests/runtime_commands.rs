@@ -443,7 +443,8 @@ fn a_reload_says_what_it_has_changed_or_why_not() {
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     let failure = &status["configuration"]["last_reload_failure"];
     let reason = failure["reason"].as_str().expect("a reason");
-    assert!(reason.contains(".yaml:") && reason.contains("leastconn"), "{failure}");
+    // Everyone may read it: the place of the error, without the value.
+    assert!(reason.contains(".yaml:") && !reason.contains("leastconn"), "{failure}");
     assert!(failure["time"].is_string());
     let shown = text(&weir(&proxy, &["status"]).stdout);
     assert!(shown.contains(&format!("was refused: {reason}; ")), "{shown}");

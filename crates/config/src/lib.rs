@@ -23,6 +23,7 @@ mod documentation_tests;
 pub mod file;
 mod files;
 mod hints;
+pub mod host_addresses;
 mod host_uses;
 mod include;
 mod one_of;

@@ -3,10 +3,11 @@
 //! Whoever reaches an admin listener over a unix socket or loopback has rights there. A pool that led to one would give
 //! these rights to clients.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use crate::address::Endpoint;
+use crate::host_addresses;
 use crate::snapshot::Address;
 
 /// The addresses of the admin listeners.
@@ -68,9 +69,8 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Whether an address is one of this host's: only such an address can be bound.
 fn is_of_this_host(ip: IpAddr) -> bool {
-    ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
+    ip.is_loopback() || host_addresses::all().contains(&ip)
 }
 
 /// The path without links and `..`. If nothing is there yet, that of the folder with the name.

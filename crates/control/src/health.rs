@@ -164,10 +164,10 @@ impl Members {
     }
 }
 
-/// Whether the file wants the member to take new requests.
+/// Whether the member is to take new requests.
 fn is_wanted(configured: &snapshot::Member, live: &LiveMember) -> bool {
-    let is_set = live.state_override().is_some();
-    configured.weight > 0 && (is_set || configured.state == AdminState::Enabled)
+    let state = live.state_override().unwrap_or(configured.state);
+    configured.weight > 0 && state == AdminState::Enabled
 }
 
 /// Decides the health of parts of a table, each once and only when it is asked for.

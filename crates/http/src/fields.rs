@@ -196,7 +196,7 @@ pub(crate) fn may_be_trailer_of_client(name: &[u8]) -> bool {
     };
     let mut words = name.split(|byte| !byte.is_ascii_alphanumeric());
     // Without hyphens, words are found anywhere: `RemoteUser`, `xuser`.
-    let joined = |part: &str| memchr_ignoring_case(name, part.as_bytes());
+    let joined = |part: &str| contains_ignoring_case(name, part.as_bytes());
     const ANYWHERE: [&str; 5] = ["user", "client", "forward", "authoriz", "authent"];
     !ANYWHERE.into_iter().any(joined)
         && words.all(|word| {
@@ -205,7 +205,7 @@ pub(crate) fn may_be_trailer_of_client(name: &[u8]) -> bool {
         })
 }
 
-fn memchr_ignoring_case(text: &[u8], part: &[u8]) -> bool {
+fn contains_ignoring_case(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part))
 }
 

@@ -390,20 +390,25 @@ impl PacketPath {
 
     /// Packets that did not begin a flow because something was short.
     pub fn shortage(&self) -> Result<Shortage, Error> {
-        let counts = self.reasons()?;
-        let count = |wanted: Reason| {
-            counts.iter().filter(|count| count.reason == wanted).map(|count| count.packets).sum()
-        };
-        Ok(Shortage { room: count(Reason::FlowsFull), ports: count(Reason::SourcePortsExhausted) })
+        Ok(Shortage {
+            room: self.count_of(Reason::FlowsFull)?,
+            ports: self.count_of(Reason::SourcePortsExhausted)?,
+        })
     }
 
     /// Packets by the reason for which they were not forwarded; every reason, in order.
     pub fn reasons(&self) -> Result<Vec<ReasonCount>, Error> {
-        let count = |(index, reason): (u32, &Reason)| {
-            let cores = self.maps.reasons.get(&index, 0).map_err(map_error("reading reasons"))?;
-            Ok(ReasonCount { reason: *reason, packets: cores.iter().sum() })
-        };
-        (0..).zip(Reason::ALL).map(count).collect()
+        let count =
+            |reason: &Reason| Ok(ReasonCount { reason: *reason, packets: self.count_of(*reason)? });
+        Reason::ALL.iter().map(count).collect()
+    }
+
+    /// Packets that were not forwarded for this reason, of all cores.
+    fn count_of(&self, reason: Reason) -> Result<u64, Error> {
+        // The programs count in the order of the reasons.
+        let index = reason as u32;
+        let cores = self.maps.reasons.get(&index, 0).map_err(map_error("reading reasons"))?;
+        Ok(cores.iter().sum())
     }
 
     /// Makes the kernel confirm stale neighbours behind the interfaces with programs and behind those that lead to

@@ -258,16 +258,15 @@ impl Facts {
             let bad = |why: String| IdentityError::BadCertificate { place, why };
             certificates.push(parsed(der).map_err(bad)?);
         }
-        let parsed = certificates;
-        let first = parsed.first().ok_or(IdentityError::NoCertificate)?;
+        let first = certificates.first().ok_or(IdentityError::NoCertificate)?;
         let names = names(first);
         let mut oddities = Vec::new();
         if names.is_empty() {
             oddities.push(Oddity::NoNames);
         }
-        let broken = parsed.windows(2).position(|two| two[0].issuer() != two[1].subject());
+        let broken = certificates.windows(2).position(|two| two[0].issuer() != two[1].subject());
         oddities.extend(broken.map(|place| Oddity::ChainBroken { place }));
-        let valid = parsed.iter().map(|certificate| certificate.validity());
+        let valid = certificates.iter().map(|certificate| certificate.validity());
         let not_before = valid.clone().map(|it| it.not_before.timestamp()).max().unwrap_or(0);
         let not_after = valid.map(|it| it.not_after.timestamp()).min().unwrap_or(0);
         if broken.is_none() {

@@ -180,7 +180,7 @@ fn the_old_process_is_killed() {
 const KILLS: usize = 3;
 
 #[test]
-fn after_a_kill_another_one_listens_within_a_second() {
+fn after_a_kill_another_one_serves_with_the_same_versions() {
     let member = Member::named("hello");
     let directory = TempDir::new("upgrade-supervised");
     // A minimal supervisor, which restarts the process when it has ended.

@@ -4,7 +4,7 @@
 use std::net::Shutdown;
 use std::sync::mpsc;
 
-use weir_tests::http2::Http2Member;
+use weir_tests::http2::{Http2Member, Peer};
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
@@ -225,6 +225,57 @@ fn both_sides_may_speak_http2() {
     for (path, status) in [("/", 200), ("/leak", 504), ("/", 200)] {
         client.send(get(path));
         assert_eq!(client.response().status, status, "{path}");
+    }
+}
+
+/// A member may answer before the bytes arrive that show whether a body is that of a call. Its response is inspected all the
+/// same, and what was no call is not taken for one.
+#[test]
+fn an_early_answer_to_what_claims_to_be_a_call_is_inspected() {
+    let member = Http2Member::new(&[], |peer, _| {
+        while let Some(stream) = peer.next_request() {
+            let path = peer.streams[&stream].path().to_owned();
+            let media_type = if path == "/page" { "text/html" } else { "application/grpc" };
+            let debug = if path == "/leak" { "secret" } else { "none" };
+            let fields = [(":status", "200"), ("content-type", media_type), ("x-debug", debug)];
+            peer.headers(stream, &fields, false);
+            if path == "/page" {
+                peer.data(stream, b"ORA-00933", true);
+            }
+        }
+        Ok(())
+    });
+    let rules = Rules::new(LEAKS);
+    let setup = |unjudged: &str| {
+        let keys = format!("mode: block, unjudged: {unjudged}, responses: {{ size_max: 64KiB }}");
+        // The built-in rules need bodies, so they look at what claims to be a call.
+        let waf =
+            rules.key(&keys).replace("rules: \"", "rules: [ builtin, \"").replace("\",", "\" ],");
+        Setup::new(&[member.address()]).virtual_server(&waf).http("http2: true").pool("http2: true")
+    };
+    let call = [("content-type", "application/grpc"), ("user-agent", "test"), ("accept", "*/*")];
+    for (unjudged, path, status) in [
+        ("block", "/leak", 503),
+        ("pass", "/leak", 503),
+        ("block", "/page", 400),
+        ("pass", "/page", 504),
+        ("block", "/call", 200),
+    ] {
+        let proxy = Proxy::start(&setup(unjudged));
+        let mut peer = Peer::connect(proxy.address());
+        let stream = peer.request("POST", path, &call, false);
+        let head = peer.response_head(stream);
+        assert_eq!(head.status(), status, "{unjudged} {path}");
+        if path == "/call" {
+            // The look goes on behind the head of the response.
+            peer.data(stream, b"{\"a\":\"attack\"}", false);
+            assert!(peer.response(stream).reset.is_some());
+            let stream = peer.request("POST", path, &call, false);
+            assert_eq!(peer.response_head(stream).status(), 200);
+            peer.data(stream, b"\0\0\0\0\x02\x08\x01", false);
+            peer.settle();
+            assert_eq!(peer.streams[&stream].reset, None);
+        }
     }
 }
 

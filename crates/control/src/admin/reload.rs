@@ -83,7 +83,10 @@ fn reload(ask: Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
         let report = shown(report.ok_or_else(|| gone(number))?, &ask);
         if report.state == State::Refused {
             let reason = report.reason.unwrap_or_default();
-            let detail = format!("reload {number} was refused: {reason}");
+            let mut detail = format!("reload {number} was refused: {reason}");
+            if let Some(message) = report.findings.first().and_then(|it| it["message"].as_str()) {
+                detail = format!("{detail}: {message}");
+            }
             let help = "the previous configuration stays in effect";
             let problem = Problem::new(StatusCode::CONFLICT, detail).help(help);
             return Err(problem.findings(report.findings));

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs::read_to_string;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use weir_config::host_addresses;
+
 use super::plan::Host;
 
 /// `ARPHRD_ETHER`: the interface has hardware addresses.
@@ -48,30 +50,8 @@ impl Host for ThisHost {
     }
 
     fn own_addresses(&self) -> Vec<IpAddr> {
-        let v4 = read_to_string("/proc/thread-self/net/fib_trie").unwrap_or_default();
-        let v6 = read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
-        let all = own_v4(&v4).into_iter().chain(own_v6(&v6));
-        all.filter(|own| !own.is_loopback()).collect()
+        host_addresses::all().into_iter().filter(|own| !own.is_loopback()).collect()
     }
-}
-
-/// The IPv4 addresses of this host in the kernel's routing tables (`fib_trie`), without duplicates.
-fn own_v4(trie: &str) -> BTreeSet<IpAddr> {
-    let mut own = BTreeSet::new();
-    let mut last = None;
-    for line in trie.lines().map(str::trim) {
-        if let Some(address) = line.strip_prefix("|-- ") {
-            last = address.parse::<Ipv4Addr>().ok();
-        } else if line == "/32 host LOCAL" {
-            own.extend(last.map(IpAddr::V4));
-        }
-    }
-    own
-}
-
-fn own_v6(addresses: &str) -> impl Iterator<Item = IpAddr> {
-    let address = |line: &str| u128::from_str_radix(line.split_whitespace().next()?, 16).ok();
-    addresses.lines().filter_map(address).map(|bits| Ipv6Addr::from_bits(bits).into())
 }
 
 /// The larger of the two port ranges outside the system's own range.
@@ -188,17 +168,6 @@ mod tests {
         assert!(queue.contains("queue is full") && queue.contains("tcp_syncookies"), "{queue}");
         assert!(cookies_when("0").unwrap().contains("none"));
         assert!(cookies_when("").is_some());
-    }
-
-    #[test]
-    fn own_addresses() {
-        let trie = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.77.1.0\n        /24 link UNICAST\nLocal:\n  \
-                    |-- 10.77.1.1\n        /32 host LOCAL\n     |-- 10.77.1.255\n        /32 link BROADCAST\n";
-        let own: Vec<String> = own_v4(trie).iter().map(ToString::to_string).collect();
-        assert_eq!(own, ["10.77.1.1"]);
-        let line = "20010db8000000000000000000000001 02 40 00 80 eth0\n";
-        let own: Vec<String> = own_v6(line).map(|own| own.to_string()).collect();
-        assert_eq!(own, ["2001:db8::1"]);
     }
 
     #[test]

@@ -210,7 +210,8 @@ impl Supervisor {
     }
 }
 
-/// Why files with errors are refused: the first error, with its place.
+/// Why files with errors are refused: the place of the first one. Everyone may read this, but messages quote values, so they
+/// are only in the diagnostics.
 fn refusal(main: &Path, diagnostics: &[Diagnostic]) -> String {
     let errors = || diagnostics.iter().filter(|it| it.severity == Severity::Error);
     let Some(first) = errors().next() else { return format!("{} has errors", main.display()) };
@@ -220,8 +221,10 @@ fn refusal(main: &Path, diagnostics: &[Diagnostic]) -> String {
         (None, None) => first.file.clone(),
     };
     match errors().count() - 1 {
-        0 => format!("{place}: {}", first.message),
-        more => format!("{place}: {} (and {more} more)", first.message),
+        0 => format!("{place} has an error, which `weir check` shows"),
+        more => {
+            format!("{place} has an error, and there are {more} more, which `weir check` shows")
+        }
     }
 }
 

@@ -177,6 +177,17 @@ impl Terms {
     pub fn blocks_unjudged(&self) -> bool {
         self.mode == WafMode::Block && self.waf.unjudged == Unjudged::Block
     }
+
+    /// For a request whose response is inspected too: the limit that prevented a verdict on the request, which continues
+    /// nevertheless. `None`: the verdict on the request is the last one.
+    pub fn unjudged_of(&self, verdict: &Verdict) -> Option<Option<Limit>> {
+        self.waf.responses.as_ref()?;
+        match verdict {
+            Verdict::Pass => Some(None),
+            Verdict::Exceeded(limit) if !self.blocks_unjudged() => Some(Some(*limit)),
+            _ => None,
+        }
+    }
 }
 
 /// The response to a blocked request.

@@ -236,6 +236,10 @@ impl<S: Copy> Session<S> {
             self.account.kept = Some(stickiness.count(member, &self.server.counters));
             stickiness.note_member(member, now.now_ms());
         }
+        if self.tries.count > 0 {
+            self.account.retries += 1;
+            self.tries.pool.counters.retries.add(1);
+        }
         self.tries.note(member);
         self.account.tried_us = now.now_us();
         let local = &lease.pool.members[member as usize];

@@ -299,8 +299,6 @@ impl<S: Copy> Session<S> {
         if !may_repeat {
             return self.end(at, failure.termination());
         }
-        self.account.retries += 1;
-        self.tries.pool.counters.retries.add(1);
         self.find_member(at, train);
     }
 

@@ -190,8 +190,6 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        self.ends.account.retries += 1;
-        self.ends.tries.pool.counters.retries.add(1);
         if !nothing_sent {
             tell_anew(self, at);
         }

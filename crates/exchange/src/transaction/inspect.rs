@@ -223,12 +223,7 @@ fn settle(
     (inspection, terms): (Inspection, Terms),
     verdict: Verdict,
 ) -> Result<Option<Box<Judged>>, Block> {
-    let unjudged = match verdict {
-        Verdict::Exceeded(limit) if !terms.blocks_unjudged() => Some(limit),
-        _ => None,
-    };
-    let goes_on = verdict == Verdict::Pass || unjudged.is_some();
-    if goes_on && terms.waf.responses.is_some() {
+    if let Some(unjudged) = terms.unjudged_of(&verdict) {
         return Ok(Some(Box::new(Judged { inspection, terms, unjudged })));
     }
     match conclude(at, server, &terms, inspection, verdict) {

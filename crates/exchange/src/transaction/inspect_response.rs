@@ -10,7 +10,7 @@ use weir_waf::inspection::{self, Limit, Verdict};
 
 use crate::edge::Edge;
 use crate::parts::end::End;
-use crate::parts::inspecting::{Answering, Judged, Scrutiny, after_request};
+use crate::parts::inspecting::{Answering, Block, Calling, Judged, Scrutiny, after_request};
 use crate::parts::messages::Message;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
@@ -29,13 +29,8 @@ pub fn begin(
     if aside::keep_head(exchange, (head, input)) {
         return true;
     }
-    // A member may answer while the body still comes.
-    let is_of_request = |scrutiny: &mut Box<Scrutiny>| {
-        matches!(**scrutiny, Scrutiny::Following(_) | Scrutiny::Calling(_))
-    };
-    let scrutiny = exchange.scrutiny.take_if(|it| !is_of_request(it)).map(|scrutiny| *scrutiny);
-    let Some(Scrutiny::Passing(_, Some(judged))) = scrutiny else { return false };
-    let Judged { mut inspection, terms, unjudged } = *judged;
+    let Some((judged, look)) = take_judged(exchange) else { return false };
+    let Judged { mut inspection, terms, mut unjudged } = judged;
     let Some(responses) = &terms.waf.responses else { return false };
     let is_held = terms.waf.common.view().looks_at_response_bodies()
         && is_looked_at(exchange, responses, (head, input));
@@ -49,6 +44,13 @@ pub fn begin(
         headers: &fields(head, input),
     });
     let mut verdict = inspection.response_headers();
+    // A call has no response whose body is held, so this was none, and its body was not judged.
+    if is_held && look.is_some() && verdict == Verdict::Pass {
+        match terms.blocks_unjudged() {
+            true => verdict = Verdict::Exceeded(Limit::Body),
+            false => unjudged = Some(Limit::Body),
+        }
+    }
     if verdict == Verdict::Pass && is_held {
         let client = terms.client.map(|client| client.ip());
         let body = at.tools().held_room.body(client);
@@ -63,12 +65,38 @@ pub fn begin(
         verdict = inspection.response_body();
     }
     let verdict = after_request(verdict, unjudged);
+    if let Some(look) = look
+        && Block::of(&verdict, terms.blocks_unjudged()).is_none()
+    {
+        let calling = Calling { inspection, terms, verdict, look };
+        exchange.scrutiny = Some(Box::new(Scrutiny::Calling(Box::new(calling))));
+        return false;
+    }
     let block = conclude(at, &exchange.ends.server, &terms, inspection, verdict);
     if let Some(block) = &block {
         exchange.ends.drop_member(at);
         answer_blocked(exchange, at, block);
     }
     block.is_some()
+}
+
+/// The request's inspection, if its response is inspected, and the first bytes of a body that is not known yet to be that of
+/// a call. A member may answer while the body still comes; one that rules follow is judged without its response.
+fn take_judged(exchange: &mut Exchange) -> Option<(Judged, Option<Vec<u8>>)> {
+    let is_of_request = |scrutiny: &Scrutiny| match scrutiny {
+        Scrutiny::Following(_) => true,
+        Scrutiny::Calling(calling) => calling.terms.unjudged_of(&calling.verdict).is_none(),
+        _ => false,
+    };
+    match *exchange.scrutiny.take_if(|it| !is_of_request(it))? {
+        Scrutiny::Passing(_, Some(judged)) => Some((*judged, None)),
+        Scrutiny::Calling(calling) => {
+            let Calling { inspection, terms, verdict, look } = *calling;
+            let unjudged = terms.unjudged_of(&verdict)?;
+            Some((Judged { inspection, terms, unjudged }, Some(look)))
+        }
+        _ => None,
+    }
 }
 
 fn fields<'a>(head: &'a ResponseHead, input: &'a [u8]) -> Vec<(&'a [u8], &'a [u8])> {

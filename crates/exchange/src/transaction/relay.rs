@@ -179,8 +179,6 @@ impl Relay {
         if !may_repeat {
             return self.truncate(at, reason.termination());
         }
-        ends.account.retries += 1;
-        ends.tries.pool.counters.retries.add(1);
         self.find_member(at);
     }
 

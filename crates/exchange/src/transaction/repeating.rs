@@ -46,8 +46,6 @@ pub fn repeat(
     exchange.ends.leave_member(at, None);
     let attempt = &mut exchange.ends.attempt;
     (attempt.response_seen, attempt.may_be_stale, attempt.first_byte_us) = (false, false, 0);
-    exchange.ends.account.retries += 1;
-    pool.counters.retries.add(1);
     exchange.ends.parked = Parked::Called(Some(lease));
     if exchange.dispatch(at) {
         exchange.resend(at, &[]);

@@ -72,17 +72,16 @@ impl Ends {
                     break;
                 }
             };
-            if has_failed {
-                if !pool.may_retry(at.turn().now_ms()) {
-                    break;
-                }
-                self.account.retries += 1;
-                pool.counters.retries.add(1);
+            if has_failed && !pool.may_retry(at.turn().now_ms()) {
+                break;
             }
             let member = lease.member;
             self.note_member(member, now.now_ms());
             if self.tries.count == 0 {
                 self.account.tried_us = now.now_us();
+            } else {
+                self.account.retries += 1;
+                pool.counters.retries.add(1);
             }
             self.tries.note(member);
             self.attempt.lease = Some(lease);

@@ -308,11 +308,12 @@ fn begin_on(
     Verdict { decision: Some(decision), ending, not_before_us, is_handed_over: false, is_usual }
 }
 
-/// Withholds fields of the client that members take from weir alone.
+/// Withholds fields of the client that members take from weir alone. A request that was handed over has lost them at its
+/// entry, whose names include those of all virtual servers behind it: what it has of them now, rules have set.
 #[inline]
 pub fn withhold_claims(arrival: &Arrival<'_>, edits: &mut FieldEdits) {
     let claims = &arrival.server.claims;
-    if !claims.names.is_empty() {
+    if !claims.names.is_empty() && arrival.entry().is_none() {
         let is_copy = copies::is_copy((arrival.head, arrival.input), &claims.copy_mark);
         withheld::withhold(&claims.names, is_copy, edits);
     }
@@ -408,7 +409,12 @@ fn begin_handed_over(
     });
     let from = arrival.from.clone().map(|from| Whence { entry: Some(entry), ..from });
     // SNI was checked at the virtual server of the listener.
-    let arrival = &Arrival { head, input, server: &to, from, is_misdirected: false, ..*arrival };
+    let arrival = Arrival { head, input, server: &to, from, is_misdirected: false, ..*arrival };
+    let without_upgrade = unusual::without_upgrade(&arrival);
+    let arrival = match &without_upgrade {
+        Some(head) => &Arrival { head, ..arrival },
+        None => &arrival,
+    };
     match find_route(at, arrival, &mut decision, Some(brought)) {
         Found::Route(route) => Verdict {
             is_handed_over: true,

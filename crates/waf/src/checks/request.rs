@@ -37,7 +37,7 @@ impl Checks {
         let cookie = request.headers.iter().filter(|(name, _)| is_named(name, b"cookie"));
         let cookie: Vec<&[u8]> = cookie.map(|(_, value)| *value).collect();
         cookies(&cookie, request.changed_cookies, to);
-        values(arguments, 0, to);
+        values(arguments, 0, false, to);
         let TargetParts { path, .. } = target_parts(request.target);
         if is_graphql(path) {
             documents(arguments, |name| name == b"query", to);
@@ -73,7 +73,7 @@ impl Checks {
         if received.length == BodyLength::Unknown {
             body_length(target, received, to);
         }
-        values(arguments, before, to);
+        values(arguments, before, matches!(body, Body::Json(_)), to);
         let TargetParts { path, .. } = target_parts(target);
         if is_graphql(path) {
             documents(arguments, |name| name == b"query" || is_query_of_json(name), to);
@@ -106,10 +106,10 @@ pub struct Received {
     pub body_bytes: u64,
 }
 
-fn values(arguments: Named<'_>, before: usize, to: &mut Findings<'_>) {
+fn values(arguments: Named<'_>, before: usize, is_json: bool, to: &mut Findings<'_>) {
     let mut count = before;
     for (name, value) in arguments {
-        count += usize::from(!is_of_later_element(name));
+        count += usize::from(!(is_json && is_of_later_element(name)));
         parameter(name, value, count, to);
         argument(name, value, to);
     }

@@ -13,8 +13,7 @@ use super::nested;
 use crate::body::{self, Body, Nested, Processor};
 use crate::seclang::Variable;
 
-/// Maximum number of bytes in front of the first one that shows what a file is. Only blanks and a byte order mark may come
-/// before markup.
+/// Number of bytes that show what a file is, behind blanks and a byte order mark.
 const START_BYTES_MAX: usize = 64;
 /// Number of bytes that are inspected from the place where code begins.
 const EXCERPT_BYTES: usize = 256;
@@ -83,6 +82,7 @@ impl FileScan {
     pub fn content(&mut self, bytes: &[u8]) {
         self.content.extend_from_slice(bytes);
         if self.kind == Kind::Unknown {
+            self.drop_blanks();
             let Some(kind) = self.kind_of(false) else { return };
             self.kind = kind;
         }
@@ -101,10 +101,19 @@ impl FileScan {
         self.field();
     }
 
-    /// The kind of a file by its beginning; `None`: more bytes are needed.
-    fn kind_of(&self, is_whole: bool) -> Option<Kind> {
+    /// Drops the blanks and the byte order mark in front: they say nothing, and kept they would be read again with each
+    /// piece that arrives.
+    fn drop_blanks(&mut self) {
         let start = self.content.trim_ascii_start();
         let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+        let dropped = self.content.len() - start.len();
+        self.passed_bytes += dropped as u64;
+        self.content.drain(..dropped);
+    }
+
+    /// The kind of a file by its beginning; `None`: more bytes are needed.
+    fn kind_of(&self, is_whole: bool) -> Option<Kind> {
+        let start = self.content.as_slice();
         if start.len() < START_BYTES_MAX && !is_whole {
             return None;
         }

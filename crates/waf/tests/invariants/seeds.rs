@@ -62,7 +62,6 @@ pub const XML: [&[u8]; 5] = [
     b"\x07\xef\xbb\xbf<a>\xff</a> <b/>",
 ];
 
-/// Encoded bodies, after one byte for the codings and one for the split.
 /// A byte for the type, a byte for a cut, and a body.
 pub const CONTENT: [&[u8]; 10] = [
     b"\x01\x05\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01&a=b",
@@ -77,6 +76,7 @@ pub const CONTENT: [&[u8]; 10] = [
     b"\x01\0GIF89a\x01\0\x01\0\x80\0\0&id=1%27",
 ];
 
+/// Encoded bodies, after one byte for the codings and one for the split.
 pub fn encoded() -> Vec<Vec<u8>> {
     let chains: [&[&str]; 7] = [
         &["gzip"],

@@ -5,6 +5,8 @@
 //! connection that holds most loses it, and first one whose client reads nothing. Clients that read are spared until twice the
 //! budget is used.
 
+use std::cmp::Reverse;
+
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ClientKey;
 use weir_exchange::termination::Termination;
@@ -48,34 +50,42 @@ pub fn forget(world: &mut World, client: &Client) {
     }
 }
 
-/// The connection that loses its memory: the one that holds most, and first one whose client reads nothing.
-fn largest_holder(world: &World, now_ms: u64) -> Option<(bool, ClientKey)> {
+/// The connections that hold memory, in the order in which they lose it: first those whose clients read nothing, and of these
+/// the one that holds most.
+fn holders(world: &World, now_ms: u64) -> Vec<(bool, ClientKey)> {
     let held = |client: &Client| {
         let held = &client.http2.as_ref()?.held;
         (held.counted > 0).then(|| (held.is_still(now_ms), held.counted))
     };
-    let holders = world.clients.iter().filter_map(|(key, client)| Some((held(client)?, key)));
-    let largest = holders.max_by_key(|(held, _)| *held);
-    largest.map(|((is_still, _), key)| (is_still, key))
+    let mut holders: Vec<((bool, u64), ClientKey)> =
+        world.clients.iter().filter_map(|(key, client)| Some((held(client)?, key))).collect();
+    holders.sort_unstable_by_key(|(held, _)| Reverse(*held));
+    holders.into_iter().map(|((is_still, _), key)| (is_still, key)).collect()
 }
 
 /// Ends connections at the end of a turn, until the rest is within the budget.
 pub fn heed(worker: &mut Worker, io: &mut EventLoop) {
     let bytes_max = worker.world.live.snapshot.data_plane.http2_memory_bytes;
-    while worker.world.of_clients.http2_memory.bytes > bytes_max {
-        let is_hard = worker.world.of_clients.http2_memory.bytes > bytes_max.saturating_mul(2);
-        let now_ms = io.now_ms();
-        if !is_hard && now_ms < worker.world.of_clients.http2_memory.look_ms {
+    let hard_max = bytes_max.saturating_mul(2);
+    let bytes = |world: &World| world.of_clients.http2_memory.bytes;
+    let now_ms = io.now_ms();
+    if bytes(&worker.world) <= bytes_max
+        || (bytes(&worker.world) <= hard_max
+            && now_ms < worker.world.of_clients.http2_memory.look_ms)
+    {
+        return;
+    }
+    for (is_still, key) in holders(&worker.world, now_ms) {
+        let bytes = bytes(&worker.world);
+        if bytes <= bytes_max {
             return;
         }
-        match largest_holder(&worker.world, now_ms) {
-            Some((is_still, key)) if is_still || is_hard => end_holder(worker, io, key),
-            _ => {
-                worker.world.of_clients.http2_memory.look_ms = now_ms + LOOK_MS;
-                return;
-            }
+        if !is_still && bytes <= hard_max {
+            break;
         }
+        end_holder(worker, io, key);
     }
+    worker.world.of_clients.http2_memory.look_ms = now_ms + LOOK_MS;
 }
 
 /// Ends a connection that holds too much. It is reset: what it does not read must not wait for it any longer.

@@ -85,7 +85,8 @@ impl Desk<'_> {
 
     /// Sends bytes of a tunnel to the client. A stream carries the end with the last ones.
     pub fn send_bytes(&mut self, ends: &mut Ends, bytes: &[u8], end: End<'_>) {
-        if let Some(stream) = self.world.stream_mut(ends) {
+        if ends.stream.is_some() {
+            let Some(stream) = self.world.stream_mut(ends) else { return };
             stream.is_end_told |= !matches!(end, End::No);
             return self.deliver(ends, bytes, &Pieces::whole(bytes.len()), end);
         }
@@ -96,7 +97,8 @@ impl Desk<'_> {
 
     /// Ends the sending direction to the client with END_STREAM or FIN.
     pub fn end_client(&mut self, ends: &mut Ends) {
-        if let Some(stream) = self.world.stream_mut(ends) {
+        if ends.stream.is_some() {
+            let Some(stream) = self.world.stream_mut(ends) else { return };
             if !std::mem::replace(&mut stream.is_end_told, true) {
                 self.deliver(ends, b"", &Pieces::whole(0), End::Data);
             }

@@ -22,14 +22,14 @@ fn files_are_judged_by_what_they_are_and_claim() {
     for (name, media_type, content, expected) in [
         ("blob", "application/json", &b"{\"a\":1}"[..], Some((Kind::Json, "{\"a\":1}"))),
         ("a.png", "application/vnd.api+json", b"{\"a\":1}", Some((Kind::Json, "{\"a\":1}"))),
-        ("blob", "application/octet-stream", b" \n[1]", Some((Kind::Json, " \n[1]"))),
+        ("blob", "application/octet-stream", b" \n[1]", Some((Kind::Json, "[1]"))),
         ("data.json", "", b"[1]", Some((Kind::Json, "[1]"))),
         ("blob", "text/xml", b"<a>1</a>", Some((Kind::Xml, "<a>1</a>"))),
         ("blob", "text/plain", b"text", Some((Kind::Text, "text"))),
         ("notes.txt", "text/plain", b"text <?php f();", None),
         ("a.svg", "", b"<svg/>", Some((Kind::Document, "<svg/>"))),
         ("a.html", "text/plain", b"x<b>", Some((Kind::Document, "x<b>"))),
-        ("a.png", "image/png", b"\xef\xbb\xbf <html>", Some((Kind::Document, "\u{feff} <html>"))),
+        ("a.png", "image/png", b"\xef\xbb\xbf <html>", Some((Kind::Document, "<html>"))),
         ("a.png", "image/png", &image, Some((Kind::Media, "<?php f();"))),
         ("a", "", b"GIF89a<?php f();", Some((Kind::Media, "<?php f();"))),
         ("a.bin", "image/gif", b"GIF89a<SCRIPT>", Some((Kind::Media, "<SCRIPT>"))),
@@ -46,6 +46,23 @@ fn files_are_judged_by_what_they_are_and_claim() {
             assert_eq!(found, expected, "{name} {media_type} in pieces of {piece}");
         }
     }
+}
+
+#[test]
+fn blanks_in_front_are_not_read_again() {
+    let mut scan = FileScan::default();
+    scan.start(b"f", b"a.txt");
+    scan.content(b"\xef\xbb");
+    scan.content(b"\xbf");
+    // A hundred thousand lines: each would be read with all before it.
+    for number in 1..=100_000 {
+        scan.content(b" \n");
+        assert!(scan.content.is_empty());
+        assert_eq!(scan.passed_bytes, 3 + 2 * number);
+    }
+    scan.content(b"<svg onload=a()>");
+    scan.end();
+    assert_eq!(scan.found, [(Kind::Document, b"f".to_vec(), b"<svg onload=a()>".to_vec())]);
 }
 
 #[test]
