@@ -60,6 +60,44 @@ fn a_client_that_goes_while_its_response_is_pending_or_silent_is_noticed() {
     }
 }
 
+/// A request with a body, which comes with the head, or later, or in chunks.
+#[test]
+fn a_client_that_goes_behind_its_body_is_noticed() {
+    let long = "x".repeat(100_000);
+    for more in ["", "waf: { mode: block }", "waf: { mode: detect }", "compression: {}"] {
+        let member = silent("");
+        let setup = Setup::new(&[member.address()]);
+        let setup = if more.is_empty() { setup } else { setup.virtual_server(more) };
+        let proxy = Proxy::start(&setup);
+        let mut sent = 0;
+        for (framing, body, is_apart) in [
+            ("Content-Length: 7", "{\"a\":1}", false),
+            ("Content-Length: 7", "{\"a\":1}", true),
+            ("Content-Length: 100000", &*long, false),
+            ("Transfer-Encoding: chunked", "7\r\n{\"a\":1}\r\n0\r\n\r\n", false),
+        ] {
+            let head = format!(
+                "POST /stream HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: test\r\nAccept: */*\r\n\
+                 Content-Type: text/plain\r\n{framing}\r\n\r\n"
+            );
+            let mut client = proxy.client();
+            if is_apart {
+                client.send(head);
+                eventually("the head has arrived", STEP_TIMEOUT, || {
+                    proxy.metric("weir_virtual_server_requests_active", &[]) == 1.0
+                });
+                client.send(body);
+            } else {
+                client.send(head + body);
+            }
+            sent += 1;
+            member.wait_for_requests(sent);
+            client.finish();
+            gone(&proxy, &member, "its member is told");
+        }
+    }
+}
+
 #[test]
 fn a_close_notify_of_tls_counts_like_a_fin() {
     require!("openssl");

@@ -7,10 +7,12 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
 /// The ways in which a member ends behind all of its Content-Length, in the place of END_STREAM, and what the log says.
-const WAYS: [(&str, &str); 5] = [
+const WAYS: [(&str, &str); 7] = [
     ("/reset", "member_abort"),
     ("/close", "member_abort"),
     ("/goaway", "member_abort"),
+    ("/goaway-below", "member_abort"),
+    ("/refused", "member_abort"),
     ("/silent", "member_timeout"),
     ("/garbage", "member_malformed"),
 ];
@@ -35,6 +37,13 @@ fn unending(sent: &'static [u8], announced: &'static str) -> Http2Member {
                 "/goaway" => {
                     peer.send(&Frame::goaway(stream, code::INTERNAL_ERROR));
                     return Ok(());
+                }
+                // The member says that it has not processed the request.
+                "/goaway-below" => {
+                    peer.send(&Frame::goaway(0, code::NO_ERROR));
+                }
+                "/refused" => {
+                    peer.send(&Frame::reset(stream, code::REFUSED_STREAM));
                 }
                 "/garbage" => {
                     peer.headers(stream, &[(":status", "200")], true);
@@ -128,5 +137,28 @@ fn a_part_of_a_response_is_not_called_whole() {
         });
         assert!(!peer.streams[&stream].ended, "{way}");
         assert_eq!(peer.get("/next").text(), "next", "{way}");
+    }
+}
+
+#[test]
+fn a_response_without_a_body_is_whole_with_its_head() {
+    let member = Http2Member::new(&[], |peer, _| {
+        while let Some(stream) = peer.next_request() {
+            let path = peer.response(stream).path().to_owned();
+            match path.strip_prefix('/').filter(|status| *status != "next") {
+                Some(status) => {
+                    peer.headers(stream, &[(":status", status)], false);
+                    peer.send(&Frame::goaway(0, code::NO_ERROR));
+                }
+                None => peer.answer_with(stream, b"next")?,
+            }
+        }
+        Ok(())
+    });
+    let proxy = before(&member, "");
+    let mut client = proxy.client();
+    for status in [204, 304] {
+        assert_eq!(client.get(&format!("/{status}")).status, status);
+        assert_eq!(client.get("/next").text(), "next", "behind {status}");
     }
 }

@@ -143,7 +143,13 @@ impl Exchange {
         match self.phase {
             Phase::AwaitHead => {}
             // On a stream the end is no length, but END_STREAM or a reset: its client learns of the break.
-            Phase::Judge | Phase::Respond if is_whole && self.ends.stream.is_none() => {
+            Phase::Judge if is_whole && self.ends.stream.is_none() => {
+                return response_whole(self, at, reason);
+            }
+            // A response without a body is whole with its head.
+            Phase::Respond
+                if (is_whole || self.response_framing.is_empty()) && self.ends.stream.is_none() =>
+            {
                 return response_whole(self, at, reason);
             }
             Phase::Judge => {

@@ -66,15 +66,16 @@ impl Exchange {
         }
     }
 
-    /// The client may continue to send, unless the member takes data more slowly.
+    /// The client may continue to send, unless the member takes data more slowly. Behind its request a client is read all the
+    /// same: otherwise nobody would notice that it has left.
     pub fn go_on_receiving(&mut self, at: &mut impl Edge) {
         if self.is_over() {
             return;
         }
-        if self.is_member_backed_up(at) {
-            at.flow(&mut self.ends, Side::Client, Flow::Stop);
-        } else {
+        if !self.is_member_backed_up(at) {
             self.ends.give_window(at);
+        } else if !self.request.is_whole {
+            at.flow(&mut self.ends, Side::Client, Flow::Stop);
         }
     }
 

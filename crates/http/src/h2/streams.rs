@@ -231,12 +231,12 @@ impl Streams {
         is_reset.then_some(Closed::ByUs)
     }
 
-    /// Removes every stream above `id`.
+    /// Removes every stream above `id`. A stream with a whole message stays, as its caller must learn of it.
     pub(super) fn close_above(&mut self, id: u32, how: Closed) {
         // From the end: a stream that moves into a vacated place was already checked.
         for place in (0..self.alive.len()).rev() {
             let found = self.alive[place].id;
-            if found > id {
+            if found > id && !self.alive[place].is_whole() {
                 self.close(found, how);
             }
         }

@@ -242,12 +242,21 @@ impl Worker {
                     return;
                 };
                 let is_above = |it: &&MemberStream| it.out.id > last_stream || it.awaits_window;
-                let unread: Vec<ExchangeKey> =
-                    http2.streams.iter().filter(is_above).map(|it| it.exchange).collect();
+                let lost = http2.streams.iter().filter(is_above).map(|it| {
+                    // A member that has answered with all that it announced has read the request, whatever it says.
+                    match is_whole(&http2.frames.connection, it.out.id) {
+                        true => (it.exchange, Progress::Whole),
+                        false => (it.exchange, Progress::Unread),
+                    }
+                });
+                let lost: Vec<(ExchangeKey, Progress)> = lost.collect();
                 let is_idle = http2.streams.is_empty();
-                for exchange in unread {
+                for (exchange, progress) in lost {
                     self.with_any(io, exchange, |it, at| {
-                        it.stream_lost(at, MemberFailure::Abort, Progress::Unread)
+                        if progress == Progress::Whole {
+                            at.pass_joined_response(it, End::No);
+                        }
+                        it.stream_lost(at, MemberFailure::Abort, progress);
                     });
                 }
                 if is_idle {
@@ -406,8 +415,8 @@ fn stream_reset(
         transaction.ends_mut().attempt.may_be_stale = false;
     }
     let progress = match code {
-        ErrorCode::REFUSED_STREAM => Progress::Unread,
         _ if is_whole => Progress::Whole,
+        ErrorCode::REFUSED_STREAM => Progress::Unread,
         _ => Progress::Begun,
     };
     worker.with_any(io, exchange, |it, at| it.stream_lost(at, why, progress));
