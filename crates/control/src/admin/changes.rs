@@ -17,15 +17,14 @@ use weir_config::snapshot::Role;
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
+use super::audit::author_of;
 use super::page::{PAGE, Page};
 use super::peer::Peer;
 use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Content, Handled, Route};
 use super::tags::Tags;
-use crate::overlay::changes::{
-    AUTHOR_BYTES_MAX, COMMENT_BYTES_MAX, CONFIRM_S_MAX, Transaction, Unqueued,
-};
+use crate::overlay::changes::{COMMENT_BYTES_MAX, CONFIRM_S_MAX, Transaction, Unqueued};
 use crate::overlay::history::{Version, Wanted};
 use crate::overlay::reports::{Report, State};
 use crate::time::rfc3339;
@@ -252,9 +251,10 @@ struct Confirmation {}
 struct Outcome {
     /// The number of the transaction; use it to query the transaction later.
     number: u64,
-    /// `checking`; `waiting` for first probes; `in_force`; `done` (checked or confirmed); `refused`.
+    /// `checking`; `waiting` for first probes; `in_force`; `unchanged`: the configuration had these values, and no version was
+    /// made; `done` (checked or confirmed); `refused`.
     state: State,
-    /// The version that the transaction made.
+    /// The version that the transaction made; with `unchanged`, the newest version, which stays.
     version: Option<u64>,
     /// The reason for a refusal.
     reason: Option<String>,
@@ -283,16 +283,6 @@ impl Outcome {
             changes_omitted: report.changes_omitted,
         }
     }
-}
-
-/// The author for the version: the user of the request.
-fn author(ask: &Ask) -> String {
-    let mut author = match &ask.caller.user {
-        Some(user) => user.to_string(),
-        None => ask.caller.peer.to_string(),
-    };
-    author.truncate(AUTHOR_BYTES_MAX);
-    author
 }
 
 /// The version that `If-Match` names: `"version-7"`.
@@ -365,9 +355,8 @@ async fn transact(
 ) -> Handled {
     let dry_run = ask.query.text(DRY_RUN.name) == Some("true");
     let expected_version = expected(ask)?;
-    let author = author(ask);
     let transaction = Transaction {
-        author,
+        author: author_of(&ask.caller),
         comment,
         expected_version,
         wanted,
@@ -386,7 +375,7 @@ fn confirm(ask: Ask) -> Later {
         let version = ask.number("number")?;
         ask.document::<Confirmation>()?;
         let changes = &ask.context.observed.changes;
-        let number = changes.confirm(version, &author(&ask)).map_err(unqueued)?;
+        let number = changes.confirm(version, &author_of(&ask.caller)).map_err(unqueued)?;
         result(&ask, number, None, json!({ "confirmed": version })).await
     })
 }
@@ -418,6 +407,9 @@ async fn result(ask: &Ask, number: u64, expected: Option<u64>, mut record: Value
         return Err(Problem::new(status, reason).findings(outcome.diagnostics));
     }
     record["version"] = report.version.into();
+    if report.state == State::Unchanged {
+        record["unchanged"] = true.into();
+    }
     let status = if report.state.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok(Answer::json(&Outcome::of(&report, ask))?.status(status).change(record))
 }

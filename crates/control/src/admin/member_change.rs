@@ -152,7 +152,7 @@ fn states(ask: &Ask) -> Handled {
 #[schemars(rename = "MemberStateChanged")]
 struct Changed {
     pool: String,
-    /// Whether the state has changed.
+    /// Whether the state, or its source, has changed. `false`: the member was in this state already, and nothing is recorded.
     changed: bool,
     /// The state before the change.
     before: &'static str,
@@ -176,9 +176,13 @@ struct ChangedAll {
 impl Changed {
     /// The description for the audit log.
     fn record(&self) -> serde_json::Value {
-        json!({
+        let mut record = json!({
             "pool": self.pool, "member": self.label, "state": self.after, "before": self.before,
-        })
+        });
+        if !self.changed {
+            record["unchanged"] = true.into();
+        }
+        record
     }
 }
 
@@ -239,7 +243,9 @@ impl FoundMember {
     fn set_state(&self, wanted: WantedState, by: &Caller, context: &Context) -> Changed {
         let before = administrative_state(self.configured(), self.live());
         let wanted = wanted.as_override();
-        let changed = self.live().set_state_override(wanted) != wanted;
+        // A state that the member has already needs no override: it would hide a later change of the configuration.
+        let is_so = wanted == Some(before);
+        let changed = !is_so && self.live().set_state_override(wanted) != wanted;
         let members_in_service = self.members_in_service();
         if changed {
             let told = Told {
@@ -265,7 +271,7 @@ impl FoundMember {
     }
 }
 
-/// The text of the event: `is set to drain, was enabled, by user 0 (process 4711); 3 requests are under way`.
+/// The text of the event: `is set to drain, was enabled, by root (uid 0, sudo by anna); 3 requests are under way`.
 struct Told<'a> {
     before: AdminState,
     now: AdminState,

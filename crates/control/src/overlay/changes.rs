@@ -385,13 +385,24 @@ impl Changes {
         });
     }
 
+    /// Reports a request as one that changes nothing of this version. The report is final when the version is in force.
+    pub(super) fn unchanged(&self, number: u64, version: u64, diagnostics: Vec<Diagnostic>) {
+        self.update(number, |report| {
+            let is_in_force = version <= self.in_force.load(Relaxed);
+            report.state = if is_in_force { State::Unchanged } else { State::Waiting };
+            report.is_unchanged = true;
+            report.version = Some(version);
+            report.diagnose(diagnostics);
+        });
+    }
+
     /// Reports this version and all before it as in force.
     pub(crate) fn put_in_force(&self, version: u64) {
         self.in_force.store(version, Relaxed);
         let mut queue = self.queue();
         let waiting = queue.reports.all().filter(|report| report.state == State::Waiting);
         for report in waiting.filter(|report| report.version.is_some_and(|it| it <= version)) {
-            report.state = State::InForce;
+            report.state = if report.is_unchanged { State::Unchanged } else { State::InForce };
         }
         drop(queue);
         self.reported.notify_waiters();

@@ -35,6 +35,8 @@ pub struct CredentialArguments {
 pub struct Credentials {
     /// The token.
     pub token: Option<String>,
+    /// The user who called sudo.
+    pub sudo_user: Option<String>,
     settings: Settings,
 }
 
@@ -50,8 +52,15 @@ impl CredentialArguments {
     pub fn read(&self) -> Result<Credentials, Error> {
         let token = self.token_file.as_deref().map(token).transpose()?;
         let (authorities, certificate) = (self.admin_ca.clone(), self.admin_certificate.clone());
-        Ok(Credentials { token, settings: Settings { authorities, certificate } })
+        let settings = Settings { authorities, certificate };
+        Ok(Credentials { token, sudo_user: sudo_user(), settings })
     }
+}
+
+/// The user who called sudo, if the name can stand in a header.
+fn sudo_user() -> Option<String> {
+    let user = std::env::var("SUDO_USER").ok()?;
+    user.bytes().all(|byte| byte.is_ascii_graphic()).then_some(user)
 }
 
 impl Credentials {
