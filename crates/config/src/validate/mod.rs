@@ -141,6 +141,8 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
         data_plane: data_plane(file),
         first_probes: first_probes(file),
         log,
+        member_histograms: or_absent(file.metrics.as_ref()).latency_histograms.value
+            == raw::LatencyHistograms::Member,
         virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
         disabled,
         packets: packets?,

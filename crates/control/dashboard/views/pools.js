@@ -45,12 +45,14 @@ function one(name, memory, again) {
   const pool = { ...view, name };
   const servers = pool.virtual_servers;
   const { list } = pool;
+  const hasLatency = list.order.some((address) => list.items[address].response_duration);
   return h("div", null,
     h("h1", null, `Pool ${name} `, mark([pool.state, pool.shown])),
     reason(pool),
     h("p", { class: "quiet" }, `${pool.balance}; used by `, servers.length ? servers.map((server, index) => [index > 0 && ", ", link("servers", server)]) : "no virtual server"),
     h("div", { class: "tiles" },
       tile("In service", count(pool.members_in_service), `of ${count(pool.members)}`),
+      tile("P99", span(pool.response_duration?.p99_ms)),
       tile("Waiting in the queue", count(pool.queue_requests)), tile("Retries", count(pool.retries)),
       tile("Requests without a member", count(pool.no_member))),
     list.total > 10 && controls(list, memory, again),
@@ -62,7 +64,7 @@ function one(name, memory, again) {
       { name: "Requests", isNumber: true, cell: (member) => count(member.requests) },
       { name: "Under way", isNumber: true, cell: (member) => count(member.requests_active) },
       { name: "5xx", isNumber: true, cell: (member) => count(member.responses["5xx"]) },
-      { name: "P99", isNumber: true, cell: (member) => span(member.response_duration?.p99_ms) },
+      ...(hasLatency ? [{ name: "P99", isNumber: true, cell: (member) => span(member.response_duration?.p99_ms) }] : []),
       { name: "Monitors", isWide: true, cell: monitors },
       { name: "Change", cell: (member) => buttons(pool, member, again) },
     ], list.order.map((address) => list.items[address]), (member) => member.address, "The pool has no members."));

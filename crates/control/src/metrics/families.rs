@@ -465,6 +465,9 @@ pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
     "weir_pool_queue_timeouts_total" Counter
         "Requests that waited in the pool's queue until their timeout."
         |pool, to| to.value(pool.totals.queue_timeouts);
+    "weir_pool_response_duration_seconds" Histogram
+        "From the request handed to a member's socket to the response head, over all members."
+        |pool, to| to.histogram(&pool.totals.response_duration);
 };
 
 pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
@@ -546,8 +549,10 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
         "Bytes accepted by the member's sockets."
         |member, to| to.value(member.totals.bytes_sent);
     "weir_member_response_duration_seconds" Histogram
-        "From the request handed to the socket to the response head."
-        |member, to| to.histogram(&member.totals.response_duration);
+        "From the request handed to the socket to the response head. Only with metrics.latency_histograms: member."
+        |member, to| if let Some(times) = member.live.response_histogram() {
+            to.histogram(&times);
+        };
 };
 
 pub(super) const MONITORS: &[Family<MonitorView>] = families! { "pool,member,monitor,type";

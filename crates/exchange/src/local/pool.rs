@@ -19,7 +19,7 @@ use weir_core::retry::RetryBudget;
 use weir_core::slow_start::{self, Ramp};
 
 use crate::arena::ConnectionKey;
-use crate::shared::counters::{MemberCounters, Own, PoolCounters};
+use crate::shared::counters::{MemberCounters, MemberTimes, Own, PoolCounters};
 use crate::shared::live::{LiveMember, LivePool, TablePool};
 
 /// Maximum number of members that one request may try: the first one and its retries.
@@ -35,6 +35,8 @@ pub struct LocalPool {
     pub forms: Forms,
     /// The members in the order of the snapshot.
     pub members: Vec<Rc<LocalMember>>,
+    /// Response times, one per member; empty: those of members are not counted.
+    times: Box<[Own<MemberTimes>]>,
     settings: Arc<snapshot::Pool>,
     by_label: HashMap<Arc<str>, u32>,
     maglev: Option<Arc<MaglevTable>>,
@@ -201,6 +203,8 @@ impl LocalPool {
                 retired: Cell::new(false),
             }),
         });
+        // Another thread may begin or end them now: then there are none for this table.
+        let times: Option<_> = live.members.iter().map(|member| member.own_times(worker)).collect();
         let settings = Arc::clone(&snapshot.pools[index]);
         let labels = settings.members.iter().map(|member| Arc::clone(&member.label));
         Self {
@@ -208,6 +212,7 @@ impl LocalPool {
             counters: live.pool.counters.own(worker),
             forms: Forms::of(snapshot, index),
             members: members.collect(),
+            times: times.unwrap_or_default(),
             by_label: labels.zip(0..).collect(),
             maglev: live.maglev.clone(),
             budget: RefCell::new(RetryBudget::new()),
@@ -222,6 +227,15 @@ impl LocalPool {
             }),
             source_turns: Cell::new(0),
             settings,
+        }
+    }
+
+    /// Counts the response time of a member.
+    #[inline]
+    pub fn count_response_time(&self, member: u32, duration_us: u64) {
+        self.counters.response_duration.record(duration_us);
+        if let Some(times) = self.times.get(member as usize) {
+            times.response_duration.record(duration_us);
         }
     }
 

@@ -302,6 +302,9 @@ counters! {
         queued,
         /// Requests whose wait in the pool's queue timed out.
         queue_timeouts,
+        ;histograms
+        /// Time from the request handed to a member's socket until the response head.
+        response_duration,
     }
 }
 
@@ -352,6 +355,12 @@ counters! {
         bytes_received,
         /// Bytes accepted by the member's sockets.
         bytes_sent,
+    }
+}
+
+counters! {
+    /// Response times of one member; only where the configuration asks for them.
+    MemberTimes => MemberTimesTotals {
         ;histograms
         /// Time from the request handed to the socket until the response head.
         response_duration,
