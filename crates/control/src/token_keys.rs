@@ -23,6 +23,7 @@ use crate::asking::{self, AskError, Broken, until_retry};
 use crate::events::Events;
 use crate::outgoing;
 use crate::probe::{Failure, TlsClients};
+use crate::time::{monotonic_ms, rfc3339, unix_ms};
 
 /// Timeout of a fetch, including the connection.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,13 +41,66 @@ pub struct TokenKeys {
     tasks: BTreeMap<HttpUrl, Task>,
 }
 
-/// Counters of fetches.
+/// Keys that could not be refreshed for this long are a problem. Keys of tokens have no expiry, but their issuer may have
+/// replaced them: its new tokens are then refused, and withdrawn keys are still accepted.
+const STALE_AFTER: Duration = Duration::from_secs(5 * 60);
+
+/// Counters of fetches, and their results by URL.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// The number of fetches with usable keys.
     pub succeeded: AtomicU64,
     /// The number of fetches without usable keys.
     pub failed: AtomicU64,
+    urls: Mutex<BTreeMap<String, Fetches>>,
+}
+
+/// The results of fetches from one URL.
+#[derive(Debug, Clone, Default)]
+pub struct Fetches {
+    /// The time of the last fetch with usable keys, in milliseconds since 1970; `None`: there was none.
+    pub succeeded_unix_ms: Option<u64>,
+    /// The first failure since then: its time by the monotonic clock, and the reason of the last one.
+    failing: Option<(u64, String)>,
+}
+
+impl Fetches {
+    fn failed(&mut self, now_ms: u64, reason: String) {
+        let since_ms = self.failing.as_ref().map_or(now_ms, |(since_ms, _)| *since_ms);
+        self.failing = Some((since_ms, reason));
+    }
+
+    /// The problem, if there is one: no keys at all, or keys that could not be refreshed for long.
+    fn problem(&self, url: &str, now_ms: u64) -> Option<String> {
+        let (since_ms, reason) = self.failing.as_ref()?;
+        let failing = Duration::from_millis(now_ms.saturating_sub(*since_ms));
+        match self.succeeded_unix_ms {
+            None => Some(format!(
+                "token keys cannot be fetched from {url}: {reason}; `authenticate` answers 503"
+            )),
+            Some(at_ms) if failing >= STALE_AFTER => Some(format!(
+                "token keys of {} cannot be refreshed from {url}: {reason}; they stay in use",
+                rfc3339(at_ms)
+            )),
+            Some(_) => None,
+        }
+    }
+}
+
+impl Counters {
+    fn urls(&self) -> MutexGuard<'_, BTreeMap<String, Fetches>> {
+        self.urls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The URLs, each with the results of its fetches.
+    pub(crate) fn fetches(&self) -> Vec<(String, Fetches)> {
+        self.urls().iter().map(|(url, fetches)| (url.clone(), fetches.clone())).collect()
+    }
+
+    /// The problems with keys, as sentences.
+    pub(crate) fn problems(&self, now_ms: u64) -> Vec<String> {
+        self.urls().iter().filter_map(|(url, fetches)| fetches.problem(url, now_ms)).collect()
+    }
 }
 
 /// A running task. It ends on drop.
@@ -100,6 +154,8 @@ impl TokenKeys {
             wanted.entry(&fetched.url).or_default().push(fetched);
         }
         self.tasks.retain(|url, _| wanted.contains_key(url));
+        let known: Vec<String> = wanted.keys().map(|url| url.to_string()).collect();
+        self.counters.urls().retain(|url, _| known.contains(url));
         for (url, fetched) in wanted {
             let readers = fetched.iter().map(|it| Arc::clone(&it.reader)).collect();
             let refresh_ms = fetched.iter().map(|it| it.refresh_ms).min().unwrap_or_default();
@@ -141,6 +197,9 @@ impl Fetching {
             let pause = match fetched.unwrap_or(Err(FetchError::TimedOut)) {
                 Ok(()) => {
                     self.counters.succeeded.fetch_add(1, Relaxed);
+                    self.note(|of| {
+                        *of = Fetches { succeeded_unix_ms: Some(unix_ms()), failing: None };
+                    });
                     if failures > 0 {
                         self.events.info(self.subject(), "can be fetched again");
                     }
@@ -149,6 +208,7 @@ impl Fetching {
                 }
                 Err(error) => {
                     self.counters.failed.fetch_add(1, Relaxed);
+                    self.note(|of| of.failed(monotonic_ms(), error.to_string()));
                     if failures == 0 {
                         self.tell(&error);
                     }
@@ -158,6 +218,10 @@ impl Fetching {
             };
             tokio::time::sleep(pause).await;
         }
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Fetches)) {
+        note(self.counters.urls().entry(self.url.to_string()).or_default());
     }
 
     fn subject(&self) -> String {
@@ -257,6 +321,33 @@ async fn ask(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_that_are_not_refreshed_become_a_problem() {
+        let counters = Counters::default();
+        let stale_ms = STALE_AFTER.as_millis() as u64;
+        let url = "https://issuer.example/keys";
+        let note = |note: &dyn Fn(&mut Fetches)| {
+            note(counters.urls().entry(url.to_owned()).or_default());
+        };
+        let told = |now_ms: u64| counters.problems(now_ms).join("; ");
+        assert_eq!(told(0), "");
+        // Without any keys it is a problem at once.
+        note(&|of| of.failed(1_000, "no connection: refused".into()));
+        assert!(told(1_000).starts_with(
+            "token keys cannot be fetched from https://issuer.example/keys: no connection"
+        ));
+        note(&|of| *of = Fetches { succeeded_unix_ms: Some(0), failing: None });
+        assert_eq!(told(9 * stale_ms), "");
+        // Old keys are a problem after a while, counted from the first failure.
+        note(&|of| of.failed(10_000, "the server answers 500".into()));
+        note(&|of| of.failed(10_000 + stale_ms / 2, "the server answers 502".into()));
+        assert_eq!(told(9_999 + stale_ms), "");
+        let expected = "token keys of 1970-01-01T00:00:00.000Z cannot be refreshed from https://issuer.example/keys: the server answers 502; they stay in use";
+        assert_eq!(told(10_000 + stale_ms), expected);
+        note(&|of| *of = Fetches { succeeded_unix_ms: Some(5), failing: None });
+        assert_eq!(told(u64::MAX), "");
+    }
 
     #[test]
     fn pauses_grow_and_end() {

@@ -191,6 +191,10 @@ struct Wish {
     #[serde(default, deserialize_with = "whole")]
     #[schemars(range(min = 1, max = CONFIRM_S_MAX))]
     confirm_within_s: Option<u64>,
+    /// Also if a pool then has no member that takes new requests, and its clients get 503. Without it, such a change is refused
+    /// (409).
+    #[serde(default)]
+    last: bool,
 }
 
 /// A change of the configuration.
@@ -238,6 +242,24 @@ struct RollBack {
     #[serde(default, deserialize_with = "whole")]
     #[schemars(range(min = 1, max = CONFIRM_S_MAX))]
     confirm_within_s: Option<u64>,
+    /// Also if a pool then has no member that takes new requests, and its clients get 503. Without it, such a change is refused
+    /// (409).
+    #[serde(default)]
+    last: bool,
+}
+
+impl RollBack {
+    fn settings(self) -> Settings {
+        let Self { comment, confirm_within_s, last: takes_last } = self;
+        Settings { comment, confirm_within_s, takes_last }
+    }
+}
+
+/// What a request says beside its changes.
+struct Settings {
+    comment: String,
+    confirm_within_s: Option<u64>,
+    takes_last: bool,
 }
 
 /// A confirmation has no settings.
@@ -302,7 +324,7 @@ fn expected(ask: &Ask) -> Result<Option<u64>, Problem> {
 
 fn propose(ask: Ask) -> Later {
     Box::pin(async move {
-        let wish: Wish = ask.document()?;
+        let mut wish: Wish = ask.document()?;
         if wish.changes.is_empty() {
             return Err(Problem::bad_request("the transaction has no changes").help(
                 "`changes` needs at least one: `{ \"op\": \"set\", \"path\": …, \"value\": … }`",
@@ -317,10 +339,12 @@ fn propose(ask: Ask) -> Later {
             })
             .take(AUDITED_MAX)
             .collect();
+        let asked = std::mem::take(&mut wish.changes);
         let changes: Result<Vec<Change>, Problem> =
-            wish.changes.into_iter().map(WishedChange::parse).collect();
+            asked.into_iter().map(WishedChange::parse).collect();
         let wanted = Wanted::Changes(changes?);
-        let settings = (wish.comment, wish.confirm_within_s);
+        let Wish { comment, confirm_within_s, last: takes_last, .. } = wish;
+        let settings = Settings { comment, confirm_within_s, takes_last };
         transact(&ask, wanted, settings, json!({ "changes": paths })).await
     })
 }
@@ -331,8 +355,7 @@ const AUDITED_MAX: usize = 20;
 fn roll_back(ask: Ask) -> Later {
     Box::pin(async move {
         let number = ask.number("number")?;
-        let wish: RollBack = ask.document()?;
-        let settings = (wish.comment, wish.confirm_within_s);
+        let settings = ask.document::<RollBack>()?.settings();
         transact(&ask, Wanted::RollBackTo(number), settings, json!({ "roll_back_to": number }))
             .await
     })
@@ -341,28 +364,23 @@ fn roll_back(ask: Ask) -> Later {
 fn revert(ask: Ask) -> Later {
     Box::pin(async move {
         let number = ask.number("number")?;
-        let wish: RollBack = ask.document()?;
-        let settings = (wish.comment, wish.confirm_within_s);
+        let settings = ask.document::<RollBack>()?.settings();
         transact(&ask, Wanted::Revert(number), settings, json!({ "revert": number })).await
     })
 }
 
-async fn transact(
-    ask: &Ask,
-    wanted: Wanted,
-    (comment, confirm_within_s): (String, Option<u64>),
-    record: Value,
-) -> Handled {
+async fn transact(ask: &Ask, wanted: Wanted, settings: Settings, record: Value) -> Handled {
     let dry_run = ask.query.text(DRY_RUN.name) == Some("true");
     let expected_version = expected(ask)?;
     let transaction = Transaction {
         author: author_of(&ask.caller),
-        comment,
+        comment: settings.comment,
         expected_version,
         wanted,
         dry_run,
+        takes_last: settings.takes_last,
         is_from_network: matches!(ask.caller.peer, Peer::Network(_)),
-        confirm_within_s,
+        confirm_within_s: settings.confirm_within_s,
     };
     let number = ask.context.observed.changes.propose(transaction).map_err(unqueued)?;
     let mut record = record;
@@ -401,6 +419,9 @@ async fn result(ask: &Ask, number: u64, expected: Option<u64>, mut record: Value
     let report = report.ok_or_else(|| gone(number))?;
     if report.state == State::Refused {
         let reason = report.reason.clone().unwrap_or_default();
+        if report.needs_last {
+            return Err(Problem::takes_last(reason));
+        }
         let is_late = expected.is_some_and(|version| changes.history().version() != version);
         let status = if is_late { StatusCode::PRECONDITION_FAILED } else { StatusCode::CONFLICT };
         let outcome = Outcome::of(&report, ask);

@@ -19,10 +19,11 @@ use super::answer::Answer;
 use super::ask::Ask;
 use super::peer::Caller;
 use super::pools::FoundMember;
-use super::problem::{Problem, listed};
+use super::problem::Problem;
 use super::route::{Handled, Route};
 use crate::events::Level;
 use crate::health::Judge;
+use crate::last_members::LeftAlone;
 use crate::member_state::{administrative_state, is_in_service};
 use crate::status::MemberStatus;
 
@@ -221,13 +222,10 @@ fn must_leave_some(
     }
     let judge = Judge::of(&ask.context.observed);
     let left_alone = found.iter().filter(|it| it.is_taken_as_last(wanted, &judge));
-    let pools: Vec<&str> = left_alone.map(|it| &*it.pool().name).collect();
-    let Some(listed) = listed(pools.iter().copied()) else { return Ok(()) };
-    let which = if pools.len() == 1 { "pool" } else { "pools" };
-    let detail =
-        format!("no other member of {which} {listed} takes new requests: clients would get 503");
-    let help = "bring another member up or enable it first; to do it nevertheless, add `\"last\": true` (weir member: --last)";
-    Err(Problem::new(StatusCode::CONFLICT, detail).help(help))
+    match LeftAlone::of(left_alone.map(|it| &*it.pool().name)) {
+        None => Ok(()),
+        Some(pools) => Err(Problem::takes_last(pools)),
+    }
 }
 
 impl FoundMember {

@@ -18,6 +18,7 @@ use crate::member_state::{MemberState, administrative_state};
 use crate::monitors::{Board, MonitorReport};
 use crate::observed::Observed;
 use crate::problems::serving;
+use crate::token_keys::Fetches;
 
 /// A virtual server with its counters, which are summed once per request for metrics.
 pub struct ServerView {
@@ -436,6 +437,12 @@ pub(super) const FILES: &[Family<DatedFile>] = families! { "file,kind";
     "weir_file_expiry_timestamp_seconds" Gauge
         "The earliest expiry in a file of the configuration, in seconds since 1970; kind: authority, certificate (for members and other servers), ocsp_response, revocation_list, token_keys. No sample for certificates for clients."
         |file, to| to.value(file.until_unix_s.max(0) as u64);
+};
+
+pub(super) const TOKEN_KEYS: &[Family<(String, Fetches)>] = families! { "url";
+    "weir_token_keys_fetched_timestamp_seconds" Gauge
+        "The last time that token keys could be fetched from this URL, in seconds since 1970; 0: never."
+        |(_, fetches), to| to.value(fetches.succeeded_unix_ms.unwrap_or(0) / 1_000);
 };
 
 pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";

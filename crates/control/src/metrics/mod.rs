@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use families::{
     FILES, MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, RULES, RuleView,
-    ServerView, VIRTUAL_SERVERS, WAF_CHECKS, WAF_RULES, WafCheckView, WafRuleView,
+    ServerView, TOKEN_KEYS, VIRTUAL_SERVERS, WAF_CHECKS, WAF_RULES, WafCheckView, WafRuleView,
 };
 use packed::{PIECE_BYTES, Packed};
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
@@ -81,11 +81,13 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
     let waf_rules = WAF_RULES.iter().map(|family| family.description);
     let waf_checks = WAF_CHECKS.iter().map(|family| family.description);
     let files = FILES.iter().map(|family| family.description);
+    let token_keys = TOKEN_KEYS.iter().map(|family| family.description);
     let all = servers
         .chain(rules)
         .chain(waf_rules)
         .chain(waf_checks)
         .chain(files)
+        .chain(token_keys)
         .chain(pools)
         .chain(members)
         .chain(monitors)
@@ -134,6 +136,14 @@ fn write(page: &mut Page<'_>, observed: &Observed) {
         labels.add("file", &file.path);
         labels.add("kind", file.kind.as_str());
     });
+    write_families(
+        page,
+        TOKEN_KEYS,
+        &observed.obtained.token_keys.fetches(),
+        |(url, _), labels| {
+            labels.add("url", url);
+        },
+    );
     write_families(page, POOLS, &pools, |pool, labels| labels.add("pool", &pool.name));
     write_families(page, MEMBERS, &members, |member, labels| {
         labels.add("pool", &member.live.pool.name);

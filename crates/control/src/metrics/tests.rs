@@ -271,6 +271,7 @@ fn labels_are_as_described() {
                 "weir_acme_renewal_",
                 "weir_file_",
                 "weir_l4_",
+                "weir_token_keys_",
                 "weir_member_response_duration_",
                 "weir_monitor_",
                 "weir_policy_",

@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 
 use weir_config::overlay::{self, Conflict, Overlay};
 use weir_config::parts::Change;
+use weir_config::snapshot::Snapshot;
 use weir_config::{Config, Diagnostic, Files, Severity};
+use weir_exchange::shared::live::LiveTable;
 
 use super::changes::{Asked, Changes, NOT_CONFIRMED, Pending, Transaction};
 use super::history::{History, OWN_AUTHOR, Version, Wanted};
 use super::journal::{Entry, Journal, JournalError};
+use crate::last_members::LeftAlone;
 use crate::packets;
 use crate::time::unix_ms;
 
@@ -60,6 +63,7 @@ pub(crate) enum Judged {
 #[derive(Debug)]
 pub(crate) struct Trial {
     number: u64,
+    takes_last: bool,
     pub configuration: Configuration,
     changes: Vec<Change>,
     warnings: Vec<Diagnostic>,
@@ -167,6 +171,20 @@ impl Changes {
         }
     }
 
+    /// Handles accepted changes that take the last member of a pool. A single request is refused unless it says that this is
+    /// meant. Several requests are tried again one by one. Returns the changes that are to be made.
+    pub(crate) fn check_last(&self, accepted: Accepted, pools: &LeftAlone) -> Option<Accepted> {
+        let pending: Vec<Pending> = match &accepted.verdicts[..] {
+            [only] if only.pending.takes_last() => return Some(accepted),
+            _ => accepted.verdicts.into_iter().map(|it| it.pending).collect(),
+        };
+        match &pending[..] {
+            [only] => self.refuse_last(only.number, pools),
+            _ => self.put_back_one_by_one(pending),
+        }
+        None
+    }
+
     /// Handles an accepted configuration that cannot be prepared. A single request is refused. Several requests are tried
     /// again one by one, to find the cause.
     pub(crate) fn refuse_accepted(&self, accepted: Accepted, reason: &str) {
@@ -198,10 +216,17 @@ pub(crate) fn take_back_overdue(changes: &Changes) -> Result<(), JournalError> {
 }
 
 impl Trial {
-    /// Reports the result of the dry run. `result`: whether the configuration can be prepared.
-    pub(crate) fn end(self, changes: &Changes, result: Result<(), String>) {
-        match result {
-            Ok(()) => changes.finish(self.number, None, &self.changes, self.warnings),
+    /// Reports the result of the dry run. `result`: the snapshot of the configuration, if it can be prepared. `table`: what is
+    /// in force.
+    pub(crate) fn end(
+        self,
+        changes: &Changes,
+        result: Result<Snapshot, String>,
+        table: &LiveTable,
+    ) {
+        match result.map(|after| LeftAlone::by(&after, table).filter(|_| !self.takes_last)) {
+            Ok(None) => changes.finish(self.number, None, &self.changes, self.warnings),
+            Ok(Some(pools)) => changes.refuse_last(self.number, &pools),
             Err(reason) => changes.refuse(self.number, reason, Vec::new()),
         }
     }
@@ -241,7 +266,7 @@ struct Judge<'a> {
 /// The result of a valid request.
 enum Made {
     /// A version, its configuration, and the warnings about it.
-    Version(Arc<Version>, Configuration, Vec<Diagnostic>),
+    Version(Arc<Version>, Arc<Configuration>, Vec<Diagnostic>),
     /// No version, since nothing changes. The warnings are about what the request says.
     Unchanged(Vec<Diagnostic>),
 }
@@ -362,7 +387,9 @@ impl<'a> Judge<'a> {
                     self.changes.unchanged(number, self.history().version(), warnings);
                     return Judged::Nothing;
                 }
-                Judged::Trial(Box::new(Trial { number, configuration, changes, warnings }))
+                let takes_last = transaction.takes_last;
+                let trial = Trial { number, takes_last, configuration, changes, warnings };
+                Judged::Trial(Box::new(trial))
             }
             Err((reason, diagnostics)) => {
                 self.changes.refuse(number, reason, diagnostics);
@@ -415,7 +442,7 @@ impl<'a> Judge<'a> {
                 .map(|seconds| now.saturating_add(seconds.saturating_mul(1_000))),
             delta: self.history().overlay().delta(&overlay),
         };
-        Ok(Made::Version(Arc::new(version), configuration, warnings))
+        Ok(Made::Version(Arc::new(version), Arc::new(configuration), warnings))
     }
 
     /// Whether a request changes nothing: the overlay stays the same, or values are set to what they are, perhaps at
@@ -443,14 +470,14 @@ impl<'a> Judge<'a> {
         let (configuration, warnings) = self.check(&overlay, None)?;
         let wanted = Wanted::RollBackTo(to);
         let version = own_version(self.history(), &overlay, wanted, comment);
-        Ok(Made::Version(version, configuration, warnings))
+        Ok(Made::Version(version, Arc::new(configuration), warnings))
     }
 
     fn accept(
         &mut self,
         pending: Pending,
         version: Arc<Version>,
-        configuration: Configuration,
+        configuration: Arc<Configuration>,
         warnings: Vec<Diagnostic>,
     ) {
         let before = self.last.as_ref().unwrap_or(&self.newest);
@@ -463,7 +490,7 @@ impl<'a> Judge<'a> {
         let verdict = Verdict { pending, version: number, is_unchanged: false, changes, warnings };
         self.accepted.verdicts.push(verdict);
         self.accepted.entries.push(Entry::Version(version));
-        self.last = Some(Arc::new(configuration));
+        self.last = Some(configuration);
     }
 }
 

@@ -32,6 +32,9 @@ pub struct Report {
     /// The reason for a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The transaction is refused because it takes the last member of a pool, and does not say that this is meant.
+    #[serde(skip)]
+    pub needs_last: bool,
     /// Errors, and warnings about the overlay.
     #[serde(serialize_with = "as_json")]
     pub diagnostics: Vec<Diagnostic>,
@@ -113,6 +116,7 @@ impl Reports {
             version: None,
             is_unchanged: false,
             reason: None,
+            needs_last: false,
             diagnostics: Vec::new(),
             changes: Vec::new(),
             changes_omitted: 0,

@@ -15,6 +15,7 @@ use weir_config::snapshot::Snapshot;
 use weir_config::{Config, Diagnostic, Position, Severity};
 
 use super::{Supervisor, defect};
+use crate::last_members::LeftAlone;
 use crate::logs::Logs;
 use crate::overlay::judge::{Accepted, Configuration, Judged, check};
 use crate::{outgoing, own_keys};
@@ -164,9 +165,9 @@ impl Supervisor {
                 None
             }
             (Read::Transactions(Some(Judged::Trial(trial))), _) => {
-                let tried = bound(&trial.configuration, self).map(drop);
+                let tried = bound(&trial.configuration, self);
                 unbind(self);
-                trial.end(&self.observed.changes, tried);
+                trial.end(&self.observed.changes, tried, &self.table);
                 Some(false)
             }
             (Read::Transactions(Some(Judged::Nothing)), _) => Some(false),
@@ -247,6 +248,16 @@ impl Candidate {
                 }
                 Err(error) => at.refuse(error, &[]),
             });
+        };
+        let accepted = match LeftAlone::by(&snapshot, &at.table) {
+            None => accepted,
+            Some(pools) => match at.observed.changes.check_last(accepted, &pools) {
+                Some(accepted) => accepted,
+                None => {
+                    let_go(at);
+                    return Some(false);
+                }
+            },
         };
         let told: Vec<String> = accepted.told().collect();
         let (changes, events) = (Arc::clone(&at.observed.changes), at.events.clone());

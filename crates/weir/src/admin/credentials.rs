@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use weir_tls::ClientConfig;
+use weir_config::system_authorities;
 use weir_tls::client::{ClientSettings, client_config};
 use weir_tls::identity::{Identity, read_authorities, read_certificates, read_key};
+use weir_tls::{CertificateDer, ClientConfig};
 
 use super::client::Error;
 
@@ -57,6 +58,17 @@ impl CredentialArguments {
     }
 }
 
+/// The authorities that this system trusts; an error only if none can be read.
+fn system_authorities() -> Result<Vec<CertificateDer<'static>>, Error> {
+    let found = system_authorities::read();
+    match found.problems.first() {
+        Some(problem) if found.certificates.is_empty() => {
+            Err(Error::Credentials(format!("TLS: {problem}")))
+        }
+        _ => Ok(found.certificates),
+    }
+}
+
 /// The user who called sudo, if the name can stand in a header.
 fn sudo_user() -> Option<String> {
     let user = std::env::var("SUDO_USER").ok()?;
@@ -68,7 +80,7 @@ impl Credentials {
     pub fn tls(&self) -> Result<Arc<ClientConfig>, Error> {
         let authorities = match &self.settings.authorities {
             Some(path) => read_authorities(&read(path)?).map_err(|error| wrong(path, error))?,
-            None => rustls_native_certs::load_native_certs().certs,
+            None => system_authorities()?,
         };
         let identity = self.settings.certificate.as_deref().map(identity).transpose()?;
         let settings = ClientSettings {

@@ -48,6 +48,10 @@ pub struct Options {
     #[arg(long, value_name = "DURATION", value_parser = parse_confirm)]
     confirm: Option<u64>,
 
+    /// Also if a pool then has no member that takes new requests: clients get 503 then
+    #[arg(long)]
+    last: bool,
+
     /// Only if this is still the newest version, as `weir diff` shows it
     #[arg(long, value_name = "NUMBER")]
     if_version: Option<u64>,
@@ -116,6 +120,10 @@ fn propose_and_wait(
     }
     if let Some(seconds) = options.confirm {
         document["confirm_within_s"] = seconds.into();
+    }
+    if options.last {
+        // An old version of weir does not know this key, and needs no permission.
+        document["last"] = true.into();
     }
     let wait = options.wait.map_or(PROGRESS_INTERVAL, |wait| wait.min(PROGRESS_INTERVAL));
     let query = format!("?wait_ms={}&dry_run={}", wait.as_millis(), options.dry_run);

@@ -59,6 +59,7 @@ fn wants(changes: Value) -> Transaction {
         expected_version: None,
         wanted: Wanted::Changes(changes),
         dry_run: false,
+        takes_last: false,
         is_from_network: false,
         confirm_within_s: None,
     }
