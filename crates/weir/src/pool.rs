@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use crate::admin::client::{Error, segment};
-use crate::admin::model::{Member, Monitor, Pool, Pools, UP};
+use crate::admin::model::{Latency, Member, Monitor, Pool, Pools, UP};
 use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, latency, printable, span};
 use crate::admin::{self, Connection};
 use crate::status::tone_of;
