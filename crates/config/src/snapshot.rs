@@ -91,8 +91,6 @@ pub struct Snapshot {
     pub first_probes: FirstProbesSettings,
     /// Access log.
     pub log: LogSettings,
-    /// Whether the response times of each member have a histogram, besides those of pools.
-    pub member_histograms: bool,
     /// Virtual servers in the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
     /// Disabled virtual servers.

@@ -29,11 +29,18 @@ impl LeftAlone {
         (!pools.is_empty()).then_some(Self(pools))
     }
 
-    /// The pools that have a member for new requests now, and none with this configuration.
-    pub fn by(after: &Snapshot, table: &LiveTable) -> Option<Self> {
+    /// The pools that have a member for new requests now, and none with this configuration. `waiting`: a configuration that
+    /// waits for first probes; what it takes is not the fault of the one after it.
+    pub fn by(after: &Snapshot, waiting: Option<&Snapshot>, table: &LiveTable) -> Option<Self> {
+        let is_taken_already = |pool: &Pool| {
+            let Some(waiting) = waiting else { return false };
+            let mut pools = waiting.pools.iter();
+            let before = pools.find(|before| before.name == pool.name);
+            before.is_some_and(|before| !serves_after(waiting, before, table))
+        };
         let is_taken = |pool: &&Pool| {
             let Some(live) = live_of(table, pool) else { return false };
-            serves_now(table, live) && !serves_after(after, pool, table)
+            serves_now(table, live) && !serves_after(after, pool, table) && !is_taken_already(pool)
         };
         let pools = after.pools.iter().map(|pool| &**pool).filter(|pool| *pool.name != *NOBODY);
         Self::of(pools.filter(is_taken).map(|pool| &*pool.name))
@@ -128,7 +135,9 @@ mod tests {
         }
         let config = weir_config::parse("test.yaml", &text(members, more)).config;
         let after = Arc::new(config.expect("a configuration").snapshot(&Resolutions::default()));
-        LeftAlone::by(&after, &table).map(|found| found.to_string())
+        // A configuration that waits takes the member already.
+        assert_eq!(LeftAlone::by(&after, Some(&after), &table), None);
+        LeftAlone::by(&after, None, &table).map(|found| found.to_string())
     }
 
     #[test]

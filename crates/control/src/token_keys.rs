@@ -45,19 +45,20 @@ pub struct TokenKeys {
 /// replaced them: its new tokens are then refused, and withdrawn keys are still accepted.
 const STALE_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// Counters of fetches, and their results by URL.
+/// Counters of fetches, and their results by authentication. Names are shown, not URLs, which may have a secret.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// The number of fetches with usable keys.
     pub succeeded: AtomicU64,
     /// The number of fetches without usable keys.
     pub failed: AtomicU64,
-    urls: Mutex<BTreeMap<String, Fetches>>,
+    results: Mutex<BTreeMap<Arc<str>, Fetches>>,
 }
 
-/// The results of fetches from one URL.
+/// The results of fetches for one authentication.
 #[derive(Debug, Clone, Default)]
 pub struct Fetches {
+    host: String,
     /// The time of the last fetch with usable keys, in milliseconds since 1970; `None`: there was none.
     pub succeeded_unix_ms: Option<u64>,
     /// The first failure since then: its time by the monotonic clock, and the reason of the last one.
@@ -65,21 +66,27 @@ pub struct Fetches {
 }
 
 impl Fetches {
+    fn succeeded(&mut self) {
+        (self.succeeded_unix_ms, self.failing) = (Some(unix_ms()), None);
+    }
+
     fn failed(&mut self, now_ms: u64, reason: String) {
         let since_ms = self.failing.as_ref().map_or(now_ms, |(since_ms, _)| *since_ms);
         self.failing = Some((since_ms, reason));
     }
 
     /// The problem, if there is one: no keys at all, or keys that could not be refreshed for long.
-    fn problem(&self, url: &str, now_ms: u64) -> Option<String> {
+    fn problem(&self, name: &str, now_ms: u64) -> Option<String> {
         let (since_ms, reason) = self.failing.as_ref()?;
         let failing = Duration::from_millis(now_ms.saturating_sub(*since_ms));
         match self.succeeded_unix_ms {
             None => Some(format!(
-                "token keys cannot be fetched from {url}: {reason}; `authenticate` answers 503"
+                "token keys of {name} cannot be fetched from {}: {reason}; `authenticate` answers 503",
+                self.host
             )),
             Some(at_ms) if failing >= STALE_AFTER => Some(format!(
-                "token keys of {} cannot be refreshed from {url}: {reason}; they stay in use",
+                "token keys of {name} cannot be refreshed from {}: {reason}; those of {} stay in use",
+                self.host,
                 rfc3339(at_ms)
             )),
             Some(_) => None,
@@ -88,18 +95,18 @@ impl Fetches {
 }
 
 impl Counters {
-    fn urls(&self) -> MutexGuard<'_, BTreeMap<String, Fetches>> {
-        self.urls.lock().unwrap_or_else(PoisonError::into_inner)
+    fn results(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Fetches>> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The URLs, each with the results of its fetches.
-    pub(crate) fn fetches(&self) -> Vec<(String, Fetches)> {
-        self.urls().iter().map(|(url, fetches)| (url.clone(), fetches.clone())).collect()
+    /// The authentications, each with the results of its fetches.
+    pub(crate) fn fetches(&self) -> Vec<(Arc<str>, Fetches)> {
+        self.results().iter().map(|(name, fetches)| (Arc::clone(name), fetches.clone())).collect()
     }
 
     /// The problems with keys, as sentences.
     pub(crate) fn problems(&self, now_ms: u64) -> Vec<String> {
-        self.urls().iter().filter_map(|(url, fetches)| fetches.problem(url, now_ms)).collect()
+        self.results().iter().filter_map(|(name, it)| it.problem(name, now_ms)).collect()
     }
 }
 
@@ -118,12 +125,23 @@ impl Drop for Task {
 struct Shared {
     /// The verifiers with this URL in the active snapshot.
     readers: Vec<Arc<TokenReader>>,
+    /// Their authentications.
+    names: Vec<Arc<str>>,
     refresh: Duration,
+    fetches: Fetches,
     /// The last valid response, and its keys.
     last: Option<(Bytes, Arc<Keys>)>,
 }
 
 impl Shared {
+    /// Shows the results of fetches for each authentication.
+    fn tell(&self, counters: &Counters) {
+        let mut results = counters.results();
+        for name in &self.names {
+            results.insert(Arc::clone(name), self.fetches.clone());
+        }
+    }
+
     fn put(&self) {
         if let Some((_, keys)) = &self.last {
             self.readers.iter().for_each(|reader| reader.set_keys(Arc::clone(keys)));
@@ -154,19 +172,23 @@ impl TokenKeys {
             wanted.entry(&fetched.url).or_default().push(fetched);
         }
         self.tasks.retain(|url, _| wanted.contains_key(url));
-        let known: Vec<String> = wanted.keys().map(|url| url.to_string()).collect();
-        self.counters.urls().retain(|url, _| known.contains(url));
+        let names: Vec<&Arc<str>> = snapshot.fetched_keys.iter().map(|it| &it.name).collect();
+        self.counters.results().retain(|name, _| names.contains(&name));
         for (url, fetched) in wanted {
             let readers = fetched.iter().map(|it| Arc::clone(&it.reader)).collect();
+            let names = fetched.iter().map(|it| Arc::clone(&it.name)).collect();
             let refresh_ms = fetched.iter().map(|it| it.refresh_ms).min().unwrap_or_default();
             let refresh = Duration::from_millis(refresh_ms);
             if let Some(task) = self.tasks.get(url) {
                 let mut shared = lock(&task.shared);
-                (shared.readers, shared.refresh) = (readers, refresh);
+                (shared.readers, shared.names, shared.refresh) = (readers, names, refresh);
                 shared.put();
+                shared.tell(&self.counters);
                 continue;
             }
-            let shared = Arc::new(Mutex::new(Shared { readers, refresh, last: None }));
+            let fetches = Fetches { host: url.host.clone(), ..Fetches::default() };
+            let shared =
+                Arc::new(Mutex::new(Shared { readers, names, refresh, last: None, fetches }));
             let fetching = Fetching {
                 url: url.clone(),
                 shared: Arc::clone(&shared),
@@ -197,9 +219,7 @@ impl Fetching {
             let pause = match fetched.unwrap_or(Err(FetchError::TimedOut)) {
                 Ok(()) => {
                     self.counters.succeeded.fetch_add(1, Relaxed);
-                    self.note(|of| {
-                        *of = Fetches { succeeded_unix_ms: Some(unix_ms()), failing: None };
-                    });
+                    self.note(Fetches::succeeded);
                     if failures > 0 {
                         self.events.info(self.subject(), "can be fetched again");
                     }
@@ -221,7 +241,9 @@ impl Fetching {
     }
 
     fn note(&self, note: impl FnOnce(&mut Fetches)) {
-        note(self.counters.urls().entry(self.url.to_string()).or_default());
+        let mut shared = lock(&self.shared);
+        note(&mut shared.fetches);
+        shared.tell(&self.counters);
     }
 
     fn subject(&self) -> String {
@@ -326,26 +348,25 @@ mod tests {
     fn keys_that_are_not_refreshed_become_a_problem() {
         let counters = Counters::default();
         let stale_ms = STALE_AFTER.as_millis() as u64;
-        let url = "https://issuer.example/keys";
+        let none = || Fetches { host: "issuer.example".into(), ..Fetches::default() };
         let note = |note: &dyn Fn(&mut Fetches)| {
-            note(counters.urls().entry(url.to_owned()).or_default());
+            note(counters.results().entry("portal".into()).or_insert_with(none));
         };
         let told = |now_ms: u64| counters.problems(now_ms).join("; ");
         assert_eq!(told(0), "");
         // Without any keys it is a problem at once.
         note(&|of| of.failed(1_000, "no connection: refused".into()));
-        assert!(told(1_000).starts_with(
-            "token keys cannot be fetched from https://issuer.example/keys: no connection"
-        ));
-        note(&|of| *of = Fetches { succeeded_unix_ms: Some(0), failing: None });
+        let expected = "token keys of portal cannot be fetched from issuer.example: no connection: refused; `authenticate` answers 503";
+        assert_eq!(told(1_000), expected);
+        note(&|of| (of.succeeded_unix_ms, of.failing) = (Some(0), None));
         assert_eq!(told(9 * stale_ms), "");
         // Old keys are a problem after a while, counted from the first failure.
         note(&|of| of.failed(10_000, "the server answers 500".into()));
         note(&|of| of.failed(10_000 + stale_ms / 2, "the server answers 502".into()));
         assert_eq!(told(9_999 + stale_ms), "");
-        let expected = "token keys of 1970-01-01T00:00:00.000Z cannot be refreshed from https://issuer.example/keys: the server answers 502; they stay in use";
+        let expected = "token keys of portal cannot be refreshed from issuer.example: the server answers 502; those of 1970-01-01T00:00:00.000Z stay in use";
         assert_eq!(told(10_000 + stale_ms), expected);
-        note(&|of| *of = Fetches { succeeded_unix_ms: Some(5), failing: None });
+        note(&Fetches::succeeded);
         assert_eq!(told(u64::MAX), "");
     }
 

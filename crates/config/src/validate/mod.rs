@@ -141,8 +141,6 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
         data_plane: data_plane(file),
         first_probes: first_probes(file),
         log,
-        member_histograms: or_absent(file.metrics.as_ref()).latency_histograms.value
-            == raw::LatencyHistograms::Member,
         virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
         disabled,
         packets: packets?,
@@ -271,7 +269,9 @@ fn named<T>(map: Option<&crate::decode::Named<T>>) -> &[NamedItem<T>] {
 
 fn data_plane(file: &raw::File) -> DataPlaneSettings {
     let section = or_absent(file.data_plane.as_ref());
+    let histograms = or_absent(file.metrics.as_ref()).latency_histograms.value;
     DataPlaneSettings {
+        member_histograms: histograms == raw::LatencyHistograms::Member,
         workers: section.workers.value.value().map(|Whole(count)| count),
         drain_timeout_ms: section.drain_timeout.0,
         udp_descriptors_percent: section.udp_descriptors_max.0,

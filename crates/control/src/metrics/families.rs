@@ -439,9 +439,9 @@ pub(super) const FILES: &[Family<DatedFile>] = families! { "file,kind";
         |file, to| to.value(file.until_unix_s.max(0) as u64);
 };
 
-pub(super) const TOKEN_KEYS: &[Family<(String, Fetches)>] = families! { "url";
+pub(super) const TOKEN_KEYS: &[Family<(Arc<str>, Fetches)>] = families! { "authentication";
     "weir_token_keys_fetched_timestamp_seconds" Gauge
-        "The last time that token keys could be fetched from this URL, in seconds since 1970; 0: never."
+        "The last time that the token keys of this authentication could be fetched, in seconds since 1970; 0: never."
         |(_, fetches), to| to.value(fetches.succeeded_unix_ms.unwrap_or(0) / 1_000);
 };
 

@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use weir_config::overlay::{self, Conflict, Overlay};
 use weir_config::parts::Change;
-use weir_config::snapshot::Snapshot;
 use weir_config::{Config, Diagnostic, Files, Severity};
-use weir_exchange::shared::live::LiveTable;
 
 use super::changes::{Asked, Changes, NOT_CONFIRMED, Pending, Transaction};
 use super::history::{History, OWN_AUTHOR, Version, Wanted};
@@ -216,15 +214,9 @@ pub(crate) fn take_back_overdue(changes: &Changes) -> Result<(), JournalError> {
 }
 
 impl Trial {
-    /// Reports the result of the dry run. `result`: the snapshot of the configuration, if it can be prepared. `table`: what is
-    /// in force.
-    pub(crate) fn end(
-        self,
-        changes: &Changes,
-        result: Result<Snapshot, String>,
-        table: &LiveTable,
-    ) {
-        match result.map(|after| LeftAlone::by(&after, table).filter(|_| !self.takes_last)) {
+    /// Reports the result of the dry run. `result`: what the configuration takes, if it can be prepared.
+    pub(crate) fn end(self, changes: &Changes, result: Result<Option<LeftAlone>, String>) {
+        match result.map(|pools| pools.filter(|_| !self.takes_last)) {
             Ok(None) => changes.finish(self.number, None, &self.changes, self.warnings),
             Ok(Some(pools)) => changes.refuse_last(self.number, &pools),
             Err(reason) => changes.refuse(self.number, reason, Vec::new()),

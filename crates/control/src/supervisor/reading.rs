@@ -167,7 +167,8 @@ impl Supervisor {
             (Read::Transactions(Some(Judged::Trial(trial))), _) => {
                 let tried = bound(&trial.configuration, self);
                 unbind(self);
-                trial.end(&self.observed.changes, tried, &self.table);
+                let tried = tried.map(|after| left_alone(&after, self));
+                trial.end(&self.observed.changes, tried);
                 Some(false)
             }
             (Read::Transactions(Some(Judged::Nothing)), _) => Some(false),
@@ -249,7 +250,7 @@ impl Candidate {
                 Err(error) => at.refuse(error, &[]),
             });
         };
-        let accepted = match LeftAlone::by(&snapshot, &at.table) {
+        let accepted = match left_alone(&snapshot, at) {
             None => accepted,
             Some(pools) => match at.observed.changes.check_last(accepted, &pools) {
                 Some(accepted) => accepted,
@@ -294,6 +295,12 @@ impl Stored {
         at.events.error("configuration", format_args!("stays as it was: {error}"));
         false
     }
+}
+
+/// The pools that lose their last member for new requests with this configuration.
+fn left_alone(after: &Snapshot, at: &Supervisor) -> Option<LeftAlone> {
+    let waiting = at.next.as_ref().map(|next| &*next.snapshot);
+    LeftAlone::by(after, waiting, &at.table)
 }
 
 /// Checks that the logs of a configuration can be opened and its listeners can be bound. Returns its snapshot.

@@ -19,7 +19,7 @@ use weir_core::retry::RetryBudget;
 use weir_core::slow_start::{self, Ramp};
 
 use crate::arena::ConnectionKey;
-use crate::shared::counters::{MemberCounters, MemberTimes, Own, PoolCounters};
+use crate::shared::counters::{MemberCounters, Own, OwnPoolCounters};
 use crate::shared::live::{LiveMember, LivePool, TablePool};
 
 /// Maximum number of members that one request may try: the first one and its retries.
@@ -30,13 +30,11 @@ pub struct LocalPool {
     /// State shared with other workers.
     pub live: Arc<LivePool>,
     /// Counters of this worker.
-    pub counters: Own<PoolCounters>,
+    pub counters: OwnPoolCounters,
     /// The forms in which heads for this pool and its fallback pools are written.
     pub forms: Forms,
     /// The members in the order of the snapshot.
     pub members: Vec<Rc<LocalMember>>,
-    /// Response times, one per member; empty: those of members are not counted.
-    times: Box<[Own<MemberTimes>]>,
     settings: Arc<snapshot::Pool>,
     by_label: HashMap<Arc<str>, u32>,
     maglev: Option<Arc<MaglevTable>>,
@@ -203,16 +201,13 @@ impl LocalPool {
                 retired: Cell::new(false),
             }),
         });
-        // Another thread may begin or end them now: then there are none for this table.
-        let times: Option<_> = live.members.iter().map(|member| member.own_times(worker)).collect();
         let settings = Arc::clone(&snapshot.pools[index]);
         let labels = settings.members.iter().map(|member| Arc::clone(&member.label));
         Self {
             live: Arc::clone(&live.pool),
-            counters: live.pool.counters.own(worker),
+            counters: live.own_counters(worker),
             forms: Forms::of(snapshot, index),
             members: members.collect(),
-            times: times.unwrap_or_default(),
             by_label: labels.zip(0..).collect(),
             maglev: live.maglev.clone(),
             budget: RefCell::new(RetryBudget::new()),
@@ -227,15 +222,6 @@ impl LocalPool {
             }),
             source_turns: Cell::new(0),
             settings,
-        }
-    }
-
-    /// Counts the response time of a member.
-    #[inline]
-    pub fn count_response_time(&self, member: u32, duration_us: u64) {
-        self.counters.response_duration.record(duration_us);
-        if let Some(times) = self.times.get(member as usize) {
-            times.response_duration.record(duration_us);
         }
     }
 

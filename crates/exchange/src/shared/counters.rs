@@ -367,6 +367,39 @@ counters! {
     }
 }
 
+/// The counters of a pool that belong to one worker.
+#[derive(Debug)]
+pub struct OwnPoolCounters {
+    pool: Own<PoolCounters>,
+    /// Response times, one per member; empty: those of members are not counted.
+    times: Box<[Own<MemberTimes>]>,
+}
+
+impl OwnPoolCounters {
+    /// The counters of a pool, and response times of its members.
+    pub fn new(pool: Own<PoolCounters>, times: Box<[Own<MemberTimes>]>) -> Self {
+        Self { pool, times }
+    }
+
+    /// Counts the response time of a member.
+    #[inline]
+    pub fn count_response_time(&self, member: u32, duration_us: u64) {
+        self.pool.response_duration.record(duration_us);
+        if let Some(times) = self.times.get(member as usize) {
+            times.response_duration.record(duration_us);
+        }
+    }
+}
+
+impl Deref for OwnPoolCounters {
+    type Target = PoolCounters;
+
+    #[inline]
+    fn deref(&self) -> &PoolCounters {
+        &self.pool
+    }
+}
+
 impl MemberCounters {
     /// Counts the tolerated flaws of a response, once per kind.
     pub fn count_flaws(&self, flaws: Flaws) {

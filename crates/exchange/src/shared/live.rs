@@ -39,8 +39,8 @@ use weir_core::monitor::{Circuit, EjectionBounds, Health, Passive, PassiveSettin
 
 use crate::outside::Outside;
 use crate::shared::counters::{
-    HistogramTotals, MemberCounters, MemberTimes, Own, PerWorker, PoolCounters, RuleCounters,
-    VirtualServerCounters,
+    HistogramTotals, MemberCounters, MemberTimes, Own, OwnPoolCounters, PerWorker, PoolCounters,
+    RuleCounters, VirtualServerCounters,
 };
 use crate::shared::logins::Logins;
 use crate::shared::server_tls::LiveTls;
@@ -430,7 +430,7 @@ impl LiveTable {
             .zip(generation << 32..)
             .map(|(pool, number)| TablePool::build((number, pool), &former, is_keyed, workers))
             .collect();
-        keep_times(&pools, snapshot.member_histograms.then_some(workers));
+        keep_times(&pools, snapshot.data_plane.member_histograms.then_some(workers));
         let clock = outside.clock;
         let old_stickies = previous.map(|table| &table.stickies);
         let stickies = Stickies::build(&snapshot, old_stickies, outside);
@@ -547,6 +547,13 @@ fn own_hash(outside: &Outside) -> KeyedHash {
 }
 
 impl TablePool {
+    /// The counters of one worker, for that worker to keep.
+    pub fn own_counters(&self, worker: usize) -> OwnPoolCounters {
+        // Another thread may begin or end those of members now: then there are none for this table.
+        let times: Option<_> = self.members.iter().map(|member| member.own_times(worker)).collect();
+        OwnPoolCounters::new(self.pool.counters.own(worker), times.unwrap_or_default())
+    }
+
     /// `is_keyed`: some persistence selects members by keys of requests.
     fn build(
         (number, pool): (u64, &Pool),
