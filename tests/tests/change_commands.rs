@@ -87,6 +87,80 @@ impl Printed {
 }
 
 #[test]
+fn what_is_so_already_is_unchanged() {
+    let bed = Bed::new();
+    let weight = bed.place("weight");
+    let of_file = bed.weir(
+        0,
+        &[
+            "set",
+            "/pools/members/members/ADDRESS"
+                .replace("ADDRESS", &bed.members[0].address().to_string())
+                .as_str(),
+            "{}",
+        ],
+    );
+    assert_eq!(of_file.stdout, "unchanged: the files say this already\n");
+    bed.weir(0, &["set", &weight, "5"]);
+    let told = "unchanged: version 1 stays, which says this already\n";
+    for arguments in [
+        &["set", &weight, "5"][..],
+        &["set", &weight, "5", "--dry-run"],
+        &["rollback", "1", "--yes"],
+    ] {
+        assert_eq!(bed.weir(0, arguments).stdout, told, "{arguments:?}");
+    }
+    let json = bed.weir(0, &["set", &weight, "5", "--json"]).json();
+    assert_eq!((&json["state"], &json["version"]), (&"unchanged".into(), &1.into()));
+    let again = bed.weir_with(
+        0,
+        &["apply", "-"],
+        &format!("changes: [ {{ op: set, path: {weight}, value: 5 }} ]"),
+    );
+    assert_eq!(again.stdout, told);
+    let reload = bed.weir(0, &["reload"]).stdout;
+    assert_eq!(
+        reload,
+        "in effect: nothing has changed, neither the file nor the files that it names\n"
+    );
+    assert_eq!(bed.weir(1, &["diff"]).stdout.lines().next(), Some("version 1: 1 change"));
+}
+
+#[test]
+fn the_author_is_who_called_sudo() {
+    let bed = Bed::new();
+    let set = |user: Option<&str>, value: &str| {
+        let mut command = bed.command(&["set", &bed.place("weight"), value]);
+        command.env_remove("SUDO_USER");
+        command.envs(user.map(|user| ("SUDO_USER", user)));
+        Printed::of(command.output().expect("the built command"), 0);
+    };
+    set(None, "2");
+    set(Some("anna"), "3");
+    set(Some("anna, uid 7"), "4");
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let status = read("/proc/self/status");
+    let uid = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next().map(str::to_owned));
+    let uid = uid.expect("a user");
+    let login = read("/proc/self/loginuid").trim().to_owned();
+    let author = |number: &str| {
+        let version = bed.weir(0, &["versions", number, "--json"]).json();
+        version["author"].as_str().expect("an author").to_owned()
+    };
+    let authors = ["1", "2", "3"].map(author);
+    for author in &authors {
+        assert!(author.contains(&format!("uid {uid}")), "{author}");
+    }
+    // What the kernel knows comes first, and only root is believed.
+    let is_unknown = login.is_empty() || login == u32::MAX.to_string() || login == uid;
+    let is_believed = is_unknown && uid == "0";
+    assert_eq!(authors[1].contains("sudo by anna"), is_believed, "{authors:?}");
+    assert_eq!(authors[0], authors[2], "what is no name is left out");
+}
+
+#[test]
 fn a_value_is_set_tried_and_taken_back() {
     let bed = Bed::new();
     let weight = bed.place("weight");

@@ -52,7 +52,8 @@ impl Drop for Traffic {
 #[test]
 fn one_document_for_scripts() {
     let member = Member::echo();
-    let proxy = Proxy::start(&Setup::new(&[member.address()]).admin_socket());
+    let setup = Setup::new(&[member.address()]).admin_socket();
+    let proxy = Proxy::start(&setup.top("metrics: { latency_histograms: member }\n"));
     let _traffic = Traffic::to(&proxy);
     let output = top(&proxy, &["--once", "--json", "--interval", "500ms"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");

@@ -17,6 +17,7 @@ use crate::places::PlaceNames;
 use crate::quote::clip;
 use crate::rule_cache::RuleCache;
 use crate::snapshot::{Address, DatedFile};
+use crate::system_authorities::SystemAuthorities;
 use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
 /// Maximum number of diagnostics of one file; further ones are only counted.
@@ -94,6 +95,8 @@ pub(crate) struct Context {
     pub dated: Vec<DatedFile>,
     /// The programs, files and unix sockets of the host that are named.
     pub host_uses: HostUses,
+    /// The authorities of this system, once they are read.
+    pub authorities: Option<Arc<SystemAuthorities>>,
     /// The servers that weir would connect to.
     pub reached: Vec<(Endpoint, Span)>,
 }

@@ -42,6 +42,7 @@ mod schema;
 mod secret;
 mod shapes;
 pub mod snapshot;
+pub mod system_authorities;
 mod texts;
 mod tree;
 mod validate;

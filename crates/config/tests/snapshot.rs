@@ -102,6 +102,7 @@ fn defaults() {
         udp_descriptors_percent: 50,
         sandbox: Sandbox::Auto,
         http2_memory_bytes: 32 << 20,
+        member_histograms: false,
     };
     assert_eq!(snapshot.data_plane, data_plane);
     let first_probes = FirstProbesSettings { wait_ms: 5_000, then: AfterFirstProbes::Serve };

@@ -5,11 +5,12 @@ const PAGE = 1000;
 
 /** An answer that is not what was wanted: a problem document (RFC 9457) or no answer at all. */
 export class Problem extends Error {
-  constructor(status, detail, help, findings = []) {
+  constructor(status, detail, help, findings = [], needs = undefined) {
     super(detail);
     this.status = status;
     this.help = help;
     this.findings = findings;
+    this.needs = needs;
   }
 }
 
@@ -39,7 +40,7 @@ async function send(path, accept, { method = "GET", body, ifMatch, signal }) {
   }
   if (response.ok) return response;
   const problem = await response.json().catch(() => null);
-  throw new Problem(response.status, problem?.detail ?? `status ${response.status}`, problem?.help, problem?.diagnostics ?? []);
+  throw new Problem(response.status, problem?.detail ?? `status ${response.status}`, problem?.help, problem?.diagnostics ?? [], problem?.needs);
 }
 
 function unreached(error) {

@@ -66,6 +66,7 @@ mod handover;
 mod host;
 mod lifetime;
 mod login;
+mod login_user;
 mod member_change;
 mod openapi;
 mod page;

@@ -22,6 +22,7 @@ pub mod firewall;
 pub mod foretold;
 pub(crate) mod health;
 mod key_log;
+mod last_members;
 pub mod log_writer;
 pub mod logs;
 pub mod member_state;

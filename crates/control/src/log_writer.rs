@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -217,7 +217,10 @@ fn open(target: &LogTarget) -> Result<Output, OpenError> {
     let stdout = || io::stdout().as_fd().try_clone_to_owned().map(File::from);
     let opened = match target {
         LogTarget::Stdout => stdout().map(Output::File),
-        LogTarget::File(path) => open_file(path).map(Output::File),
+        LogTarget::File(path) => match open_file(path) {
+            Err(error) if is_unread_pipe(path, &error) => Ok(Output::UnreadPipe(path.clone())),
+            opened => opened.map(Output::File),
+        },
         LogTarget::Syslog(syslog) => Ok(Output::Syslog(Sender::new(syslog))),
     };
     opened.map_err(|error| OpenError { target: target.clone(), error })
@@ -226,24 +229,24 @@ fn open(target: &LogTarget) -> Result<Output, OpenError> {
 /// Opens a file without waiting for the reader of a named pipe. The wait would block a reload, and with it the monitors and
 /// the admin listener.
 fn open_file(path: &Path) -> io::Result<File> {
-    let opened = OpenOptions::new()
+    OpenOptions::new()
         .append(true)
         .create(true)
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(path);
-    opened.map_err(|error| {
-        let is_pipe = || std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
-        if Errno::from_io_error(&error) == Some(Errno::NXIO) && is_pipe() {
-            io::Error::other("nothing reads this pipe")
-        } else {
-            error
-        }
-    })
+        .open(path)
+}
+
+/// Whether the file is a named pipe that nothing reads.
+fn is_unread_pipe(path: &Path, error: &io::Error) -> bool {
+    let is_pipe = || std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    Errno::from_io_error(error) == Some(Errno::NXIO) && is_pipe()
 }
 
 /// The open form of a [`Way`].
 enum Output {
     File(File),
+    /// A named pipe, until something reads it.
+    UnreadPipe(PathBuf),
     Syslog(Sender),
     Writer(SyncSender<LogBatch>),
     Events,
@@ -258,16 +261,40 @@ impl Output {
         }
     }
 
-    /// Reports a syslog server that takes no messages yet.
+    /// Reports a syslog server that takes no messages yet, and a named pipe without a reader.
     fn tell_if_away(&self, name: &str, events: &Events) {
-        let Self::Syslog(sender) = self else { return };
-        if let Some(error) = sender.why_away() {
-            let why = io_error_text(&error);
-            let what = format_args!(
-                "the syslog server is away, its lines are lost until it is there: {why}"
-            );
-            events.warning(name, what);
+        match self {
+            Self::Syslog(sender) => {
+                let Some(error) = sender.why_away() else { return };
+                let why = io_error_text(&error);
+                let what = format_args!(
+                    "the syslog server is away, its lines are lost until it is there: {why}"
+                );
+                events.warning(name, what);
+            }
+            Self::UnreadPipe(path) => {
+                let path = path.display();
+                let what = format_args!(
+                    "nothing reads the pipe {path}, its lines are lost until something does"
+                );
+                events.warning(name, what);
+            }
+            Self::File(_) | Self::Writer(_) | Self::Events => {}
         }
+    }
+
+    /// Opens a named pipe that something reads by now.
+    fn open_pipe(&mut self) -> io::Result<()> {
+        let Self::UnreadPipe(path) = self else { return Ok(()) };
+        match open_file(path) {
+            Ok(file) => *self = Self::File(file),
+            Err(error) if is_unread_pipe(path, &error) => {
+                let what = format!("nothing reads the pipe {}", path.display());
+                return Err(io::Error::other(what));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 }
 
@@ -301,7 +328,11 @@ impl Writer {
     }
 
     fn put(&mut self, batch: LogBatch) {
+        if let Err(error) = self.output.open_pipe() {
+            return self.lose(batch.log, batch.lines, &error);
+        }
         match &mut self.output {
+            Output::UnreadPipe(_) => {}
             // Only this thread waits for the other writer. If the other writer has ended, the lines are lost.
             Output::Writer(writer) => {
                 if let Err(SendError(batch)) = writer.send(batch) {

@@ -97,6 +97,7 @@ fn of_process(observed: &Observed, problems: &mut Vec<String>) {
     }
     problems.extend(certificates(observed));
     problems.extend(expired(&observed.table().snapshot));
+    problems.extend(observed.obtained.token_keys.problems(monotonic_ms()));
     if let Some(failed) = observed.upgrades.last().filter(|it| it.state == State::Failed) {
         let reason = failed.reason.unwrap_or_default();
         let time = failed.time;

@@ -258,6 +258,8 @@ pub(crate) struct PoolStatus {
     no_member: u64,
     queue_requests: u64,
     queued: u64,
+    /// From the request handed to a member's socket to the response head.
+    response_duration: Latency,
     members: Vec<MemberStatus>,
 }
 
@@ -291,7 +293,8 @@ pub(crate) struct MemberStatus {
     responses: Classes,
     bytes_received: u64,
     bytes_sent: u64,
-    response_duration: Latency,
+    /// As of the pool; `null`: not counted by member (`metrics.latency_histograms`).
+    response_duration: Option<Latency>,
 }
 
 /// The ejection of a member by passive health checks.
@@ -374,7 +377,7 @@ struct Classes {
 
 /// A latency distribution since the start. Quantiles are `null` without any values.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
-struct Latency {
+pub(crate) struct Latency {
     count: u64,
     mean_ms: Option<f64>,
     p50_ms: Option<f64>,
@@ -627,6 +630,7 @@ pub(crate) fn pool(judge: &Judge, index: usize, board: &Board) -> PoolStatus {
         no_member: totals.no_member,
         queue_requests: shown_gauge(totals.queue_length),
         queued: totals.queued,
+        response_duration: Latency::of(&totals.response_duration),
         members: members.map(|(configured, live)| member(configured, live, board)).collect(),
     }
 }
@@ -685,7 +689,7 @@ pub(crate) fn member(
         },
         bytes_received: totals.bytes_received,
         bytes_sent: totals.bytes_sent,
-        response_duration: Latency::of(&totals.response_duration),
+        response_duration: live.response_histogram().as_ref().map(Latency::of),
     }
 }
 
@@ -704,7 +708,7 @@ pub(crate) fn monitor(report: MonitorReport) -> MonitorStatus {
 }
 
 impl Latency {
-    fn of(totals: &HistogramTotals) -> Self {
+    pub(crate) fn of(totals: &HistogramTotals) -> Self {
         let count = totals.count();
         let mean_ms = (count > 0).then(|| round(totals.sum_us as f64 / count as f64));
         Self {
@@ -745,10 +749,8 @@ mod tests {
         assert_eq!(status["pools"][0]["members"][0]["administrative_source"], "file");
         assert_eq!(status["pools"][0]["members"][0]["draining_requests"], serde_json::Value::Null);
         assert_eq!(status["configuration"]["generation"], 1);
-        assert_eq!(
-            status["pools"][0]["members"][0]["response_duration"]["p99_ms"],
-            serde_json::Value::Null
-        );
+        assert_eq!(status["pools"][0]["response_duration"]["count"], 0);
+        assert!(status["pools"][0]["members"][0]["response_duration"].is_null());
     }
 
     #[test]

@@ -93,6 +93,12 @@ impl Files for Rules {
     }
 }
 
+/// The state of a process with the configuration of this text.
+pub fn observed_by(text: &str, workers: usize) -> Observed {
+    let config = weir_config::parse("test.yaml", text).config.expect("a good configuration");
+    observed_of(Arc::new(config.snapshot(&weir_config::Resolutions::default())), workers)
+}
+
 /// The state of a process with this configuration.
 pub fn observed_of(snapshot: Arc<Snapshot>, workers: usize) -> Observed {
     observed_with_logs(snapshot, workers, LogsView::default())

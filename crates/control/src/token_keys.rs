@@ -23,6 +23,7 @@ use crate::asking::{self, AskError, Broken, until_retry};
 use crate::events::Events;
 use crate::outgoing;
 use crate::probe::{Failure, TlsClients};
+use crate::time::{monotonic_ms, rfc3339, unix_ms};
 
 /// Timeout of a fetch, including the connection.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,13 +41,73 @@ pub struct TokenKeys {
     tasks: BTreeMap<HttpUrl, Task>,
 }
 
-/// Counters of fetches.
+/// Keys that could not be refreshed for this long are a problem. Keys of tokens have no expiry, but their issuer may have
+/// replaced them: its new tokens are then refused, and withdrawn keys are still accepted.
+const STALE_AFTER: Duration = Duration::from_secs(5 * 60);
+
+/// Counters of fetches, and their results by authentication. Names are shown, not URLs, which may have a secret.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// The number of fetches with usable keys.
     pub succeeded: AtomicU64,
     /// The number of fetches without usable keys.
     pub failed: AtomicU64,
+    results: Mutex<BTreeMap<Arc<str>, Fetches>>,
+}
+
+/// The results of fetches for one authentication.
+#[derive(Debug, Clone, Default)]
+pub struct Fetches {
+    host: String,
+    /// The time of the last fetch with usable keys, in milliseconds since 1970; `None`: there was none.
+    pub succeeded_unix_ms: Option<u64>,
+    /// The first failure since then: its time by the monotonic clock, and the reason of the last one.
+    failing: Option<(u64, String)>,
+}
+
+impl Fetches {
+    fn succeeded(&mut self) {
+        (self.succeeded_unix_ms, self.failing) = (Some(unix_ms()), None);
+    }
+
+    fn failed(&mut self, now_ms: u64, reason: String) {
+        let since_ms = self.failing.as_ref().map_or(now_ms, |(since_ms, _)| *since_ms);
+        self.failing = Some((since_ms, reason));
+    }
+
+    /// The problem, if there is one: no keys at all, or keys that could not be refreshed for long.
+    fn problem(&self, name: &str, now_ms: u64) -> Option<String> {
+        let (since_ms, reason) = self.failing.as_ref()?;
+        let failing = Duration::from_millis(now_ms.saturating_sub(*since_ms));
+        match self.succeeded_unix_ms {
+            None => Some(format!(
+                "token keys of {name} cannot be fetched from {}: {reason}; `authenticate` answers 503",
+                self.host
+            )),
+            Some(at_ms) if failing >= STALE_AFTER => Some(format!(
+                "token keys of {name} cannot be refreshed from {}: {reason}; those of {} stay in use",
+                self.host,
+                rfc3339(at_ms)
+            )),
+            Some(_) => None,
+        }
+    }
+}
+
+impl Counters {
+    fn results(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Fetches>> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The authentications, each with the results of its fetches.
+    pub(crate) fn fetches(&self) -> Vec<(Arc<str>, Fetches)> {
+        self.results().iter().map(|(name, fetches)| (Arc::clone(name), fetches.clone())).collect()
+    }
+
+    /// The problems with keys, as sentences.
+    pub(crate) fn problems(&self, now_ms: u64) -> Vec<String> {
+        self.results().iter().filter_map(|(name, it)| it.problem(name, now_ms)).collect()
+    }
 }
 
 /// A running task. It ends on drop.
@@ -64,12 +125,23 @@ impl Drop for Task {
 struct Shared {
     /// The verifiers with this URL in the active snapshot.
     readers: Vec<Arc<TokenReader>>,
+    /// Their authentications.
+    names: Vec<Arc<str>>,
     refresh: Duration,
+    fetches: Fetches,
     /// The last valid response, and its keys.
     last: Option<(Bytes, Arc<Keys>)>,
 }
 
 impl Shared {
+    /// Shows the results of fetches for each authentication.
+    fn tell(&self, counters: &Counters) {
+        let mut results = counters.results();
+        for name in &self.names {
+            results.insert(Arc::clone(name), self.fetches.clone());
+        }
+    }
+
     fn put(&self) {
         if let Some((_, keys)) = &self.last {
             self.readers.iter().for_each(|reader| reader.set_keys(Arc::clone(keys)));
@@ -100,17 +172,23 @@ impl TokenKeys {
             wanted.entry(&fetched.url).or_default().push(fetched);
         }
         self.tasks.retain(|url, _| wanted.contains_key(url));
+        let names: Vec<&Arc<str>> = snapshot.fetched_keys.iter().map(|it| &it.name).collect();
+        self.counters.results().retain(|name, _| names.contains(&name));
         for (url, fetched) in wanted {
             let readers = fetched.iter().map(|it| Arc::clone(&it.reader)).collect();
+            let names = fetched.iter().map(|it| Arc::clone(&it.name)).collect();
             let refresh_ms = fetched.iter().map(|it| it.refresh_ms).min().unwrap_or_default();
             let refresh = Duration::from_millis(refresh_ms);
             if let Some(task) = self.tasks.get(url) {
                 let mut shared = lock(&task.shared);
-                (shared.readers, shared.refresh) = (readers, refresh);
+                (shared.readers, shared.names, shared.refresh) = (readers, names, refresh);
                 shared.put();
+                shared.tell(&self.counters);
                 continue;
             }
-            let shared = Arc::new(Mutex::new(Shared { readers, refresh, last: None }));
+            let fetches = Fetches { host: url.host.clone(), ..Fetches::default() };
+            let shared =
+                Arc::new(Mutex::new(Shared { readers, names, refresh, last: None, fetches }));
             let fetching = Fetching {
                 url: url.clone(),
                 shared: Arc::clone(&shared),
@@ -141,6 +219,7 @@ impl Fetching {
             let pause = match fetched.unwrap_or(Err(FetchError::TimedOut)) {
                 Ok(()) => {
                     self.counters.succeeded.fetch_add(1, Relaxed);
+                    self.note(Fetches::succeeded);
                     if failures > 0 {
                         self.events.info(self.subject(), "can be fetched again");
                     }
@@ -149,6 +228,7 @@ impl Fetching {
                 }
                 Err(error) => {
                     self.counters.failed.fetch_add(1, Relaxed);
+                    self.note(|of| of.failed(monotonic_ms(), error.to_string()));
                     if failures == 0 {
                         self.tell(&error);
                     }
@@ -158,6 +238,12 @@ impl Fetching {
             };
             tokio::time::sleep(pause).await;
         }
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Fetches)) {
+        let mut shared = lock(&self.shared);
+        note(&mut shared.fetches);
+        shared.tell(&self.counters);
     }
 
     fn subject(&self) -> String {
@@ -257,6 +343,32 @@ async fn ask(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_that_are_not_refreshed_become_a_problem() {
+        let counters = Counters::default();
+        let stale_ms = STALE_AFTER.as_millis() as u64;
+        let none = || Fetches { host: "issuer.example".into(), ..Fetches::default() };
+        let note = |note: &dyn Fn(&mut Fetches)| {
+            note(counters.results().entry("portal".into()).or_insert_with(none));
+        };
+        let told = |now_ms: u64| counters.problems(now_ms).join("; ");
+        assert_eq!(told(0), "");
+        // Without any keys it is a problem at once.
+        note(&|of| of.failed(1_000, "no connection: refused".into()));
+        let expected = "token keys of portal cannot be fetched from issuer.example: no connection: refused; `authenticate` answers 503";
+        assert_eq!(told(1_000), expected);
+        note(&|of| (of.succeeded_unix_ms, of.failing) = (Some(0), None));
+        assert_eq!(told(9 * stale_ms), "");
+        // Old keys are a problem after a while, counted from the first failure.
+        note(&|of| of.failed(10_000, "the server answers 500".into()));
+        note(&|of| of.failed(10_000 + stale_ms / 2, "the server answers 502".into()));
+        assert_eq!(told(9_999 + stale_ms), "");
+        let expected = "token keys of portal cannot be refreshed from issuer.example: the server answers 502; those of 1970-01-01T00:00:00.000Z stay in use";
+        assert_eq!(told(10_000 + stale_ms), expected);
+        note(&Fetches::succeeded);
+        assert_eq!(told(u64::MAX), "");
+    }
 
     #[test]
     fn pauses_grow_and_end() {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::path::Path;
 
 use rustix::io::Errno;
@@ -356,6 +356,28 @@ pub fn has_interface(socket: &impl AsFd, interface: &str) -> bool {
     };
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     result == 0 && name == interface.as_bytes()
+}
+
+/// A descriptor of the process that has opened the other end of a unix socket (`SO_PEERPIDFD`); `None`: the kernel does not
+/// have it (before Linux 6.5), or the process is over.
+pub fn peer_process(socket: &impl AsFd) -> Option<OwnedFd> {
+    let mut descriptor: libc::c_int = -1;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes an int to a live int of the given length.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERPIDFD,
+            (&raw mut descriptor).cast(),
+            &raw mut length,
+        )
+    };
+    if result != 0 || descriptor < 0 {
+        return None;
+    }
+    // SAFETY: the kernel has just opened this descriptor for the caller, and nothing else has it.
+    Some(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// Sets an option of type int, given by its level and number.

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use crate::admin::client::{Error, segment};
-use crate::admin::model::{Member, Monitor, Pool, Pools, UP};
+use crate::admin::model::{Latency, Member, Monitor, Pool, Pools, UP};
 use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, latency, printable, span};
 use crate::admin::{self, Connection};
 use crate::status::tone_of;
@@ -96,28 +96,29 @@ fn overview(pools: &[Pool], paint: Paint) -> String {
 
 /// A pool as a heading and one row per member.
 pub fn table_of(pool: &Pool, paint: Paint) -> String {
-    let mut table = Table::new(&[
+    let mut columns = vec![
         ("member", Side::Left),
         ("state", Side::Left),
         ("administrative", Side::Left),
         ("requests", Side::Right),
         ("active", Side::Right),
         ("errors", Side::Right),
-        ("p50", Side::Right),
-    ]);
+    ];
+    let has_latency = pool.members.iter().any(|member| member.response_duration.is_some());
+    columns.extend(has_latency.then_some(("p50", Side::Right)));
+    let mut table = Table::new(&columns);
     for member in &pool.members {
-        table.row(
-            tone_of_member(member),
-            [
-                member.address.clone(),
-                member.state.clone(),
-                member.administrative_text(),
-                grouped(member.requests),
-                grouped(u64::from(member.occupancy)),
-                grouped(member.errors()),
-                latency(member.response_duration.p50_ms),
-            ],
-        );
+        let mut cells = vec![
+            member.address.clone(),
+            member.state.clone(),
+            member.administrative_text(),
+            grouped(member.requests),
+            grouped(u64::from(member.occupancy)),
+            grouped(member.errors()),
+        ];
+        let p50 = member.response_duration.as_ref().and_then(|it| it.p50_ms);
+        cells.extend(has_latency.then(|| latency(p50)));
+        table.row(tone_of_member(member), cells);
         for reason in reasons(member) {
             table.note(Tone::Wrong, reason);
         }
@@ -141,7 +142,14 @@ fn heading(pool: &Pool, paint: Paint) -> String {
     if let Some(why) = &pool.health.why {
         text += &paint.line(tone_of(&pool.health), "  ", &format!("{}: {why}", pool.health.state));
     }
+    if let Some(found) = pool.response_duration.as_ref().filter(|found| found.p50_ms.is_some()) {
+        text += &paint.line(Tone::Plain, "  ", &format!("latency {}", quantiles(found)));
+    }
     text
+}
+
+fn quantiles(found: &Latency) -> String {
+    format!("p50 {}, p99 {}", latency(found.p50_ms), latency(found.p99_ms))
 }
 
 /// All members with all details.
@@ -190,8 +198,9 @@ fn detail_of_member(member: &Member, paint: Paint) -> String {
     let (open, idle) = (grouped(member.connections_open), grouped(member.connections_idle));
     line(Tone::Plain, "connections", format!("{open} open, {idle} of them idle"));
     line(Tone::Plain, "errors", errors_text(member));
-    let (p50, p99) = (member.response_duration.p50_ms, member.response_duration.p99_ms);
-    line(Tone::Plain, "latency", format!("p50 {}, p99 {}", latency(p50), latency(p99)));
+    if let Some(found) = &member.response_duration {
+        line(Tone::Plain, "latency", quantiles(found));
+    }
     for monitor in &member.monitors {
         let name = format!("{} monitor", monitor.r#type);
         line(wrong(monitor.state == "down"), &name, monitor_text(monitor));

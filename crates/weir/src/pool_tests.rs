@@ -6,6 +6,7 @@ use super::*;
 pub const POOL: &str = r#"{
   "name": "web", "health": { "state": "degraded", "why": "1 of 3 members in service" }, "balance": "round_robin", "members_up": 2, "members_in_service": 1,
   "retries": 2, "no_member": 0, "queue_requests": 0, "queued": 9,
+  "response_duration": { "p50_ms": 1.1, "p99_ms": 7.5 },
   "members": [
     { "address": "127.0.0.1:9001", "name": "app.example", "state": "up",
       "administrative": "enabled", "administrative_source": "file", "draining_requests": null,
@@ -43,6 +44,7 @@ fn a_pool_is_a_table() {
     let expected = "\
 pool web: round_robin, 1 of 3 members in service
   degraded: 1 of 3 members in service
+  latency p50 1.1 ms, p99 7.5 ms
   member          state  administrative    requests  active  errors      p50
   127.0.0.1:9001  up     enabled             12,001       2       0   1.2 ms
   127.0.0.1:9002  up     drain (run time)       800       1       6  0.25 ms
@@ -50,6 +52,24 @@ pool web: round_robin, 1 of 3 members in service
 !   tcp monitor: connection refused
 ";
     assert_eq!(table_of(&pool(), Paint::Plain), expected);
+}
+
+#[test]
+fn latency_that_is_not_counted_by_member_has_no_column() {
+    let mut pool = pool();
+    pool.members.iter_mut().for_each(|member| member.response_duration = None);
+    let expected = "\
+pool web: round_robin, 1 of 3 members in service
+  degraded: 1 of 3 members in service
+  latency p50 1.1 ms, p99 7.5 ms
+  member          state  administrative    requests  active  errors
+  127.0.0.1:9001  up     enabled             12,001       2       0
+  127.0.0.1:9002  up     drain (run time)       800       1       6
+! 127.0.0.1:9003  down   enabled                  0       0       0
+!   tcp monitor: connection refused
+";
+    assert_eq!(table_of(&pool, Paint::Plain), expected);
+    assert!(!detail(&pool, Paint::Plain).contains("p50 -"));
 }
 
 #[test]

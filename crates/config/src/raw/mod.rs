@@ -105,6 +105,8 @@ section! {
         optional first_probes: FirstProbes;
         /// Logs.
         optional log: Log;
+        /// The extent of [metrics](observability.md#metrics).
+        optional metrics: Metrics;
         /// Certificates from an authority, by ACME.
         optional acme: acme::Acme;
         /// The target of traces: an OpenTelemetry collector.
@@ -187,6 +189,26 @@ choice! {
         On = "on",
         /// No sandbox.
         Off = "off",
+    }
+    later [] maps []
+}
+
+section! {
+    /// The extent of [metrics](observability.md#metrics).
+    Metrics at "metrics" {
+        /// Whose response times have a histogram. A reload applies it; histograms then begin at 0.
+        default latency_histograms: LatencyHistograms = LatencyHistograms::Pool;
+    }
+    later []
+}
+
+choice! {
+    /// Whose response times have a histogram.
+    LatencyHistograms {
+        /// Pools: `weir_pool_response_duration_seconds`.
+        Pool = "pool",
+        /// Pools, and also each member: `weir_member_response_duration_seconds`, 23 further series per member. Requests then update a second histogram.
+        Member = "member",
     }
     later [] maps []
 }

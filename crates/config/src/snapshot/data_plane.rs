@@ -13,6 +13,8 @@ pub struct DataPlaneSettings {
     pub sandbox: Sandbox,
     /// Maximum bytes that HTTP/2 clients can make one worker hold, beyond a part that each connection may hold.
     pub http2_memory_bytes: u64,
+    /// Whether the response times of each member have a histogram, besides those of pools: `metrics:` of the file.
+    pub member_histograms: bool,
 }
 
 /// Whether worker threads are denied access to files.

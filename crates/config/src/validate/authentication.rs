@@ -269,6 +269,9 @@ fn token(
     };
     let reader = Arc::new(TokenReader::new(settings, keys));
     if let (Some(url), Some(raw)) = (url, raw.keys.as_ref()) {
+        if url.is_secure {
+            context.system_authorities(raw.span);
+        }
         let (name, reader) = (item.name.as_str().into(), Arc::clone(&reader));
         fetched.push(FetchedKeys { name, reader, url, refresh_ms: raw.refresh.0 });
     }

@@ -269,7 +269,9 @@ fn named<T>(map: Option<&crate::decode::Named<T>>) -> &[NamedItem<T>] {
 
 fn data_plane(file: &raw::File) -> DataPlaneSettings {
     let section = or_absent(file.data_plane.as_ref());
+    let histograms = or_absent(file.metrics.as_ref()).latency_histograms.value;
     DataPlaneSettings {
+        member_histograms: histograms == raw::LatencyHistograms::Member,
         workers: section.workers.value.value().map(|Whole(count)| count),
         drain_timeout_ms: section.drain_timeout.0,
         udp_descriptors_percent: section.udp_descriptors_max.0,

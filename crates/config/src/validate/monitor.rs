@@ -159,6 +159,9 @@ fn tls(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) -> Option<P
     if is_by_type || raw.tls.value || raw.starttls.value {
         let name = raw.host.as_ref().map(|host| host.value.0.as_str().into());
         let (verify, is_upgrade) = (raw.verify.value, raw.starttls.value);
+        if let Some(kind) = raw.kind.as_ref().filter(|_| verify) {
+            context.system_authorities(kind.span);
+        }
         return Some(ProbeTls { verify, name, is_upgrade });
     }
     // Keys that do not fit the type were reported.

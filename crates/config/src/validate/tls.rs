@@ -46,8 +46,6 @@ pub(super) struct TlsProfiles<'a> {
     identities: HashMap<[String; 3], Option<Arc<Identity>>>,
     acme: AcmeCertificates,
     now_unix_s: i64,
-    /// The trusted authorities of the system, read when first needed.
-    system: Option<Vec<CertificateDer<'static>>>,
 }
 
 impl<'a> TlsProfiles<'a> {
@@ -60,7 +58,6 @@ impl<'a> TlsProfiles<'a> {
             identities: HashMap::new(),
             acme: AcmeCertificates::default(),
             now_unix_s: dates::now_unix_s(),
-            system: None,
         }
     }
 
@@ -340,7 +337,7 @@ impl<'a> TlsProfiles<'a> {
                 dates::note(ca, (DatedKind::Authority, true), &periods, context);
                 Some(found)
             }
-            (None, true) => Some(self.system(raw.span, context)?),
+            (None, true) => Some(system(raw.span, context)?),
         };
         if raw.verify.value && to_unix && raw.server_name.is_none() {
             let message = "a member on a unix socket has no name that a certificate could be for";
@@ -375,23 +372,6 @@ impl<'a> TlsProfiles<'a> {
             config.map_err(|error| context.error(raw.span, format!("`tls`: {error}"))).ok()?;
         let server_name = raw.server_name.as_ref().map(|name| name.value.0.as_str().into());
         Some(PoolTls { config, server_name, made_from })
-    }
-
-    fn system(
-        &mut self,
-        span: Span,
-        context: &mut Context,
-    ) -> Option<Vec<CertificateDer<'static>>> {
-        if self.system.is_none() {
-            self.system = Some(rustls_native_certs::load_native_certs().certs);
-        }
-        let system = self.system.clone().unwrap_or_default();
-        if system.is_empty() {
-            let message = "this host has no trusted authorities";
-            context.error_help(span, message, "install ca-certificates, or name a file by `ca`");
-            return None;
-        }
-        Some(system)
     }
 
     /// The contents of a file, parsed by `parse`.
@@ -612,4 +592,15 @@ pub(super) fn refuse_acme(raw: &raw::Certificate, why: &str, context: &mut Conte
 
 fn shown(file: &Spanned<FilePath>) -> String {
     file.value.0.display().to_string()
+}
+
+/// The authorities of this system.
+fn system(span: Span, context: &mut Context) -> Option<Vec<CertificateDer<'static>>> {
+    let system = context.system_authorities(span).certificates.clone();
+    if system.is_empty() {
+        let message = "this host has no trusted authorities";
+        context.error_help(span, message, "install ca-certificates, or name a file by `ca`");
+        return None;
+    }
+    Some(system)
 }

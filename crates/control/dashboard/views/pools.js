@@ -45,12 +45,14 @@ function one(name, memory, again) {
   const pool = { ...view, name };
   const servers = pool.virtual_servers;
   const { list } = pool;
+  const hasLatency = list.order.some((address) => list.items[address].response_duration);
   return h("div", null,
     h("h1", null, `Pool ${name} `, mark([pool.state, pool.shown])),
     reason(pool),
     h("p", { class: "quiet" }, `${pool.balance}; used by `, servers.length ? servers.map((server, index) => [index > 0 && ", ", link("servers", server)]) : "no virtual server"),
     h("div", { class: "tiles" },
       tile("In service", count(pool.members_in_service), `of ${count(pool.members)}`),
+      tile("P99", span(pool.response_duration?.p99_ms)),
       tile("Waiting in the queue", count(pool.queue_requests)), tile("Retries", count(pool.retries)),
       tile("Requests without a member", count(pool.no_member))),
     list.total > 10 && controls(list, memory, again),
@@ -62,7 +64,7 @@ function one(name, memory, again) {
       { name: "Requests", isNumber: true, cell: (member) => count(member.requests) },
       { name: "Under way", isNumber: true, cell: (member) => count(member.requests_active) },
       { name: "5xx", isNumber: true, cell: (member) => count(member.responses["5xx"]) },
-      { name: "P99", isNumber: true, cell: (member) => span(member.response_duration?.p99_ms) },
+      ...(hasLatency ? [{ name: "P99", isNumber: true, cell: (member) => span(member.response_duration?.p99_ms) }] : []),
       { name: "Monitors", isWide: true, cell: monitors },
       { name: "Change", cell: (member) => buttons(pool, member, again) },
     ], list.order.map((address) => list.items[address]), (member) => member.address, "The pool has no members."));
@@ -97,8 +99,11 @@ async function setWeight(pool, member, again) {
   try {
     const path = `/pools/${pointer(pool.name)}/members/${pointer(member.address)}/weight`;
     const body = { comment: "weight, from the dashboard", changes: [{ op: "set", path, value: Number(answer) }] };
-    const { version } = await call("changes", { method: "POST", body });
-    tell(`Version ${version}: ${member.address} has weight ${answer}.`);
+    const send = (last) => call("changes", { method: "POST", body: last ? { ...body, last } : body });
+    const made = await unlessLast(send, (problem) => (
+      confirm(`Weight of ${member.address} in ${pool.name}: ${answer}?`, `${sentence(problem.message)}.`, "Change the last one", true)));
+    if (!made) return;
+    tell(made.state === "unchanged" ? `${member.address} has weight ${answer} already.` : `Version ${made.version}: ${member.address} has weight ${answer}.`);
     again();
   } catch (problem) {
     tellProblem(problem);
@@ -110,15 +115,20 @@ function pointer(name) {
   return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-/** Sets the state of a member. If weir warns that it is the last one, asks `isMeant`; `null`: it is not. */
-async function setState(pool, member, body, isMeant) {
-  const path = `pools/${part(pool.name)}/members/${part(member.address)}/state`;
+/** Makes a change. If weir warns that it takes the last member, asks `isMeant`; `null`: it is not. */
+async function unlessLast(send, isMeant) {
   try {
-    return await call(path, { method: "PUT", body });
+    return await send(false);
   } catch (problem) {
-    if (problem.status !== 409) throw problem;
-    return await isMeant(problem) ? call(path, { method: "PUT", body: { ...body, last: true } }) : null;
+    if (problem.needs !== "last") throw problem;
+    return await isMeant(problem) ? send(true) : null;
   }
+}
+
+/** Sets the state of a member, as `unlessLast` does. */
+function setState(pool, member, body, isMeant) {
+  const path = `pools/${part(pool.name)}/members/${part(member.address)}/state`;
+  return unlessLast((last) => call(path, { method: "PUT", body: last ? { ...body, last } : body }), isMeant);
 }
 
 function sentence(text) {

@@ -1,11 +1,12 @@
 //! Successful answers.
 
 use aws_lc_rs::digest::{SHA256, digest};
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, VARY};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
+use weir_compression::Coding;
 
 use super::audit::Outcome;
 use super::problem::Problem;
@@ -26,6 +27,9 @@ pub(super) struct Answer {
     change: Option<Value>,
     /// The page's `Content-Security-Policy`.
     policy: Option<&'static str>,
+    /// The answer depends on `Accept-Encoding`.
+    is_by_coding: bool,
+    is_gzip: bool,
 }
 
 impl Answer {
@@ -43,7 +47,17 @@ impl Answer {
         text: impl Into<String>,
     ) -> Self {
         let body = text.into().into_bytes();
-        Self { status, media_type, body, tag: None, change: None, policy: None }
+        let (is_by_coding, is_gzip) = (false, false);
+        Self {
+            status,
+            media_type,
+            body,
+            tag: None,
+            change: None,
+            policy: None,
+            is_by_coding,
+            is_gzip,
+        }
     }
 
     /// Sets a status other than 200.
@@ -59,6 +73,16 @@ impl Answer {
     /// Adds a content security policy.
     pub(super) fn policy(self, policy: &'static str) -> Self {
         Self { policy: Some(policy), ..self }
+    }
+
+    /// Tells caches that the answer depends on `Accept-Encoding`.
+    pub(super) fn by_coding(self) -> Self {
+        Self { is_by_coding: true, ..self }
+    }
+
+    /// Replaces the body by one that gzip has compressed.
+    pub(super) fn gzip(self, body: Vec<u8>) -> Self {
+        Self { body, is_gzip: true, ..self }
     }
 
     /// Adds an entity tag if the answer is a document.
@@ -95,6 +119,13 @@ impl IntoResponse for Answer {
         let mut response =
             (self.status, [(CONTENT_TYPE, self.media_type)], self.body).into_response();
         set_tag(&mut response, self.tag.as_ref());
+        let headers = response.headers_mut();
+        if self.is_by_coding {
+            headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        if self.is_gzip {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(Coding::Gzip.name()));
+        }
         if let Some(policy) = self.policy {
             let policy = HeaderValue::from_static(policy);
             response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);

@@ -23,6 +23,8 @@ pub(super) struct Ask {
     pub(super) query: Query,
     pub(super) body: Bytes,
     pub(super) if_match: Option<Tags>,
+    /// Whether the client prefers an answer compressed by gzip.
+    pub(super) takes_gzip: bool,
 }
 
 impl Ask {

@@ -15,7 +15,9 @@ use serde_json::Value;
 use weir_config::snapshot::{LogSettings, LogTarget};
 use weir_dataplane::reports::{Log, LogBatch};
 
+use super::login_user::Person;
 use super::peer::{Caller, Peer};
+use crate::overlay::changes::AUTHOR_BYTES_MAX;
 use crate::time::{rfc3339, unix_ms};
 
 /// Maximum number of characters of a path or a reason in a line.
@@ -39,8 +41,13 @@ pub(super) struct Record<'a> {
     role: Option<&'static str>,
     /// The peer, for example `192.0.2.7:4711` or `unix`.
     peer: String,
+    /// Who it was, as versions show it: `ann`, `root (uid 0, sudo by anna)`.
+    author: String,
     /// The user id of a process on the unix socket.
     uid: Option<u32>,
+    /// The id of another user who has logged in and started the process, as the kernel says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login_uid: Option<u32>,
     pid: Option<i32>,
     method: &'a str,
     path: String,
@@ -92,7 +99,7 @@ impl Audit {
     /// Queues a line; never blocks.
     pub(super) fn write(&self, asked: &Asked<'_>, by: &Caller, status: u16, outcome: &Outcome) {
         let process = match &by.peer {
-            Peer::Local(process) => *process,
+            Peer::Local(process) => process.as_ref(),
             Peer::Network(_) => None,
         };
         let record = Record {
@@ -104,7 +111,12 @@ impl Audit {
                 Peer::Local(_) => "unix".to_owned(),
                 Peer::Network(peer) => peer.address.to_string(),
             },
-            uid: process.map(|process| process.user),
+            author: author_of(by),
+            uid: process.map(|process| process.user.id),
+            login_uid: process.and_then(|process| match &process.person {
+                Some(Person::LoggedIn(user)) => Some(user.id),
+                Some(Person::Sudo(_)) | None => None,
+            }),
             pid: process.and_then(|process| process.process),
             method: asked.method,
             path: clip(asked.path),
@@ -121,6 +133,18 @@ impl Audit {
             self.dropped.fetch_add(1, Relaxed);
         }
     }
+}
+
+/// The author of a change: the user of the configuration, or else the peer.
+pub(super) fn author_of(caller: &Caller) -> String {
+    let mut author = match &caller.user {
+        Some(user) => user.to_string(),
+        None => caller.peer.to_string(),
+    };
+    let end =
+        (0..=AUTHOR_BYTES_MAX.min(author.len())).rev().find(|at| author.is_char_boundary(*at));
+    author.truncate(end.unwrap_or_default());
+    author
 }
 
 /// The last line for a target that the audit log leaves. `by`: what moves it, and who.
@@ -153,6 +177,7 @@ mod tests {
     use serde_json::json;
     use weir_config::snapshot::Role;
 
+    use super::super::login_user::SystemUser;
     use super::super::peer::{Credentials, NetworkPeer};
     use super::*;
 
@@ -178,7 +203,7 @@ mod tests {
         let asked = Asked { id: "a-1", method: "PUT", path: "/v1/pools/web/members/x/state" };
         let change = json!({ "member": "web/x", "before": "enabled", "after": "drain" });
         audit.write(&asked, &ann(), 200, &Outcome { change: Some(change.clone()), refused: None });
-        let root = Peer::Local(Some(Credentials { user: 0, process: Some(4) }));
+        let root = Peer::Local(Some(Credentials::of_user(0, Some(4))));
         let root = Caller { user: None, role: Some(Role::Admin), peer: root, ..ann() };
         let long = "é".repeat(TEXT_LENGTH_MAX * 2);
         audit.write(&asked, &root, 404, &Outcome { change: None, refused: Some(long) });
@@ -197,8 +222,30 @@ mod tests {
         let second = line();
         assert_eq!((&second["peer"], &second["uid"]), (&json!("unix"), &json!(0)));
         assert_eq!((&second["user"], &second["pid"]), (&Value::Null, &json!(4)));
+        assert_eq!((&first["author"], &second["author"]), (&json!("ann"), &json!("uid 0")));
+        assert!(second.get("login_uid").is_none());
         assert_eq!(second["refused"].as_str().map(|it| it.chars().count()), Some(301));
         assert_eq!(audit.dropped(), 0);
+    }
+
+    #[test]
+    fn the_person_stands_beside_the_user() {
+        let (lines, written) = sync_channel(8);
+        let audit = Audit::new(Some(lines));
+        let asked = Asked { id: "a-1", method: "POST", path: "/v1/changes" };
+        let anna = SystemUser { id: 1000, name: Some("anna".into()) };
+        for (person, author, login) in [
+            (Person::LoggedIn(anna), "uid 0 (login anna)", json!(1000)),
+            (Person::Sudo("anna".into()), "uid 0 (sudo by anna)", Value::Null),
+        ] {
+            let root = Credentials { person: Some(person), ..Credentials::of_user(0, Some(4)) };
+            let root = Caller { user: None, peer: Peer::Local(Some(root)), ..ann() };
+            audit.write(&asked, &root, 200, &Outcome::default());
+            let line: Value =
+                serde_json::from_slice(&written.recv().expect("a line").bytes).expect("JSON");
+            assert_eq!((&line["author"], &line["uid"]), (&json!(author), &json!(0)));
+            assert_eq!(line["login_uid"], login);
+        }
     }
 
     #[test]

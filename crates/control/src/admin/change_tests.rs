@@ -61,7 +61,7 @@ async fn run(work: impl AsyncFnOnce(&Client)) {
         "admin: {{ listen: \"unix:{}\" }}\nstate_dir: {}\nlog: {{ access: {{ format: \"off\" }} }}\n\
          data_plane: {{ workers: 1 }}\n\
          virtual_servers: {{ shop: {{ listen: \"127.0.0.1:{}\", pool: web }} }}\n\
-         pools: {{ web: {{ members: [ 127.0.0.1:1 ] }} }}\n",
+         pools: {{ web: {{ members: [ 127.0.0.1:1 ] }}, pair: {{ members: [ 127.0.0.1:1, 127.0.0.1:2 ] }} }}\n",
         socket.display(),
         state.display(),
         free_port()
@@ -100,7 +100,16 @@ async fn a_transaction_becomes_a_version_and_is_rolled_back() {
         let change =
             json!({ "op": "set", "path": "/pools/web/members/127.0.0.1:1/weight", "value": 5 });
         assert_eq!((&version["comment"], &version["changes"]), (&json!("more"), &json!([change])));
-        assert!(version["author"].as_str().is_some_and(|author| author.starts_with("user ")));
+        let uid = format!("uid {}", rustix::process::getuid().as_raw());
+        assert!(version["author"].as_str().is_some_and(|author| author.contains(&uid)));
+        // What is so already makes no version, and its `ETag` stays.
+        let (status, again) = client.weight(5, "", "").await.parts();
+        assert_eq!(
+            (status, &again["state"], &again["version"]),
+            (200, &json!("unchanged"), &json!(1))
+        );
+        assert_eq!(again["changes"], json!([]));
+        assert_eq!(client.get("/v1/diff").await["version"], 1);
         let versions = client.get("/v1/versions").await;
         assert_eq!((&versions["items"][0], &versions["next"]), (&version, &Value::Null));
         let diff = client.get("/v1/diff").await;
@@ -114,6 +123,47 @@ async fn a_transaction_becomes_a_version_and_is_rolled_back() {
         assert_eq!(client.weight_now().await, 1);
         assert_eq!(client.get("/v1/versions/2").await["rolled_back_to"], 0);
         assert_eq!(client.get("/v1/diff").await["items"], json!([]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_last_member_goes_only_if_the_request_says_so() {
+    run(async |client| {
+        let weightless = async |query: &str, last: Option<bool>| {
+            let path = "/pools/pair/members/127.0.0.1:1/weight";
+            let mut body = json!({ "changes": [{ "op": "set", "path": path, "value": 0 }] });
+            last.iter().for_each(|last| body["last"] = (*last).into());
+            client.post(&format!("/v1/changes{query}"), body).await
+        };
+        let weight = async || client.get("/v1/pools/pair").await["members"][0]["weight"].clone();
+        let state = "/v1/pools/pair/members/127.0.0.1%3A2/state";
+        let disabled = client.send("PUT", state, "", &json!({ "state": "disabled" })).await;
+        assert_eq!(disabled.status, 200, "{}", disabled.text);
+        let detail = "no other member of pool `pair` takes new requests: clients would get 503";
+        for (query, last) in [("", None), ("", Some(false)), ("?dry_run=true", None)] {
+            let (status, problem) = weightless(query, last).await;
+            assert_eq!((status, &problem["detail"]), (409, &json!(detail)), "{problem}");
+            assert_eq!(problem["needs"], "last");
+            assert!(problem["help"].as_str().is_some_and(|help| help.contains("--last")));
+        }
+        assert_eq!(
+            (weight().await, &client.get("/v1/diff").await["version"]),
+            (json!(1), &json!(0))
+        );
+        let (status, tried) = weightless("?dry_run=true", Some(true)).await;
+        assert_eq!((status, &tried["state"]), (200, &json!("done")), "{tried}");
+        let (status, done) = weightless("", Some(true)).await;
+        assert_eq!((status, &done["version"]), (200, &json!(1)), "{done}");
+        assert_eq!(weight().await, 0);
+        // Nothing more is lost. The way back, and from there to no weight again by a rollback.
+        let (status, done) = weightless("", None).await;
+        assert_eq!((status, &done["state"]), (200, &json!("unchanged")));
+        assert_eq!(client.post("/v1/versions/0/rollback", json!({})).await.0, 200);
+        let (status, problem) = client.post("/v1/versions/1/rollback", json!({})).await;
+        assert_eq!((status, &problem["needs"]), (409, &json!("last")), "{problem}");
+        let (status, _) = client.post("/v1/versions/1/rollback", json!({ "last": true })).await;
+        assert_eq!((status, weight().await), (200, json!(0)));
     })
     .await;
 }

@@ -17,15 +17,14 @@ use weir_config::snapshot::Role;
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
+use super::audit::author_of;
 use super::page::{PAGE, Page};
 use super::peer::Peer;
 use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Content, Handled, Route};
 use super::tags::Tags;
-use crate::overlay::changes::{
-    AUTHOR_BYTES_MAX, COMMENT_BYTES_MAX, CONFIRM_S_MAX, Transaction, Unqueued,
-};
+use crate::overlay::changes::{COMMENT_BYTES_MAX, CONFIRM_S_MAX, Transaction, Unqueued};
 use crate::overlay::history::{Version, Wanted};
 use crate::overlay::reports::{Report, State};
 use crate::time::rfc3339;
@@ -192,6 +191,10 @@ struct Wish {
     #[serde(default, deserialize_with = "whole")]
     #[schemars(range(min = 1, max = CONFIRM_S_MAX))]
     confirm_within_s: Option<u64>,
+    /// Also if a pool then has no member that takes new requests, and its clients get 503. Without it, such a change is refused
+    /// (409).
+    #[serde(default)]
+    last: bool,
 }
 
 /// A change of the configuration.
@@ -239,6 +242,24 @@ struct RollBack {
     #[serde(default, deserialize_with = "whole")]
     #[schemars(range(min = 1, max = CONFIRM_S_MAX))]
     confirm_within_s: Option<u64>,
+    /// Also if a pool then has no member that takes new requests, and its clients get 503. Without it, such a change is refused
+    /// (409).
+    #[serde(default)]
+    last: bool,
+}
+
+impl RollBack {
+    fn settings(self) -> Settings {
+        let Self { comment, confirm_within_s, last: takes_last } = self;
+        Settings { comment, confirm_within_s, takes_last }
+    }
+}
+
+/// What a request says beside its changes.
+struct Settings {
+    comment: String,
+    confirm_within_s: Option<u64>,
+    takes_last: bool,
 }
 
 /// A confirmation has no settings.
@@ -252,9 +273,10 @@ struct Confirmation {}
 struct Outcome {
     /// The number of the transaction; use it to query the transaction later.
     number: u64,
-    /// `checking`; `waiting` for first probes; `in_force`; `done` (checked or confirmed); `refused`.
+    /// `checking`; `waiting` for first probes; `in_force`; `unchanged`: the configuration had these values, and no version was
+    /// made; `done` (checked or confirmed); `refused`.
     state: State,
-    /// The version that the transaction made.
+    /// The version that the transaction made; with `unchanged`, the newest version, which stays.
     version: Option<u64>,
     /// The reason for a refusal.
     reason: Option<String>,
@@ -285,16 +307,6 @@ impl Outcome {
     }
 }
 
-/// The author for the version: the user of the request.
-fn author(ask: &Ask) -> String {
-    let mut author = match &ask.caller.user {
-        Some(user) => user.to_string(),
-        None => ask.caller.peer.to_string(),
-    };
-    author.truncate(AUTHOR_BYTES_MAX);
-    author
-}
-
 /// The version that `If-Match` names: `"version-7"`.
 fn expected(ask: &Ask) -> Result<Option<u64>, Problem> {
     let number = |tag: &String| -> Option<u64> {
@@ -312,7 +324,7 @@ fn expected(ask: &Ask) -> Result<Option<u64>, Problem> {
 
 fn propose(ask: Ask) -> Later {
     Box::pin(async move {
-        let wish: Wish = ask.document()?;
+        let mut wish: Wish = ask.document()?;
         if wish.changes.is_empty() {
             return Err(Problem::bad_request("the transaction has no changes").help(
                 "`changes` needs at least one: `{ \"op\": \"set\", \"path\": …, \"value\": … }`",
@@ -327,10 +339,12 @@ fn propose(ask: Ask) -> Later {
             })
             .take(AUDITED_MAX)
             .collect();
+        let asked = std::mem::take(&mut wish.changes);
         let changes: Result<Vec<Change>, Problem> =
-            wish.changes.into_iter().map(WishedChange::parse).collect();
+            asked.into_iter().map(WishedChange::parse).collect();
         let wanted = Wanted::Changes(changes?);
-        let settings = (wish.comment, wish.confirm_within_s);
+        let Wish { comment, confirm_within_s, last: takes_last, .. } = wish;
+        let settings = Settings { comment, confirm_within_s, takes_last };
         transact(&ask, wanted, settings, json!({ "changes": paths })).await
     })
 }
@@ -341,8 +355,7 @@ const AUDITED_MAX: usize = 20;
 fn roll_back(ask: Ask) -> Later {
     Box::pin(async move {
         let number = ask.number("number")?;
-        let wish: RollBack = ask.document()?;
-        let settings = (wish.comment, wish.confirm_within_s);
+        let settings = ask.document::<RollBack>()?.settings();
         transact(&ask, Wanted::RollBackTo(number), settings, json!({ "roll_back_to": number }))
             .await
     })
@@ -351,29 +364,23 @@ fn roll_back(ask: Ask) -> Later {
 fn revert(ask: Ask) -> Later {
     Box::pin(async move {
         let number = ask.number("number")?;
-        let wish: RollBack = ask.document()?;
-        let settings = (wish.comment, wish.confirm_within_s);
+        let settings = ask.document::<RollBack>()?.settings();
         transact(&ask, Wanted::Revert(number), settings, json!({ "revert": number })).await
     })
 }
 
-async fn transact(
-    ask: &Ask,
-    wanted: Wanted,
-    (comment, confirm_within_s): (String, Option<u64>),
-    record: Value,
-) -> Handled {
+async fn transact(ask: &Ask, wanted: Wanted, settings: Settings, record: Value) -> Handled {
     let dry_run = ask.query.text(DRY_RUN.name) == Some("true");
     let expected_version = expected(ask)?;
-    let author = author(ask);
     let transaction = Transaction {
-        author,
-        comment,
+        author: author_of(&ask.caller),
+        comment: settings.comment,
         expected_version,
         wanted,
         dry_run,
+        takes_last: settings.takes_last,
         is_from_network: matches!(ask.caller.peer, Peer::Network(_)),
-        confirm_within_s,
+        confirm_within_s: settings.confirm_within_s,
     };
     let number = ask.context.observed.changes.propose(transaction).map_err(unqueued)?;
     let mut record = record;
@@ -386,7 +393,7 @@ fn confirm(ask: Ask) -> Later {
         let version = ask.number("number")?;
         ask.document::<Confirmation>()?;
         let changes = &ask.context.observed.changes;
-        let number = changes.confirm(version, &author(&ask)).map_err(unqueued)?;
+        let number = changes.confirm(version, &author_of(&ask.caller)).map_err(unqueued)?;
         result(&ask, number, None, json!({ "confirmed": version })).await
     })
 }
@@ -412,12 +419,18 @@ async fn result(ask: &Ask, number: u64, expected: Option<u64>, mut record: Value
     let report = report.ok_or_else(|| gone(number))?;
     if report.state == State::Refused {
         let reason = report.reason.clone().unwrap_or_default();
+        if report.needs_last {
+            return Err(Problem::takes_last(reason));
+        }
         let is_late = expected.is_some_and(|version| changes.history().version() != version);
         let status = if is_late { StatusCode::PRECONDITION_FAILED } else { StatusCode::CONFLICT };
         let outcome = Outcome::of(&report, ask);
         return Err(Problem::new(status, reason).findings(outcome.diagnostics));
     }
     record["version"] = report.version.into();
+    if report.state == State::Unchanged {
+        record["unchanged"] = true.into();
+    }
     let status = if report.state.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok(Answer::json(&Outcome::of(&report, ask))?.status(status).change(record))
 }

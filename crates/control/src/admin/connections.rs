@@ -42,7 +42,10 @@ impl Source {
     /// The source of a peer.
     pub(super) fn of(peer: &Peer) -> Self {
         match peer {
-            Peer::Local(it) => Self::Process(it.map(|it| it.user), it.and_then(|it| it.process)),
+            Peer::Local(it) => {
+                let it = it.as_ref();
+                Self::Process(it.map(|it| it.user.id), it.and_then(|it| it.process))
+            }
             Peer::Network(NetworkPeer { address, .. }) => Self::Network(network_of(address.ip())),
         }
     }

@@ -70,14 +70,12 @@ pub(super) fn log_in(
     headers: &HeaderMap,
 ) -> Result<Caller, Problem> {
     let credentials = credentials(peer, headers)?;
+    let caller_of = |user, role, token_hash| {
+        let (peer, is_stranger) = (peer.of_request(headers), false);
+        Caller { user, role, peer, token_hash, is_stranger }
+    };
     if matches!(credentials, Credentials::None) {
-        return Ok(Caller {
-            user: None,
-            role: peer.role(),
-            peer: peer.clone(),
-            token_hash: None,
-            is_stranger: false,
-        });
+        return Ok(caller_of(None, peer.role(), None));
     }
     let table = observed.table();
     let user = user_of(&table.snapshot.admin, &credentials);
@@ -90,8 +88,7 @@ pub(super) fn log_in(
     match user {
         Ok(user) => {
             let (user, role) = (Some(user.name.clone()), Some(user.role));
-            let token_hash = credentials.token_hash();
-            Ok(Caller { user, role, peer: peer.clone(), token_hash, is_stranger: false })
+            Ok(caller_of(user, role, credentials.token_hash()))
         }
         Err(why) => Err(failed(observed, events, peer, why)),
     }

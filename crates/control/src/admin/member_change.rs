@@ -19,10 +19,11 @@ use super::answer::Answer;
 use super::ask::Ask;
 use super::peer::Caller;
 use super::pools::FoundMember;
-use super::problem::{Problem, listed};
+use super::problem::Problem;
 use super::route::{Handled, Route};
 use crate::events::Level;
 use crate::health::Judge;
+use crate::last_members::LeftAlone;
 use crate::member_state::{administrative_state, is_in_service};
 use crate::status::MemberStatus;
 
@@ -152,7 +153,7 @@ fn states(ask: &Ask) -> Handled {
 #[schemars(rename = "MemberStateChanged")]
 struct Changed {
     pool: String,
-    /// Whether the state has changed.
+    /// Whether the state, or its source, has changed. `false`: the member was in this state already, and nothing is recorded.
     changed: bool,
     /// The state before the change.
     before: &'static str,
@@ -176,9 +177,13 @@ struct ChangedAll {
 impl Changed {
     /// The description for the audit log.
     fn record(&self) -> serde_json::Value {
-        json!({
+        let mut record = json!({
             "pool": self.pool, "member": self.label, "state": self.after, "before": self.before,
-        })
+        });
+        if !self.changed {
+            record["unchanged"] = true.into();
+        }
+        record
     }
 }
 
@@ -217,13 +222,10 @@ fn must_leave_some(
     }
     let judge = Judge::of(&ask.context.observed);
     let left_alone = found.iter().filter(|it| it.is_taken_as_last(wanted, &judge));
-    let pools: Vec<&str> = left_alone.map(|it| &*it.pool().name).collect();
-    let Some(listed) = listed(pools.iter().copied()) else { return Ok(()) };
-    let which = if pools.len() == 1 { "pool" } else { "pools" };
-    let detail =
-        format!("no other member of {which} {listed} takes new requests: clients would get 503");
-    let help = "bring another member up or enable it first; to do it nevertheless, add `\"last\": true` (weir member: --last)";
-    Err(Problem::new(StatusCode::CONFLICT, detail).help(help))
+    match LeftAlone::of(left_alone.map(|it| &*it.pool().name)) {
+        None => Ok(()),
+        Some(pools) => Err(Problem::takes_last(pools)),
+    }
 }
 
 impl FoundMember {
@@ -239,7 +241,9 @@ impl FoundMember {
     fn set_state(&self, wanted: WantedState, by: &Caller, context: &Context) -> Changed {
         let before = administrative_state(self.configured(), self.live());
         let wanted = wanted.as_override();
-        let changed = self.live().set_state_override(wanted) != wanted;
+        // A state that the member has already needs no override: it would hide a later change of the configuration.
+        let is_so = wanted == Some(before);
+        let changed = !is_so && self.live().set_state_override(wanted) != wanted;
         let members_in_service = self.members_in_service();
         if changed {
             let told = Told {
@@ -265,7 +269,7 @@ impl FoundMember {
     }
 }
 
-/// The text of the event: `is set to drain, was enabled, by user 0 (process 4711); 3 requests are under way`.
+/// The text of the event: `is set to drain, was enabled, by root (uid 0, sudo by anna); 3 requests are under way`.
 struct Told<'a> {
     before: AdminState,
     now: AdminState,

@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use axum::http::HeaderMap;
 use tokio::net::UnixStream;
 use weir_config::snapshot::{AdminSettings, Role};
+
+use super::login_user::{self, Person, SystemUser};
 
 /// The peer of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,10 +21,49 @@ pub(super) enum Peer {
 }
 
 /// A local process, as reported by the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Credentials {
-    pub(super) user: u32,
+    pub(super) user: SystemUser,
     pub(super) process: Option<i32>,
+    /// The person who started the process, for texts alone; `None`: unknown, or nobody but `user`.
+    pub(super) person: Option<Person>,
+}
+
+impl Credentials {
+    fn of(socket: &impl AsFd, user: u32, process: Option<i32>) -> Self {
+        let person = process.filter(|process| *process > 0);
+        let person = person.and_then(|process| login_user::logged_in(socket, process));
+        let person = person.filter(|it| !matches!(it, Person::LoggedIn(it) if it.id == user));
+        Self { user: SystemUser::of(user), process, person }
+    }
+
+    /// The credentials of a process whose names nobody knows.
+    #[cfg(test)]
+    pub(super) fn of_user(id: u32, process: Option<i32>) -> Self {
+        Self { user: SystemUser { id, name: None }, process, person: None }
+    }
+
+    /// These credentials, with what a request says of the person. Only processes of root are believed: they could change what
+    /// the kernel says, too.
+    fn with_statement(mut self, headers: &HeaderMap) -> Self {
+        if self.user.id == 0 && self.person.is_none() {
+            self.person = login_user::stated(headers);
+        }
+        self
+    }
+}
+
+/// `root (uid 0, sudo by anna)`, `uid 1000`.
+impl fmt::Display for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.user.fmt(formatter)?;
+        match (&self.user.name, &self.person) {
+            (Some(_), Some(person)) => write!(formatter, " (uid {}, {person})", self.user.id),
+            (Some(_), None) => write!(formatter, " (uid {})", self.user.id),
+            (None, Some(person)) => write!(formatter, " ({person})"),
+            (None, None) => Ok(()),
+        }
+    }
 }
 
 /// A client over TCP.
@@ -38,9 +81,15 @@ impl Peer {
     /// the socket's mode.
     pub(super) fn of_socket(stream: &UnixStream) -> Self {
         let credentials = stream.peer_cred().ok();
-        Self::Local(
-            credentials.map(|found| Credentials { user: found.uid(), process: found.pid() }),
-        )
+        Self::Local(credentials.map(|found| Credentials::of(stream, found.uid(), found.pid())))
+    }
+
+    /// The peer of a request, with what this says of the person who makes it.
+    pub(super) fn of_request(&self, headers: &HeaderMap) -> Self {
+        match self.clone() {
+            Self::Local(Some(peer)) => Self::Local(Some(peer.with_statement(headers))),
+            other => other,
+        }
     }
 
     /// Whether this process has opened the connection. In unit tests, the client is this process.
@@ -70,10 +119,7 @@ impl fmt::Display for Peer {
         match self {
             Self::Network(peer) => peer.address.fmt(formatter),
             Self::Local(None) => formatter.write_str("a local process"),
-            Self::Local(Some(peer)) => {
-                write!(formatter, "user {}", peer.user)?;
-                peer.process.map_or(Ok(()), |process| write!(formatter, " (process {process})"))
-            }
+            Self::Local(Some(peer)) => peer.fmt(formatter),
         }
     }
 }
@@ -116,12 +162,67 @@ impl Caller {
     }
 }
 
-/// `ann (operate) from 10.0.0.5:4711`, `user 0 (process 4711)`.
+/// `ann (operate) from 10.0.0.5:4711`, `root (uid 0, sudo by anna)`.
 impl fmt::Display for Caller {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let (Some(user), Some(role)) = (&self.user, self.role) {
             write!(formatter, "{user} ({role}) from ")?;
         }
         self.peer.fmt(formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn process(id: u32, name: Option<&str>, person: Option<Person>) -> Credentials {
+        let user = SystemUser { id, name: name.map(Into::into) };
+        Credentials { user, process: Some(7), person }
+    }
+
+    #[test]
+    fn local_processes_have_one_form() {
+        let check = |credentials: Credentials, expected: &str| {
+            assert_eq!(Peer::Local(Some(credentials)).to_string(), expected);
+        };
+        let anna = || Some(Person::LoggedIn(SystemUser { id: 1000, name: Some("anna".into()) }));
+        check(process(0, Some("root"), anna()), "root (uid 0, login anna)");
+        check(process(0, Some("root"), None), "root (uid 0)");
+        check(process(0, None, anna()), "uid 0 (login anna)");
+        check(process(12, None, None), "uid 12");
+    }
+
+    #[test]
+    fn only_root_is_believed_and_the_kernel_comes_first() {
+        let mut headers = HeaderMap::new();
+        headers.insert("weir-sudo-user", HeaderValue::from_static("bob"));
+        let check = |credentials: Credentials, expected: &str| {
+            let peer = Peer::Local(Some(credentials)).of_request(&headers);
+            assert_eq!(peer.to_string(), expected);
+        };
+        let anna = Some(Person::LoggedIn(SystemUser { id: 1000, name: Some("anna".into()) }));
+        check(process(0, Some("root"), None), "root (uid 0, sudo by bob)");
+        check(process(0, Some("root"), anna), "root (uid 0, login anna)");
+        check(process(1001, Some("carl"), None), "carl (uid 1001)");
+    }
+
+    #[tokio::test]
+    async fn the_other_end_of_a_socket_is_this_process() {
+        let (one, _other) = UnixStream::pair().expect("a pair");
+        let own = rustix::process::getuid().as_raw();
+        let Peer::Local(Some(found)) = Peer::of_socket(&one) else { panic!("a local peer") };
+        let process = i32::try_from(std::process::id()).ok();
+        assert_eq!((found.user.id, found.process), (own, process));
+        // Who has logged in, if anybody has, is what the kernel says of this process.
+        let text = std::fs::read_to_string("/proc/self/loginuid").unwrap_or_default();
+        let login = text.trim().parse().ok().filter(|id| *id != u32::MAX && *id != own);
+        let of_kernel = found.person.map(|person| match person {
+            Person::LoggedIn(user) => user.id,
+            Person::Sudo(name) => panic!("{name}"),
+        });
+        assert_eq!(of_kernel, login);
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::audit::Outcome;
+use crate::last_members;
 
 /// Maximum number of known names in a message about an unknown one.
 pub(super) const NAMES_TOLD_MAX: usize = 20;
@@ -35,6 +36,8 @@ pub(super) struct Problem {
     /// The text for the audit log, if `detail` quotes the request.
     audited: Option<&'static str>,
     findings: Vec<Value>,
+    /// Whether `"last": true` in the document would permit it.
+    needs_last: bool,
 }
 
 /// Problem details (RFC 9457).
@@ -55,6 +58,9 @@ pub(super) struct Details<'a> {
     /// Findings in a configuration, as in `weir check --json`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     diagnostics: &'a Vec<Value>,
+    /// `last`: the change takes the last member of a pool that takes new requests; with `"last": true` it is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs: Option<&'static str>,
 }
 
 impl Problem {
@@ -68,7 +74,14 @@ impl Problem {
             challenge: None,
             audited: None,
             findings: Vec::new(),
+            needs_last: false,
         }
+    }
+
+    /// A change takes the last member for new requests, and the request does not say that this is meant (409).
+    pub(super) fn takes_last(detail: impl fmt::Display) -> Self {
+        let problem = Self::new(StatusCode::CONFLICT, detail).help(last_members::HELP);
+        Self { needs_last: true, ..problem }
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
@@ -140,6 +153,7 @@ impl Problem {
             detail: &self.detail,
             help: self.help.as_deref(),
             diagnostics: &self.findings,
+            needs: self.needs_last.then_some("last"),
         };
         // Serialising texts and a number cannot fail.
         let mut text = serde_json::to_vec_pretty(&details).unwrap_or_default();

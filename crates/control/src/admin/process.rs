@@ -77,9 +77,14 @@ fn probe(ask: &Ask) -> Handled {
 }
 
 fn metrics_text(ask: &Ask) -> Handled {
-    let text =
-        metrics::encode(&ask.context.observed, ask.query.text(NAME.name).unwrap_or_default());
-    Ok(Answer::text(StatusCode::OK, metrics::CONTENT_TYPE, text))
+    let observed = &ask.context.observed;
+    let wanted = ask.query.text(NAME.name).unwrap_or_default();
+    let packed = if ask.takes_gzip { metrics::encode_gzip(observed, wanted) } else { None };
+    let answer = |text| Answer::text(StatusCode::OK, metrics::CONTENT_TYPE, text).by_coding();
+    Ok(match packed {
+        Some(packed) => answer(String::new()).gzip(packed),
+        None => answer(metrics::encode(observed, wanted)),
+    })
 }
 
 fn document(_: &Ask) -> Handled {

@@ -6,11 +6,12 @@ use std::pin::Pin;
 use axum::Extension;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use weir_compression::{Coding, accept_encoding};
 use weir_config::snapshot::Role;
 
 use super::answer::{Answer, JSON};
@@ -220,7 +221,8 @@ impl Route {
         };
         let if_match = Tags::of(&parts.headers, &header::IF_MATCH);
         let if_none_match = Tags::of(&parts.headers, &header::IF_NONE_MATCH);
-        let ask = Ask { context, caller, path, query, body, if_match };
+        let takes_gzip = takes_gzip(&parts.headers);
+        let ask = Ask { context, caller, path, query, body, if_match, takes_gzip };
         let is_view = !self.is_change;
         let answer = match self.run {
             Run::Compute(compute) => {
@@ -276,6 +278,12 @@ impl Route {
         let detail = "the answer is `application/json`, which `Accept` excludes";
         Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail))
     }
+}
+
+/// Whether `Accept-Encoding` prefers gzip to no coding.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let fields = headers.get_all(header::ACCEPT_ENCODING).iter().map(HeaderValue::as_bytes);
+    accept_encoding(fields, &[Coding::Gzip]).coding().is_some()
 }
 
 /// Whether a range in `Accept` includes JSON.

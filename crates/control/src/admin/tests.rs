@@ -335,3 +335,46 @@ async fn unix_sockets_are_private_and_replaced_when_stale() {
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "nothing else is left behind");
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+/// The head and the body of an answer of `/metrics` to these header lines.
+async fn metrics_for(admin: &Admin, lines: &str) -> (String, Vec<u8>) {
+    let mut stream = TcpStream::connect(socket_of(admin)).await.unwrap();
+    let request =
+        format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{lines}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head") + 4;
+    let body = answer.split_off(end);
+    (String::from_utf8(answer).unwrap(), body)
+}
+
+#[tokio::test]
+async fn metrics_are_compressed_for_those_who_ask_for_it() {
+    let (admin, _) = start(&any_port()).await.unwrap();
+    for (lines, is_gzip) in [
+        ("", false),
+        ("Accept-Encoding: gzip\r\n", true),
+        ("Accept-Encoding: deflate, gzip;q=0.5\r\n", true),
+        ("accept-encoding: br\r\nAccept-Encoding: x-gzip\r\n", true),
+        ("Accept-Encoding: *\r\n", true),
+        ("Accept-Encoding: gzip;q=0\r\n", false),
+        ("Accept-Encoding: gzip;q=0.4, identity;q=0.5\r\n", false),
+        ("Accept-Encoding: gzip, gzip;q=0\r\n", false),
+        ("Accept-Encoding: identity\r\n", false),
+        ("Accept-Encoding: br, identity;q=0\r\n", false),
+        ("Accept-Encoding: gzip;q=2\r\n", false),
+    ] {
+        let (head, body) = metrics_for(&admin, lines).await;
+        assert!(head.contains("\r\nvary: Accept-Encoding\r\n"), "{head}");
+        assert_eq!(head.contains("\r\ncontent-encoding: gzip\r\n"), is_gzip, "{lines}: {head}");
+        let text = match is_gzip {
+            true => weir_testing::decode("gzip", &body).0,
+            false => body,
+        };
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("\nweir_workers 1\n"), "{lines}: {text}");
+    }
+    let status = ask(&admin, "GET", "/v1/status").await;
+    assert!(!status.contains("content-encoding"), "{status}");
+}

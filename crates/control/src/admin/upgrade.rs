@@ -82,7 +82,7 @@ fn upgrade(ask: &Ask) -> Handled {
 /// Whether a peer may choose the program that runs as weir's user: only a peer that could start it itself.
 fn may_choose_binary(peer: &Peer) -> bool {
     let own = rustix::process::geteuid().as_raw();
-    matches!(peer, Peer::Local(Some(Credentials { user, .. })) if *user == 0 || *user == own)
+    matches!(peer, Peer::Local(Some(Credentials { user, .. })) if user.id == 0 || user.id == own)
 }
 
 fn report(ask: &Ask) -> Handled {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn others_do_not_choose_the_program() {
         let own = rustix::process::geteuid().as_raw();
-        let local = |user| Peer::Local(Some(Credentials { user, process: None }));
+        let local = |user| Peer::Local(Some(Credentials::of_user(user, None)));
         assert!(may_choose_binary(&local(own)) && may_choose_binary(&local(0)));
         let address = "127.0.0.1:9".parse().expect("an address");
         let network = Peer::Network(NetworkPeer { address, is_loopback: true, certificate: None });

@@ -18,6 +18,7 @@ use crate::member_state::{MemberState, administrative_state};
 use crate::monitors::{Board, MonitorReport};
 use crate::observed::Observed;
 use crate::problems::serving;
+use crate::token_keys::Fetches;
 
 /// A virtual server with its counters, which are summed once per request for metrics.
 pub struct ServerView {
@@ -438,6 +439,12 @@ pub(super) const FILES: &[Family<DatedFile>] = families! { "file,kind";
         |file, to| to.value(file.until_unix_s.max(0) as u64);
 };
 
+pub(super) const TOKEN_KEYS: &[Family<(Arc<str>, Fetches)>] = families! { "authentication";
+    "weir_token_keys_fetched_timestamp_seconds" Gauge
+        "The last time that the token keys of this authentication could be fetched, in seconds since 1970; 0: never."
+        |(_, fetches), to| to.value(fetches.succeeded_unix_ms.unwrap_or(0) / 1_000);
+};
+
 pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
     "weir_pool_health" Gauge
         "3 while the pool is up, 2 degraded (members are missing, or 5% of requests fail), 1 failing (half of the requests or more fail), 0 down (no member in service)."
@@ -465,6 +472,9 @@ pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
     "weir_pool_queue_timeouts_total" Counter
         "Requests that waited in the pool's queue until their timeout."
         |pool, to| to.value(pool.totals.queue_timeouts);
+    "weir_pool_response_duration_seconds" Histogram
+        "From the request handed to a member's socket to the response head, over all members."
+        |pool, to| to.histogram(&pool.totals.response_duration);
 };
 
 pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
@@ -546,8 +556,10 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
         "Bytes accepted by the member's sockets."
         |member, to| to.value(member.totals.bytes_sent);
     "weir_member_response_duration_seconds" Histogram
-        "From the request handed to the socket to the response head."
-        |member, to| to.histogram(&member.totals.response_duration);
+        "From the request handed to the socket to the response head. Only with metrics.latency_histograms: member."
+        |member, to| if let Some(times) = member.live.response_histogram() {
+            to.histogram(&times);
+        };
 };
 
 pub(super) const MONITORS: &[Family<MonitorView>] = families! { "pool,member,monitor,type";

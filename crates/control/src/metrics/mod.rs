@@ -8,6 +8,7 @@
 //! data from clients.
 
 mod families;
+mod packed;
 mod packets;
 
 use std::fmt::Write;
@@ -15,8 +16,9 @@ use std::sync::Arc;
 
 use families::{
     FILES, MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, RULES, RuleView,
-    ServerView, VIRTUAL_SERVERS, WAF_CHECKS, WAF_RULES, WafCheckView, WafRuleView,
+    ServerView, TOKEN_KEYS, VIRTUAL_SERVERS, WAF_CHECKS, WAF_RULES, WafCheckView, WafRuleView,
 };
+use packed::{PIECE_BYTES, Packed};
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 
 use crate::figures::shown_gauge;
@@ -79,11 +81,13 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
     let waf_rules = WAF_RULES.iter().map(|family| family.description);
     let waf_checks = WAF_CHECKS.iter().map(|family| family.description);
     let files = FILES.iter().map(|family| family.description);
+    let token_keys = TOKEN_KEYS.iter().map(|family| family.description);
     let all = servers
         .chain(rules)
         .chain(waf_rules)
         .chain(waf_checks)
         .chain(files)
+        .chain(token_keys)
         .chain(pools)
         .chain(members)
         .chain(monitors)
@@ -93,51 +97,88 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
 
 /// Generates the text of the metrics whose names begin with `wanted`; empty: of all.
 pub fn encode(observed: &Observed, wanted: &str) -> String {
+    let mut page = Page::new(wanted);
+    write(&mut page, observed);
+    page.text
+}
+
+/// As [`encode`], compressed by gzip while the text is generated, so that it is never in memory as a whole. `None`: the
+/// encoder has no memory.
+pub fn encode_gzip(observed: &Observed, wanted: &str) -> Option<Vec<u8>> {
+    let mut page = Page { packed: Packed::begin(), ..Page::new(wanted) };
+    page.packed.as_ref()?;
+    write(&mut page, observed);
+    page.packed?.end(&page.text)
+}
+
+fn write(page: &mut Page<'_>, observed: &Observed) {
     let judge = Judge::of(observed);
     let table = Arc::clone(judge.table());
-    let mut page = Page { text: String::with_capacity(64 * 1024), wanted };
     let servers: Vec<ServerView> = ServerView::all(&judge);
     let rules: Vec<RuleView> = RuleView::all(&table);
     let pools: Vec<PoolView> = PoolView::all(&judge);
     let members: Vec<MemberView> = MemberView::all(&table);
     let monitors: Vec<MonitorView> = MonitorView::all(&table, &observed.monitors);
-    write_families(&mut page, VIRTUAL_SERVERS, &servers, |server, labels| {
+    write_families(page, VIRTUAL_SERVERS, &servers, |server, labels| {
         labels.add("virtual_server", &server.name);
     });
-    write_families(&mut page, RULES, &rules, |rule, labels| {
+    write_families(page, RULES, &rules, |rule, labels| {
         labels.add("policy", &rule.name.policy);
         labels.add("rule", &rule.name.rule);
     });
-    write_families(&mut page, WAF_CHECKS, &WafCheckView::all(&table), |check, labels| {
+    write_families(page, WAF_CHECKS, &WafCheckView::all(&table), |check, labels| {
         labels.add("check", check.name);
     });
-    write_families(&mut page, WAF_RULES, &WafRuleView::all(&table), |rule, labels| {
+    write_families(page, WAF_RULES, &WafRuleView::all(&table), |rule, labels| {
         labels.add("rule", &rule.number.to_string());
     });
-    write_families(&mut page, FILES, &table.snapshot.dated, |file, labels| {
+    write_families(page, FILES, &table.snapshot.dated, |file, labels| {
         labels.add("file", &file.path);
         labels.add("kind", file.kind.as_str());
     });
-    write_families(&mut page, POOLS, &pools, |pool, labels| labels.add("pool", &pool.name));
-    write_families(&mut page, MEMBERS, &members, |member, labels| {
+    write_families(
+        page,
+        TOKEN_KEYS,
+        &observed.obtained.token_keys.fetches(),
+        |(url, _), labels| {
+            labels.add("url", url);
+        },
+    );
+    write_families(page, POOLS, &pools, |pool, labels| labels.add("pool", &pool.name));
+    write_families(page, MEMBERS, &members, |member, labels| {
         labels.add("pool", &member.live.pool.name);
         labels.add("member", &member.live.label);
     });
-    write_families(&mut page, MONITORS, &monitors, |monitor, labels| {
+    write_families(page, MONITORS, &monitors, |monitor, labels| {
         labels.add("pool", &monitor.pool);
         labels.add("member", &monitor.member);
         labels.add("monitor", &monitor.number.to_string());
         labels.add("type", monitor.report.kind);
     });
-    write_families(&mut page, PROCESS, std::slice::from_ref(observed), |_, _| {});
-    packets::write(&mut page, observed);
-    page.text
+    write_families(page, PROCESS, std::slice::from_ref(observed), |_, _| {});
+    packets::write(page, observed);
 }
 
 /// The text so far, and the beginning of the names of wanted metrics.
 struct Page<'a> {
     text: String,
     wanted: &'a str,
+    /// Takes the text in pieces; `None`: the text stays as it is.
+    packed: Option<Packed>,
+}
+
+impl<'a> Page<'a> {
+    fn new(wanted: &'a str) -> Self {
+        Self { text: String::with_capacity(PIECE_BYTES), wanted, packed: None }
+    }
+
+    /// Compresses what there is, if it is a whole piece.
+    fn pack(&mut self) {
+        if let Some(packed) = self.packed.as_mut().filter(|_| self.text.len() >= PIECE_BYTES) {
+            packed.add(&self.text);
+            self.text.clear();
+        }
+    }
 }
 
 fn write_families<T>(
@@ -146,12 +187,12 @@ fn write_families<T>(
     objects: &[T],
     label: fn(&T, &mut Labels),
 ) {
-    let wanted = families.iter().filter(|it| it.description.name.starts_with(page.wanted));
+    let prefix = page.wanted;
+    let wanted = families.iter().filter(|it| it.description.name.starts_with(prefix));
     let mut wanted = wanted.peekable();
     if wanted.peek().is_none() {
         return;
     }
-    let out = &mut page.text;
     let labels: Vec<Labels> = objects
         .iter()
         .map(|object| {
@@ -162,9 +203,10 @@ fn write_families<T>(
         .collect();
     for Family { description, samples } in wanted {
         let Description { name, kind, help, .. } = description;
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {}", kind.as_str());
+        let _ = writeln!(page.text, "# HELP {name} {help}\n# TYPE {name} {}", kind.as_str());
         for (object, labels) in objects.iter().zip(&labels) {
-            samples(object, &mut Samples { out, name, labels });
+            samples(object, &mut Samples { out: &mut page.text, name, labels });
+            page.pack();
         }
     }
 }

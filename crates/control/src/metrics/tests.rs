@@ -7,7 +7,7 @@ use weir_core::monitor::Health;
 use weir_exchange::shared::live::LiveTable;
 
 use super::*;
-use crate::testing::{observed_with, observed_with_waf};
+use crate::testing::{observed_by, observed_with, observed_with_waf};
 
 fn address(port: u16) -> Address {
     Address::Socket(std::net::SocketAddr::from(([127, 0, 0, 1], port)))
@@ -94,6 +94,100 @@ fn a_drained_member_is_up_and_not_in_service() {
     assert_eq!(samples[r#"weir_pool_members_in_service{pool="web"}"#], 0.0);
 }
 
+fn gunzip(packed: &[u8]) -> String {
+    let (text, is_whole) = weir_testing::decode("gzip", packed);
+    assert!(is_whole);
+    String::from_utf8(text).expect("text")
+}
+
+/// The size of an answer about many members, in bytes: as text and compressed.
+fn sizes(members: usize, extra: &str) -> (usize, usize) {
+    let observed = observed_by(&of_members(members, extra), 2);
+    let table = observed.table();
+    for (number, member) in table.pools[0].members.iter().enumerate() {
+        let counters = member.counters.of(0);
+        let number = number as u64;
+        counters.requests.add(1_000_003 * (number + 1));
+        counters.responses_2xx.add(999_983 * (number + 1));
+        counters.bytes_received.add(70_001 * (number + 7));
+        counters.bytes_sent.add(90_001 * (number + 5));
+        if let Some(times) = member.own_times(1) {
+            (0..20).for_each(|exponent| times.response_duration.record(number << exponent));
+        }
+    }
+    let packed = encode_gzip(&observed, "").expect("memory");
+    let text = encode(&observed, "");
+    (text.len(), packed.len())
+}
+
+/// A configuration with a pool of this many members.
+fn of_members(count: usize, extra: &str) -> String {
+    let members: Vec<String> =
+        (0..count).map(|it| format!("10.0.{}.{}:8080", it / 250, it % 250 + 1)).collect();
+    format!(
+        "virtual_servers: {{ shop: {{ listen: \"127.0.0.1:8080\", pool: web }} }}\n\
+         pools: {{ web: {{ members: [ {} ] }} }}\n{extra}",
+        members.join(", ")
+    )
+}
+
+const BY_MEMBER: &str = "metrics: { latency_histograms: member }\n";
+
+/// A histogram of a member has 23 samples of 55. `docs/observability.md` has the sizes with 10,000 members.
+#[test]
+fn metrics_of_many_members_are_small() {
+    let (by_pool, packed) = sizes(500, "");
+    let (by_member, packed_by_member) = sizes(500, BY_MEMBER);
+    assert!(by_member * 10 > by_pool * 17, "{by_pool} of {by_member}");
+    assert!(packed * 15 < by_pool, "{packed} of {by_pool}");
+    assert!(packed_by_member * 15 < by_member, "{packed_by_member} of {by_member}");
+    if std::env::var_os("WEIR_MEASURE").is_some() {
+        eprintln!(
+            "10,000 members: {:?}; {BY_MEMBER}: {:?}",
+            sizes(10_000, ""),
+            sizes(10_000, BY_MEMBER)
+        );
+    }
+}
+
+#[test]
+fn members_have_histograms_on_request() {
+    let has = |observed: &Observed| {
+        let text = encode(observed, "weir_member_response_duration_seconds");
+        text.contains("weir_member_response_duration_seconds_bucket{")
+    };
+    let observed = observed_by(&of_members(2, ""), 1);
+    assert!(!has(&observed));
+    let table = observed.table();
+    assert!(table.pools[0].members[0].own_times(0).is_none(), "nothing is allocated");
+    table.pools[0].pool.counters.of(0).response_duration.record(700);
+    let samples = parse(&encode(&observed, "weir_pool_response_duration_seconds"));
+    assert_eq!(samples["weir_pool_response_duration_seconds_count{pool=\"web\"}"], 1.0);
+    let observed = observed_by(&of_members(2, BY_MEMBER), 1);
+    assert!(has(&observed));
+    let table = observed.table();
+    let times = table.pools[0].members[0].own_times(0).expect("it is counted");
+    times.response_duration.record(700);
+    let samples = parse(&encode(&observed, ""));
+    let count = |member: &str| {
+        let labels = format!("pool=\"web\",member=\"{member}\"");
+        samples[&format!("weir_member_response_duration_seconds_count{{{labels}}}")]
+    };
+    assert_eq!(["10.0.0.1:8080", "10.0.0.2:8080"].map(count), [1.0, 0.0]);
+}
+
+#[test]
+fn compressed_metrics_are_the_same_text() {
+    for wanted in ["", "weir_pool_", "nothing"] {
+        let observed = observed();
+        let packed = encode_gzip(&observed, wanted).expect("memory");
+        let names = |text: &str| -> Vec<String> {
+            text.lines().map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+        };
+        assert_eq!(names(&gunzip(&packed)), names(&encode(&observed, wanted)), "{wanted}");
+    }
+}
+
 #[test]
 fn histograms_are_cumulative_and_in_seconds() {
     let samples = parse(&encode(&observed(), ""));
@@ -177,6 +271,8 @@ fn labels_are_as_described() {
                 "weir_acme_renewal_",
                 "weir_file_",
                 "weir_l4_",
+                "weir_token_keys_",
+                "weir_member_response_duration_",
                 "weir_monitor_",
                 "weir_policy_",
                 "weir_virtual_server_certificate_",

@@ -14,6 +14,7 @@ use weir_config::parts;
 use super::history::{History, OWN_AUTHOR, Unconfirmed, Wanted};
 use super::journal::{Entry, Journal, JournalError};
 use super::reports::{Report, Reports, State};
+use crate::last_members::LeftAlone;
 use crate::time::unix_ms;
 
 /// Maximum number of queued transactions; further ones are refused.
@@ -50,6 +51,8 @@ pub struct Transaction {
     pub wanted: Wanted,
     /// Whether the changes are only checked, not applied.
     pub dry_run: bool,
+    /// Whether the last member of a pool that takes new requests may go.
+    pub takes_last: bool,
     /// Whether the user is on the network, and not on this host.
     pub is_from_network: bool,
     /// The time for a confirmation, in seconds. Without a confirmation, the previous version is then restored.
@@ -90,6 +93,16 @@ pub(super) enum Asked {
     Confirm { version: u64, author: String },
     /// weir's own request to restore version `to`, because `version` was not confirmed in time or could not be put in force.
     TakeBack { version: u64, to: u64, comment: String },
+}
+
+impl Pending {
+    /// Whether the last member of a pool that takes new requests may go. weir itself may return to any version.
+    pub(super) fn takes_last(&self) -> bool {
+        match &self.asked {
+            Asked::Transaction(transaction) => transaction.takes_last,
+            Asked::Confirm { .. } | Asked::TakeBack { .. } => true,
+        }
+    }
 }
 
 impl Asked {
@@ -339,6 +352,16 @@ impl Changes {
         });
     }
 
+    /// Reports a request as refused, because it takes the last member of a pool.
+    pub(super) fn refuse_last(&self, number: u64, pools: &LeftAlone) {
+        self.update(number, |report| {
+            report.state = State::Refused;
+            report.version = None;
+            report.reason = Some(pools.to_string());
+            report.needs_last = true;
+        });
+    }
+
     /// Sets the message for the operator.
     pub(super) fn tell(&self, what: String) {
         self.queue().untold = Some(what);
@@ -385,13 +408,24 @@ impl Changes {
         });
     }
 
+    /// Reports a request as one that changes nothing of this version. The report is final when the version is in force.
+    pub(super) fn unchanged(&self, number: u64, version: u64, diagnostics: Vec<Diagnostic>) {
+        self.update(number, |report| {
+            let is_in_force = version <= self.in_force.load(Relaxed);
+            report.state = if is_in_force { State::Unchanged } else { State::Waiting };
+            report.is_unchanged = true;
+            report.version = Some(version);
+            report.diagnose(diagnostics);
+        });
+    }
+
     /// Reports this version and all before it as in force.
     pub(crate) fn put_in_force(&self, version: u64) {
         self.in_force.store(version, Relaxed);
         let mut queue = self.queue();
         let waiting = queue.reports.all().filter(|report| report.state == State::Waiting);
         for report in waiting.filter(|report| report.version.is_some_and(|it| it <= version)) {
-            report.state = State::InForce;
+            report.state = if report.is_unchanged { State::Unchanged } else { State::InForce };
         }
         drop(queue);
         self.reported.notify_waiters();

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weir_config::overlay::{Conflict, Overlay};
+use weir_config::overlay::{self, Conflict, Overlay};
 use weir_config::parts::Change;
 use weir_config::{Config, Diagnostic, Files, Severity};
 
 use super::changes::{Asked, Changes, NOT_CONFIRMED, Pending, Transaction};
 use super::history::{History, OWN_AUTHOR, Version, Wanted};
 use super::journal::{Entry, Journal, JournalError};
+use crate::last_members::LeftAlone;
 use crate::packets;
 use crate::time::unix_ms;
 
@@ -39,6 +40,8 @@ pub(crate) struct Accepted {
 struct Verdict {
     pending: Pending,
     version: u64,
+    /// The request changes nothing, so the version is that of an earlier request.
+    is_unchanged: bool,
     changes: Vec<Change>,
     warnings: Vec<Diagnostic>,
 }
@@ -58,6 +61,7 @@ pub(crate) enum Judged {
 #[derive(Debug)]
 pub(crate) struct Trial {
     number: u64,
+    takes_last: bool,
     pub configuration: Configuration,
     changes: Vec<Change>,
     warnings: Vec<Diagnostic>,
@@ -132,7 +136,19 @@ impl Changes {
         }
         match judge.last {
             Some(last) => Judged::Accepted(last, judge.accepted),
-            None => Judged::Nothing,
+            None => {
+                // No request has made a version: there is nothing to store.
+                judge.accepted.verdicts.into_iter().for_each(|it| self.tell_verdict(it));
+                Judged::Nothing
+            }
+        }
+    }
+
+    /// Reports an accepted request, whose version is stored.
+    fn tell_verdict(&self, it: Verdict) {
+        match it.is_unchanged {
+            true => self.unchanged(it.pending.number, it.version, it.warnings),
+            false => self.accepted(it.pending.number, it.version, &it.changes, it.warnings),
         }
     }
 
@@ -141,9 +157,7 @@ impl Changes {
         let Accepted { entries, history, verdicts } = accepted;
         match self.store(&entries, history).map_err(|error| error.to_string()) {
             Ok(()) => {
-                for it in verdicts {
-                    self.accepted(it.pending.number, it.version, &it.changes, it.warnings);
-                }
+                verdicts.into_iter().for_each(|it| self.tell_verdict(it));
                 Ok(())
             }
             Err(reason) => {
@@ -153,6 +167,20 @@ impl Changes {
                 Err(reason)
             }
         }
+    }
+
+    /// Handles accepted changes that take the last member of a pool. A single request is refused unless it says that this is
+    /// meant. Several requests are tried again one by one. Returns the changes that are to be made.
+    pub(crate) fn check_last(&self, accepted: Accepted, pools: &LeftAlone) -> Option<Accepted> {
+        let pending: Vec<Pending> = match &accepted.verdicts[..] {
+            [only] if only.pending.takes_last() => return Some(accepted),
+            _ => accepted.verdicts.into_iter().map(|it| it.pending).collect(),
+        };
+        match &pending[..] {
+            [only] => self.refuse_last(only.number, pools),
+            _ => self.put_back_one_by_one(pending),
+        }
+        None
     }
 
     /// Handles an accepted configuration that cannot be prepared. A single request is refused. Several requests are tried
@@ -186,10 +214,11 @@ pub(crate) fn take_back_overdue(changes: &Changes) -> Result<(), JournalError> {
 }
 
 impl Trial {
-    /// Reports the result of the dry run. `result`: whether the configuration can be prepared.
-    pub(crate) fn end(self, changes: &Changes, result: Result<(), String>) {
-        match result {
-            Ok(()) => changes.finish(self.number, None, &self.changes, self.warnings),
+    /// Reports the result of the dry run. `result`: what the configuration takes, if it can be prepared.
+    pub(crate) fn end(self, changes: &Changes, result: Result<Option<LeftAlone>, String>) {
+        match result.map(|pools| pools.filter(|_| !self.takes_last)) {
+            Ok(None) => changes.finish(self.number, None, &self.changes, self.warnings),
+            Ok(Some(pools)) => changes.refuse_last(self.number, &pools),
             Err(reason) => changes.refuse(self.number, reason, Vec::new()),
         }
     }
@@ -198,16 +227,19 @@ impl Trial {
 impl Accepted {
     /// The number of the first accepted version.
     pub fn first_version(&self) -> u64 {
-        self.verdicts.first().map_or(0, |it| it.version)
+        self.versions().next().map_or(0, |it| it.number)
+    }
+
+    fn versions(&self) -> impl Iterator<Item = &Arc<Version>> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Version(version) => Some(version),
+            _ => None,
+        })
     }
 
     /// Descriptions of the accepted versions, for events.
     pub fn told(&self) -> impl Iterator<Item = String> {
-        let versions = self.entries.iter().filter_map(|entry| match entry {
-            Entry::Version(version) => Some(version),
-            _ => None,
-        });
-        versions.map(|it| match &*it.comment {
+        self.versions().map(|it| match &*it.comment {
             "" => format!("{} by {}", it.number, it.author),
             comment => format!("{} by {}: {comment}", it.number, it.author),
         })
@@ -223,8 +255,13 @@ struct Judge<'a> {
     accepted: Accepted,
 }
 
-/// A version, its configuration, and the warnings about it.
-type Made = (Arc<Version>, Configuration, Vec<Diagnostic>);
+/// The result of a valid request.
+enum Made {
+    /// A version, its configuration, and the warnings about it.
+    Version(Arc<Version>, Arc<Configuration>, Vec<Diagnostic>),
+    /// No version, since nothing changes. The warnings are about what the request says.
+    Unchanged(Vec<Diagnostic>),
+}
 
 /// The reason for a refusal, and the diagnostics.
 type Refused = (String, Vec<Diagnostic>);
@@ -335,9 +372,16 @@ impl<'a> Judge<'a> {
 
     fn trial(&self, number: u64, transaction: &Transaction) -> Judged {
         match self.configuration(transaction) {
-            Ok((_, configuration, warnings)) => {
+            Ok((overlay, configuration, warnings)) => {
+                let is_unchanged = self.is_unchanged(&transaction.wanted, &overlay, &configuration);
                 let changes = configuration.config.changes_from(&self.newest.config);
-                Judged::Trial(Box::new(Trial { number, configuration, changes, warnings }))
+                if is_unchanged {
+                    self.changes.unchanged(number, self.history().version(), warnings);
+                    return Judged::Nothing;
+                }
+                let takes_last = transaction.takes_last;
+                let trial = Trial { number, takes_last, configuration, changes, warnings };
+                Judged::Trial(Box::new(trial))
             }
             Err((reason, diagnostics)) => {
                 self.changes.refuse(number, reason, diagnostics);
@@ -354,8 +398,13 @@ impl<'a> Judge<'a> {
             Asked::Confirm { .. } => return,
         };
         match judged {
-            Ok((version, configuration, warnings)) => {
+            Ok(Made::Version(version, configuration, warnings)) => {
                 self.accept(pending, version, configuration, warnings);
+            }
+            Ok(Made::Unchanged(warnings)) => {
+                let (version, changes) = (self.history().version(), Vec::new());
+                let verdict = Verdict { pending, version, is_unchanged: true, changes, warnings };
+                self.accepted.verdicts.push(verdict);
             }
             Err((reason, diagnostics)) => {
                 if let Asked::TakeBack { version, to, .. } = &pending.asked {
@@ -370,6 +419,9 @@ impl<'a> Judge<'a> {
 
     fn transaction(&self, transaction: &Transaction) -> Result<Made, Refused> {
         let (overlay, configuration, warnings) = self.configuration(transaction)?;
+        if self.is_unchanged(&transaction.wanted, &overlay, &configuration) {
+            return Ok(Made::Unchanged(warnings));
+        }
         let now = unix_ms();
         let version = Version {
             number: configuration.version,
@@ -382,7 +434,23 @@ impl<'a> Judge<'a> {
                 .map(|seconds| now.saturating_add(seconds.saturating_mul(1_000))),
             delta: self.history().overlay().delta(&overlay),
         };
-        Ok((Arc::new(version), configuration, warnings))
+        Ok(Made::Version(Arc::new(version), Arc::new(configuration), warnings))
+    }
+
+    /// Whether a request changes nothing: the overlay stays the same, or values are set to what they are, perhaps at
+    /// another place (a member as a whole). A default that is set explicitly is a change, since the value then no longer follows a profile. So is
+    /// the removal of a change that has no effect at present, and the end of a version that nobody has confirmed.
+    fn is_unchanged(&self, wanted: &Wanted, overlay: &Overlay, after: &Configuration) -> bool {
+        let only_sets = match wanted {
+            Wanted::Changes(changes) => {
+                changes.iter().all(|it| matches!(it, overlay::Change::Set { .. }))
+            }
+            Wanted::RollBackTo(_) | Wanted::Revert(_) => false,
+        };
+        let is_same = || overlay == self.history().overlay();
+        let before = self.last.as_ref().unwrap_or(&self.newest);
+        let says_the_same = || after.config.changes_from(&before.config).is_empty();
+        self.history().unconfirmed().is_none() && (is_same() || only_sets && says_the_same())
     }
 
     /// The version that restores version `to` instead of `version`.
@@ -393,14 +461,15 @@ impl<'a> Judge<'a> {
         let overlay = self.overlay_after(to)?;
         let (configuration, warnings) = self.check(&overlay, None)?;
         let wanted = Wanted::RollBackTo(to);
-        Ok((own_version(self.history(), &overlay, wanted, comment), configuration, warnings))
+        let version = own_version(self.history(), &overlay, wanted, comment);
+        Ok(Made::Version(version, Arc::new(configuration), warnings))
     }
 
     fn accept(
         &mut self,
         pending: Pending,
         version: Arc<Version>,
-        configuration: Configuration,
+        configuration: Arc<Configuration>,
         warnings: Vec<Diagnostic>,
     ) {
         let before = self.last.as_ref().unwrap_or(&self.newest);
@@ -409,10 +478,11 @@ impl<'a> Judge<'a> {
             let reason = "its version does not come next, which is a defect of weir".to_owned();
             return self.changes.refuse(pending.number, reason, Vec::new());
         }
-        let verdict = Verdict { pending, version: version.number, changes, warnings };
+        let number = version.number;
+        let verdict = Verdict { pending, version: number, is_unchanged: false, changes, warnings };
         self.accepted.verdicts.push(verdict);
         self.accepted.entries.push(Entry::Version(version));
-        self.last = Some(Arc::new(configuration));
+        self.last = Some(configuration);
     }
 }
 

@@ -23,12 +23,18 @@ pub struct Report {
     pub number: u64,
     /// The state of the transaction.
     pub state: State,
-    /// The version that the transaction created.
+    /// The version that the transaction created; for one that changes nothing, the newest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
+    /// The transaction changes nothing of its version.
+    #[serde(skip)]
+    pub is_unchanged: bool,
     /// The reason for a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The transaction is refused because it takes the last member of a pool, and does not say that this is meant.
+    #[serde(skip)]
+    pub needs_last: bool,
     /// Errors, and warnings about the overlay.
     #[serde(serialize_with = "as_json")]
     pub diagnostics: Vec<Diagnostic>,
@@ -49,6 +55,8 @@ pub enum State {
     Waiting,
     /// In force.
     InForce,
+    /// In force before the request: it made no version.
+    Unchanged,
     /// Confirmed, or checked without errors in a dry run.
     Done,
     /// Refused; nothing has changed.
@@ -58,7 +66,7 @@ pub enum State {
 impl State {
     /// Whether the state is final.
     pub fn is_final(self) -> bool {
-        matches!(self, Self::InForce | Self::Done | Self::Refused)
+        matches!(self, Self::InForce | Self::Unchanged | Self::Done | Self::Refused)
     }
 }
 
@@ -106,7 +114,9 @@ impl Reports {
             number: self.newest,
             state: State::Checking,
             version: None,
+            is_unchanged: false,
             reason: None,
+            needs_last: false,
             diagnostics: Vec::new(),
             changes: Vec::new(),
             changes_omitted: 0,

@@ -8,6 +8,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, Error as TlsError, RootCertStore};
+use weir_config::system_authorities;
 use weir_tls::client::AnyCertificate;
 use weir_tls::explain;
 
@@ -86,13 +87,13 @@ fn provider() -> Arc<CryptoProvider> {
 
 /// The system's trusted certificates. Unreadable ones are skipped unless all are unreadable.
 fn system_roots() -> Result<RootCertStore, Failure> {
-    let loaded = rustls_native_certs::load_native_certs();
+    let loaded = system_authorities::read();
     let mut roots = RootCertStore::empty();
-    let (added, _) = roots.add_parsable_certificates(loaded.certs);
+    let (added, _) = roots.add_parsable_certificates(loaded.certificates);
     if added > 0 {
         return Ok(roots);
     }
-    let reason = loaded.errors.first().map_or_else(String::new, |error| format!(": {error}"));
+    let reason = loaded.problems.first().map_or_else(String::new, |problem| format!(": {problem}"));
     Err(Failure::Tls(format!("this host has no trusted certificates{reason}")))
 }
 

@@ -15,6 +15,7 @@ use weir_config::snapshot::Snapshot;
 use weir_config::{Config, Diagnostic, Position, Severity};
 
 use super::{Supervisor, defect};
+use crate::last_members::LeftAlone;
 use crate::logs::Logs;
 use crate::overlay::judge::{Accepted, Configuration, Judged, check};
 use crate::{outgoing, own_keys};
@@ -164,8 +165,9 @@ impl Supervisor {
                 None
             }
             (Read::Transactions(Some(Judged::Trial(trial))), _) => {
-                let tried = bound(&trial.configuration, self).map(drop);
+                let tried = bound(&trial.configuration, self);
                 unbind(self);
+                let tried = tried.map(|after| left_alone(&after, self));
                 trial.end(&self.observed.changes, tried);
                 Some(false)
             }
@@ -251,6 +253,16 @@ impl Candidate {
                 Err(error) => at.refuse(error, &[]),
             });
         };
+        let accepted = match left_alone(&snapshot, at) {
+            None => accepted,
+            Some(pools) => match at.observed.changes.check_last(accepted, &pools) {
+                Some(accepted) => accepted,
+                None => {
+                    let_go(at);
+                    return Some(false);
+                }
+            },
+        };
         let told: Vec<String> = accepted.told().collect();
         let (changes, events) = (Arc::clone(&at.observed.changes), at.events.clone());
         let first_version = accepted.first_version();
@@ -286,6 +298,12 @@ impl Stored {
         at.events.error("configuration", format_args!("stays as it was: {error}"));
         false
     }
+}
+
+/// The pools that lose their last member for new requests with this configuration.
+fn left_alone(after: &Snapshot, at: &Supervisor) -> Option<LeftAlone> {
+    let waiting = at.next.as_ref().map(|next| &*next.snapshot);
+    LeftAlone::by(after, waiting, &at.table)
 }
 
 /// Checks that the logs of a configuration can be opened and its listeners can be bound. Returns its snapshot.

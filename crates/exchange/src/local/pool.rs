@@ -19,7 +19,7 @@ use weir_core::retry::RetryBudget;
 use weir_core::slow_start::{self, Ramp};
 
 use crate::arena::ConnectionKey;
-use crate::shared::counters::{MemberCounters, Own, PoolCounters};
+use crate::shared::counters::{MemberCounters, Own, OwnPoolCounters};
 use crate::shared::live::{LiveMember, LivePool, TablePool};
 
 /// Maximum number of members that one request may try: the first one and its retries.
@@ -30,7 +30,7 @@ pub struct LocalPool {
     /// State shared with other workers.
     pub live: Arc<LivePool>,
     /// Counters of this worker.
-    pub counters: Own<PoolCounters>,
+    pub counters: OwnPoolCounters,
     /// The forms in which heads for this pool and its fallback pools are written.
     pub forms: Forms,
     /// The members in the order of the snapshot.
@@ -205,7 +205,7 @@ impl LocalPool {
         let labels = settings.members.iter().map(|member| Arc::clone(&member.label));
         Self {
             live: Arc::clone(&live.pool),
-            counters: live.pool.counters.own(worker),
+            counters: live.own_counters(worker),
             forms: Forms::of(snapshot, index),
             members: members.collect(),
             by_label: labels.zip(0..).collect(),

@@ -265,7 +265,7 @@ impl<S: Copy> Session<S> {
         if lease.pool.is_timed() {
             local.live.note_response_time(now.now_ms(), elapsed_us, false);
         }
-        local.counters.response_duration.record(elapsed_us);
+        lease.pool.counters.count_response_time(lease.member, elapsed_us);
         local.live.mark_success(now.now_ms());
     }
 

@@ -302,6 +302,9 @@ counters! {
         queued,
         /// Requests whose wait in the pool's queue timed out.
         queue_timeouts,
+        ;histograms
+        /// Time from the request handed to a member's socket until the response head.
+        response_duration,
     }
 }
 
@@ -352,9 +355,48 @@ counters! {
         bytes_received,
         /// Bytes accepted by the member's sockets.
         bytes_sent,
+    }
+}
+
+counters! {
+    /// Response times of one member; only where the configuration asks for them.
+    MemberTimes => MemberTimesTotals {
         ;histograms
         /// Time from the request handed to the socket until the response head.
         response_duration,
+    }
+}
+
+/// The counters of a pool that belong to one worker.
+#[derive(Debug)]
+pub struct OwnPoolCounters {
+    pool: Own<PoolCounters>,
+    /// Response times, one per member; empty: those of members are not counted.
+    times: Box<[Own<MemberTimes>]>,
+}
+
+impl OwnPoolCounters {
+    /// The counters of a pool, and response times of its members.
+    pub fn new(pool: Own<PoolCounters>, times: Box<[Own<MemberTimes>]>) -> Self {
+        Self { pool, times }
+    }
+
+    /// Counts the response time of a member.
+    #[inline]
+    pub fn count_response_time(&self, member: u32, duration_us: u64) {
+        self.pool.response_duration.record(duration_us);
+        if let Some(times) = self.times.get(member as usize) {
+            times.response_duration.record(duration_us);
+        }
+    }
+}
+
+impl Deref for OwnPoolCounters {
+    type Target = PoolCounters;
+
+    #[inline]
+    fn deref(&self) -> &PoolCounters {
+        &self.pool
     }
 }
 

@@ -24,9 +24,9 @@ mod copied;
 mod former;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use former::Former;
 use weir_config::snapshot::{
@@ -39,7 +39,8 @@ use weir_core::monitor::{Circuit, EjectionBounds, Health, Passive, PassiveSettin
 
 use crate::outside::Outside;
 use crate::shared::counters::{
-    MemberCounters, PerWorker, PoolCounters, RuleCounters, VirtualServerCounters,
+    HistogramTotals, MemberCounters, MemberTimes, Own, OwnPoolCounters, PerWorker, PoolCounters,
+    RuleCounters, VirtualServerCounters,
 };
 use crate::shared::logins::Logins;
 use crate::shared::server_tls::LiveTls;
@@ -149,6 +150,8 @@ pub struct LiveMember {
     pub rate: SharedLimit,
     /// The counters.
     pub counters: PerWorker<MemberCounters>,
+    /// The response times; `None`: the configuration does not ask for them.
+    times: RwLock<Option<PerWorker<MemberTimes>>>,
     health: AtomicU8,
     /// The time when the member last came up; 0: before this process started.
     up_since_ms: AtomicU64,
@@ -236,6 +239,27 @@ impl LiveMember {
         };
         // The closure never refuses the update.
         let _ = self.response_time.fetch_update(Relaxed, Relaxed, next);
+    }
+
+    /// Begins or ends the histogram of response times. `workers`: for this many; `None`: the member has none.
+    fn keep_times(&self, workers: Option<usize>) {
+        let mut times = self.times.write().unwrap_or_else(PoisonError::into_inner);
+        match workers {
+            None => *times = None,
+            Some(workers) => *times = times.take().or_else(|| Some(PerWorker::new(workers))),
+        }
+    }
+
+    /// The response times that one worker counts, for that worker to keep; `None`: they are not counted.
+    pub fn own_times(&self, worker: usize) -> Option<Own<MemberTimes>> {
+        let times = self.times.read().unwrap_or_else(PoisonError::into_inner);
+        times.as_ref().map(|times| times.own(worker))
+    }
+
+    /// The distribution of response times; `None`: it is not counted.
+    pub fn response_histogram(&self) -> Option<HistogramTotals> {
+        let times = self.times.read().unwrap_or_else(PoisonError::into_inner);
+        times.as_ref().map(|times| times.totals().response_duration)
     }
 
     /// The administrative state: from a command at run time, or from the file.
@@ -400,12 +424,13 @@ impl LiveTable {
         let generation = previous.map_or(1, |table| table.generation + 1);
         let tls = tls(&snapshot, previous);
         let is_keyed = snapshot.persistence.iter().any(|persistence| persistence.kind.is_keyed());
-        let pools = snapshot
+        let pools: Vec<TablePool> = snapshot
             .pools
             .iter()
             .zip(generation << 32..)
             .map(|(pool, number)| TablePool::build((number, pool), &former, is_keyed, workers))
             .collect();
+        keep_times(&pools, snapshot.data_plane.member_histograms.then_some(workers));
         let clock = outside.clock;
         let old_stickies = previous.map(|table| &table.stickies);
         let stickies = Stickies::build(&snapshot, old_stickies, outside);
@@ -448,6 +473,11 @@ impl LiveTable {
     pub fn workers(&self) -> usize {
         self.workers
     }
+}
+
+/// Begins or ends the histograms of response times of all members.
+fn keep_times(pools: &[TablePool], workers: Option<usize>) {
+    pools.iter().flat_map(|pool| &pool.members).for_each(|member| member.keep_times(workers));
 }
 
 /// The TLS of each virtual server. Tickets and sessions of clients stay valid under the same name.
@@ -517,6 +547,13 @@ fn own_hash(outside: &Outside) -> KeyedHash {
 }
 
 impl TablePool {
+    /// The counters of one worker, for that worker to keep.
+    pub fn own_counters(&self, worker: usize) -> OwnPoolCounters {
+        // Another thread may begin or end those of members now: then there are none for this table.
+        let times: Option<_> = self.members.iter().map(|member| member.own_times(worker)).collect();
+        OwnPoolCounters::new(self.pool.counters.own(worker), times.unwrap_or_default())
+    }
+
     /// `is_keyed`: some persistence selects members by keys of requests.
     fn build(
         (number, pool): (u64, &Pool),
@@ -550,6 +587,7 @@ impl TablePool {
                     occupancy: AtomicU32::new(0),
                     rate: SharedLimit::default(),
                     counters: PerWorker::new(workers),
+                    times: RwLock::default(),
                     health: AtomicU8::new(initial as u8),
                     up_since_ms: AtomicU64::new(0),
                     response_time: AtomicU64::new(ResponseTime::UNKNOWN.to_bits()),
@@ -601,6 +639,36 @@ mod tests {
             }
             before = wanted;
         }
+    }
+
+    #[test]
+    fn histograms_of_members_come_and_go_with_the_configuration() {
+        let of = |more: &str, previous: Option<&LiveTable>| {
+            let text = format!(
+                "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p }} }}\n\
+                 pools: {{ p: {{ members: [ 127.0.0.1:1 ] }} }}\n{more}"
+            );
+            let config = weir_config::parse("test.yaml", &text).config.expect("a configuration");
+            let snapshot = config.snapshot(&weir_config::Resolutions::default());
+            LiveTable::build(Arc::new(snapshot), previous, 1, &Outside::known())
+        };
+        let by_member = "metrics: { latency_histograms: member }";
+        let count =
+            |table: &LiveTable| table.pools[0].members[0].response_histogram().map(|it| it.count());
+        let without = of("", None);
+        assert_eq!(
+            (count(&without), without.pools[0].members[0].own_times(0).is_none()),
+            (None, true)
+        );
+        let with = of(by_member, Some(&without));
+        assert_eq!(count(&with), Some(0));
+        with.pools[0].members[0].own_times(0).expect("it is counted").response_duration.record(7);
+        // A reload that changes nothing about it keeps what was counted.
+        let again = of(by_member, Some(&with));
+        assert_eq!(count(&again), Some(1));
+        let without = of("metrics: { latency_histograms: pool }", Some(&again));
+        assert_eq!(count(&without), None);
+        assert_eq!(count(&of(by_member, Some(&without))), Some(0));
     }
 
     #[test]

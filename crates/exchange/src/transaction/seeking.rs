@@ -158,7 +158,7 @@ impl Ends {
         let (live, counters) = (&local.live, &local.counters);
         count_status!(counters, status);
         let duration_us = first_byte_us.saturating_sub(self.attempt.connected_us);
-        counters.response_duration.record(duration_us);
+        pool.counters.count_response_time(member, duration_us);
         // The response time begins when the member has the whole request: a slow client must not count.
         if pool.is_timed() && self.attempt.asked_us != 0 {
             let from_us = self.attempt.asked_us.max(self.attempt.connected_us);

@@ -38,6 +38,9 @@ const PAGES_MAX: usize = 1_000;
 /// Number of items per page: the maximum that weir accepts.
 const PAGE_ITEMS: u32 = 1_000;
 
+/// The header that names the user who called sudo, for the author of a change.
+const SUDO_USER: &str = "weir-sudo-user";
+
 /// A client of the admin listener.
 pub struct Client {
     pub(super) address: AdminAddress,
@@ -191,9 +194,13 @@ impl Client {
             .header(HOST, self.address.host())
             .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION")))
             .header(CONTENT_TYPE, "application/json");
-        match self.credentials.token.as_ref() {
+        let request = match self.credentials.token.as_ref() {
             Some(token) => request.header(AUTHORIZATION, format!("Bearer {token}")),
             None => request,
+        };
+        match (&self.address, self.credentials.sudo_user.as_deref()) {
+            (AdminAddress::Unix(_), Some(user)) => request.header(SUDO_USER, user),
+            _ => request,
         }
     }
 

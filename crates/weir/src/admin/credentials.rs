@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use weir_tls::ClientConfig;
+use weir_config::system_authorities;
 use weir_tls::client::{ClientSettings, client_config};
 use weir_tls::identity::{Identity, read_authorities, read_certificates, read_key};
+use weir_tls::{CertificateDer, ClientConfig};
 
 use super::client::Error;
 
@@ -35,6 +36,8 @@ pub struct CredentialArguments {
 pub struct Credentials {
     /// The token.
     pub token: Option<String>,
+    /// The user who called sudo.
+    pub sudo_user: Option<String>,
     settings: Settings,
 }
 
@@ -50,8 +53,26 @@ impl CredentialArguments {
     pub fn read(&self) -> Result<Credentials, Error> {
         let token = self.token_file.as_deref().map(token).transpose()?;
         let (authorities, certificate) = (self.admin_ca.clone(), self.admin_certificate.clone());
-        Ok(Credentials { token, settings: Settings { authorities, certificate } })
+        let settings = Settings { authorities, certificate };
+        Ok(Credentials { token, sudo_user: sudo_user(), settings })
     }
+}
+
+/// The authorities that this system trusts; an error only if none can be read.
+fn system_authorities() -> Result<Vec<CertificateDer<'static>>, Error> {
+    let found = system_authorities::read();
+    match found.problems.first() {
+        Some(problem) if found.certificates.is_empty() => {
+            Err(Error::Credentials(format!("TLS: {problem}")))
+        }
+        _ => Ok(found.certificates),
+    }
+}
+
+/// The user who called sudo, if the name can stand in a header.
+fn sudo_user() -> Option<String> {
+    let user = std::env::var("SUDO_USER").ok()?;
+    user.bytes().all(|byte| byte.is_ascii_graphic()).then_some(user)
 }
 
 impl Credentials {
@@ -59,7 +80,7 @@ impl Credentials {
     pub fn tls(&self) -> Result<Arc<ClientConfig>, Error> {
         let authorities = match &self.settings.authorities {
             Some(path) => read_authorities(&read(path)?).map_err(|error| wrong(path, error))?,
-            None => rustls_native_certs::load_native_certs().certs,
+            None => system_authorities()?,
         };
         let identity = self.settings.certificate.as_deref().map(identity).transpose()?;
         let settings = ClientSettings {

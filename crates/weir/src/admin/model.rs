@@ -305,6 +305,8 @@ pub struct Pool {
     pub members_in_service: usize,
     pub retries: u64,
     pub no_member: u64,
+    /// Absent in old versions.
+    pub response_duration: Option<Latency>,
     pub members: Vec<Member>,
 }
 
@@ -333,7 +335,8 @@ pub struct Member {
     #[serde(flatten)]
     pub counts: MemberCounts,
     pub responses: Responses,
-    pub response_duration: Latency,
+    /// Absent if weir does not count it by member.
+    pub response_duration: Option<Latency>,
 }
 
 /// Further counters of a member.

@@ -24,6 +24,8 @@ pub enum State {
     Checking,
     Waiting,
     InForce,
+    /// The configuration had these values; no version was made.
+    Unchanged,
     Done,
     Refused,
 }

@@ -48,6 +48,10 @@ pub struct Options {
     #[arg(long, value_name = "DURATION", value_parser = parse_confirm)]
     confirm: Option<u64>,
 
+    /// Also if a pool then has no member that takes new requests: clients get 503 then
+    #[arg(long)]
+    last: bool,
+
     /// Only if this is still the newest version, as `weir diff` shows it
     #[arg(long, value_name = "NUMBER")]
     if_version: Option<u64>,
@@ -117,6 +121,10 @@ fn propose_and_wait(
     if let Some(seconds) = options.confirm {
         document["confirm_within_s"] = seconds.into();
     }
+    if options.last {
+        // An old version of weir does not know this key, and needs no permission.
+        document["last"] = true.into();
+    }
     let wait = options.wait.map_or(PROGRESS_INTERVAL, |wait| wait.min(PROGRESS_INTERVAL));
     let query = format!("?wait_ms={}&dry_run={}", wait.as_millis(), options.dry_run);
     let began = Instant::now();
@@ -153,7 +161,7 @@ fn doing(state: State) -> &'static str {
 
 fn status(state: State) -> ExitCode {
     match state {
-        State::InForce | State::Done => ExitCode::SUCCESS,
+        State::InForce | State::Unchanged | State::Done => ExitCode::SUCCESS,
         State::Refused => ExitCode::from(EXIT_REFUSED),
         State::Checking | State::Waiting => ExitCode::from(EXIT_UNDER_WAY),
     }
@@ -161,7 +169,7 @@ fn status(state: State) -> ExitCode {
 
 fn tell(command: &str, client: &Client, outcome: &Outcome, waited: Duration) -> ExitCode {
     match outcome.state {
-        State::InForce | State::Done => {
+        State::InForce | State::Unchanged | State::Done => {
             let mut text = done_text(outcome);
             if outcome.state == State::InForce {
                 text += &hint_to_confirm(client, outcome.version);
@@ -189,6 +197,10 @@ fn tell(command: &str, client: &Client, outcome: &Outcome, waited: Duration) -> 
 /// The result, such as `version 7 is in effect: 1 change`, and the changed parts.
 fn done_text(outcome: &Outcome) -> String {
     let what = match (outcome.state, outcome.version) {
+        (State::Unchanged, Some(version)) if version > 0 => {
+            return format!("unchanged: version {version} stays, which says this already\n");
+        }
+        (State::Unchanged, _) => return "unchanged: the files say this already\n".to_owned(),
         (State::InForce, Some(version)) => format!("version {version} is in effect"),
         _ => "possible, nothing has changed yet".to_owned(),
     };
@@ -251,6 +263,20 @@ mod tests {
                 it["version"] = Value::Null;
             },
             "possible, nothing has changed yet: 1 change\n  changed pools.web\n",
+        );
+        check(
+            &|it| {
+                it["state"] = "unchanged".into();
+                it["changes"] = json!([]);
+            },
+            "unchanged: version 7 stays, which says this already\n",
+        );
+        check(
+            &|it| {
+                it["state"] = "unchanged".into();
+                it["version"] = 0.into();
+            },
+            "unchanged: the files say this already\n",
         );
         let many: Vec<String> = (0..60).map(|number| format!("added pools.{number}\n")).collect();
         let text = done_text(&outcome(|it| {

@@ -137,7 +137,7 @@ pub struct Reader {
 struct Reading {
     at: Duration,
     server: VirtualServerTotals,
-    members: Vec<(String, MemberTotals)>,
+    members: Vec<(String, MemberTotals, HistogramTotals)>,
 }
 
 impl Reader {
@@ -168,7 +168,10 @@ impl Reader {
             at,
             server: server_totals(&table),
             members: members
-                .map(|member| (member.label.to_string(), member.counters.totals()))
+                .map(|member| {
+                    let latency = member.response_histogram().unwrap_or_default();
+                    (member.label.to_string(), member.counters.totals(), latency)
+                })
                 .collect(),
         };
         if self.readings.len() == READINGS_MAX {
@@ -232,12 +235,10 @@ impl Reader {
         let members = pools.flat_map(|(pool, live)| pool.members.iter().zip(&live.members));
         members
             .map(|(configured, live)| {
-                let totals = live.counters.totals();
+                let latency = live.response_histogram().unwrap_or_default();
                 let latency = match before.member(&live.label) {
-                    Some(before) => {
-                        difference(&totals.response_duration, &before.response_duration)
-                    }
-                    None => totals.response_duration.clone(),
+                    Some((_, before)) => difference(&latency, before),
+                    None => latency,
                 };
                 Member {
                     label: live.label.to_string(),
@@ -245,7 +246,7 @@ impl Reader {
                     state: MemberState::of(live),
                     weight: configured.weight,
                     rate: self.rate_of(&live.label),
-                    totals,
+                    totals: live.counters.totals(),
                     latency,
                 }
             })
@@ -264,15 +265,15 @@ impl Reader {
             return 0.0;
         };
         let requests =
-            |reading: &Reading| reading.member(label).map_or(0, |member| member.requests);
+            |reading: &Reading| reading.member(label).map_or(0, |(member, _)| member.requests);
         per_second(requests(now).saturating_sub(requests(before)), now.at.saturating_sub(before.at))
     }
 }
 
 impl Reading {
-    fn member(&self, label: &str) -> Option<&MemberTotals> {
-        let found = self.members.iter().find(|(name, _)| name == label);
-        found.map(|(_, totals)| totals)
+    fn member(&self, label: &str) -> Option<(&MemberTotals, &HistogramTotals)> {
+        let found = self.members.iter().find(|(name, ..)| name == label);
+        found.map(|(_, totals, latency)| (totals, latency))
     }
 }
 

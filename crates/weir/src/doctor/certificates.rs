@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use weir_config::snapshot::{Snapshot, VirtualServer};
+use weir_config::system_authorities;
 use weir_tls::identity::{Identity, Issuer};
 use weir_tls::managed::Credential;
 
@@ -17,7 +18,7 @@ pub fn check(case: &Case<'_>) -> Checked {
     let Some(snapshot) = case.snapshot else { return checked };
     let all: Vec<Arc<Identity>> = identities(snapshot).collect();
     checked.fact(format!("{} in the configuration", all.len()));
-    let known = authorities();
+    let known = authorities(&mut checked);
     for identity in &all {
         checked.findings.extend(incomplete(identity, &known));
     }
@@ -28,10 +29,14 @@ pub fn check(case: &Case<'_>) -> Checked {
     checked
 }
 
-/// The subjects of the authorities that this host trusts.
-fn authorities() -> BTreeSet<Vec<u8>> {
-    let loaded = rustls_native_certs::load_native_certs();
-    loaded.certs.iter().filter_map(Issuer::subject_of).collect()
+/// The subjects of the authorities that this host trusts. Reports those that cannot be read.
+fn authorities(checked: &mut Checked) -> BTreeSet<Vec<u8>> {
+    let found = system_authorities::read();
+    checked.findings.extend(found.problems.into_iter().map(|problem| {
+        let mend = "mend or remove the file (`update-ca-certificates` makes it anew on Debian)";
+        Finding::warning(problem, "tls.certificates", mend)
+    }));
+    found.certificates.iter().filter_map(|it| Issuer::subject_of(it)).collect()
 }
 
 /// Reports a chain that ends before a trusted authority.

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 pub struct Histograms {
     /// By virtual server.
     pub servers: HashMap<String, Histogram>,
-    /// By pool and member.
+    /// By pool.
+    pub pools: HashMap<String, Histogram>,
+    /// By pool and member; only if the configuration asks for them.
     pub members: HashMap<(String, String), Histogram>,
 }
 
@@ -16,10 +18,14 @@ pub struct Histograms {
 pub struct Histogram(Vec<(f64, u64)>);
 
 /// The metrics with these histograms.
-pub const HISTOGRAMS: [&str; 2] =
-    ["weir_request_duration_seconds", "weir_member_response_duration_seconds"];
+pub const HISTOGRAMS: [&str; 3] = [
+    "weir_request_duration_seconds",
+    "weir_pool_response_duration_seconds",
+    "weir_member_response_duration_seconds",
+];
 
 const OF_SERVERS: &str = "weir_request_duration_seconds_bucket{";
+const OF_POOLS: &str = "weir_pool_response_duration_seconds_bucket{";
 const OF_MEMBERS: &str = "weir_member_response_duration_seconds_bucket{";
 
 impl Histograms {
@@ -50,10 +56,10 @@ impl Histograms {
             found.map(|(_, value)| value.clone()).unwrap_or_default()
         };
         let histogram = Histogram(buckets);
-        if prefix == OF_SERVERS {
-            self.servers.insert(label("virtual_server"), histogram);
-        } else {
-            self.members.insert((label("pool"), label("member")), histogram);
+        match prefix {
+            OF_SERVERS => drop(self.servers.insert(label("virtual_server"), histogram)),
+            OF_POOLS => drop(self.pools.insert(label("pool"), histogram)),
+            _ => drop(self.members.insert((label("pool"), label("member")), histogram)),
         }
     }
 }
@@ -77,7 +83,8 @@ struct Bucket<'t> {
 impl<'t> Bucket<'t> {
     /// Parses a line such as `weir_request_duration_seconds_bucket{virtual_server="shop",le="0.001"} 42`.
     fn parse(line: &'t str) -> Option<Self> {
-        let prefix = [OF_SERVERS, OF_MEMBERS].into_iter().find(|it| line.starts_with(it))?;
+        let prefix =
+            [OF_SERVERS, OF_POOLS, OF_MEMBERS].into_iter().find(|it| line.starts_with(it))?;
         // Values escape their quotes, so this is the label.
         let (labels, rest) = line[prefix.len()..].rsplit_once("le=\"")?;
         let (bound, count) = rest.split_once("\"} ")?;
@@ -149,6 +156,8 @@ mod tests {
 weir_request_duration_seconds_bucket{virtual_server=\"shop\",le=\"0.001\"} 90
 weir_request_duration_seconds_bucket{virtual_server=\"shop\",le=\"0.01\"} 100
 weir_request_duration_seconds_bucket{virtual_server=\"shop\",le=\"+Inf\"} 100
+weir_pool_response_duration_seconds_bucket{pool=\"a\\\"b\",le=\"0.001\"} 0
+weir_pool_response_duration_seconds_bucket{pool=\"a\\\"b\",le=\"+Inf\"} 9
 weir_member_response_duration_seconds_bucket{pool=\"a\\\"b\",member=\"10.0.0.1:80\",le=\"0.001\"} 0
 weir_member_response_duration_seconds_bucket{pool=\"a\\\"b\",member=\"10.0.0.1:80\",le=\"+Inf\"} 7
 weir_member_response_duration_seconds_bucket{pool=\"a\\\"b\",member=\"idle:80\",le=\"0.001\"} 0
@@ -169,6 +178,7 @@ weir_requests_total{virtual_server=\"shop\"} 100
         assert_eq!(later.quantile_since(Some(shop), 50.0), Some(5.5));
         let member = &found.members[&("a\"b".to_owned(), "10.0.0.1:80".to_owned())];
         assert_eq!(member.quantile_since(None, 50.0), Some(1.0));
-        assert_eq!((found.servers.len(), found.members.len()), (1, 1));
+        assert_eq!(found.pools["a\"b"].quantile_since(None, 50.0), Some(1.0));
+        assert_eq!((found.servers.len(), found.pools.len(), found.members.len()), (1, 1, 1));
     }
 }

@@ -180,7 +180,11 @@ impl Span<'_> {
         let sum = |of: fn(&Row) -> Option<f64>| {
             self.last.map(|_| members.iter().filter_map(of).sum::<f64>())
         };
-        let slowest = |of: fn(&Row) -> Option<f64>| members.iter().filter_map(of).reduce(f64::max);
+        let latency = |percent| {
+            let now = self.now.histograms.pools.get(&pool.name)?;
+            let first = self.first.and_then(|it| it.pools.get(&pool.name));
+            now.quantile_since(first, percent)
+        };
         let lost = self.rate(pool.no_member, before.map(|it| it.no_member));
         let (in_service, all) = (pool.members_in_service, pool.members.len());
         Row {
@@ -194,9 +198,8 @@ impl Span<'_> {
             errors_total: pool.no_member + members.iter().map(|row| row.errors_total).sum::<u64>(),
             connections: members.iter().map(|row| row.connections).sum(),
             active: members.iter().map(|row| row.active).sum(),
-            // The slowest member's quantiles: quantiles cannot be added.
-            p50_ms: slowest(|row| row.p50_ms),
-            p99_ms: slowest(|row| row.p99_ms),
+            p50_ms: latency(50.0),
+            p99_ms: latency(99.0),
         }
     }
 

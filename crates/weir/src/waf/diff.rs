@@ -13,6 +13,7 @@ use weir_waf::plan::Settings;
 
 use super::judge::{Judge, Judged, load};
 use weir_control::firewall::line::{Line, bytes};
+use weir_control::printable::printable;
 
 use super::test::told;
 use super::{log, recorded};
@@ -223,7 +224,8 @@ fn one([old, new]: &mut [Side; 2], line: &Line, sum: &mut Sum) -> Option<String>
 
 fn shown(line: &Line, old: &Judged, new: &Judged) -> String {
     let target = bytes(&line.target);
-    let mut text = format!("{} {} {}\n", line.request_id, line.method, target.escape_ascii());
+    let (id, method) = (printable(&line.request_id), printable(&line.method));
+    let mut text = format!("{id} {method} {}\n", target.escape_ascii());
     for (name, judged) in [("old", old), ("new", new)] {
         let score = judged.inspection.score();
         let _ = writeln!(text, "  {name}: {}, score {score}", told(&judged.verdict));

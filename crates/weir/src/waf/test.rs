@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use weir_config::rule_files::BUILTIN;
+use weir_control::printable::printable;
 use weir_waf::body::MultipartFlag;
 use weir_waf::inspection::{Inspection, Limit, Match, Verdict};
 use weir_waf::plan::Settings;
@@ -271,7 +272,7 @@ fn as_text(Judged { inspection, verdict, unread }: &Judged) -> String {
     for found in logged {
         let rule = rules.iter().find(|rule| rule.id == found.id);
         let severity = rule.and_then(|rule| rule.severity).map_or("", |it| it.name());
-        let message = String::from_utf8_lossy(&found.message);
+        let message = printable(&String::from_utf8_lossy(&found.message));
         let _ = writeln!(text, "\n  {} {severity} {message}", found.id);
         if let Some(rule) = rule {
             let _ = writeln!(text, "    {}", rule.place);
@@ -285,7 +286,9 @@ fn put_findings(text: &mut String, inspection: &Inspection) {
     for finding in inspection.findings() {
         let (name, action) = (finding.check.name(), finding.action.name());
         let _ = writeln!(text, "\n  check {name} ({action}): {}", finding.check.sentence());
-        let _ = writeln!(text, "    {} = {}", finding.place, finding.detail);
+        // Both quote the request.
+        let _ =
+            writeln!(text, "    {} = {}", printable(&finding.place), printable(&finding.detail));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::board::{PoolSample, Sample, ServerSample, Shown, member_shown};
 use crate::figures::shown_gauge;
 use crate::health::{Condition, Health};
 use crate::observed::Observed;
-use crate::status::{self, MemberStatus, VirtualServerStatus};
+use crate::status::{self, Latency, MemberStatus, VirtualServerStatus};
 
 /// Maximum number of rows per list in the overview.
 const OVERVIEW_ROWS_MAX: usize = 12;
@@ -196,6 +196,8 @@ pub(super) struct PoolView {
     row: PoolRow,
     /// The first virtual servers that use the pool.
     virtual_servers: Vec<String>,
+    /// From the request handed to a member's socket to the response head.
+    response_duration: Latency,
     /// The members, by address.
     list: Rows<MemberStatus>,
 }
@@ -413,6 +415,7 @@ impl<'a> Table<'a> {
         Some(PoolView {
             row: pool_row(pool),
             virtual_servers: servers.map(|(_, it, _)| it.name.to_string()).collect(),
+            response_duration: Latency::of(&live.pool.counters.totals().response_duration),
             list,
         })
     }

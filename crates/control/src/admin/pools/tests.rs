@@ -9,6 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use weir_core::admin_state::AdminState;
 
+use super::super::peer::Peer;
 use super::super::problem::NAMES_TOLD_MAX;
 use super::super::route::BODY_SIZE_MAX;
 use super::super::testing::{JSON, Running};
@@ -81,6 +82,8 @@ async fn a_member_is_drained_and_enabled_again() {
     let live = Arc::clone(&running.observed.table().pools[0].members[0]);
     live.occupancy.store(2, Relaxed);
     for (wanted, before, now, source, changed, in_service) in [
+        ("enabled", "enabled", "enabled", "file", false, 2),
+        ("configured", "enabled", "enabled", "file", false, 2),
         ("drain", "enabled", "drain", "runtime", true, 1),
         ("drain", "drain", "drain", "runtime", false, 1),
         ("disabled", "drain", "disabled", "runtime", true, 1),
@@ -98,8 +101,8 @@ async fn a_member_is_drained_and_enabled_again() {
         assert_eq!(running.get(FIRST).await.1, answer["member"]);
         assert_eq!(live.state(AdminState::Enabled).as_str(), now);
     }
-    let by =
-        format!("by user {} (process {})", rustix::process::getuid().as_raw(), std::process::id());
+    let (end, _other) = UnixStream::pair().expect("a pair");
+    let by = format!("by {}", Peer::of_socket(&end));
     let subject = "info member web/127.0.0.1:9001 is set to";
     assert_eq!(
         running.lines(),

@@ -166,7 +166,7 @@ async fn streams_are_few_and_given_back() {
     let mut clients = Vec::new();
     for number in 0..STREAMS_MAX {
         let process = i32::try_from(number / STREAMS_PER_SOURCE_MAX).ok();
-        let peer = Peer::Local(Some(Credentials { user: 0, process }));
+        let peer = Peer::Local(Some(Credentials::of_user(0, process)));
         let mut client = served.ask(peer, "Connection: close\r\n").await;
         read_until(&mut client, ":\n\n").await;
         clients.push(client);

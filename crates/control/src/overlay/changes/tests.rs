@@ -18,6 +18,7 @@ fn transaction(comment: &str) -> Transaction {
         expected_version: None,
         wanted: Wanted::RollBackTo(0),
         dry_run: false,
+        takes_last: false,
         is_from_network: false,
         confirm_within_s: None,
     }

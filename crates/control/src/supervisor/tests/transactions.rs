@@ -59,6 +59,7 @@ fn wants(changes: Value) -> Transaction {
         expected_version: None,
         wanted: Wanted::Changes(changes),
         dry_run: false,
+        takes_last: false,
         is_from_network: false,
         confirm_within_s: None,
     }
@@ -124,6 +125,73 @@ async fn a_version_is_in_force_and_survives() {
     let told = |what: &str| lines.iter().any(|line| line.starts_with(what));
     assert!(told("info configuration gets version 1 by alice: more"), "{lines:#?}");
     assert!(told("info configuration has version 1: 1 virtual server, "), "{lines:#?}");
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_so_already_makes_no_version() {
+    let (events, captured) = Captured::new();
+    let files = Files::new("unchanged");
+    let one = member("one").await;
+    let listen = free_port();
+    let file = files.config(&text(&files, listen, &[one]));
+    let mut process = Process::start(&file, &events).await;
+    let set =
+        |path: &str, value: Value| wants(json!([{ "op": "set", "path": path, "value": value }]));
+    let is_unchanged = |report: &Report, version: u64| {
+        assert_eq!((report.state, report.version), (State::Unchanged, Some(version)), "{report:?}");
+        assert!(report.changes.is_empty() && report.reason.is_none(), "{report:?}");
+    };
+    // What the files say.
+    let of_file = || set(&format!("/pools/web/members/{one}"), json!({}));
+    is_unchanged(&process.ask(of_file()).await, 0);
+    is_unchanged(&process.ask(roll_back(0)).await, 0);
+    assert!(!files.0.join("state").exists(), "nothing is stored");
+    // What a version says, also in other words, checked only, or to be confirmed.
+    assert_eq!(process.ask(weight(one, 5)).await.version, Some(1));
+    let as_a_whole = set(&format!("/pools/web/members/{one}"), json!({ "weight": 5 }));
+    let tried = Transaction { dry_run: true, ..weight(one, 5) };
+    let for_now = Transaction { confirm_within_s: Some(600), ..weight(one, 5) };
+    for transaction in [weight(one, 5), as_a_whole, tried, for_now, roll_back(1)] {
+        is_unchanged(&process.ask(transaction).await, 1);
+    }
+    assert_eq!(process.changes().history().unconfirmed(), None);
+    let late = Transaction { expected_version: Some(0), ..weight(one, 5) };
+    assert_eq!(process.ask(late).await.state, State::Refused);
+    // Several at once: those that change nothing are told the version before them.
+    let changes = process.changes();
+    let asked = [weight(one, 5), weight(one, 6), weight(one, 6), weight(one, 7), weight(one, 7)];
+    let asked = asked.map(|it| changes.propose(it).unwrap());
+    let results = async {
+        let mut results = Vec::new();
+        for number in asked {
+            let report = changes.result(number).await.expect("a report");
+            results.push((report.state, report.version));
+        }
+        results
+    };
+    let (now, still) = (State::InForce, State::Unchanged);
+    let expected = [(still, 1), (now, 2), (still, 2), (now, 3), (still, 3)];
+    let expected = expected.map(|(state, version)| (state, Some(version)));
+    assert_eq!(process.serve(results).await, expected);
+    assert_eq!((changes.history().version(), changes.in_force()), (3, 3));
+    // The files follow: the change stays, and setting it again changes nothing.
+    let followed = format!("members: [ {{ address: {one}, weight: 7 }} ]");
+    let plain = text(&files, listen, &[one]);
+    files.config(&plain.replace(&format!("members: [ {one} ]"), &followed));
+    assert!(process.supervisor.reload().await);
+    let stored = changes.history().overlay().clone();
+    is_unchanged(&process.ask(weight(one, 7)).await, 3);
+    assert_eq!(changes.history().overlay(), &stored);
+    // A reload of unchanged files makes no version either.
+    assert!(process.supervisor.reload().await);
+    assert_eq!((changes.history().version(), changes.in_force()), (3, 3));
+    process.stop().await;
+    let lines = captured.lines(&events);
+    let gets = lines.iter().filter(|line| line.contains("gets version")).count();
+    assert_eq!(gets, 3, "{lines:#?}");
+    let process = Process::start(&file, &events).await;
+    assert_eq!(process.changes().history().version(), 3);
     process.stop().await;
 }
 

@@ -3,9 +3,9 @@
 //! Counters start at zero. Tables of clients are copied if requests of one virtual server, or of those to which it
 //! hands requests over, may read them. The copy of a table needs as much memory as its live entries.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+use std::sync::{Arc, RwLock};
 
 use weir_config::snapshot::{KeyLimit, KeyMeasure, Snapshot, VirtualServer, Waf};
 use weir_core::monitor::Health;
@@ -198,6 +198,7 @@ impl LiveMember {
             occupancy: AtomicU32::new(self.occupancy.load(Relaxed)),
             rate: self.rate.copied(),
             counters: PerWorker::new(WORKERS),
+            times: RwLock::default(),
             health: AtomicU8::new(self.health.load(Relaxed)),
             up_since_ms: AtomicU64::new(self.up_since_ms.load(Relaxed)),
             response_time: AtomicU64::new(self.response_time.load(Relaxed)),

@@ -45,6 +45,23 @@ fn proposed(name: &str, lines: &[String]) -> (String, String) {
     propose(&Arguments { logs, min: 10, clients: 3, first_id: 9_990_000 }).expect("a proposal")
 }
 
+/// Characters that move a terminal's cursor, or that turn a line around.
+#[test]
+fn no_text_of_a_client_changes_what_a_terminal_shows() {
+    let text = ("ARGS:text", "1' or \u{202e}\x1b[2J\u{2028}1=1");
+    let lines: Vec<String> = (0..12)
+        .map(|number| {
+            let line = line(number % 4, "/comment?\u{202e}x=\x1b[31m", 1_003_001, text);
+            line.replace("\"SQL\"", "\"S\\u202eQL\\u001b[2J\"")
+        })
+        .collect();
+    let (rules, summary) = proposed("hidden.log", &lines);
+    assert!(rules.contains("ruleRemoveTargetById=1003001;ARGS:text"), "{rules}");
+    assert!(rules.contains("S\u{fffd}QL\u{fffd}[2J"), "{rules}");
+    let hidden = |it: char| it != '\n' && weir_control::printable::is_hidden(it);
+    assert!(!rules.contains(hidden) && !summary.contains(hidden), "{rules:?} {summary:?}");
+}
+
 #[test]
 fn what_many_clients_send_is_excluded_and_passes_then() {
     let text = ("ARGS:text", "1' or 1=1 \\");

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use weir_control::firewall::evidence::Evidence;
 use weir_control::firewall::exclusions::{Exclusions, Proposed};
 use weir_control::firewall::proposal::Effect;
+use weir_control::printable::printable;
 
 use crate::waf::log::Count;
 
@@ -54,10 +55,10 @@ fn one(Proposed { exclusion, group }: &Proposed, id: u64) -> String {
     // No line may end with text of a client: a backslash at its end would continue the comment in the next line.
     let message = match group.message.as_str() {
         "" => String::new(),
-        message => format!(": {message}."),
+        message => format!(": {}.", printable(message)),
     };
     let example = match &group.example {
-        Some(example) => format!(", such as `{example}`"),
+        Some(example) => format!(", such as `{}`", printable(example)),
         None => String::new(),
     };
     let place = &exclusion.place;

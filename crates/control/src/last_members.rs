@@ -1,0 +1,169 @@
+//! Whether a change leaves a pool without a member that takes new requests.
+//!
+//! Such a change is refused unless the request says that it is meant. It is decided here, on the state at this moment:
+//! whoever asks may have looked at an older one. It does not matter how the last member is taken: by its weight, by its
+//! state, or out of the pool.
+
+use std::fmt::{self, Write as _};
+
+use weir_config::snapshot::{Member, NOBODY, Pool, Snapshot};
+use weir_core::admin_state::AdminState;
+use weir_exchange::shared::live::{LiveMember, LiveTable, TablePool};
+
+use crate::member_state::{MemberState, administrative_state, is_in_service};
+
+/// How a request says that it is meant.
+pub(crate) const HELP: &str = "bring another member up or enable it first; to do it nevertheless, add `\"last\": true` (on the command line: --last)";
+
+/// Maximum number of pools in a message.
+const POOLS_TOLD_MAX: usize = 20;
+
+/// Pools whose clients would get 503.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LeftAlone(Vec<String>);
+
+impl LeftAlone {
+    /// These pools; `None` if there are none.
+    pub fn of<'a>(pools: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let pools: Vec<String> = pools.map(str::to_owned).collect();
+        (!pools.is_empty()).then_some(Self(pools))
+    }
+
+    /// The pools that have a member for new requests now, and none with this configuration. `waiting`: a configuration that
+    /// waits for first probes; what it takes is not the fault of the one after it.
+    pub fn by(after: &Snapshot, waiting: Option<&Snapshot>, table: &LiveTable) -> Option<Self> {
+        let is_taken_already = |pool: &Pool| {
+            let Some(waiting) = waiting else { return false };
+            let mut pools = waiting.pools.iter();
+            let before = pools.find(|before| before.name == pool.name);
+            before.is_some_and(|before| !serves_after(waiting, before, table))
+        };
+        let is_taken = |pool: &&Pool| {
+            let Some(live) = live_of(table, pool) else { return false };
+            serves_now(table, live) && !serves_after(after, pool, table) && !is_taken_already(pool)
+        };
+        let pools = after.pools.iter().map(|pool| &**pool).filter(|pool| *pool.name != *NOBODY);
+        Self::of(pools.filter(is_taken).map(|pool| &*pool.name))
+    }
+}
+
+/// `no other member of pool `web` takes new requests: clients would get 503`.
+impl fmt::Display for LeftAlone {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.0.len() == 1 { "" } else { "s" };
+        write!(formatter, "no other member of pool{plural} ")?;
+        for (index, pool) in self.0.iter().take(POOLS_TOLD_MAX).enumerate() {
+            formatter.write_str(if index == 0 { "" } else { ", " })?;
+            formatter.write_char('`')?;
+            formatter.write_str(pool)?;
+            formatter.write_char('`')?;
+        }
+        match self.0.len().saturating_sub(POOLS_TOLD_MAX) {
+            0 => {}
+            more => write!(formatter, " and {more} more")?,
+        }
+        formatter.write_str(" takes new requests: clients would get 503")
+    }
+}
+
+fn live_of<'a>(table: &'a LiveTable, pool: &Pool) -> Option<&'a TablePool> {
+    table.pools.iter().find(|live| live.pool.name == pool.name)
+}
+
+fn serves_now(table: &LiveTable, live: &TablePool) -> bool {
+    let pools = table.snapshot.pools.iter();
+    let configured = pools.into_iter().find(|pool| pool.name == live.pool.name);
+    let members = configured.into_iter().flat_map(|pool| pool.members.iter().zip(&live.members));
+    members.into_iter().any(|(configured, live)| is_in_service(configured, live))
+}
+
+/// Whether a pool of the new configuration, or one of its fallbacks, has a member for new requests.
+fn serves_after(after: &Snapshot, pool: &Pool, table: &LiveTable) -> bool {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut at = Some(pool);
+    while let Some(pool) = at.filter(|pool| !seen.contains(&&*pool.name)) {
+        let live = live_of(table, pool);
+        let known = |member: &Member| {
+            let mut members = live.into_iter().flat_map(|live| &live.members);
+            members.find(|live| live.address == member.address)
+        };
+        let takes = |member: &Member| takes_after(member, known(member).map(|live| &**live));
+        if pool.members.iter().any(takes) {
+            return true;
+        }
+        seen.push(&pool.name);
+        at = pool.instead.fallback.and_then(|next| after.pools.get(next)).map(|next| &**next);
+    }
+    false
+}
+
+/// Whether a member will take new requests. `live`: its state now; `None`: it is new, and waits for its first probes.
+fn takes_after(member: &Member, live: Option<&LiveMember>) -> bool {
+    let (state, is_up) = match live {
+        Some(live) => {
+            (administrative_state(member, live), MemberState::of(live) == MemberState::Up)
+        }
+        None => (member.state, true),
+    };
+    member.weight > 0 && state == AdminState::Enabled && is_up
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use weir_config::Resolutions;
+    use weir_core::monitor::Health;
+
+    use super::*;
+    use crate::testing::observed_by;
+
+    fn text(members: &str, more: &str) -> String {
+        format!(
+            "virtual_servers: {{ shop: {{ listen: \"127.0.0.1:8080\", pool: web }} }}\n\
+             pools:\n  web: {{ members: [ {members} ] {more} }}\n  spare: {{ members: [ 127.0.0.1:9 ] }}\n"
+        )
+    }
+
+    /// What the change to `members` is refused for, while the second member is down.
+    fn left_alone(members: &str, more: &str, disabled: bool) -> Option<String> {
+        let observed = observed_by(&text("127.0.0.1:1, 127.0.0.1:2", ""), 1);
+        let table = observed.table();
+        table.pools[0].members[1].set_health(Health::Down, 1);
+        if disabled {
+            table.pools[0].members[0].set_state_override(Some(AdminState::Disabled));
+        }
+        let config = weir_config::parse("test.yaml", &text(members, more)).config;
+        let after = Arc::new(config.expect("a configuration").snapshot(&Resolutions::default()));
+        // A configuration that waits takes the member already.
+        assert_eq!(LeftAlone::by(&after, Some(&after), &table), None);
+        LeftAlone::by(&after, None, &table).map(|found| found.to_string())
+    }
+
+    #[test]
+    fn the_last_member_is_taken_in_many_ways() {
+        let why = "no other member of pool `web` takes new requests: clients would get 503";
+        for (members, more, is_taken) in [
+            ("{ address: 127.0.0.1:1, weight: 0 }, 127.0.0.1:2", "", true),
+            ("{ address: 127.0.0.1:1, state: disabled }, 127.0.0.1:2", "", true),
+            ("{ address: 127.0.0.1:1, state: drain }, 127.0.0.1:2", "", true),
+            ("127.0.0.1:2", "", true),
+            ("{ address: 127.0.0.1:1, weight: 3 }", "", false),
+            ("{ address: 127.0.0.1:1, weight: 0 }, { address: 127.0.0.1:2, weight: 9 }", "", true),
+            // A new member waits for its first probes before the change is in force.
+            ("127.0.0.1:3", "", false),
+            ("{ address: 127.0.0.1:3, weight: 0 }, 127.0.0.1:2", "", true),
+            // A fallback takes the requests.
+            ("{ address: 127.0.0.1:1, weight: 0 }, 127.0.0.1:2", ", fallback: spare", false),
+        ] {
+            let expected = is_taken.then(|| why.to_owned());
+            assert_eq!(left_alone(members, more, false), expected, "{members} {more}");
+        }
+    }
+
+    #[test]
+    fn a_pool_that_serves_nobody_loses_nothing() {
+        assert_eq!(left_alone("{ address: 127.0.0.1:1, weight: 0 }, 127.0.0.1:2", "", true), None);
+        assert_eq!(left_alone("127.0.0.1:2", "", true), None);
+    }
+}
