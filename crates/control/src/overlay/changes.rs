@@ -14,7 +14,6 @@ use weir_config::parts;
 use super::history::{History, OWN_AUTHOR, Unconfirmed, Wanted};
 use super::journal::{Entry, Journal, JournalError};
 use super::reports::{Report, Reports, State};
-use crate::last_members::LeftAlone;
 use crate::time::unix_ms;
 
 /// Maximum number of queued transactions; further ones are refused.
@@ -335,7 +334,8 @@ impl Changes {
         Ok(())
     }
 
-    fn update(&self, number: u64, update: impl FnOnce(&mut Report)) {
+    /// Changes a report.
+    pub(super) fn update(&self, number: u64, update: impl FnOnce(&mut Report)) {
         if let Some(report) = self.queue().reports.get(number) {
             update(report);
         }
@@ -349,16 +349,6 @@ impl Changes {
             report.version = None;
             report.reason = Some(reason);
             report.diagnose(diagnostics);
-        });
-    }
-
-    /// Reports a request as refused, because it takes the last member of a pool.
-    pub(super) fn refuse_last(&self, number: u64, pools: &LeftAlone) {
-        self.update(number, |report| {
-            report.state = State::Refused;
-            report.version = None;
-            report.reason = Some(pools.to_string());
-            report.needs_last = true;
         });
     }
 
@@ -405,17 +395,6 @@ impl Changes {
             if is_closed {
                 report.refuse_at_end();
             }
-        });
-    }
-
-    /// Reports a request as one that changes nothing of this version. The report is final when the version is in force.
-    pub(super) fn unchanged(&self, number: u64, version: u64, diagnostics: Vec<Diagnostic>) {
-        self.update(number, |report| {
-            let is_in_force = version <= self.in_force.load(Relaxed);
-            report.state = if is_in_force { State::Unchanged } else { State::Waiting };
-            report.is_unchanged = true;
-            report.version = Some(version);
-            report.diagnose(diagnostics);
         });
     }
 

@@ -138,17 +138,9 @@ impl Changes {
             Some(last) => Judged::Accepted(last, judge.accepted),
             None => {
                 // No request has made a version: there is nothing to store.
-                judge.accepted.verdicts.into_iter().for_each(|it| self.tell_verdict(it));
+                judge.accepted.verdicts.into_iter().for_each(|it| it.tell(self));
                 Judged::Nothing
             }
-        }
-    }
-
-    /// Reports an accepted request, whose version is stored.
-    fn tell_verdict(&self, it: Verdict) {
-        match it.is_unchanged {
-            true => self.unchanged(it.pending.number, it.version, it.warnings),
-            false => self.accepted(it.pending.number, it.version, &it.changes, it.warnings),
         }
     }
 
@@ -157,7 +149,7 @@ impl Changes {
         let Accepted { entries, history, verdicts } = accepted;
         match self.store(&entries, history).map_err(|error| error.to_string()) {
             Ok(()) => {
-                verdicts.into_iter().for_each(|it| self.tell_verdict(it));
+                verdicts.into_iter().for_each(|it| it.tell(self));
                 Ok(())
             }
             Err(reason) => {
@@ -167,20 +159,6 @@ impl Changes {
                 Err(reason)
             }
         }
-    }
-
-    /// Handles accepted changes that take the last member of a pool. A single request is refused unless it says that this is
-    /// meant. Several requests are tried again one by one. Returns the changes that are to be made.
-    pub(crate) fn check_last(&self, accepted: Accepted, pools: &LeftAlone) -> Option<Accepted> {
-        let pending: Vec<Pending> = match &accepted.verdicts[..] {
-            [only] if only.pending.takes_last() => return Some(accepted),
-            _ => accepted.verdicts.into_iter().map(|it| it.pending).collect(),
-        };
-        match &pending[..] {
-            [only] => self.refuse_last(only.number, pools),
-            _ => self.put_back_one_by_one(pending),
-        }
-        None
     }
 
     /// Handles an accepted configuration that cannot be prepared. A single request is refused. Several requests are tried
@@ -218,13 +196,46 @@ impl Trial {
     pub(crate) fn end(self, changes: &Changes, result: Result<Option<LeftAlone>, String>) {
         match result.map(|pools| pools.filter(|_| !self.takes_last)) {
             Ok(None) => changes.finish(self.number, None, &self.changes, self.warnings),
-            Ok(Some(pools)) => changes.refuse_last(self.number, &pools),
+            Ok(Some(pools)) => changes.update(self.number, |report| report.refuse_last(&pools)),
             Err(reason) => changes.refuse(self.number, reason, Vec::new()),
         }
     }
 }
 
+impl Verdict {
+    /// Reports the request, whose version is stored.
+    fn tell(self, changes: &Changes) {
+        let (number, version) = (self.pending.number, self.version);
+        match self.is_unchanged {
+            true => unchanged(changes, number, version, self.warnings),
+            false => changes.accepted(number, version, &self.changes, self.warnings),
+        }
+    }
+}
+
+/// Reports a request as one that changes nothing of this version.
+fn unchanged(changes: &Changes, number: u64, version: u64, warnings: Vec<Diagnostic>) {
+    // The version is read while the report is locked: if it takes effect later, that is reported.
+    changes.update(number, |report| {
+        report.keep(version, version <= changes.in_force(), warnings);
+    });
+}
+
 impl Accepted {
+    /// These changes, which take the last member of pools, if they may. A single request is refused unless it says that this
+    /// is meant. Several requests are tried again one by one.
+    pub(crate) fn checked(self, changes: &Changes, pools: &LeftAlone) -> Option<Self> {
+        let pending: Vec<Pending> = match &self.verdicts[..] {
+            [only] if only.pending.takes_last() => return Some(self),
+            _ => self.verdicts.into_iter().map(|it| it.pending).collect(),
+        };
+        match &pending[..] {
+            [only] => changes.update(only.number, |report| report.refuse_last(pools)),
+            _ => changes.put_back_one_by_one(pending),
+        }
+        None
+    }
+
     /// The number of the first accepted version.
     pub fn first_version(&self) -> u64 {
         self.versions().next().map_or(0, |it| it.number)
@@ -376,7 +387,7 @@ impl<'a> Judge<'a> {
                 let is_unchanged = self.is_unchanged(&transaction.wanted, &overlay, &configuration);
                 let changes = configuration.config.changes_from(&self.newest.config);
                 if is_unchanged {
-                    self.changes.unchanged(number, self.history().version(), warnings);
+                    unchanged(self.changes, number, self.history().version(), warnings);
                     return Judged::Nothing;
                 }
                 let takes_last = transaction.takes_last;

@@ -7,6 +7,8 @@ use serde::{Serialize, Serializer};
 use weir_config::parts::Change;
 use weir_config::{Diagnostic, render_json};
 
+use crate::last_members::LeftAlone;
+
 /// Maximum number of stored reports. It exceeds the capacity of the queue.
 pub const REPORTS_MAX: usize = 32_768;
 
@@ -79,6 +81,22 @@ impl Report {
         };
         self.state = State::Refused;
         self.reason = Some(reason.to_owned());
+    }
+
+    /// Refuses the transaction because it takes the last member of these pools.
+    pub(super) fn refuse_last(&mut self, pools: &LeftAlone) {
+        self.state = State::Refused;
+        self.version = None;
+        self.reason = Some(pools.to_string());
+        self.needs_last = true;
+    }
+
+    /// The transaction changes nothing of this version. The report is final when the version is in force.
+    pub(super) fn keep(&mut self, version: u64, is_in_force: bool, diagnostics: Vec<Diagnostic>) {
+        self.state = if is_in_force { State::Unchanged } else { State::Waiting };
+        self.is_unchanged = true;
+        self.version = Some(version);
+        self.diagnose(diagnostics);
     }
 
     /// Sets the changed parts, up to [`CHANGES_MAX`].

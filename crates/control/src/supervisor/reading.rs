@@ -255,7 +255,7 @@ impl Candidate {
         };
         let accepted = match left_alone(&snapshot, at) {
             None => accepted,
-            Some(pools) => match at.observed.changes.check_last(accepted, &pools) {
+            Some(pools) => match accepted.checked(&at.observed.changes, &pools) {
                 Some(accepted) => accepted,
                 None => {
                     let_go(at);
