@@ -287,7 +287,7 @@ impl Network {
     /// A connection of the client.
     #[track_caller]
     pub fn connect(&self, address: &str) -> Connection {
-        self.try_connect(address).unwrap_or_else(|| {
+        self.connect_within(address, STEP_TIMEOUT).unwrap_or_else(|| {
             panic!("no connection to {address}: {:#}", self.status()["packet_path"])
         })
     }
@@ -311,7 +311,11 @@ impl Network {
 
     /// A connection of the client whose member has sent its greeting; `None`: no greeting in time.
     pub fn try_connect(&self, address: &str) -> Option<Connection> {
-        let connect = || TcpStream::connect_timeout(&at(address), CONNECT_TIMEOUT);
+        self.connect_within(address, CONNECT_TIMEOUT)
+    }
+
+    fn connect_within(&self, address: &str, time: Duration) -> Option<Connection> {
+        let connect = || TcpStream::connect_timeout(&at(address), time);
         Connection::greeted(self.namespaces.within("client", connect).ok()?)
     }
 }
