@@ -100,7 +100,7 @@ fn lower_priorities_stand_by_until_they_are_needed() {
 #[test]
 fn another_pool_serves_while_nobody_is_up_and_else_a_page_says_so() {
     let spare = Member::named("spare");
-    let down = "monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]";
+    let down = "monitors: [ { type: tcp, interval: 1s, fall: 1 } ]";
     let nobody = weir_tests::ports::Lease::new();
     let setup = Setup::new(&[nobody.address()]).pool(down);
     let proxy = Proxy::start(
@@ -122,7 +122,7 @@ fn another_pool_serves_while_nobody_is_up_and_else_a_page_says_so() {
 fn clients_are_sent_elsewhere_while_nobody_is_up() {
     let nobody = weir_tests::ports::Lease::new();
     let setup = Setup::new(&[nobody.address()])
-        .pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]")
+        .pool("monitors: [ { type: tcp, interval: 1s, fall: 1 } ]")
         .pool("maintenance: { redirect: \"https://status.example/shop\" }");
     let proxy = Proxy::start(&setup);
     let response = proxy.client().get("/a?b");
@@ -193,7 +193,7 @@ fn a_pool_that_is_down_does_not_spill_over() {
     let nobody = weir_tests::ports::Lease::new();
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 3 }}", nobody.address()))
-        .pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]")
+        .pool("monitors: [ { type: tcp, interval: 1s, fall: 1 } ]")
         .also_pool(&format!("spare: {{ members: [ {} ] }}", spare.address()))
         .also_pool(&format!("stand_in: {{ members: [ {} ] }}", stand_in.address()));
     for spills in ["spillover: { pool: spare }", "spillover: { pool: spare, connections: 1 }"] {

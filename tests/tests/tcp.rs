@@ -326,7 +326,7 @@ fn without_a_member_the_client_is_reset_and_that_is_told() {
     assert!(lines.last().is_some_and(|line| line.contains("\"retries\":1")), "{lines:?}");
     // If the monitors have taken all members down, weir does not try to connect.
     let dead = nobody();
-    let monitored = relay(&[dead]).pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]");
+    let monitored = relay(&[dead]).pool("monitors: [ { type: tcp, interval: 1s, fall: 1 } ]");
     let mut proxy = Proxy::start(&monitored);
     proxy.wait_for_member_state(dead, "down", STEP_TIMEOUT);
     settled(&proxy);
@@ -341,7 +341,7 @@ fn without_a_member_the_client_is_reset_and_that_is_told() {
 fn a_fallback_pool_takes_the_connections_while_nobody_is_up() {
     let (spare, dead) = (StreamMember::echo("spare"), nobody());
     let setup = relay(&[dead])
-        .pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]")
+        .pool("monitors: [ { type: tcp, interval: 1s, fall: 1 } ]")
         .pool("fallback: spare")
         .also_pool(&format!("spare: {{ members: [ {} ] }}", spare.address()));
     let proxy = Proxy::start(&setup);
