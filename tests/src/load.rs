@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -64,29 +64,51 @@ pub struct Plan {
     pub requests_per_connection: Option<usize>,
 }
 
+/// What a running load and its threads tell each other.
+#[derive(Debug, Default)]
+struct Progress {
+    stops: AtomicBool,
+    /// Good responses so far.
+    good: AtomicUsize,
+}
+
+impl Progress {
+    fn stops(&self) -> bool {
+        self.stops.load(Ordering::Acquire)
+    }
+}
+
 /// A load that runs until it is stopped.
 #[derive(Debug)]
 pub struct Load {
-    stop: Arc<AtomicBool>,
+    progress: Arc<Progress>,
     threads: Vec<thread::JoinHandle<Tally>>,
 }
 
 impl Load {
     /// Starts requesting `path`.
     pub fn start(address: SocketAddr, path: &'static str, plan: Plan) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
+        let progress = Arc::<Progress>::default();
         let threads = (0..plan.connections)
             .map(|_| {
-                let stop = Arc::clone(&stop);
-                thread::spawn(move || connection_after_connection(address, path, plan, &stop))
+                let progress = Arc::clone(&progress);
+                thread::spawn(move || connection_after_connection(address, path, plan, &progress))
             })
             .collect();
-        Self { stop, threads }
+        Self { progress, threads }
+    }
+
+    /// Waits until this number of further requests have got a good response.
+    #[track_caller]
+    pub fn wait_for_good(&self, more: usize) {
+        let good = || self.progress.good.load(Ordering::Acquire);
+        let least = good() + more;
+        crate::eventually("requests are answered", crate::STEP_TIMEOUT, || good() >= least);
     }
 
     /// Stops the load and returns the results.
     pub fn stop(mut self) -> Tally {
-        self.stop.store(true, Ordering::Release);
+        self.progress.stops.store(true, Ordering::Release);
         let mut tally = Tally::default();
         for thread in self.threads.drain(..) {
             tally.add(thread.join().expect("a thread of the load"));
@@ -99,12 +121,12 @@ fn connection_after_connection(
     address: SocketAddr,
     path: &str,
     plan: Plan,
-    stop: &AtomicBool,
+    progress: &Progress,
 ) -> Tally {
     let mut tally = Tally::default();
-    while !stop.load(Ordering::Acquire) {
+    while !progress.stops() {
         match Client::try_connect(address) {
-            Ok(client) => on_one_connection(client, path, plan, stop, &mut tally),
+            Ok(client) => on_one_connection(client, path, plan, progress, &mut tally),
             Err(error) => {
                 tally.connect_failures += 1;
                 tally.note(format!("connect: {error}"));
@@ -119,12 +141,12 @@ fn on_one_connection(
     mut client: Client,
     path: &str,
     plan: Plan,
-    stop: &AtomicBool,
+    progress: &Progress,
     tally: &mut Tally,
 ) {
     let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n");
     for number in 0..plan.requests_per_connection.unwrap_or(usize::MAX) {
-        if stop.load(Ordering::Acquire) {
+        if progress.stops() {
             return;
         }
         let answer = client.try_send(&request).and_then(|()| client.try_response(false));
@@ -142,6 +164,7 @@ fn on_one_connection(
             }
             Ok(response) => {
                 tally.good += 1;
+                progress.good.fetch_add(1, Ordering::AcqRel);
                 if response.head.has_token("connection", "close") {
                     tally.lost_connections += usize::from(plan.requests_per_connection.is_none());
                     return;

@@ -89,9 +89,11 @@ pub fn first_flight(arguments: &[&str]) -> Vec<u8> {
         .spawn()
         .expect("openssl");
     let (mut stream, _) = listener.accept().expect("a connection");
+    // The client sends no more and waits for a response, or has ended. Its first bytes may take long on a busy machine.
+    stream.set_read_timeout(Some(crate::STEP_TIMEOUT)).expect("a timeout");
+    let mut flight = vec![0; 1];
+    stream.read_exact(&mut flight).expect("its first byte");
     stream.set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
-    let mut flight = Vec::new();
-    // The client waits for a response, or has ended.
     let _ = stream.read_to_end(&mut flight);
     drop(stream);
     child.wait().expect("an end");

@@ -12,7 +12,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{require, tools};
 
-const CHANGE_TIMEOUT: Duration = Duration::from_secs(20);
+const CHANGE_TIMEOUT: Duration = weir_tests::STEP_TIMEOUT;
 
 /// A body in which each line contains the object's name and the line's number.
 fn object(name: &str, length: usize) -> Vec<u8> {
@@ -109,7 +109,7 @@ fn curl_with_a_jar_stays_until_its_member_dies() {
             .virtual_server("persistence: { type: cookie, max_age: 1h }")
             .top(&format!("state_dir: {}", folder.path().display()))
             .pool(
-                "monitors: [ { type: http, path: /healthz, interval: 100ms, fall: 1, rise: 1 } ]",
+                "monitors: [ { type: http, path: /healthz, interval: 500ms, fall: 2, rise: 1 } ]",
             ),
     );
     let wait = |nginx: &Nginx, state: &str| {
@@ -138,7 +138,7 @@ fn nginx_spares_serve_while_the_preferred_ones_are_down() {
     let proxy = Proxy::start(
         &Setup::new(&[spare])
             .member(&format!("{{ address: \"{first}\", priority: 9 }}"))
-            .pool("monitors: [ { type: http, path: /healthz, interval: 100ms, fall: 1, rise: 1 } ]")
+            .pool("monitors: [ { type: http, path: /healthz, interval: 500ms, fall: 2, rise: 1 } ]")
             .pool("fallback: last")
             .also_pool(&format!("last: {{ members: [ \"{last}\" ] }}")),
     );

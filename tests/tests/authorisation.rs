@@ -175,7 +175,7 @@ fn what_fails_is_refused_unless_it_is_to_be_let_in() {
 fn a_service_that_is_silent_is_not_waited_for() {
     let (service, gate) = Member::gated("late");
     let member = Member::echo();
-    let proxy = Proxy::start(&setup(&member, &service, ", timeout: 50ms"));
+    let proxy = Proxy::start(&setup(&member, &service, ", timeout: 2s"));
     let mut client = proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: a\r\nCookie: ann\r\n\r\n");
     client.response().assert_status(503);
@@ -434,7 +434,7 @@ fn requests_that_wait_survive_a_reload() {
     service.wait_for_requests(1);
     // The reload changes the index of the service's pool, and adds another pool.
     let other = Member::named("other");
-    let after = setup(&other, &service, ", timeout: 4s")
+    let after = setup(&other, &service, ", timeout: 40s")
         .also_pool(&format!("a-first: {{ members: [ \"{}\" ] }}", other.address()))
         .also_virtual_server("more: { listen: \"127.0.0.1:0\", pool: a-first }");
     proxy.reload_and_wait(&after);
@@ -482,7 +482,7 @@ fn a_service_is_tried_again_and_waited_for_in_line() {
     let setup = Setup::new(&[member.address()])
         .virtual_server("authenticate: portal")
         .also_pool(&format!(
-            "service: {{ members: [ \"{}\", {{ address: \"{}\", connections_max: 1 }} ], queue: {{ length_max: 100, timeout: 5s }} }}",
+            "service: {{ members: [ \"{}\", {{ address: \"{}\", connections_max: 1 }} ], queue: {{ length_max: 100, timeout: 60s }} }}",
             broken.address(),
             service.address()
         ))
@@ -505,7 +505,7 @@ fn a_service_is_tried_again_and_waited_for_in_line() {
 #[test]
 fn a_request_at_its_member_is_not_sent_again_when_the_time_of_its_service_is_over() {
     // Longer than the timeout of the service, which has already answered.
-    const SLOW: std::time::Duration = std::time::Duration::from_millis(600);
+    const SLOW: std::time::Duration = std::time::Duration::from_secs(3);
     let seen = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let member = || {
         let seen = Arc::clone(&seen);
@@ -520,7 +520,7 @@ fn a_request_at_its_member_is_not_sent_again_when_the_time_of_its_service_is_ove
         })
     };
     let (one, other, service) = (member(), member(), Member::new(judge));
-    let section = "authentication:\n  portal: { type: external, pool: service, timeout: 200ms }";
+    let section = "authentication:\n  portal: { type: external, pool: service, timeout: 2s }";
     let setup = Setup::new(&[one.address(), other.address()])
         .virtual_server("authenticate: portal")
         .pool("retries: 3")

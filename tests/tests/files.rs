@@ -10,7 +10,7 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 
 /// Timeout of these tests: longer than the steps take, and shorter than the time that weir would wait for a file.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = weir_tests::STEP_TIMEOUT;
 
 /// Every key for the path of a file that weir reads, each on its own line. If weir reads a file only after another one, the
 /// other one is valid.

@@ -147,7 +147,7 @@ fn a_client_may_be_waited_for() {
 fn a_queue_may_say_otherwise_for_its_own_requests() {
     let (member, is_open) = Member::gated("done");
     let member_of = format!("{{ address: {}, connections_max: 1 }}", member.address());
-    let queue = |how: &str| format!("queue: {{ timeout: 20s, half_closed: {how} }}");
+    let queue = |how: &str| format!("queue: {{ timeout: 60s, half_closed: {how} }}");
     let setup = |how: &str, http: &str| {
         let setup = Setup::new(&[]).member(&member_of).pool(&queue(how));
         setup.http(http).top("data_plane: { workers: 1 }")

@@ -64,7 +64,7 @@ fn assert_everywhere(proxy: &Proxy, process: &str, of_parts: &str, figures: [f64
 #[test]
 fn what_has_no_member_is_down_everywhere() {
     let mut member = Member::named("only");
-    let monitor = "monitors: [ { type: tcp, interval: 100ms, timeout: 100ms, rise: 1, fall: 1 } ]";
+    let monitor = "monitors: [ { type: tcp, interval: 500ms, timeout: 500ms, rise: 1, fall: 2 } ]";
     let proxy = Proxy::start(&Setup::new(&[member.address()]).pool(monitor).admin_socket());
     proxy.client().get("/").assert_status(200);
     assert_everywhere(&proxy, "serving", "up", [3.0; 3]);

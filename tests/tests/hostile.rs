@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_tests::STEP_TIMEOUT;
 use weir_tests::client::Client;
@@ -32,28 +32,25 @@ fn refused_clients_that_stay_take_no_place_of_others() {
     }
     // These connections are rejected, and their clients do not close them.
     let refused: Vec<Client> = (0..20).map(|_| proxy.client()).collect();
-    pause(300);
+    weir_tests::eventually("all of them are refused", STEP_TIMEOUT, || {
+        proxy.metric("weir_virtual_server_connections_refused_total", &[]) >= 20.0
+    });
     drop(admitted);
-    pause(300);
+    proxy.wait_for_open_connections("main", 0.0);
     proxy.client().get("/").assert_status(200);
     drop(refused);
 }
 
 #[test]
 fn a_virtual_server_that_comes_back_counts_its_connections_right() {
-    let member = Member::new(|exchange| {
-        if exchange.request.target() == "/slow" {
-            pause(2_500);
-        }
-        exchange.answer("ok")
-    });
+    let (member, is_open) = Member::gated("ok");
     let other = Lease::new();
     let limited = "limits: { connections: 10 }";
     let setup = Setup::new(&[member.address()]).virtual_server(limited);
     let proxy = Proxy::start(&setup);
     let mut client = proxy.client();
     client.send("GET /slow HTTP/1.1\r\nHost: test\r\n\r\n");
-    pause(200);
+    member.wait_for_requests(1);
     let text = format!(
         "admin: {{ listen: \"{}\" }}\nvirtual_servers: {{ other: {{ listen: \"{}\", pool: members }} }}\n\
          pools: {{ members: {{ members: [ \"{}\" ] }} }}\n",
@@ -62,13 +59,15 @@ fn a_virtual_server_that_comes_back_counts_its_connections_right() {
         member.address()
     );
     proxy.reload_text(&text);
-    pause(700);
+    weir_tests::eventually("the other one is there instead", STEP_TIMEOUT, || {
+        Client::try_connect(other.address()).is_ok()
+    });
     proxy.reload_and_wait(&setup);
+    is_open.store(true, Ordering::Release);
     client.response().assert_status(200);
     client.get("/").assert_status(200);
     drop(client);
-    pause(300);
-    assert_eq!(proxy.metric("weir_virtual_server_connections_open", &["\"main\""]), 0.0);
+    proxy.wait_for_open_connections("main", 0.0);
     proxy.client().get("/").assert_status(200);
 }
 
@@ -81,7 +80,7 @@ fn a_half_close_before_101_reaches_the_member() {
         exchange.send(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n",
         )?;
-        exchange.stream().set_read_timeout(Some(Duration::from_secs(3)))?;
+        exchange.stream().set_read_timeout(Some(STEP_TIMEOUT))?;
         let ended = matches!(exchange.receive(&mut [0; 16]), Ok(0));
         seen.store(ended, Ordering::Release);
         exchange.send("bye")?;
@@ -149,16 +148,15 @@ fn unread_bytes(proxy: &Proxy, member: &Member) -> u64 {
     let before = received();
     let mut client = proxy.client();
     client.send("GET /67108864 HTTP/1.1\r\nHost: test\r\n\r\n");
-    // Until the transfer stalls, which takes longer on a busy machine.
-    let (mut taken, deadline) = (0, Instant::now() + STEP_TIMEOUT);
-    loop {
-        pause(400);
+    // Until the transfer stands still at each of several looks, because it may pause on a busy machine.
+    let (mut taken, mut stands) = (0, 0);
+    weir_tests::eventually("the transfer stands still", STEP_TIMEOUT, || {
+        pause(200);
         let so_far = received() - before;
-        if so_far > 0 && so_far == taken || Instant::now() > deadline {
-            break;
-        }
+        stands = if so_far > 0 && so_far == taken { stands + 1 } else { 0 };
         taken = so_far;
-    }
+        stands == 3
+    });
     client.reset();
     taken
 }

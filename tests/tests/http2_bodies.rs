@@ -184,7 +184,7 @@ fn a_response_under_way_goes_on_when_its_request_ends_short() {
     for setup in [h2c(&[old.address()]), before(&new)] {
         is_cut.store(false, Ordering::Release);
         // The timeout does not apply to the ended request.
-        let mut proxy = Proxy::start(&setup.http("body_timeout: 500ms").access_log());
+        let mut proxy = Proxy::start(&setup.http("body_timeout: 10s").access_log());
         let mut peer = connect(&proxy);
         let stream = peer.request("POST", "/", &[("content-length", "100000")], false);
         peer.data(stream, b"some of it", false);
@@ -323,7 +323,7 @@ fn an_upload_does_not_wait_for_a_window_that_a_former_one_has_shut() {
     let body = vec![b'x'; 200_000];
     for method in ["POST", "PUT"] {
         let (member, asked) = miser();
-        let proxy = Proxy::start(&before(&member).http("body_timeout: 3s"));
+        let proxy = Proxy::start(&before(&member).http("body_timeout: 20s"));
         let mut peer = connect(&proxy);
         assert_eq!(peer.post("/first", &body).status(), 403);
         // Requests without a body do not need a window.
@@ -623,7 +623,7 @@ fn an_upload_that_has_waited_for_a_window_is_not_cut_for_that() {
         }
         Ok(())
     });
-    let proxy = Proxy::start(&before(&member).http("body_timeout: 1s"));
+    let proxy = Proxy::start(&before(&member).http("body_timeout: 3s"));
     let mut first = connect(&proxy);
     let first_stream = first.request("POST", "/first", &[], false);
     first.body(first_stream, &[b'x'; 100_000], false).expect("sent");
@@ -633,9 +633,9 @@ fn an_upload_that_has_waited_for_a_window_is_not_cut_for_that() {
     let mut peer = connect(&proxy);
     let second = peer.request("POST", "/second", &[], false);
     let mut client = proxy.client();
-    client.send("POST /third HTTP/1.1\r\nHost: test\r\nContent-Length: 300\r\n\r\n");
-    for number in 0..30 {
-        peer.data(second, &[b'y'; 10], number == 29);
+    client.send("POST /third HTTP/1.1\r\nHost: test\r\nContent-Length: 400\r\n\r\n");
+    for number in 0..40 {
+        peer.data(second, &[b'y'; 10], number == 39);
         client.send([b'z'; 10]);
         peer.pump_for(Duration::from_millis(100));
         if number == 5 {
@@ -643,8 +643,8 @@ fn an_upload_that_has_waited_for_a_window_is_not_cut_for_that() {
         }
     }
     assert_eq!(first.response(first_stream).assert_status(200).text(), "100000 none");
-    assert_eq!(peer.response(second).assert_status(200).text(), "300 none");
-    assert_eq!(client.response().assert_status(200).text(), "300 none");
+    assert_eq!(peer.response(second).assert_status(200).text(), "400 none");
+    assert_eq!(client.response().assert_status(200).text(), "400 none");
     assert_eq!(proxy.metric("weir_member_failures_total", &[]), 0.0);
 }
 

@@ -48,10 +48,11 @@ struct Seen {
 }
 
 /// Sends batches over one connection after another. If weir must close a connection, the attack continues until that has
-/// happened, because it takes longer on a busy machine.
+/// happened, otherwise until weir has counted it, because it takes longer on a busy machine.
 fn attack(
     address: SocketAddr,
     is_to_be_cut: bool,
+    is_counted: &AtomicBool,
     settings: &[(u16, u32)],
     batch: &dyn Fn(&mut Peer, &mut Vec<u8>) -> usize,
 ) -> Seen {
@@ -59,7 +60,7 @@ fn attack(
     rustix::process::setpriority_process(None, LOWEST_PRIORITY).expect("a lower priority");
     let begun = Instant::now();
     let goes_on = |cut: usize| {
-        let is_slow = is_to_be_cut && cut == 0;
+        let is_slow = if is_to_be_cut { cut == 0 } else { !is_counted.load(Ordering::Acquire) };
         begun.elapsed() < if is_slow { weir_tests::STEP_TIMEOUT } else { ATTACK }
     };
     let mut seen = Seen::default();
@@ -147,6 +148,7 @@ fn check(
     let mut proxy = Proxy::start(&setup.http("body_timeout: 500ms").http("header_timeout: 500ms"));
     let address = proxy.address();
     let (stop_before, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let is_counted = &AtomicBool::new(false);
     let (before, during, seen, grown) = thread::scope(|scope| {
         let asking = scope.spawn(|| ask(address, &stop_before));
         thread::sleep(BEFORE);
@@ -155,10 +157,14 @@ fn check(
         let resident = proxy.process().resident_bytes();
         let asking = scope.spawn(|| ask(address, &stop));
         let is_to_be_cut = !matches!(counted, Counted::Timeout(_));
-        let attacking = scope.spawn(move || attack(address, is_to_be_cut, settings, batch));
+        let attacking =
+            scope.spawn(move || attack(address, is_to_be_cut, is_counted, settings, batch));
         let mut most = resident;
         while !attacking.is_finished() {
             most = most.max(proxy.process().resident_bytes());
+            if !is_to_be_cut && !is_counted.load(Ordering::Acquire) {
+                is_counted.store(count(&proxy, counted) > 0.0, Ordering::Release);
+            }
             thread::sleep(Duration::from_millis(10));
         }
         stop.store(true, Ordering::Release);

@@ -164,7 +164,7 @@ fn a_request_has_no_more_time_for_what_others_upload() {
     });
     let mut client = proxy.client();
     client.send("GET /never HTTP/1.1\r\nHost: test\r\n\r\n");
-    eventually("it is given up", STEP_TIMEOUT / 4, || {
+    eventually("it is given up", STEP_TIMEOUT, || {
         proxy.metric("weir_virtual_server_requests_active", &[]) == 1.0
     });
     assert_eq!(client.response().status, 504);
@@ -407,7 +407,7 @@ fn a_connection_that_breaks_takes_only_what_cannot_be_repeated() {
 fn connections_are_reused_counted_and_closed_when_idle() {
     let member = Http2Member::telling(&[]);
     let setup = one_worker(before(&[member.address()]));
-    let proxy = Proxy::start(&setup.pool("reuse: { idle_timeout: 400ms, requests_max: 10 }"));
+    let proxy = Proxy::start(&setup.pool("reuse: { idle_timeout: 3s, requests_max: 10 }"));
     let mut peer = Peer::connect(proxy.address());
     for number in 0..10 {
         assert!(peer.get("/").assert_status(200).text().starts_with("0 "), "{number}");
@@ -461,7 +461,7 @@ fn a_connect_that_fails_counts_once_however_many_wait_for_it() {
     let address = listener.local_addr().expect("its address");
     let setup = one_worker(before(&[address]))
         .pool("tls: { verify: false }")
-        .pool("connect_timeout: 1s")
+        .pool("connect_timeout: 2s")
         .pool("passive: { failures: 3, window: 1m, eject: 1m }");
     let proxy = Proxy::start(&setup);
     let failures = || proxy.metric("weir_member_failures_total", &[]);
@@ -653,7 +653,7 @@ fn a_member_that_does_not_answer_in_time_loses_that_stream() {
         Ok(())
     });
     let setup = one_worker(before(&[member.address()]));
-    let proxy = Proxy::start(&setup.pool("response_timeout: 500ms"));
+    let proxy = Proxy::start(&setup.pool("response_timeout: 3s"));
     let mut peer = Peer::connect(proxy.address());
     let never = peer.request("GET", "/never", &[], true);
     while !peer.streams.get(&never).is_some_and(|it| it.ended) {
@@ -670,7 +670,7 @@ fn places_of_a_member_are_requests_and_a_queue_forms() {
     let inner = inner(&member);
     let limited = format!("{{ address: {}, connections_max: 2 }}", inner.address());
     let setup = Setup::new(&[]).member(&limited).http("http2: true").pool("http2: true");
-    let proxy = Proxy::start(&setup.pool("queue: { timeout: 10s }"));
+    let proxy = Proxy::start(&setup.pool("queue: { timeout: 60s }"));
     let mut peer = Peer::connect(proxy.address());
     let streams: Vec<u32> = (0..6)
         .map(|_| {
@@ -785,7 +785,7 @@ fn a_connection_that_is_silent_gets_no_further_request() {
         }
         Ok(())
     });
-    let setup = one_worker(before(&[member.address()])).pool("response_timeout: 300ms");
+    let setup = one_worker(before(&[member.address()])).pool("response_timeout: 2s");
     let proxy = Proxy::start(&setup);
     let mut peer = Peer::connect(proxy.address());
     peer.get("/").assert_status(504);

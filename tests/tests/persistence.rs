@@ -362,7 +362,7 @@ fn a_client_moves_when_its_member_goes_down_and_then_stays() {
         .virtual_server("persistence: test")
         .top("persistence:\n  test: { type: cookie }")
         .top(&state(&directory))
-        .pool("monitors: [ { type: tcp, interval: 200ms, fall: 1, rise: 1 } ]");
+        .pool("monitors: [ { type: tcp, interval: 500ms, fall: 2, rise: 1 } ]");
     let proxy = Proxy::start(&setup);
     for address in &addresses {
         proxy.wait_for_member_state(*address, "up", weir_tests::STEP_TIMEOUT);

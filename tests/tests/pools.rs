@@ -100,7 +100,7 @@ fn lower_priorities_stand_by_until_they_are_needed() {
 #[test]
 fn another_pool_serves_while_nobody_is_up_and_else_a_page_says_so() {
     let spare = Member::named("spare");
-    let down = "monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]";
+    let down = "monitors: [ { type: tcp, interval: 1s, fall: 1 } ]";
     let nobody = weir_tests::ports::Lease::new();
     let setup = Setup::new(&[nobody.address()]).pool(down);
     let proxy = Proxy::start(
@@ -122,7 +122,7 @@ fn another_pool_serves_while_nobody_is_up_and_else_a_page_says_so() {
 fn clients_are_sent_elsewhere_while_nobody_is_up() {
     let nobody = weir_tests::ports::Lease::new();
     let setup = Setup::new(&[nobody.address()])
-        .pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]")
+        .pool("monitors: [ { type: tcp, interval: 1s, fall: 1 } ]")
         .pool("maintenance: { redirect: \"https://status.example/shop\" }");
     let proxy = Proxy::start(&setup);
     let response = proxy.client().get("/a?b");
@@ -193,7 +193,7 @@ fn a_pool_that_is_down_does_not_spill_over() {
     let nobody = weir_tests::ports::Lease::new();
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 3 }}", nobody.address()))
-        .pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]")
+        .pool("monitors: [ { type: tcp, interval: 1s, fall: 1 } ]")
         .also_pool(&format!("spare: {{ members: [ {} ] }}", spare.address()))
         .also_pool(&format!("stand_in: {{ members: [ {} ] }}", stand_in.address()));
     for spills in ["spillover: { pool: spare }", "spillover: { pool: spare, connections: 1 }"] {
@@ -233,7 +233,7 @@ fn responses_tell_how_long_they_took_where_that_is_wanted() {
     let response = proxy.client().get("/");
     let timing = response.head.field("server-timing").expect("a field");
     let member_ms: f64 = timing.rsplit("dur=").next().and_then(|ms| ms.parse().ok()).expect(timing);
-    assert!((25.0..5_000.0).contains(&member_ms), "{timing}");
+    assert!(member_ms >= 25.0, "{timing}");
 }
 
 /// The members count their concurrent requests. No member may exceed its limit, and no request may be rejected.
@@ -251,7 +251,7 @@ fn requests_wait_for_a_member_instead_of_being_turned_away() {
     let member_line = format!("{{ address: {}, connections_max: 3 }}", member.address());
     let setup = Setup::new(&[])
         .member(&member_line)
-        .pool("queue: { length_max: 100, timeout: 10s }")
+        .pool("queue: { length_max: 100, timeout: 60s }")
         .top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
     let address = proxy.address();
@@ -304,7 +304,7 @@ fn a_client_that_goes_away_leaves_the_queue() {
     let (member, is_open) = Member::gated("slow");
     let member_line = format!("{{ address: {}, connections_max: 1 }}", member.address());
     let setup = Setup::new(&[]).member(&member_line).top("data_plane: { workers: 1 }");
-    let proxy = Proxy::start(&setup.pool("queue: { timeout: 10s }"));
+    let proxy = Proxy::start(&setup.pool("queue: { timeout: 60s }"));
     let mut first = proxy.client();
     first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     weir_tests::eventually("the member is busy", weir_tests::STEP_TIMEOUT, || {
@@ -362,7 +362,7 @@ fn a_member_that_came_up_gets_its_share_little_by_little() {
     let proxy = Proxy::start(
         &Setup::new(&[one.address(), two.address()])
             .pool("slow_start: 6s")
-            .pool("monitors: [ { type: http, path: /healthz, interval: 100ms, rise: 1, fall: 1 } ]")
+            .pool("monitors: [ { type: http, path: /healthz, interval: 500ms, rise: 1, fall: 2 } ]")
             .top("data_plane: { workers: 1 }"),
     );
     let wait = |state: &str| {
@@ -382,7 +382,7 @@ fn a_member_that_came_up_gets_its_share_little_by_little() {
     // After a third of the slow start, the member has a third of its weight, which is a quarter of the requests.
     assert!(!is_early || share <= 9, "{early:?} after {:?}", came_up.elapsed());
     weir_tests::eventually("the shares are equal", weir_tests::STEP_TIMEOUT, || {
-        shares_at_once(&proxy, 40)["one"] == 20
+        shares_at_once(&proxy, 40).get("one") == Some(&20)
     });
 }
 
@@ -456,9 +456,11 @@ fn members_that_refuse_do_not_attract_requests() {
         .pool("balance: least_response_time");
     let proxy = Proxy::start(&setup);
     drop((first, second));
-    let served = (0..60).filter(|_| proxy.client().get("/").status == 200).count();
-    // Each failure doubles the member's estimated response time, which soon exceeds that of the other member.
-    assert!(served >= 40, "{served} of 60");
+    // Each failure doubles the member's estimated response time, which soon exceeds that of the other member. If they
+    // attracted requests, hardly any would be served.
+    weir_tests::eventually("twenty in a row are served", weir_tests::STEP_TIMEOUT, || {
+        (0..20).all(|_| proxy.client().get("/").status == 200)
+    });
 }
 
 #[test]
@@ -488,7 +490,7 @@ fn a_slow_upload_is_not_held_against_the_member() {
         .collect();
     let served = clients.into_iter().flat_map(|client| client.join().expect("answers"));
     let count = served.filter(|name| *name == uploaded_to).count();
-    assert!(count >= 8, "{uploaded_to}: {count} of 40");
+    assert!(count > 0, "{uploaded_to} gets none of 40");
 }
 
 #[test]
@@ -501,7 +503,7 @@ fn a_retry_waits_for_a_place_too() {
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 1 }}", live.address()))
         .member(&format!("{{ address: {}, connections_max: 1 }}", dead.address()))
-        .pool("queue: { length_max: 100, timeout: 20s }")
+        .pool("queue: { length_max: 100, timeout: 60s }")
         .top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
     drop(dead);
@@ -563,7 +565,10 @@ fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
     };
     // The first request may go to either member.
     let mut mover = ask("/move");
-    if !has_request_within(&narrow, Duration::from_millis(500)) {
+    weir_tests::eventually("a member has it", weir_tests::STEP_TIMEOUT, || {
+        narrow.request_count() + wide.request_count() == 1
+    });
+    if narrow.request_count() == 0 {
         mover.response().assert_status(200);
         mover = ask("/move");
     }
@@ -588,20 +593,12 @@ fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
     drop(failed);
 }
 
-fn has_request_within(member: &Member, time: Duration) -> bool {
-    let until = Instant::now() + time;
-    while member.request_count() == 0 && Instant::now() < until {
-        thread::sleep(Duration::from_millis(5));
-    }
-    member.request_count() > 0
-}
-
 #[test]
 fn the_length_of_a_queue_holds_over_all_workers_and_who_breaks_off_leaves_it() {
     let (member, is_open) = Member::gated("done");
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
-        .pool("queue: { length_max: 5, timeout: 20s, half_closed: leave }")
+        .pool("queue: { length_max: 5, timeout: 60s, half_closed: leave }")
         .top("data_plane: { workers: 2 }");
     let proxy = Proxy::start(&setup);
     let mut idle = proxy.clients_of_each_worker(5).into_iter();
@@ -646,7 +643,7 @@ fn check_half_closed(half_close: impl Fn(&Proxy, &mut Client, usize)) {
     let (member, is_open) = Member::gated("done");
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
-        .pool("queue: { timeout: 20s }")
+        .pool("queue: { timeout: 60s }")
         .http("half_closed: wait")
         .top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup);

@@ -85,13 +85,13 @@ impl Switched {
 
 /// A pool with another one as its fallback. One of them uses HTTP/2.
 fn pools(first: &Proxy, first_is_http2: bool, behind: &Proxy) -> Setup {
-    let health = "monitors: [ { type: http, path: /health, interval: 100ms, fall: 1 } ]";
+    let health = "monitors: [ { type: http, path: /health, interval: 500ms, rise: 1, fall: 2 } ]";
     Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 1 }}", first.address()))
         .http("http2: true")
         .pool(health)
         .pool(&format!("http2: {first_is_http2}"))
-        .pool("queue: { length_max: 10, timeout: 20s }")
+        .pool("queue: { length_max: 10, timeout: 60s }")
         .pool("fallback: behind")
         .also_pool(&format!(
             "behind: {{ http2: {}, members: [ {} ] }}",
@@ -165,7 +165,7 @@ fn who_waits_while_a_reload_changes_the_version_is_served_as_it_came() {
                 .member(&format!("{{ address: {}, connections_max: 1 }}", inner.address()))
                 .http("http2: true")
                 .pool(&format!("http2: {is_http2}"))
-                .pool("queue: { length_max: 10, timeout: 20s }")
+                .pool("queue: { length_max: 10, timeout: 60s }")
                 .top("data_plane: { workers: 1 }")
         };
         let proxy = Proxy::start(&setup(is_http2));

@@ -42,7 +42,7 @@ fn a_rate_is_exact_over_two_workers() {
     );
     let mut clients = proxy.clients_of_each_worker(8);
     // A busy machine may need several attempts to reach the limit.
-    for _ in 0..5 {
+    for _ in 0..20 {
         let before = member.request_count() as u32;
         let begun = Instant::now();
         let (passed, refused) = ask(&mut clients, "", Duration::from_secs(3));
@@ -154,8 +154,11 @@ fn a_rule_limits_what_it_holds_for() {
              [ { rate_limit: { requests_per_second: 3, burst: 3 } } ] } ] }",
         ));
     let mut client = proxy.client();
+    let begun = Instant::now();
     let passed = (0..8).filter(|_| client.get("/login").status == 200).count();
-    assert!((3..=4).contains(&passed), "{passed}");
+    // The burst, and the requests of the time that has passed.
+    let most = 3 + (3.0 * begun.elapsed().as_secs_f64()) as usize + 1;
+    assert!((3..=most).contains(&passed), "{passed}");
     assert!((0..8).all(|_| client.get("/").status == 200));
 }
 
@@ -165,6 +168,7 @@ fn new_connections_are_limited_too() {
     let proxy = Proxy::start(
         &Setup::new(&[member.address()]).virtual_server("limits: { connections_per_second: 5 }"),
     );
+    let begun = Instant::now();
     let answered = (0..20)
         .filter(|_| {
             // The connections are spread over a second. If all were opened at once, only the one allowed by the burst would
@@ -175,7 +179,8 @@ fn new_connections_are_limited_too() {
             sent.is_ok() && !client.reader().rest().is_empty()
         })
         .count();
-    assert!((3..=10).contains(&answered), "{answered} of 20 in a second and more");
+    let most = 1 + (5.0 * begun.elapsed().as_secs_f64()) as usize + 1;
+    assert!((3..=most).contains(&answered), "{answered} of 20, {most} allowed");
 }
 
 #[test]
@@ -307,8 +312,8 @@ fn what_rules_answer_waits_for_its_time_and_429_has_its_page() {
     // The first request passes at once, and the others at intervals of 100 ms.
     assert!(begun.elapsed() >= Duration::from_millis(380), "{:?}", begun.elapsed());
     let refusing = Proxy::start(&limit("1"));
-    let answers: Vec<_> = (0..5).map(|_| refusing.client().get("/")).collect();
-    let refused = answers.iter().find(|answer| answer.status == 429).expect("one too many");
+    let mut answers = (0..100).map(|_| refusing.client().get("/"));
+    let refused = answers.find(|answer| answer.status == 429).expect("one too many");
     assert_eq!((refused.text().as_str(), refused.head.field("retry-after")), ("slowly", Some("1")));
 }
 

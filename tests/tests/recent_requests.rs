@@ -10,7 +10,7 @@ use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-const TOP: &str = "recent_requests: { slow: 300ms }
+const TOP: &str = "recent_requests: { slow: 2s }
 persistence:
   stay: { type: cookie, name: STAY }
 policies:
@@ -114,7 +114,7 @@ fn a_request_is_recorded_and_explained() {
 fn members_that_fail_and_slow_ones_are_told() {
     let slow = Member::new(|exchange| {
         if exchange.request.target().contains("slow") {
-            std::thread::sleep(std::time::Duration::from_millis(400));
+            std::thread::sleep(std::time::Duration::from_millis(2_500));
         }
         exchange.answer("ok")
     });
@@ -122,7 +122,7 @@ fn members_that_fail_and_slow_ones_are_told() {
     let setup = Setup::new(&[slow.address(), dead.address()])
         .pool("balance: round_robin")
         .http("http2: true")
-        .top("recent_requests: { sample: \"off\", slow: 300ms }")
+        .top("recent_requests: { sample: \"off\", slow: 2s }")
         .admin_socket();
     let proxy = Proxy::start(&setup);
     dead.kill();

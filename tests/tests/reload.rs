@@ -36,12 +36,13 @@ fn a_hundred_reloads_under_load_lose_nothing() {
             _ => setup.clone(),
         };
         proxy.reload_and_wait(&setup);
-        std::thread::sleep(Duration::from_millis(20));
+        // Both loads use each configuration.
+        loads.iter().for_each(|load| load.wait_for_good(1));
         let text = format!("reload {number}");
         assert_eq!(socket.echo(&text).expect("the WebSocket lives"), text);
     }
+    loads.iter().for_each(|load| load.wait_for_good(100));
     let [kept, fresh] = loads.map(Load::stop);
-    assert!(kept.good > 1_000 && fresh.good > 500, "{kept:?} {fresh:?}");
     assert_eq!(kept.failed() + kept.lost_connections, 0, "{kept:?}");
     assert_eq!(fresh.failed(), 0, "{fresh:?}");
     assert!(proxy.process().exited().is_none());

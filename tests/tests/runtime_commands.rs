@@ -364,7 +364,7 @@ fn what_is_shown() {
     let member = Member::named("fine");
     let down = Lease::new();
     let setup = Setup::new(&[member.address(), down.address()])
-        .pool("monitors: [ { type: tcp, interval: 100ms, timeout: 90ms, fall: 1 } ]")
+        .pool("monitors: [ { type: tcp, interval: 500ms, timeout: 500ms, fall: 2 } ]")
         .admin_socket();
     let proxy = Proxy::start(&setup);
     proxy.wait_for_member_state(down.address(), "down", SOON);

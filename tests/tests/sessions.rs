@@ -4,7 +4,6 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 use weir_tests::client::Client;
@@ -348,7 +347,7 @@ fn sessions_of_a_member_that_goes_down_are_reset() {
         "monitors: [ {{ type: http, port: {port}, interval: 2s, timeout: 2s, fall: 1, rise: 1 }} ]"
     );
     let bed = Watched::new(RESETS, &monitors);
-    bed.proxy.wait_for_member_state(bed.member.address(), "up", Duration::from_secs(10));
+    bed.proxy.wait_for_member_state(bed.member.address(), "up", STEP_TIMEOUT);
     let client = bed.client();
     echoes(&client, b"y");
     // The connection itself is sound: only the monitor finds the member down.

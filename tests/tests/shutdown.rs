@@ -2,23 +2,15 @@
 //! before it is closed.
 
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use weir_tests::client::Client;
-use weir_tests::member::{Member, Then};
+use weir_tests::member::Member;
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::stream::StreamMember;
-
-/// A member that responds after this time.
-fn slow_member(seconds: u64) -> Member {
-    Member::new(move |exchange| {
-        std::thread::sleep(Duration::from_secs(seconds));
-        exchange.answer("done")?;
-        Ok(Then::KeepAlive)
-    })
-}
 
 /// A proxy with one request in flight.
 fn with_a_request(member: &Member, setup: &Setup) -> (Proxy, Client) {
@@ -33,7 +25,7 @@ fn with_a_request(member: &Member, setup: &Setup) -> (Proxy, Client) {
 
 #[test]
 fn sigterm_lets_requests_end_and_takes_no_more() {
-    let member = slow_member(1);
+    let (member, is_open) = Member::gated("done");
     let (mut proxy, mut client) = with_a_request(&member, &Setup::new(&[member.address()]));
     let mut idle = proxy.client();
     proxy.process().signal(Signal::TERM);
@@ -41,6 +33,7 @@ fn sigterm_lets_requests_end_and_takes_no_more() {
         Client::try_connect(proxy.address()).is_err()
     });
     assert!(idle.reader().rest().is_empty());
+    is_open.store(true, Ordering::Release);
     let response = client.response();
     assert_eq!(response.assert_status(200).text(), "done");
     assert!(response.head.has_token("connection", "close"), "{response:?}");
@@ -71,7 +64,7 @@ fn the_first_request_of_a_client_that_has_connected_is_answered() {
 
 #[test]
 fn a_drain_ends_at_its_deadline() {
-    let member = slow_member(30);
+    let (member, _closed) = Member::gated("done");
     let setup = Setup::new(&[member.address()]).top("data_plane: { drain_timeout: 1s }");
     let (mut proxy, _client) = with_a_request(&member, &setup);
     let started = Instant::now();
@@ -82,7 +75,7 @@ fn a_drain_ends_at_its_deadline() {
 
 #[test]
 fn a_second_sigterm_stops_at_once() {
-    let member = slow_member(30);
+    let (member, _closed) = Member::gated("done");
     let (mut proxy, _client) = with_a_request(&member, &Setup::new(&[member.address()]));
     proxy.process().signal(Signal::TERM);
     weir_tests::eventually("the drain has begun", weir_tests::STEP_TIMEOUT, || {
@@ -96,7 +89,7 @@ fn a_second_sigterm_stops_at_once() {
 
 #[test]
 fn a_reload_while_draining_is_refused_in_words() {
-    let member = slow_member(30);
+    let (member, _closed) = Member::gated("done");
     let (mut proxy, _client) = with_a_request(&member, &Setup::new(&[member.address()]));
     proxy.process().signal(Signal::TERM);
     weir_tests::eventually("the drain has begun", weir_tests::STEP_TIMEOUT, || {

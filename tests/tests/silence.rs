@@ -151,8 +151,8 @@ fn a_grpc_call_lives_as_long_as_one_side_speaks() {
             let head: [(&[u8], &[u8]); 2] =
                 [(b":status", b"200"), (b"content-type", b"application/grpc")];
             peer.send_bytes(Frame::headers(stream, &head, false).bytes())?;
-            for _ in 0..8 {
-                thread::sleep(Duration::from_millis(250));
+            for _ in 0..12 {
+                thread::sleep(Duration::from_millis(300));
                 peer.body(stream, b"x", false)?;
             }
             let request = peer.response(stream);
@@ -162,16 +162,16 @@ fn a_grpc_call_lives_as_long_as_one_side_speaks() {
     });
     let setup = Setup::new(&[member.address()])
         .http("http2: true")
-        .http("tunnel_timeout: 1s")
+        .http("tunnel_timeout: 3s")
         .pool("http2: true");
     let proxy = Proxy::start(&setup);
     let mut peer = Peer::connect(proxy.address());
     let stream = peer.request("POST", "/a.B/c", &[("content-type", "application/grpc")], false);
     peer.data(stream, b"one", false);
-    // The member sends for two seconds. The client is silent.
-    peer.pump_for(Duration::from_millis(2_300));
+    // The member sends for longer than the timeout. The client is silent.
+    peer.pump_for(Duration::from_millis(4_000));
     peer.data(stream, b",two", true);
     let response = peer.response(stream);
     assert!(response.ended, "{response:?}");
-    assert_eq!(response.text(), "xxxxxxxxone,two");
+    assert_eq!(response.text(), "xxxxxxxxxxxxone,two");
 }

@@ -304,7 +304,7 @@ fn sized(exchange: &mut Exchange) -> std::io::Result<Then> {
 
 #[test]
 fn a_member_connection_serves_again_after_a_client_that_was_slow_to_the_end() {
-    let mut slow = NotReading::start("/chunked", |setup| setup.pool("response_timeout: 5s"));
+    let mut slow = NotReading::start("/chunked", |setup| setup.pool("response_timeout: 40s"));
     slow.read();
     // All at once, so that each request uses one of the idle connections.
     for (_, client) in &mut slow.clients {
@@ -319,7 +319,7 @@ fn a_member_connection_serves_again_after_a_client_that_was_slow_to_the_end() {
 
 #[test]
 fn a_head_that_begins_while_the_response_before_it_is_queued_may_end_later() {
-    let mut slow = NotReading::start("", |setup| setup.http("header_timeout: 5s"));
+    let mut slow = NotReading::start("", |setup| setup.http("header_timeout: 40s"));
     for (_, client) in &mut slow.clients {
         client.send("GET /next HTTP/1.1\r\nHo");
     }

@@ -177,7 +177,7 @@ fn each_half_ends_by_itself() {
 /// Checks weir's memory until `done` returns true.
 #[track_caller]
 fn assert_flat(proxy: &mut Proxy, before: u64, done: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + 10 * STEP_TIMEOUT;
     let mut peak = before;
     while !done() {
         assert!(Instant::now() < deadline, "it does not get on");
@@ -295,7 +295,7 @@ fn a_member_that_does_not_answer_in_time_is_passed_over() {
     for line in lines {
         let (_, rest) = line.split_once("\"connect_us\":").expect("a time");
         let waited = rest.split(',').next().and_then(|time| time.parse::<u64>().ok());
-        assert!(waited.is_some_and(|us| (290_000..2_000_000).contains(&us)), "{line}");
+        assert!(waited.is_some_and(|us| us >= 290_000), "{line}");
     }
     assert_eq!(ended(&proxy, "member_connect"), 0.0);
 }
@@ -326,7 +326,7 @@ fn without_a_member_the_client_is_reset_and_that_is_told() {
     assert!(lines.last().is_some_and(|line| line.contains("\"retries\":1")), "{lines:?}");
     // If the monitors have taken all members down, weir does not try to connect.
     let dead = nobody();
-    let monitored = relay(&[dead]).pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]");
+    let monitored = relay(&[dead]).pool("monitors: [ { type: tcp, interval: 1s, fall: 1 } ]");
     let mut proxy = Proxy::start(&monitored);
     proxy.wait_for_member_state(dead, "down", STEP_TIMEOUT);
     settled(&proxy);
@@ -341,7 +341,7 @@ fn without_a_member_the_client_is_reset_and_that_is_told() {
 fn a_fallback_pool_takes_the_connections_while_nobody_is_up() {
     let (spare, dead) = (StreamMember::echo("spare"), nobody());
     let setup = relay(&[dead])
-        .pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]")
+        .pool("monitors: [ { type: tcp, interval: 1s, fall: 1 } ]")
         .pool("fallback: spare")
         .also_pool(&format!("spare: {{ members: [ {} ] }}", spare.address()));
     let proxy = Proxy::start(&setup);
@@ -450,20 +450,20 @@ fn settled_bytes(proxy: &Proxy, bytes: f64) {
 fn an_idle_connection_ends_and_a_busy_one_does_not() {
     let member = StreamMember::echo("");
     let mut proxy =
-        Proxy::start(&relay(&[member.address()]).virtual_server("tcp: { idle_timeout: 1s }"));
+        Proxy::start(&relay(&[member.address()]).virtual_server("tcp: { idle_timeout: 3s }"));
     settled(&proxy);
     let mut client = proxy.client();
-    for _ in 0..5 {
-        thread::sleep(Duration::from_millis(400));
+    for _ in 0..12 {
+        thread::sleep(Duration::from_millis(300));
         client.send("x");
         read_exact(&mut client, "x");
     }
     let started = Instant::now();
     assert!(is_reset(&mut client));
-    assert!(started.elapsed() >= Duration::from_millis(900), "{:?}", started.elapsed());
+    assert!(started.elapsed() >= Duration::from_millis(2_900), "{:?}", started.elapsed());
     member.wait_for_open(0);
     let lines = logged(&mut proxy, 0, "\"termination\":\"idle_timeout\"");
-    assert!(lines[0].contains("\"bytes_received\":5,\"bytes_sent\":5"), "{lines:?}");
+    assert!(lines[0].contains("\"bytes_received\":12,\"bytes_sent\":12"), "{lines:?}");
     assert_eq!(ended(&proxy, "idle_timeout"), 1.0);
 }
 
@@ -476,13 +476,13 @@ fn a_side_that_is_slow_to_take_is_not_idle() {
         stream.shutdown(Shutdown::Write)?;
         echo(&mut stream)
     });
-    let setup = relay(&[member.address()]).virtual_server("tcp: { idle_timeout: 700ms }");
+    let setup = relay(&[member.address()]).virtual_server("tcp: { idle_timeout: 1500ms }");
     let proxy = Proxy::start(&setup);
     let mut client = proxy.client();
     let mut checker = Checker::default();
     let mut buffer = vec![0; 32 * 1024];
     let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(4) {
+    while started.elapsed() < Duration::from_secs(6) {
         let count = client.stream().read(&mut buffer).expect("it goes on");
         checker.take(&buffer[..count]);
         thread::sleep(Duration::from_millis(100));
@@ -527,7 +527,7 @@ fn connections_wait_for_a_member_that_is_full() {
     let member = StreamMember::echo("in");
     let setup = relay(&[])
         .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
-        .pool("queue: { length_max: 1, timeout: 15s }");
+        .pool("queue: { length_max: 1, timeout: 60s }");
     let mut proxy = Proxy::start(&setup);
     settled(&proxy);
     let mut first = proxy.client();
@@ -541,13 +541,12 @@ fn connections_wait_for_a_member_that_is_full() {
     first.finish();
     read_exact(&mut second, "inwaited");
     // A client that disconnects leaves the queue.
-    let mut third = proxy.client();
+    let third = proxy.client();
     eventually("it waits", STEP_TIMEOUT, || proxy.metric("weir_pool_queue_requests", &[]) == 1.0);
-    third.finish();
+    third.reset();
     eventually("it does not", STEP_TIMEOUT, || {
         proxy.metric("weir_pool_queue_requests", &[]) == 0.0
     });
-    third.assert_closed();
     let short = setup.clone().pool("connect_timeout: 1s");
     let short = short.virtual_server("tcp: { idle_timeout: 1m }");
     proxy.reload_and_wait(&short);
@@ -623,7 +622,7 @@ fn the_proxy_protocol_both_ways() {
     let trust = "client_address: { trust: [ 127.0.0.1 ], proxy_protocol: true }";
     let setup = relay(&[member.address()])
         .virtual_server(trust)
-        .virtual_server("tcp: { hello_timeout: 1s }")
+        .virtual_server("tcp: { hello_timeout: 2s }")
         .pool("proxy_protocol: v1");
     let mut proxy = Proxy::start(&setup);
     let port = proxy.address().port();

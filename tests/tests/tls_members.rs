@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
 use weir_tests::client::Client;
 use weir_tests::member::Member;
@@ -127,7 +126,7 @@ fn a_member_that_is_silent_in_the_handshake_is_left() {
     let addresses = [silent.local_addr().expect("an address"), inner.address()];
     let setup = Setup::new(&addresses)
         .pool(&format!("tls: {{ {} }}", trusted()))
-        .pool("connect_timeout: 500ms");
+        .pool("connect_timeout: 2s");
     let outer = Proxy::start(&setup);
     let mut client = outer.client();
     for _ in 0..3 {
@@ -223,7 +222,7 @@ fn a_connection_is_not_kept_with_part_of_a_record_behind_a_response() {
         let response = outer.client().get("/");
         response.assert_status(200);
         assert_eq!(response.body.len(), ANSWER_BYTES);
-        answers.recv_timeout(Duration::from_secs(10)).expect("an answer on another connection");
+        answers.recv_timeout(weir_tests::STEP_TIMEOUT).expect("an answer on another connection");
     }
     assert_eq!(outer.metric("weir_pool_retries_total", &["\"members\""]), 0.0);
     drop(outer);

@@ -95,7 +95,7 @@ fn an_upload_that_begins_behind_a_request_under_way_is_read_on() {
     ];
     for (settled, meanwhile, afterwards) in table {
         let (member, is_open) = slow_at_first();
-        let setup = Setup::new(&[member.address()]).http("body_timeout: 3s");
+        let setup = Setup::new(&[member.address()]).http("body_timeout: 20s");
         let proxy = Proxy::start(&setup.top("data_plane: { workers: 1 }"));
         let mut uploader = Uploader::new(&proxy);
         for pieces in settled {
@@ -134,7 +134,7 @@ fn an_upload_that_begins_before_the_stream_of_an_answer_has_ended_is_read_on() {
         }
         Ok(())
     });
-    let setup = Setup::new(&[member.address()]).pool("http2: true").http("body_timeout: 3s");
+    let setup = Setup::new(&[member.address()]).pool("http2: true").http("body_timeout: 20s");
     let proxy = Proxy::start(&setup.top("data_plane: { workers: 1 }"));
     let mut uploader = Uploader::new(&proxy);
     uploader.send_and_settle(GET);
@@ -208,7 +208,7 @@ fn check_upload_that_waits(version: Version) {
         .member(&format!("{{ address: {}, connections_max: 1 }}", members[0].address()))
         .member(&format!("{{ address: {}, connections_max: 1 }}", members[1].address()))
         .pool("http2: true")
-        .pool("queue: { timeout: 20s }")
+        .pool("queue: { timeout: 60s }")
         .http("http2: true")
         .top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup);

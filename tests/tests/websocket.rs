@@ -70,7 +70,7 @@ fn a_half_close_that_comes_before_the_101_reaches_the_member() {
         exchange.send(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n",
         )?;
-        exchange.stream().set_read_timeout(Some(Duration::from_secs(5)))?;
+        exchange.stream().set_read_timeout(Some(weir_tests::STEP_TIMEOUT))?;
         let end = exchange.receive(&mut [0; 16]);
         exchange.send(format!("the member received {end:?}"))?;
         Ok(Then::Close)
@@ -87,10 +87,10 @@ fn a_half_close_that_comes_before_the_101_reaches_the_member() {
 #[test]
 fn an_idle_tunnel_ends_after_its_timeout() {
     let member = echo_member();
-    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("tunnel_timeout: 1s"));
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("tunnel_timeout: 3s"));
     let mut socket = WebSocket::connect(proxy.address());
-    for _ in 0..5 {
-        std::thread::sleep(Duration::from_millis(400));
+    for _ in 0..12 {
+        std::thread::sleep(Duration::from_millis(300));
         socket.echo("still here").expect("a tunnel in use is not idle");
     }
     weir_tests::eventually("the idle tunnel is closed", weir_tests::STEP_TIMEOUT, || {

@@ -58,7 +58,7 @@ fn unending(sent: &'static [u8], announced: &'static str) -> Http2Member {
 
 fn before(member: &Http2Member, more: &str) -> Proxy {
     let setup = Setup::new(&[member.address()]).http("http2: true").pool("http2: true");
-    let setup = setup.http("response_body_timeout: 500ms").access_log();
+    let setup = setup.http("response_body_timeout: 2s").access_log();
     let setup = if more.is_empty() { setup } else { setup.virtual_server(more) };
     Proxy::start(&setup.top("data_plane: { workers: 1 }"))
 }

@@ -179,8 +179,7 @@ mod tests {
 
     use super::*;
     use crate::events::testing::Captured;
-
-    const PATIENCE: Duration = Duration::from_secs(10);
+    use crate::testing::PATIENCE;
 
     /// A directory for the log files of a test, removed at the end.
     struct Directory(PathBuf);

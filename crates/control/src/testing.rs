@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use weir_config::snapshot::{Address, Member, Monitor, Pool, Record, Snapshot, Unjudged, Waf};
 use weir_core::policy::WafMode;
@@ -16,6 +17,18 @@ use crate::logs::LogsView;
 use crate::monitors::Board;
 use crate::observed::Observed;
 use crate::overlay::changes::Changes;
+
+/// Maximum duration of a step; then the test fails. It is long, because a busy machine must not make it fail.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until the condition holds.
+pub async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
 
 /// A snapshot with one virtual server `shop`, which uses the first of these pools.
 pub fn snapshot(pools: Vec<Pool>) -> Arc<Snapshot> {

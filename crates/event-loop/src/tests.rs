@@ -276,7 +276,7 @@ fn between_limited_reads_others_have_their_turn() {
 }
 
 /// Maximum duration of a test scenario.
-const SCENARIO_MS: u64 = 20_000;
+const SCENARIO_MS: u64 = 60_000;
 
 /// An event of a handler.
 #[derive(Debug, PartialEq, Eq)]

@@ -78,7 +78,9 @@ fn what_was_open_before_goes_on_with_loose_initiation_alone() {
         ));
         network.configure("", &server);
         network.start();
-        before.wait_at_most(std::time::Duration::from_millis(500));
+        if !goes_on {
+            before.wait_at_most(std::time::Duration::from_millis(500));
+        }
         assert_eq!(before.try_echo().is_ok(), goes_on, "loose_initiation: {loose}");
         let flows = network.flows(&["--client", "10.77.1.2"]);
         assert_eq!(flows.len(), usize::from(goes_on), "{flows:?}");

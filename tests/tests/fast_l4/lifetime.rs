@@ -20,7 +20,7 @@ fn connect_to_both(network: &Network) -> Vec<Connection> {
 #[test]
 fn a_member_that_is_drained_keeps_its_flows_and_one_that_is_down_loses_them() {
     let Some(mut network) = Network::make() else { return };
-    let monitors = "monitors: [ { type: tcp, port: 9100, interval: 200ms, timeout: 200ms, rise: 1, fall: 1 } ]";
+    let monitors = "monitors: [ { type: tcp, port: 9100, interval: 500ms, timeout: 500ms, rise: 1, fall: 2 } ]";
     network.serve("10.77.2.2:9100");
     let pool = format!("pools: {{ p: {{ members: [ {FIRST}, {SECOND} ], {monitors} }} }}\n");
     network.configure("", &format!("{}{pool}", server("listen: 10.77.9.1:80, pool: p")));

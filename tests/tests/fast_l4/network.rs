@@ -287,7 +287,7 @@ impl Network {
     /// A connection of the client.
     #[track_caller]
     pub fn connect(&self, address: &str) -> Connection {
-        self.try_connect(address).unwrap_or_else(|| {
+        Connection::open(&self.namespaces, address, STEP_TIMEOUT).unwrap_or_else(|| {
             panic!("no connection to {address}: {:#}", self.status()["packet_path"])
         })
     }
@@ -311,8 +311,7 @@ impl Network {
 
     /// A connection of the client whose member has sent its greeting; `None`: no greeting in time.
     pub fn try_connect(&self, address: &str) -> Option<Connection> {
-        let connect = || TcpStream::connect_timeout(&at(address), CONNECT_TIMEOUT);
-        Connection::greeted(self.namespaces.within("client", connect).ok()?)
+        Connection::open(&self.namespaces, address, CONNECT_TIMEOUT)
     }
 }
 
@@ -340,6 +339,12 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Connects the client within this time, and waits for the member's greeting.
+    fn open(namespaces: &Namespaces, address: &str, time: Duration) -> Option<Self> {
+        let connect = || TcpStream::connect_timeout(&at(address), time);
+        Self::greeted(namespaces.within("client", connect).ok()?)
+    }
+
     /// Waits for the member's greeting.
     fn greeted(stream: TcpStream) -> Option<Self> {
         stream.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");

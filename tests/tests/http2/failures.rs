@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -51,7 +51,7 @@ fn what_is_over_in_one_breath_reaches_no_member() {
 fn a_slow_reader_holds_its_own_stream_alone_and_little_memory() {
     const GROWTH_BYTES_MAX: u64 = 8 * 1024 * 1024;
     let member = sized();
-    let mut proxy = Proxy::start(&h2c(&[&member]).http("body_timeout: 1s").access_log());
+    let mut proxy = Proxy::start(&h2c(&[&member]).http("body_timeout: 3s").access_log());
     let mut peer = connect(&proxy);
     peer.get("/0");
     let before = proxy.process().resident_bytes();
@@ -67,10 +67,10 @@ fn a_slow_reader_holds_its_own_stream_alone_and_little_memory() {
     });
     let grown = proxy.process().resident_bytes().saturating_sub(before);
     assert!(grown < GROWTH_BYTES_MAX, "{grown} bytes more");
-    // The client continues to read one stream slowly.
+    // The client continues to read one stream slowly: for longer than the timeout, and much more often.
     let going = slow[0];
-    for _ in 0..8 {
-        peer.pump_for(Duration::from_millis(250));
+    for _ in 0..12 {
+        peer.pump_for(Duration::from_millis(300));
         peer.send(&Frame::window_update(going, 2_000));
         peer.get("/500").assert_status(200);
     }
@@ -176,12 +176,12 @@ fn a_body_found_too_large_after_the_response_began_does_not_look_like_its_end() 
 #[test]
 fn an_idle_connection_ends_with_goaway() {
     let member = Member::named("here");
-    let proxy = Proxy::start(&h2c(&[&member]).http("idle_timeout: 500ms"));
+    let proxy = Proxy::start(&h2c(&[&member]).http("idle_timeout: 1500ms"));
     let mut peer = connect(&proxy);
     peer.get("/").assert_status(200);
     let begun = Instant::now();
     assert_eq!(peer.rest(), Some((1, code::NO_ERROR)));
-    assert!(begun.elapsed() >= Duration::from_millis(400), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= Duration::from_millis(1_400), "{:?}", begun.elapsed());
     // The timeout also applies without any request. PING is not a request.
     let mut peer = connect(&proxy);
     peer.settle();
@@ -212,7 +212,7 @@ fn half_a_frame_has_the_time_of_a_head() {
 #[test]
 fn frames_that_are_always_cut_somewhere_are_no_slow_head() {
     let member = Member::named("here");
-    let proxy = Proxy::start(&h2c(&[&member]).http("header_timeout: 500ms"));
+    let proxy = Proxy::start(&h2c(&[&member]).http("header_timeout: 2s"));
     let mut peer = connect(&proxy);
     let head = |stream: u32| {
         let lines: [(&[u8], &[u8]); 4] = [
@@ -225,10 +225,10 @@ fn frames_that_are_always_cut_somewhere_are_no_slow_head() {
     };
     // The client must send no window updates between the halves of a frame.
     peer.holds_windows = true;
-    // Each write contains the end of one head and the start of the next.
+    // Each write contains the end of one head and the start of the next. Together they take longer than the timeout.
     peer.send_bytes(&head(1)[..20]).expect("sent");
     for stream in (1..20).step_by(2) {
-        peer.pump_for(Duration::from_millis(100));
+        peer.pump_for(Duration::from_millis(250));
         let bytes = [&head(stream)[20..], &head(stream + 2)[..20]].concat();
         peer.send_bytes(bytes).expect("sent");
         let response = peer.response(stream);
@@ -274,7 +274,7 @@ fn a_drain_lets_streams_end_and_takes_what_was_under_way() {
 /// Sends requests over one connection after another, several streams at a time, until `stop` is set. It replaces a
 /// connection after GOAWAY. Returns the number of responses, and the requests without a response up to the last stream in
 /// GOAWAY.
-fn ask_on(address: SocketAddr, stop: &AtomicBool) -> (usize, Vec<String>) {
+fn ask_on(address: SocketAddr, stop: &AtomicBool, all_good: &AtomicUsize) -> (usize, Vec<String>) {
     let (mut good, mut failed) = (0, Vec::new());
     'connections: while !stop.load(Ordering::Acquire) {
         let Ok(mut peer) = Peer::try_connect(address, &[]) else { continue };
@@ -304,6 +304,7 @@ fn ask_on(address: SocketAddr, stop: &AtomicBool) -> (usize, Vec<String>) {
                 let last = peer.goaways.last().map_or(u32::MAX, |(last, _)| *last);
                 if response.status() == 200 && response.ended {
                     good += 1;
+                    all_good.fetch_add(1, Ordering::AcqRel);
                 } else if stream <= last && peer.goaways.last() != Some(&(0x7fff_ffff, 0)) {
                     failed.push(format!("{stream}: {response:?}, {:?}", peer.goaways));
                 }
@@ -321,22 +322,29 @@ fn no_request_fails_across_reloads_and_a_drain() {
     let member = Member::named("here");
     let setup = |more: &str| h2c(&[&member]).http(more);
     let mut proxy = Proxy::start(&setup("idle_timeout: 20s"));
-    let stop = AtomicBool::new(false);
+    let (stop, all_good) = (AtomicBool::new(false), AtomicUsize::new(0));
     let address = proxy.address();
     std::thread::scope(|scope| {
-        let loads: Vec<_> = (0..3).map(|_| scope.spawn(|| ask_on(address, &stop))).collect();
+        let loads: Vec<_> =
+            (0..3).map(|_| scope.spawn(|| ask_on(address, &stop, &all_good))).collect();
+        let wait_for_more = || {
+            let least = all_good.load(Ordering::Acquire) + 48;
+            eventually("requests are answered", STEP_TIMEOUT, || {
+                all_good.load(Ordering::Acquire) >= least
+            });
+        };
         for seconds in 21..25 {
-            std::thread::sleep(Duration::from_millis(150));
+            wait_for_more();
             proxy.reload_and_wait(&setup(&format!("idle_timeout: {seconds}s")));
         }
-        std::thread::sleep(Duration::from_millis(150));
+        wait_for_more();
         proxy.process().signal(Signal::TERM);
         proxy.process().wait(STEP_TIMEOUT);
         stop.store(true, Ordering::Release);
         for load in loads {
             let (good, failed) = load.join().expect("a load");
             assert!(failed.is_empty(), "{good} good, {failed:?}");
-            assert!(good > 20, "{good}");
+            assert!(good > 0, "each load is served");
         }
     });
 }
@@ -393,7 +401,7 @@ fn a_member_that_hangs_is_given_up_while_its_client_does_not_read() {
             exchange.answer("slow")
         }
     });
-    let setup = h2c(&[&member]).pool("response_timeout: 2s").http("body_timeout: 60s");
+    let setup = h2c(&[&member]).pool("response_timeout: 4s").http("body_timeout: 60s");
     let setup = setup.top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup);
     let window = (setting::INITIAL_WINDOW_SIZE, 0x7fff_ffff);
@@ -431,7 +439,7 @@ fn a_member_that_hangs_is_given_up_while_others_are_busy() {
         }
         _ => exchange.answer(vec![b'x'; 4 << 20]),
     });
-    let setup = h2c(&[&member]).pool("response_timeout: 500ms").top("data_plane: { workers: 1 }");
+    let setup = h2c(&[&member]).pool("response_timeout: 3s").top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup);
     let mut peer = connect(&proxy);
     let never = peer.request("GET", "/never", &[], true);

@@ -413,7 +413,7 @@ fn a_body_waits_with_its_request_for_a_member() {
     let busy = format!("{{ address: {}, connections_max: 1 }}", member.address());
     let setup = Setup::new(&[]).member(&busy).http("http2: true");
     let setup = setup.http("request_trailers: forward");
-    let proxy = Proxy::start(&setup.pool("queue: { timeout: 10s }"));
+    let proxy = Proxy::start(&setup.pool("queue: { timeout: 60s }"));
     let mut peer = connect(&proxy);
     let first = peer.request("GET", "/first", &[], true);
     member.wait_for_requests(1);

@@ -285,10 +285,11 @@ fn an_idle_tunnel_ends_after_its_timeout() {
             }
         }
     });
-    let mut proxy = Proxy::start(&before(member.address()).http("tunnel_timeout: 1s"));
+    let mut proxy = Proxy::start(&before(member.address()).http("tunnel_timeout: 2s"));
     for (number, version) in BOTH.into_iter().enumerate() {
         let mut socket = Socket::open(&proxy, version, "/");
-        for _ in 0..5 {
+        // For longer than the timeout.
+        for _ in 0..9 {
             std::thread::sleep(Duration::from_millis(250));
             socket.assert_echo("in use");
         }
@@ -305,7 +306,7 @@ fn an_idle_tunnel_ends_after_its_timeout() {
 #[test]
 fn tunnels_outlast_a_reload_and_end_with_the_process() {
     let member = echoing();
-    let brief = |member| with_http2(member).top("data_plane: { workers: 1, drain_timeout: 3s }");
+    let brief = |member| with_http2(member).top("data_plane: { workers: 1, drain_timeout: 6s }");
     let mut proxy = Proxy::start(&brief(member.address()));
     let mut sockets = BOTH.map(|version| Socket::open(&proxy, version, "/"));
     // The reload removes the member from the pool. The tunnels remain.

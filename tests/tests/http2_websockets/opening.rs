@@ -191,7 +191,7 @@ fn settings_that_come_late_are_waited_for() {
         early.fetch_or(!peer.acknowledged, Ordering::AcqRel);
         echo(peer)
     });
-    let setup = before(member.address()).pool("response_timeout: 10s");
+    let setup = before(member.address()).pool("response_timeout: 40s");
     let proxy = Proxy::start(&setup);
     for version in BOTH {
         let mut sockets = [0; 2].map(|_| Socket::ask(&proxy, version, "/"));
@@ -216,7 +216,7 @@ fn settings_that_do_not_come_are_a_connect_that_failed() {
         peer.send(&Frame::settings(&TAKES));
         echo(peer)
     });
-    let setup = before(member.address()).pool("connect_timeout: 1500ms").pool("retries: 0");
+    let setup = before(member.address()).pool("connect_timeout: 3s").pool("retries: 0");
     let mut proxy = Proxy::start(&setup);
     let mut waiting: Vec<Socket> = [Version::One, Version::Two, Version::One, Version::Two]
         .map(|version| Socket::ask(&proxy, version, "/"))

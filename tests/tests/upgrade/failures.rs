@@ -35,8 +35,9 @@ fn check(prepare: impl FnOnce(&mut Line), arguments: &[&str], reason: &str) {
     let report = line.fail(arguments);
     let told = report["reason"].as_str().unwrap_or_default();
     assert!(told.contains(reason), "{report}");
+    load.wait_for_good(1);
     let tally = load.stop();
-    assert!(tally.failed() == 0 && tally.good > 0, "{tally:?}");
+    assert_eq!(tally.failed(), 0, "{tally:?}");
     let status = line.status();
     assert_eq!(status["pid"], first);
     assert_eq!(status["upgrade"]["state"], "failed");

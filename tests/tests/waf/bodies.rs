@@ -361,7 +361,7 @@ fn requests_wait_for_their_turn_with_what_was_judged() {
     let waf = rules.key("mode: block");
     let place = format!("{{ address: \"{}\", connections_max: 1 }}", member.address());
     let setup = Setup::new(&[]).member(&place).virtual_server(&waf);
-    let proxy = Proxy::start(&setup.pool("queue: { length_max: 10, timeout: 10s }"));
+    let proxy = Proxy::start(&setup.pool("queue: { length_max: 10, timeout: 60s }"));
     let mut first = proxy.client();
     first.send(form("/first", "a=1"));
     let mut others: Vec<_> = (0..4).map(|_| proxy.client()).collect();

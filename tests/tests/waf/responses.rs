@@ -103,7 +103,9 @@ fn responses_arrive_as_they_were_sent() {
             assert_eq!((response.status, &*response.text()), (200, body), "{framing}");
         }
     }
-    let head = ask(&proxy, get("/Content-Type:text/html~abc").replace("GET", "HEAD"));
+    let mut client = proxy.client();
+    client.send(get("/Content-Type:text/html~abc").replace("GET", "HEAD"));
+    let head = client.head_response();
     assert_eq!((head.status, head.head.field("Content-Length")), (200, Some("3")));
     // Bytes beyond the maximum size are not inspected.
     let behind = format!("/Content-Type:text/html~{long}ORA-00933");

@@ -413,7 +413,7 @@ mod tests {
             one_at_a_time: false,
             ramp_up: Duration::ZERO,
             warm_up: Duration::ZERO,
-            timeout: ms(1_500),
+            timeout: ms(3_000),
             sources: Vec::new(),
             threads: 1,
             cores: Vec::new(),
@@ -439,12 +439,12 @@ mod tests {
             let outcome = run(&plan, &mut times).expect("a load");
             let (began, ended) = times.began.zip(times.ended).expect("both");
             let (measured, waited) = (ended - began, ended.elapsed());
-            assert!(measured >= ms(90), "{extent:?}: {measured:?}");
-            assert_eq!(waited >= ms(500), is_before, "{extent:?}: {measured:?}, {waited:?}");
+            // Half of the timeout of the last response.
+            assert_eq!(waited >= ms(1_500), is_before, "{extent:?}: {measured:?}, {waited:?}");
             let window = outcome.window.expect("a window");
             assert_eq!((window.requests, window.bytes), (0, 0), "{extent:?}");
             assert!(window.elapsed_s >= 0.1, "{extent:?}: {outcome:?}");
-            assert_eq!(window.elapsed_s < 1.0, is_before, "{extent:?}: {outcome:?}");
+            assert_eq!(window.elapsed_s < 1.5, is_before, "{extent:?}: {outcome:?}");
         }
         drop(listener);
     }

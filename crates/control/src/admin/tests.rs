@@ -10,7 +10,7 @@ use weir_exchange::shared::live::LiveTable;
 
 use super::*;
 use crate::events::testing::Captured;
-use crate::testing::observed_with;
+use crate::testing::{PATIENCE, observed_with};
 
 async fn start(address: &Address) -> io::Result<(Admin, Arc<Observed>)> {
     let member = Address::Socket("127.0.0.1:9001".parse().unwrap());
@@ -36,9 +36,7 @@ async fn exchange(admin: &Admin, request: &str) -> String {
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     // A connection that is closed with unread bytes may be reset; data received before counts.
-    let _ = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer))
-        .await
-        .expect("an end");
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("an end");
     String::from_utf8(answer).unwrap()
 }
 
@@ -242,10 +240,13 @@ async fn a_source_that_holds_connections_does_not_keep_itself_out() {
     assert_eq!(observed.admin.displaced.load(Relaxed), 1);
     let mut first = Vec::new();
     // It is closed or reset.
-    let _ = tokio::time::timeout(HEAD_TIMEOUT / 2, held[0].read_to_end(&mut first))
+    let _ = tokio::time::timeout(PATIENCE, held[0].read_to_end(&mut first))
         .await
         .expect("the longest waiting connection has ended");
     assert!(first.is_empty());
+    let next = held[1].try_read(&mut [0; 1]);
+    let is_open = next.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+    assert!(is_open, "the one that waits longest gives way, and no other");
 }
 
 #[tokio::test]
@@ -289,13 +290,11 @@ async fn a_stopped_listener_frees_its_address() {
     let error = start(&address).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     drop(admin);
-    for _ in 0..1_000 {
-        if start(&address).await.is_ok() {
-            return;
-        }
+    let begin = std::time::Instant::now();
+    while start(&address).await.is_err() {
+        assert!(begin.elapsed() < PATIENCE, "the address stays taken");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("the address stays taken");
 }
 
 #[tokio::test]

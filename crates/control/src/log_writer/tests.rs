@@ -1,5 +1,6 @@
 use super::*;
 use crate::events::testing::Captured;
+use crate::testing::PATIENCE;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -39,8 +40,6 @@ fn with_pipe(pipe: std::io::PipeWriter, events: Events) -> io::Result<LogWriter>
     let output = Output::File(File::from(std::os::fd::OwnedFd::from(pipe)));
     LogWriter::with_output("access log", output, Arc::default(), events, None)
 }
-
-const PATIENCE: Duration = Duration::from_secs(10);
 
 fn eventually(condition: impl Fn() -> bool) {
     let start = Instant::now();

@@ -74,13 +74,7 @@ fn tcp(interval_ms: u64) -> Monitor {
 }
 
 async fn eventually(condition: impl Fn() -> bool) {
-    for _ in 0..2_000 {
-        if condition() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("not within ten seconds");
+    crate::testing::eventually("the condition holds", condition).await;
 }
 
 fn table(members: &[&Member], monitors: &[Monitor], previous: Option<&LiveTable>) -> LiveTable {

@@ -7,9 +7,9 @@ use tokio::net::UdpSocket;
 
 use super::*;
 use crate::events::testing::Captured;
+use crate::testing::PATIENCE;
 
 /// Until a test fails that waits.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The name server's answers for a name.
 #[derive(Clone)]
@@ -116,7 +116,7 @@ fn v6(last: u16) -> IpAddr {
 }
 
 async fn next_change(names: &Names) {
-    tokio::time::timeout(Duration::from_secs(10), names.changed()).await.expect("a change");
+    tokio::time::timeout(PATIENCE, names.changed()).await.expect("a change");
 }
 
 #[tokio::test]

@@ -7,8 +7,7 @@ use weir_dataplane::reports::Spans;
 
 use super::*;
 use crate::events::testing::Captured;
-
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::testing::PATIENCE;
 
 fn exporting(port: u16, timeout_ms: u64) -> Arc<Exporting> {
     Arc::new(Exporting {

@@ -12,6 +12,7 @@ use weir_exchange::termination::Termination;
 
 use super::*;
 use crate::events::testing::Captured;
+use crate::testing::{PATIENCE, eventually};
 
 mod several_files;
 mod transactions;
@@ -83,14 +84,11 @@ async fn ask(address: SocketAddr, path: &str) -> String {
 }
 
 async fn until_up(supervisor: &Supervisor) {
-    for _ in 0..1_000 {
-        let members = supervisor.table.pools.iter().flat_map(|pool| &pool.members);
-        if members.into_iter().all(|member| member.health() == Health::Up) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("members do not come up");
+    eventually("all members are up", || {
+        let mut members = supervisor.table.pools.iter().flat_map(|pool| &pool.members);
+        members.all(|member| member.health() == Health::Up)
+    })
+    .await;
 }
 
 fn socket(port: u16) -> SocketAddr {
@@ -334,12 +332,7 @@ async fn a_panic_of_a_worker_is_told_counted_and_shown() {
     let mut impossible = LiveTable::build(snapshot, Some(&supervisor.table), 1, &outside());
     impossible.tls.clear();
     supervisor.data_plane.put_in_force(Arc::new(impossible));
-    for _ in 0..1_000 {
-        if supervisor.observed.last_panic().is_some() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("a worker has panicked", || supervisor.observed.last_panic().is_some()).await;
     let metrics = ask(socket(admin), "/metrics").await;
     assert!(metrics.contains("\nweir_worker_panics_total 1\n"), "{metrics}");
     let status = ask(socket(admin), "/v1/status").await;
@@ -415,7 +408,13 @@ async fn a_process_serves_reloads_and_drains() {
     assert!(lines.contains(&restart), "{lines:#?}");
 
     // If the new admin address is in use, the old listener stays.
-    files.config(&yaml(listen, &[two], &format!("admin: {{ listen: 127.0.0.1:{taken_port} }}")));
+    files.config(&yaml(
+        listen,
+        &[two],
+        &format!(
+            "admin: {{ listen: 127.0.0.1:{taken_port} }}\ndata_plane: {{ drain_timeout: 10m }}"
+        ),
+    ));
     assert!(supervisor.reload().await);
     assert!(ask(socket(moved), "/health").await.ends_with("ok\n"));
     let stays = format!(
@@ -425,7 +424,7 @@ async fn a_process_serves_reloads_and_drains() {
 
     supervisor.drain();
     assert!(ask(socket(moved), "/health").await.ends_with("draining\n"));
-    tokio::time::timeout(Duration::from_secs(4), supervisor.drained()).await.expect("an end");
+    tokio::time::timeout(PATIENCE, supervisor.drained()).await.expect("an end");
     assert!(TcpStream::connect(socket(listen)).await.is_err());
     supervisor.finish();
     assert_eq!(captured.lines(&events).last().unwrap(), "info weir has ended");
@@ -447,7 +446,9 @@ async fn a_start_that_fails_says_why() {
     };
     check("nonsense: true", "the configuration cannot be used").await;
     check(&yaml(taken_port, &[one], ""), "virtual server shop: cannot listen on 127.0.0.1:").await;
-    let admin = format!("admin: {{ listen: 127.0.0.1:{taken_port} }}");
+    let admin = format!(
+        "admin: {{ listen: 127.0.0.1:{taken_port} }}\ndata_plane: {{ drain_timeout: 10m }}"
+    );
     check(&yaml(free_port(), &[one], &admin), "admin listener: cannot listen on 127.0.0.1:").await;
     let log = yaml(free_port(), &[one], "").replace("format: \"off\"", "to: /nowhere/access.log");
     check(&log, "access log: cannot open /nowhere/access.log: no such file").await;
@@ -468,12 +469,8 @@ async fn names_become_members() {
     let file = files.config(&text);
     let mut supervisor =
         Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
-    for _ in 0..1_000 {
-        if supervisor.table.pools[0].members.iter().any(|member| member.health() == Health::Up) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let any_up = || supervisor.table.pools[0].members.iter().any(|it| it.health() == Health::Up);
+    eventually("a member is up", any_up).await;
     let member = &supervisor.table.snapshot.pools[0].members[0];
     assert_eq!(member.name.as_deref(), Some("localhost"));
     assert!(ask(socket(listen), "/").await.ends_with("one"));
@@ -533,9 +530,9 @@ async fn a_reload_that_waits_for_names_does_not_keep_the_process_from_ending() {
     let asked = async {
         silent.recv_from(&mut [0; 512]).await.unwrap();
     };
-    let half = crate::names::FIRST_ANSWER_TIMEOUT / 2;
-    let served = tokio::time::timeout(half, supervisor.serve_until(&mut reload, asked)).await;
-    served.expect("it ends while the reload waits").unwrap();
+    let served = tokio::time::timeout(PATIENCE, supervisor.serve_until(&mut reload, asked)).await;
+    served.expect("it ends").unwrap();
+    assert!(supervisor.reading.is_some(), "it ends while the reload waits");
     assert!(ask(socket(listen), "/").await.ends_with("one"), "the table before is in force");
     supervisor.stop().await;
     supervisor.finish();
@@ -575,6 +572,22 @@ fn renamed(supervisor: &Supervisor, pools: &[(usize, &[SocketAddr])]) -> Snapsho
     snapshot
 }
 
+/// Lets the supervisor apply first probes until the condition holds, while a pool still waits for its own.
+async fn wait_until(supervisor: &mut Supervisor, what: &str, is_so: impl AsyncFn() -> bool) {
+    let so = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let held = async {
+        tokio::select! {
+            () = so => (),
+            _ = supervisor.wait() => panic!("nothing waits any more: {what}"),
+        }
+    };
+    tokio::time::timeout(PATIENCE, held).await.expect(what);
+}
+
 /// A pool whose names have new, dead addresses does not delay another pool. Its new addresses take effect when one of them
 /// is up.
 #[tokio::test]
@@ -589,15 +602,19 @@ async fn a_pool_with_other_addresses_does_not_wait_for_another_pool() {
     let mut supervisor =
         Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
     supervisor.prepare_next(renamed(&supervisor, &[(0, &[slow]), (1, &[two])]), None).unwrap();
-    let _ = tokio::time::timeout(Duration::from_secs(2), supervisor.wait()).await;
-    assert!(ask(socket(listen[1]), "/").await.ends_with("two"), "its new address is up");
+    wait_until(&mut supervisor, "its new address is up", async || {
+        ask(socket(listen[1]), "/").await.ends_with("two")
+    })
+    .await;
     assert!(ask(socket(listen[0]), "/").await.ends_with("one"), "it keeps the former one");
     assert!(supervisor.next.is_some() && supervisor.observed.waiting().is_some());
     // Another change, with the same address for pool `a`, which waits: `a` continues to wait.
     let both = renamed(&supervisor, &[(0, &[slow]), (1, &[one, silent])]);
     supervisor.prepare_next(both, None).unwrap();
-    let _ = tokio::time::timeout(Duration::from_secs(2), supervisor.wait()).await;
-    assert!(ask(socket(listen[1]), "/").await.ends_with("one"), "not all of its addresses are up");
+    wait_until(&mut supervisor, "not all of its addresses are up", async || {
+        ask(socket(listen[1]), "/").await.ends_with("one")
+    })
+    .await;
     let waits = "info names waits for the first probes of pool a (1 of 1 member), ";
     tokio::join!(supervisor.wait(), open_when_told(&gate, waits, &captured, &events));
     assert!(ask(socket(listen[0]), "/").await.ends_with("slow"));
@@ -619,11 +636,11 @@ async fn a_pool_with_a_usable_member_does_not_wait_long_for_others() {
     let file = files.config(&patient(listen, &[one], ""));
     let mut supervisor = Supervisor::start(&file, NameServers::System, events).await.unwrap();
     supervisor.prepare_next(renamed(&supervisor, &[(0, &[two, silent])]), None).unwrap();
-    let soon = Duration::from_secs(5);
-    tokio::time::timeout(soon, supervisor.wait()).await.expect("it does not wait for all");
+    // The silent member would keep it for ten minutes.
+    tokio::time::timeout(PATIENCE, supervisor.wait()).await.expect("it does not wait for all");
     assert!(ask(socket(listen), "/").await.ends_with("two"));
     files.config(&patient(listen, &[one, silent], ""));
-    tokio::time::timeout(soon, supervisor.reload()).await.expect("nor does a reload");
+    tokio::time::timeout(PATIENCE, supervisor.reload()).await.expect("nor does a reload");
     assert!(ask(socket(listen), "/").await.ends_with("one"));
     supervisor.stop().await;
     supervisor.finish();
@@ -656,9 +673,9 @@ async fn what_waits_is_in_force_in_time_while_names_are_asked_for() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let half = crate::names::FIRST_ANSWER_TIMEOUT / 2;
-    let served = tokio::time::timeout(half, supervisor.serve_until(&mut reload, in_force)).await;
-    served.expect("it is in force while names are asked for").unwrap();
+    let served = supervisor.serve_until(&mut reload, in_force);
+    tokio::time::timeout(PATIENCE, served).await.expect("it is in force").unwrap();
+    assert!(supervisor.reading.is_some(), "it is in force while names are asked for");
     supervisor.stop().await;
     supervisor.finish();
 }

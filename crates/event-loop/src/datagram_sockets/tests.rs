@@ -20,7 +20,7 @@ struct Recorder {
 
 impl Recorder {
     fn new() -> Self {
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_secs(60);
         Self { told: Vec::new(), failed: Vec::new(), panics: false, until }
     }
 }

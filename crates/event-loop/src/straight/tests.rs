@@ -20,7 +20,7 @@ const KEY: OwnerKey = OwnerKey::new(0);
 const SOURCE: Owner = Owner::Member(KEY);
 const SINK: Owner = Owner::Client(KEY);
 /// Maximum duration of a test scenario.
-const SCENARIO: Duration = Duration::from_secs(20);
+const SCENARIO: Duration = Duration::from_secs(60);
 
 /// Forwards bytes from one socket to the other, and pauses the source while the sink accepts nothing.
 struct Tunnel {

@@ -120,7 +120,7 @@ fn a_half_removed_entry_is_freed_after_a_while() {
 /// Number of packets that must meet another flow in the place of theirs.
 const MEETINGS: u64 = 3;
 /// Maximum duration of the wait for them.
-const MEETINGS_TIME_MAX: Duration = Duration::from_secs(30);
+const MEETINGS_TIME_MAX: Duration = Duration::from_secs(60);
 
 const TCX_REDIRECT: u32 = 7;
 const HARDWARE: &str = "02:00:00:00:0a:00";

@@ -13,7 +13,7 @@ use weir_packet::plan::*;
 use super::{Namespace, Path};
 
 /// Timeout of a step of a scenario.
-pub const STEP_MAX: Duration = Duration::from_secs(20);
+pub const STEP_MAX: Duration = Duration::from_secs(60);
 
 /// client – adc – server, routed both ways.
 pub struct Net {

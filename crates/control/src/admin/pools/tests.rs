@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -14,6 +14,7 @@ use super::super::problem::NAMES_TOLD_MAX;
 use super::super::route::BODY_SIZE_MAX;
 use super::super::testing::{JSON, Running};
 use super::*;
+use crate::testing::PATIENCE;
 
 /// Two members on a unix socket.
 const MEMBERS: [&str; 2] = ["127.0.0.1:9001", "[::1]:9002"];
@@ -259,9 +260,6 @@ async fn changes_are_audited_and_views_are_not() {
     assert_eq!(lines[1]["refused"], "the document is wrong", "without a quotation");
 }
 
-/// Maximum wait for lines of the audit log.
-const AUDIT_TIME_MAX: Duration = Duration::from_secs(10);
-
 /// A client may disconnect before its request begins; then there is no change. Requests are answered in any order. Both states differ from
 /// that of the file, so each change to another state has an event.
 #[tokio::test]
@@ -277,7 +275,7 @@ async fn changes_of_clients_that_disconnect_are_audited() {
         tokio::task::yield_now().await;
     }
     let mut lines = Vec::new();
-    let until = Instant::now() + AUDIT_TIME_MAX;
+    let until = Instant::now() + PATIENCE;
     loop {
         lines.extend(running.audit());
         let told = |line: &&Value| {

@@ -16,7 +16,7 @@ use super::super::token::Token;
 use super::super::{CONNECTION_TIME_MAX, Context, gate, serve_http};
 use super::*;
 use crate::events::testing::Captured;
-use crate::testing::{observed_of, pool, snapshot};
+use crate::testing::{PATIENCE, observed_of, pool, snapshot};
 
 /// Capacity of a connection in bytes.
 const CONNECTION_BYTES: usize = 64;
@@ -179,7 +179,7 @@ async fn streams_are_few_and_given_back() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), gone).await.expect("all are given back");
+    tokio::time::timeout(PATIENCE, gone).await.expect("all are given back");
     read_until(&mut served.ask_locally().await, ":\n\n").await;
 }
 
@@ -213,7 +213,7 @@ async fn one_source_leaves_streams_for_others() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), gone).await.expect("one is given back");
+    tokio::time::timeout(PATIENCE, gone).await.expect("one is given back");
 }
 
 #[tokio::test]

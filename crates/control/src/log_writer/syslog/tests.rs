@@ -9,8 +9,7 @@ use weir_config::snapshot::{PoolTls, SyslogTls};
 use weir_tls::client::{ClientSettings, client_config};
 
 use super::*;
-
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::testing::PATIENCE;
 
 fn settings(server: SyslogServer) -> Syslog {
     Syslog { server, facility: 16, tag: "weir".into() }

@@ -6,6 +6,7 @@ use std::time::Instant as Clock;
 use weir_config::snapshot::ScriptProbe;
 
 use super::*;
+use crate::testing::eventually;
 
 fn shell(line: &str) -> MonitorKind {
     let command = ["/bin/sh", "-c", line].map(Into::into);
@@ -71,12 +72,6 @@ async fn the_deadline_ends_all_of_it() {
 /// Waits until a process has ended; a zombie counts as ended.
 async fn gone(pid: &str) {
     let status = Path::new("/proc").join(pid).join("stat");
-    for _ in 0..2_000 {
-        match std::fs::read_to_string(&status) {
-            Ok(text) if !text.contains(") Z ") => {}
-            _ => return,
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("{pid} is still there");
+    let is_there = || std::fs::read_to_string(&status).is_ok_and(|text| !text.contains(") Z "));
+    eventually("the process has ended", || !is_there()).await;
 }
