@@ -125,6 +125,10 @@ fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
         Outcome::Unjudged { limit, .. } => put_text(out, "limit", limit.name().as_bytes()),
         Outcome::Passed | Outcome::Unfinished => {}
     }
+    if let Some(stopped) = inspection.stopped() {
+        put_text_key(out, "stopped");
+        put(out, format_args!("{{\"phase\":{},\"rule\":{}}}", stopped.phase, stopped.rule));
+    }
     if let Some(reason) = inspection.body_failure() {
         put_text(out, "reason", reason.as_bytes());
     }

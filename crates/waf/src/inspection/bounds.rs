@@ -1,7 +1,8 @@
 //! Limits on the work and time of the rules for one request.
 
-use super::report::{Limit, Verdict};
+use super::report::{Limit, Stopped, Verdict};
 use super::state::State;
+use crate::plan::CompiledRule;
 
 /// Starts the evaluation of a phase.
 pub(super) fn begin(state: &mut State) {
@@ -19,9 +20,17 @@ pub(super) fn look(state: &mut State) -> Option<Limit> {
 }
 
 /// The verdict if a limit is exceeded.
-#[inline]
 pub(super) fn verdict(state: &mut State) -> Option<Verdict> {
     look(state).map(Verdict::Exceeded)
+}
+
+/// The verdict after a rule, if a limit is exceeded.
+#[inline]
+pub(super) fn verdict_after(state: &mut State, rule: &CompiledRule) -> Option<Verdict> {
+    let limit = look(state)?;
+    let phase = rule.phase as u8;
+    state.stopped.get_or_insert(Stopped { phase, rule: rule.id });
+    Some(Verdict::Exceeded(limit))
 }
 
 /// Checks work and time, after the work has exceeded its next mark.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::options::Options;
 use super::recorded::RecordedBody;
-use super::report::{BodyProgress, Counts, Limit, Match, Verdict};
+use super::report::{BodyProgress, Counts, Limit, Match, Stopped, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State, Tried};
 use super::texts::Texts;
@@ -150,6 +150,11 @@ impl Inspection {
             .recording
             .as_ref()
             .map_or(RecordedBody::Off, |recording| recording.body())
+    }
+
+    /// The rule after which a limit ended the evaluation; `None`: no limit did.
+    pub fn stopped(&self) -> Option<Stopped> {
+        self.state.stopped
     }
 
     /// The reason why the request body was not parsed to its end; `None`: it was.

@@ -8,7 +8,7 @@ use super::hit::Hit;
 use super::message::Message;
 use super::options::{Mode, Options};
 use super::removals::Removals;
-use super::report::{Limit, Match, Verdict};
+use super::report::{Limit, Match, Stopped, Verdict};
 use super::texts::Texts;
 use super::timer::Timer;
 use super::written::Written;
@@ -78,6 +78,8 @@ pub(super) struct State {
     pub work_bytes_looked_at: u64,
     pub timer: Timer,
     pub exceeded: Option<Limit>,
+    /// Where `exceeded` ended the evaluation first.
+    pub stopped: Option<Stopped>,
     pub counts: Tried,
     /// The last pattern that was built for this request, and its text.
     pub made_pattern: Option<(Vec<u8>, Option<Pattern>)>,
@@ -106,6 +108,7 @@ impl State {
             work_bytes_looked_at: options.work_bytes_max,
             timer: Timer::new(options.time),
             exceeded: None,
+            stopped: None,
             counts: Tried::default(),
             made_pattern: None,
             checked: Checked::new(options.checks.clone()),

@@ -6,6 +6,7 @@ use weir_config::snapshot::packet::{Fallback, PacketServer, PathSettings};
 use weir_config::snapshot::{RuleName, Service, Snapshot, VirtualServer, Waf};
 use weir_config::{Config, Resolutions};
 use weir_control::packets::{cookies_obstacle, obstacle};
+use weir_waf::crs::{self, EXCLUSIONS_FILE};
 
 /// One paragraph per virtual server. It is a prediction: only an attempt shows which mode a network driver supports.
 pub(super) fn explain(config: &Config) -> String {
@@ -74,6 +75,17 @@ fn put_waf(text: &mut String, waf: &Waf) {
     let is = |on: bool| if on { "on" } else { "off" };
     let parts = parts.map(|(name, on)| format!("{name} {}", is(on))).join(", ");
     put(text, format_args!("  waf: {parts}"));
+    let open = crs::open(waf.common.view().rules());
+    if !open.is_empty() {
+        let ids: Vec<String> = open.iter().map(|known| known.rule.to_string()).collect();
+        let ids = ids.join(", ");
+        put(
+            text,
+            format_args!(
+                "  waf: CRS denies legitimate requests of most applications by {ids}; list {EXCLUSIONS_FILE} after it"
+            ),
+        );
+    }
 }
 
 fn put_packet_server(
