@@ -16,7 +16,7 @@ pub(super) fn look(state: &mut State) -> Option<Limit> {
     if state.message.texts.work_bytes() > state.work_bytes_looked_at {
         look_closely(state);
     }
-    state.exceeded
+    state.exceeded.limit
 }
 
 /// The verdict if a limit is exceeded.
@@ -29,7 +29,7 @@ pub(super) fn verdict(state: &mut State) -> Option<Verdict> {
 pub(super) fn verdict_after(state: &mut State, rule: &CompiledRule) -> Option<Verdict> {
     let limit = look(state)?;
     let phase = rule.phase as u8;
-    state.stopped.get_or_insert(Stopped { phase, rule: rule.id });
+    state.exceeded.at.get_or_insert(Stopped { phase, rule: rule.id });
     Some(Verdict::Exceeded(limit))
 }
 
@@ -38,10 +38,10 @@ pub(super) fn verdict_after(state: &mut State, rule: &CompiledRule) -> Option<Ve
 fn look_closely(state: &mut State) {
     let work_bytes = state.message.texts.work_bytes();
     if work_bytes > state.work_bytes_max {
-        state.exceeded.get_or_insert(Limit::Work);
+        state.exceeded.limit.get_or_insert(Limit::Work);
     }
     if state.timer.is_over(work_bytes) {
-        state.exceeded.get_or_insert(Limit::Time);
+        state.exceeded.limit.get_or_insert(Limit::Time);
     }
     plan(state);
 }

@@ -28,6 +28,11 @@ pub(super) fn begin_with(
     Inspection { state }
 }
 
+/// The rule after which a limit ended the evaluation; `None`: no limit did.
+pub fn stopped(inspection: &Inspection) -> Option<Stopped> {
+    inspection.state.exceeded.at
+}
+
 /// The inspection of one request.
 #[derive(Debug)]
 pub struct Inspection {
@@ -150,11 +155,6 @@ impl Inspection {
             .recording
             .as_ref()
             .map_or(RecordedBody::Off, |recording| recording.body())
-    }
-
-    /// The rule after which a limit ended the evaluation; `None`: no limit did.
-    pub fn stopped(&self) -> Option<Stopped> {
-        self.state.stopped
     }
 
     /// The reason why the request body was not parsed to its end; `None`: it was.

@@ -34,7 +34,7 @@ mod values;
 mod written;
 
 pub use common::CommonTexts;
-pub use handle::Inspection;
+pub use handle::{Inspection, stopped};
 pub use options::{Mode, Options, TimeLimit};
 pub use recorded::RecordedBody;
 pub use report::{BodyProgress, Counts, Limit, Match, MatchedValue, Stopped, Verdict};

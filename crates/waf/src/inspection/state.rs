@@ -48,6 +48,13 @@ pub(super) struct Engine {
     pub is_audited: bool,
 }
 
+/// The limit that ended the evaluation, and the place where it did so first.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Exceeded {
+    pub limit: Option<Limit>,
+    pub at: Option<Stopped>,
+}
+
 /// The number of operator evaluations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tried {
@@ -77,9 +84,7 @@ pub(super) struct State {
     /// The amount of work at which work and time are next compared with their limits.
     pub work_bytes_looked_at: u64,
     pub timer: Timer,
-    pub exceeded: Option<Limit>,
-    /// Where `exceeded` ended the evaluation first.
-    pub stopped: Option<Stopped>,
+    pub exceeded: Exceeded,
     pub counts: Tried,
     /// The last pattern that was built for this request, and its text.
     pub made_pattern: Option<(Vec<u8>, Option<Pattern>)>,
@@ -107,8 +112,7 @@ impl State {
             work_bytes_max: options.work_bytes_max,
             work_bytes_looked_at: options.work_bytes_max,
             timer: Timer::new(options.time),
-            exceeded: None,
-            stopped: None,
+            exceeded: Exceeded::default(),
             counts: Tried::default(),
             made_pattern: None,
             checked: Checked::new(options.checks.clone()),

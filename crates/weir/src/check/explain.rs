@@ -6,6 +6,7 @@ use weir_config::snapshot::packet::{Fallback, PacketServer, PathSettings};
 use weir_config::snapshot::{RuleName, Service, Snapshot, VirtualServer, Waf};
 use weir_config::{Config, Resolutions};
 use weir_control::packets::{cookies_obstacle, obstacle};
+use weir_http::path::{EncodedSlashes, PathForm};
 use weir_waf::crs::{self, EXCLUSIONS_FILE};
 
 /// One paragraph per virtual server. It is a prediction: only an attempt shows which mode a network driver supports.
@@ -21,6 +22,7 @@ pub(super) fn explain(config: &Config) -> String {
         };
         put(&mut text, format_args!("virtual server {} (type {kind}): {by}", server.name));
         put_hand_overs(&mut text, &snapshot, server);
+        put_path(&mut text, server);
         if let Some(waf) = &server.waf {
             put_waf(&mut text, waf);
         }
@@ -61,6 +63,21 @@ fn put_hand_overs(text: &mut String, snapshot: &Snapshot, server: &VirtualServer
         let to = &snapshot.virtual_servers[to].name;
         put(text, format_args!("  hands requests over -> {to} (rule {policy}/{rule})"));
     }
+}
+
+/// What becomes of encoded slashes: the default depends on other settings.
+fn put_path(text: &mut String, server: &VirtualServer) {
+    let (Service::Http, PathForm::Canonical(spellings)) =
+        (&server.service, server.http.target.path)
+    else {
+        return;
+    };
+    let what = match spellings.encoded_slashes {
+        EncodedSlashes::Refuse => "is refused",
+        EncodedSlashes::Decode => "becomes a slash",
+        EncodedSlashes::Keep => "stays for members, and is a slash for rules",
+    };
+    put(text, format_args!("  path: %2F {what} (`http.path.encoded_slashes`)"));
 }
 
 fn put_waf(text: &mut String, waf: &Waf) {

@@ -10,7 +10,7 @@ use serde_json::json;
 use weir_config::rule_files::BUILTIN;
 use weir_waf::body::MultipartFlag;
 use weir_waf::crs;
-use weir_waf::inspection::{Inspection, Limit, Match, Stopped, Verdict};
+use weir_waf::inspection::{self, Inspection, Limit, Match, Stopped, Verdict};
 use weir_waf::plan::{RuleSet, Settings};
 use weir_waf::seclang::Variable;
 
@@ -214,7 +214,7 @@ fn as_json(Judged { inspection, verdict, unread }: &Judged) -> serde_json::Value
         "verdict": told(verdict),
         "score": inspection.score(),
         "threshold": inspection.number("inbound_anomaly_score_threshold"),
-        "stopped": inspection.stopped().map(|it| json!({ "phase": it.phase, "rule": it.rule })),
+        "stopped": inspection::stopped(inspection).map(|it| json!({ "phase": it.phase, "rule": it.rule })),
         "body": { "unread": unread, "failure": inspection.body_failure(), "multipart": strict(inspection) },
         "checks": checks,
         "rules": matches,
@@ -277,7 +277,7 @@ fn as_text(Judged { inspection, verdict, unread }: &Judged, time_max_ms: u64) ->
     if threshold > 0 {
         let _ = write!(text, ", score {} of {threshold}", inspection.score());
     }
-    if let (Some(at), Verdict::Exceeded(limit)) = (inspection.stopped(), verdict) {
+    if let (Some(at), Verdict::Exceeded(limit)) = (inspection::stopped(inspection), verdict) {
         text += &stopped(at, (*limit, time_max_ms), inspection.view().rules());
     }
     if let Some(failure) = inspection.body_failure() {
