@@ -57,6 +57,7 @@ pub use diagnostic::{Colour, Diagnostic, Excerpt, Position, Severity, render_jso
 pub use files::{Files, Loaded};
 pub use hints::nearest;
 pub use include::{FILES_BYTES_MAX, FILES_MAX};
+pub use raw::waf::TIME_MAX_MS as WAF_TIME_MAX_MS;
 pub use schema::{json_schema, reference_markdown};
 pub use texts::FILE_BYTES_MAX;
 pub use tree::{NODE_DEPTH_MAX, NODES_MAX};

@@ -84,9 +84,10 @@ const HTTP2_BUDGETS: Http2Budgets = Http2Budgets {
     tiny_data: allowance(20_000, 10_000),
 };
 
+/// Without policies, nothing decides by the path, and encoded slashes pass.
 const SAFE: PathForm = PathForm::Canonical(Spellings {
     slashes: Slashes::Merge,
-    encoded_slashes: EncodedSlashes::Refuse,
+    encoded_slashes: EncodedSlashes::Keep,
     backslash: Backslash::Refuse,
     parameters: Parameters::Keep,
     nul: Nul::Refuse,
@@ -623,10 +624,13 @@ fn every_way_to_take_a_path_arrives() {
         );
         snapshot(&text).virtual_servers[0].http.target.path
     };
-    let safe = Spellings::default();
+    let safe = Spellings { encoded_slashes: EncodedSlashes::Keep, ..Spellings::default() };
     for (path, expected) in [
         ("{}", safe),
-        ("{ repeated_slashes: merge, encoded_slashes: refuse, backslashes: refuse }", safe),
+        (
+            "{ repeated_slashes: merge, encoded_slashes: refuse, backslashes: refuse }",
+            Spellings::default(),
+        ),
         ("{ parameters: keep, nul: refuse }", safe),
         ("{ repeated_slashes: keep }", Spellings { slashes: Slashes::Keep, ..safe }),
         (
@@ -643,6 +647,56 @@ fn every_way_to_take_a_path_arrives() {
         assert_eq!(form(path), PathForm::Canonical(expected), "{path}");
     }
     assert_eq!((form("{}"), form("keep")), (SAFE, PathForm::Keep));
+}
+
+#[test]
+fn encoded_slashes_pass_where_nothing_decides_by_the_path() {
+    let folder = std::env::temp_dir().join(format!("weir-slashes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for (name, text) in [
+        ("path.conf", "SecRule REQUEST_FILENAME \"@beginsWith /a/\" \"id:1,phase:1,deny\"\n"),
+        ("arguments.conf", "SecRule ARGS \"@contains a\" \"id:1,phase:2,deny\"\n"),
+    ] {
+        std::fs::write(folder.join(name), text).expect("a file");
+    }
+    let exclusion = "exclusions: { a: { rule: 1003001, variable: \"ARGS:a\", path: /a } }";
+    let policy = "policies: { r: { rules: [ { when: 'true', then: [ { pool: p } ] } ] }, \
+                  h: { rules: [ { then: [ { virtual_server: b } ] } ] } }";
+    let (keep, refuse) = (EncodedSlashes::Keep, EncodedSlashes::Refuse);
+    for (a, b, expected) in [
+        ("", "", [keep, keep]),
+        ("policies: [ r ]", "", [refuse, keep]),
+        // The one that gets requests takes paths like the one that hands them over.
+        ("policies: [ h ]", "", [refuse, refuse]),
+        ("policies: [ r ], http: { path: { encoded_slashes: keep } }", "", [keep, keep]),
+        ("http: { path: { encoded_slashes: refuse } }", "http: shared", [refuse, keep]),
+        ("policies: [ r ], http: shared", "http: shared", [refuse, keep]),
+        ("http: decoding", "", [EncodedSlashes::Decode, keep]),
+        ("waf: { mode: block }", "", [keep, keep]),
+        (&format!("waf: {{ mode: block, {exclusion} }}"), "", [refuse, keep]),
+        ("waf: { mode: block, rules: [ path.conf, builtin ] }", "", [refuse, keep]),
+        ("waf: { mode: block, rules: [ arguments.conf, builtin ] }", "", [keep, keep]),
+    ] {
+        let more = |keys: &str| if keys.is_empty() { String::new() } else { format!(", {keys}") };
+        let text = format!(
+            "virtual_servers:\n  a: {{ listen: 127.0.0.1:80, pool: p{} }}\n  b: {{ listen: 127.0.0.1:81, pool: p{} }}\n\
+             pools: {{ p: {{ members: [ 127.0.0.1:9001 ] }} }}\n\
+             profiles: {{ http: {{ shared: {{}}, decoding: {{ path: {{ encoded_slashes: decode }} }} }} }}\n{policy}\n",
+            more(a),
+            more(b)
+        );
+        let file = folder.join("weir.yaml");
+        let loaded = weir_config::parse(&file.display().to_string(), &text);
+        let config = loaded.config.unwrap_or_else(|| panic!("{:?}\n{text}", loaded.diagnostics));
+        let snapshot = config.snapshot(&weir_config::Resolutions::default());
+        let of = |server: &weir_config::snapshot::VirtualServer| match server.http.target.path {
+            PathForm::Canonical(spellings) => spellings.encoded_slashes,
+            PathForm::Keep => panic!("{a}"),
+        };
+        let found: Vec<EncodedSlashes> = snapshot.virtual_servers.iter().map(of).collect();
+        assert_eq!(found, expected, "{a} | {b}");
+    }
+    std::fs::remove_dir_all(&folder).expect("removing what the test made");
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub mod figures;
 pub mod file_digests;
 pub mod firewall;
 pub mod foretold;
+mod freed_memory;
 pub(crate) mod health;
 mod key_log;
 mod last_members;

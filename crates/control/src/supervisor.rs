@@ -32,6 +32,7 @@ use crate::acme::{Acme, AcmeError};
 use crate::admin::Admin;
 use crate::admin::streams::Reason;
 use crate::events::Events;
+use crate::freed_memory::FreedMemory;
 use crate::key_log::KeyLog;
 use crate::logs::{LogError, Logs};
 use crate::monitors::Monitors;
@@ -275,6 +276,7 @@ pub struct Supervisor {
     observed: Arc<Observed>,
     key_log: Option<KeyLog>,
     manager: ServiceManager,
+    freed: FreedMemory,
     upgrading: Upgrading,
     /// The admin listeners with their addresses from the file, in which port 0 stays port 0.
     admins: Vec<(Address, Admin)>,
@@ -361,6 +363,7 @@ impl Supervisor {
             observed,
             key_log,
             manager,
+            freed: FreedMemory::default(),
             upgrading,
             admins,
             next: Some(next),
@@ -564,6 +567,7 @@ impl Supervisor {
     fn look_after_workers(&mut self) -> Result<(), Error> {
         self.data_plane.close_departed();
         self.manager.observe(service::status_line(&self.table));
+        self.freed.look(self.observed.workers.totals().waf_held_releases);
         for worker in self.data_plane.let_go_of_ended() {
             self.observed.workers_ended.fetch_add(1, Relaxed);
             let what = "has ended for good: the other workers serve in its place; restart weir";

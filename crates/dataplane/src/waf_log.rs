@@ -12,7 +12,7 @@ use weir_event_loop::wall_clock::{Date, WallClock};
 use weir_exchange::parts::inspected::{Cause, Inspected, Outcome};
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_waf::checks::Finding;
-use weir_waf::inspection::{Inspection, Match, MatchedValue};
+use weir_waf::inspection::{Inspection, Match, MatchedValue, stopped};
 use weir_waf::plan::CompiledRule;
 use weir_waf::seclang::Variable;
 
@@ -124,6 +124,10 @@ fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
         Outcome::Detected(cause) | Outcome::Blocked(cause) => put_cause(out, cause),
         Outcome::Unjudged { limit, .. } => put_text(out, "limit", limit.name().as_bytes()),
         Outcome::Passed | Outcome::Unfinished => {}
+    }
+    if let Some(stopped) = stopped(inspection) {
+        put_text_key(out, "stopped");
+        put(out, format_args!("{{\"phase\":{},\"rule\":{}}}", stopped.phase, stopped.rule));
     }
     if let Some(reason) = inspection.body_failure() {
         put_text(out, "reason", reason.as_bytes());

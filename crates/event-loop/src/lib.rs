@@ -13,6 +13,7 @@
 //! kernel ([`memory`]) with its own time.
 
 pub mod adopted;
+pub mod allocator;
 pub mod batches;
 mod bounds;
 pub mod clock;

@@ -202,7 +202,22 @@ fn malformed(
             headers: Vec::new(),
             body: None,
         },
-        remarks: vec![format!("the request is malformed: {error}")],
+        remarks: vec![refused(live, found.index, error)],
+    }
+}
+
+/// Why a request is refused before any decision, and the key that decides about it.
+fn refused(live: &LiveTable, index: usize, error: RequestError) -> String {
+    let RequestError::Path(path) = error else {
+        return format!("the request is malformed: {error}");
+    };
+    match path.key() {
+        Some(key) => format!(
+            "the request is refused: {error}; servers read such paths differently: `{key}` of virtual server \
+             `{}` says how its members do",
+            live.snapshot.virtual_servers[index].name
+        ),
+        None => format!("the request is malformed: {error}"),
     }
 }
 

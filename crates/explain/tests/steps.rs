@@ -230,7 +230,12 @@ fn what_is_malformed_is_answered_before_any_rule() {
         assert!(it.virtual_servers.is_empty());
         status(&it)
     };
-    assert_eq!(of("http://127.0.0.1/%2f", &[]), 400);
+    assert_eq!(of("http://127.0.0.1/%5c", &[]), 400);
+    let refused = explained(&live, json!({ "url": "http://127.0.0.1/%5c" }));
+    assert!(
+        refused.remarks[0].contains("`http.path.backslashes` of virtual server `v`"),
+        "{refused:?}"
+    );
     assert_eq!(of("http://127.0.0.1/", &["Host: a b"]), 400);
     assert_eq!(of("http://127.0.0.1/", &["Content-Length: x"]), 400);
     let why = try_explain(&live, json!({ "url": "http://127.0.0.1/", "headers": ["nothing"] }));

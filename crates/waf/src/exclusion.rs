@@ -108,12 +108,56 @@ pub fn is_variable(variable: &str) -> bool {
         && variable.bytes().all(is_plain)
 }
 
+/// A number in a pattern of names.
+const DIGITS: &str = "[0-9]+";
+
+/// The pattern of names that differ from a variable's name only in numbers: `ARGS:/^row\.[0-9]+\.text$/`. `None`: its name has
+/// no number, or an exclusion cannot name it.
+pub fn pattern_of(variable: &str) -> Option<String> {
+    let (collection, name) = variable.split_once(':')?;
+    if !is_variable(variable) || !name.bytes().any(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let mut pattern = format!("{collection}:/^");
+    let mut is_in_number = false;
+    for char in name.chars() {
+        match (char.is_ascii_digit(), is_in_number) {
+            (true, true) => {}
+            (true, false) => pattern += DIGITS,
+            (false, _) => {
+                if ".[]".contains(char) {
+                    pattern.push('\\');
+                }
+                pattern.push(char);
+            }
+        }
+        is_in_number = char.is_ascii_digit();
+    }
+    Some(pattern + "$/")
+}
+
+/// Whether this is a pattern of names, in the form that [`pattern_of`] makes.
+pub fn is_pattern(variable: &str) -> bool {
+    let Some((collection, pattern)) = variable.split_once(":/^") else { return false };
+    let Some(pattern) = pattern.strip_suffix("$/") else { return false };
+    // The name of which it is made: the first number stands for all.
+    let mut name = pattern.replace(DIGITS, "0");
+    for char in [".", "[", "]"] {
+        let count = name.matches(char).count();
+        if name.matches(&format!("\\{char}")).count() != count {
+            return false;
+        }
+        name = name.replace(&format!("\\{char}"), char);
+    }
+    pattern_of(&format!("{collection}:{name}")).as_deref() == Some(variable)
+}
+
 /// A value that a rule does not inspect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Exclusion {
     /// The id of the rule.
     pub rule: u64,
-    /// The variable, in the syntax of rules: `ARGS:text`.
+    /// The variable, in the syntax of rules: `ARGS:text`; or a pattern of names ([`is_pattern`]).
     pub variable: String,
     /// The paths of the requests.
     pub place: Place,
@@ -132,7 +176,7 @@ impl Exclusion {
 
     /// Checks that an exclusion can name the variable. The error is the reason why it cannot.
     pub fn check(&self) -> Result<(), String> {
-        if !is_variable(&self.variable) {
+        if !is_variable(&self.variable) && !is_pattern(&self.variable) {
             return Err("an exclusion names a variable that a client sends, without quotes".into());
         }
         match seclang::parse(FILE, &self.rule_text(FIRST_ID)) {
@@ -186,6 +230,36 @@ mod tests {
             place = here.folder();
         }
         assert_eq!(above, ["/a/b/c", "/a/b/", "/a/", "/"]);
+    }
+
+    #[test]
+    fn patterns_are_of_names_with_numbers() {
+        for (variable, expected) in [
+            ("ARGS:row.12.text", Some("ARGS:/^row\\.[0-9]+\\.text$/")),
+            ("ARGS:a[0][b7]", Some("ARGS:/^a\\[[0-9]+\\]\\[b[0-9]+\\]$/")),
+            ("REQUEST_COOKIES:wp-settings-1", Some("REQUEST_COOKIES:/^wp-settings-[0-9]+$/")),
+            ("ARGS:text", None),
+            ("ARGS", None),
+            ("ARGS:a\"1", None),
+            ("TX:1", None),
+        ] {
+            let pattern = pattern_of(variable);
+            assert_eq!(pattern.as_deref(), expected, "{variable}");
+            let Some(pattern) = pattern else { continue };
+            assert!(is_pattern(&pattern), "{pattern}");
+            let place = Place { is_prefix: false, path: "/".into() };
+            let exclusion = Exclusion { rule: 1, variable: pattern, place };
+            assert_eq!(exclusion.check(), Ok(()));
+        }
+        for wrong in [
+            "ARGS:/^a$/",
+            "ARGS:/^.[0-9]+$/",
+            "ARGS:/^a[0-9]+/",
+            "ARGS:/^(a)[0-9]+$/",
+            "ARGS:/^a[0-9]+,b$/",
+        ] {
+            assert!(!is_pattern(wrong), "{wrong}");
+        }
     }
 
     #[test]

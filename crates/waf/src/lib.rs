@@ -8,6 +8,7 @@ pub mod body;
 pub mod builtin;
 pub mod checks;
 pub mod coding;
+pub mod crs;
 pub mod exclusion;
 mod hash;
 pub mod injection;

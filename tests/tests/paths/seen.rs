@@ -204,3 +204,35 @@ fn a_rewritten_path_is_taken_as_a_received_one_is() {
         }
     }
 }
+
+/// Without rules there is nothing to bypass. Members get the path as the client sent it.
+#[test]
+fn an_encoded_slash_passes_where_no_rule_reads_the_path() {
+    let member = Member::echo();
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("http2: true"));
+    let projects = ["/api/v4/projects/group%2Fproject", "/@scope%2fname", "/api/queues/%2F/name"];
+    for path in projects {
+        proxy.client().get(path).assert_status(200);
+        http2::Peer::connect(proxy.address()).get(path).assert_status(200);
+    }
+    let targets: Vec<String> = member.requests().iter().map(|it| it.target().to_owned()).collect();
+    let expected: Vec<&str> = projects.iter().flat_map(|path| [*path; 2]).collect();
+    let upper = |target: &str| target.replace("%2f", "%2F");
+    let upper_of = |all: &[&str]| all.iter().map(|it| upper(it)).collect::<Vec<_>>();
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    assert_eq!(upper_of(&targets), upper_of(&expected));
+    // Next to dots, servers would read it differently in any case.
+    for path in ["/a/..%2fadmin", "/a%2f../admin", "/a;x=%2f"] {
+        proxy.client().get(path).assert_status(400);
+    }
+    // A rule that reads the path makes it ambiguous again.
+    let rule = "[ { when: 'request.path.startsWith(\"/admin/\")', then: [ { respond: { status: 403 } } ] } ]";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("policies: [ test ]")
+        .top(&format!("policies: {{ test: {{ rules: {rule} }} }}"));
+    let proxy = Proxy::start(&setup);
+    proxy.client().get(projects[0]).assert_status(400);
+    let keeping = Proxy::start(&setup.http("path: { encoded_slashes: keep }"));
+    keeping.client().get(projects[0]).assert_status(200);
+    keeping.client().get("/admin%2Fx").assert_status(403);
+}

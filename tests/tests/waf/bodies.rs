@@ -197,6 +197,9 @@ fn rules_that_take_too_long_do_not_judge() {
         assert_eq!(ask(&proxy, form("/", "q=shoes")).status, 200);
         let line = &wait_for_lines(&mut proxy, 1)[0];
         assert_eq!((&line["outcome"], &line["limit"]), (&"unjudged".into(), &"time".into()));
+        let stopped = &line["stopped"];
+        assert_eq!(stopped["phase"], 2);
+        assert!(stopped["rule"].as_u64().is_some_and(|rule| (1..=300).contains(&rule)), "{line}");
         assert_eq!(line["blocked"], status == 403);
     }
 }

@@ -75,8 +75,11 @@ fn what_a_virtual_server_inspects_is_said_beforehand() {
     let (_, explained) = told.split_once('\n').expect("the summary, and the rest");
     assert_eq!(
         explained,
-        "virtual server a (type http): by sockets\n  waf: mode detect, unless a policy says otherwise\n  \
+        "virtual server a (type http): by sockets\n  \
+         path: %2F stays for members, and is a slash for rules (`http.path.encoded_slashes`)\n  \
+         waf: mode detect, unless a policy says otherwise\n  \
          waf: at most 1 rules, all phases together\n  waf: checks off, cookies off, responses on\n\
-         virtual server b (type http): by sockets\n"
+         virtual server b (type http): by sockets\n  \
+         path: %2F stays for members, and is a slash for rules (`http.path.encoded_slashes`)\n"
     );
 }

@@ -18,8 +18,8 @@ section! {
     Path at "profiles.http.NAME.path" {
         /// Repeated slashes: `//`.
         default repeated_slashes: RepeatedSlashes = RepeatedSlashes::Merge;
-        /// Encoded slashes: `%2F`.
-        default encoded_slashes: EncodedSlashes = EncodedSlashes::Refuse;
+        /// Encoded slashes: `%2F`. Default: `keep` at a virtual server where nothing decides by the path (no `policies`, no rules of your own that read the path, no exclusions and no `openapi` in `waf`, and no other virtual server hands requests to it), otherwise `refuse`.
+        optional encoded_slashes: EncodedSlashes;
         /// Backslashes: `\` and `%5C`.
         default backslashes: Backslashes = Backslashes::Refuse;
         /// Path parameters: the text after a `;` in a segment.

@@ -3,13 +3,17 @@
 use crate::decode::{Named, OneOrMany, Spanned};
 use crate::raw::Timeout;
 use crate::raw::policy::{SameSite, WafMode};
-use crate::scalar::{Duration, GIB, KIB, MIB, MINUTE, Off, SECOND, Size, Text, Whole, WordOr};
+use crate::scalar::{Duration, GIB, KIB, MIB, MINUTE, Off, Size, Text, Whole, WordOr};
 use crate::shapes::{FilePath, TxTexts};
 
 /// Most bytes of a body that is held for an inspection.
 const BODY_BYTES_MAX: u64 = 64 * MIB;
 /// Most bytes that one request may cost.
 const WORK_BYTES_MAX: u64 = 64 * GIB;
+
+/// Default of `time_max`: over four times the longest evaluation that was measured within the other default limits (109 ms
+/// for 1 MB of JSON), for slower hosts and longer rule sets.
+pub const TIME_MAX_MS: u64 = 500;
 
 /// The id of a rule.
 pub(crate) type RuleId = Whole<u32, 1, 4_000_000_000>;
@@ -54,8 +58,8 @@ section! {
         optional depth_max: Whole<u16, 1, 10_000>;
         /// Maximum number of bytes that rules may read for one request. A byte counts each time it is read. Above it, `unjudged` applies.
         default work_max: Size<MIB, WORK_BYTES_MAX> = Size(256 * MIB);
-        /// Maximum CPU time that rules may use for one request and its response. Above it, `unjudged` applies. weir checks this time after about every 64 KiB that rules have read.
-        default time_max: Duration<10, MINUTE> = Duration(SECOND);
+        /// Maximum CPU time that rules may use for one request and its response. Above it, `unjudged` applies. weir checks this time after about every 64 KiB that rules have read. The [default](waf.md#limits-of-the-work-for-a-request) is four times as long as the longest measured evaluation within the other default limits.
+        default time_max: Duration<10, MINUTE> = Duration(TIME_MAX_MS);
         /// Treatment of a request that cannot be inspected completely (it is *unjudged*), because its body is unreadable or exceeds a limit.
         default unjudged: Unjudged = Unjudged::Block;
     }
@@ -67,7 +71,7 @@ section! {
     Exclusion at "virtual_servers.NAME.waf.exclusions.NAME" {
         /// The id of the rule.
         required rule: RuleId;
-        /// The argument, cookie or header, as rules and the log name it: `ARGS:text`.
+        /// The argument, cookie or header, as rules and the log name it: `ARGS:text`; `ARGS`: all arguments; `ARGS:/^row_[0-9]+$/`: those with any number in the name.
         required variable: Text;
         /// The path of the requests, as the member gets it: `/comment`, or `/api/*` for all paths in this directory.
         required path: Text;

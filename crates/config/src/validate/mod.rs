@@ -12,6 +12,7 @@ mod data_sets;
 mod datagrams;
 mod dates;
 mod demands;
+mod encoded_slashes;
 mod external;
 mod files;
 mod hand_over;
@@ -141,7 +142,7 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
         data_plane: data_plane(file),
         first_probes: first_probes(file),
         log,
-        virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
+        virtual_servers: encoded_slashes::settled(virtual_servers, file, profiles.http)?,
         disabled,
         packets: packets?,
         pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,

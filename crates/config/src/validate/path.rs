@@ -54,10 +54,11 @@ fn spellings(raw: &raw::Path) -> Spellings {
             raw::RepeatedSlashes::Merge => Slashes::Merge,
             raw::RepeatedSlashes::Keep => Slashes::Keep,
         },
-        encoded_slashes: match raw.encoded_slashes.value {
-            raw::EncodedSlashes::Refuse => EncodedSlashes::Refuse,
-            raw::EncodedSlashes::Decode => EncodedSlashes::Decode,
-            raw::EncodedSlashes::Keep => EncodedSlashes::Keep,
+        // Without a value, they may be kept in the end: see `encoded_slashes::settled`.
+        encoded_slashes: match raw.encoded_slashes.as_ref().map(|given| given.value) {
+            None | Some(raw::EncodedSlashes::Refuse) => EncodedSlashes::Refuse,
+            Some(raw::EncodedSlashes::Decode) => EncodedSlashes::Decode,
+            Some(raw::EncodedSlashes::Keep) => EncodedSlashes::Keep,
         },
         backslash: match raw.backslashes.value {
             raw::Backslashes::Refuse => Backslash::Refuse,

@@ -1,6 +1,6 @@
 //! Evidence for exclusions from logs: rules, variables and paths with the numbers of requests and clients.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use weir_waf::exclusion::Place;
 
@@ -8,6 +8,7 @@ use super::exclusions::Exclusions;
 use super::finding::{Subject, score, variables};
 use super::group::Group;
 use super::line::{Found, Line};
+use super::names::{covers, wider};
 use super::places::place_of;
 
 /// Maximum number of stored combinations of path, variable and rule; further ones are only counted.
@@ -24,6 +25,8 @@ const SCANNERS: u64 = 913;
 pub struct Evidence {
     /// By rule and variable, then by path.
     pub groups: HashMap<Subject, HashMap<Place, Group>>,
+    /// The same for patterns of names and for all names of a collection, whatever the number of names in a request.
+    pub wide: HashMap<Subject, HashMap<Place, Group>>,
     groups_count: usize,
     /// The number of findings that were not stored because the maximum was reached.
     pub left_out: u64,
@@ -42,9 +45,14 @@ impl Evidence {
             if variables.is_empty() {
                 self.unnamed += 1;
             }
+            let wider: BTreeSet<String> = variables.iter().flat_map(|it| wider(it)).collect();
+            for wide in &wider {
+                let is_suspicious = is_suspicious(&attacks, found, wide);
+                self.note(line, found, (wide, &place, true), is_suspicious);
+            }
             for variable in variables {
                 let is_suspicious = is_suspicious(&attacks, found, variable);
-                self.note(line, found, (variable, &place), is_suspicious);
+                self.note(line, found, (variable, &place, false), is_suspicious);
             }
         }
     }
@@ -53,17 +61,18 @@ impl Evidence {
         &mut self,
         line: &Line,
         found: &Found,
-        (variable, place): (&str, &Place),
+        (variable, place, is_wide): (&str, &Place, bool),
         is_suspicious: bool,
     ) {
-        let places = self.groups.get(&(found.id, variable.to_owned()));
+        let groups = if is_wide { &mut self.wide } else { &mut self.groups };
+        let places = groups.get(&(found.id, variable.to_owned()));
         let is_known = places.is_some_and(|places| places.contains_key(place));
         if !is_known && self.groups_count >= GROUPS_MAX {
             self.left_out += 1;
             return;
         }
         self.groups_count += usize::from(!is_known);
-        let places = self.groups.entry((found.id, variable.to_owned())).or_default();
+        let places = groups.entry((found.id, variable.to_owned())).or_default();
         let group = places.entry(place.clone()).or_default();
         group.requests += 1;
         group.clients.add(&line.client);
@@ -73,7 +82,7 @@ impl Evidence {
             group.message = clipped(&found.message);
         }
         if group.example.is_none() {
-            let values = found.values.iter().filter(|value| value.variable == variable);
+            let values = found.values.iter().filter(|value| covers(variable, &value.variable));
             let shown = values.map(|it| &it.value).find(|value| !value.contains(MASK));
             group.example = shown.map(|value| clipped(value));
         }
@@ -108,7 +117,7 @@ pub fn unmasked(text: &str) -> Option<String> {
 /// Whether a request also has an attack of another kind in another place, or comes from a scanner.
 fn is_suspicious(attacks: &[&Found], found: &Found, variable: &str) -> bool {
     attacks.iter().filter(|other| family(other) != family(found)).any(|other| {
-        let is_elsewhere = other.values.iter().all(|value| value.variable != variable);
+        let is_elsewhere = other.values.iter().all(|value| !covers(variable, &value.variable));
         is_elsewhere || family(other) == SCANNERS
     })
 }

@@ -7,6 +7,7 @@ use weir_waf::exclusion::{Exclusion, Place};
 use super::finding::{Subject, variables};
 use super::group::Group;
 use super::line::{Found, Value};
+use super::names::wider;
 
 /// An exclusion and its reason.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub struct Proposed {
     pub exclusion: Exclusion,
     /// The requests with the finding.
     pub group: Group,
+    /// The number of names that it stands for.
+    pub names: usize,
 }
 
 /// All exclusions.
@@ -56,7 +59,10 @@ impl Exclusions {
 
     /// Whether they remove a rule's finding in this variable.
     pub fn has(&self, rule: u64, variable: &str, place: &Place) -> bool {
-        let places = self.by_subject.get(&(rule, variable.to_owned()));
-        places.is_some_and(|places| places.iter().any(|it| it.has(place)))
+        let has = |variable: String| {
+            let places = self.by_subject.get(&(rule, variable));
+            places.is_some_and(|places| places.iter().any(|it| it.has(place)))
+        };
+        has(variable.to_owned()) || wider(variable).any(has)
     }
 }

@@ -52,7 +52,8 @@ pub fn matches_one_collection(found: &Found) -> bool {
     collections.all(|it| Some(it) == first)
 }
 
-fn collection(variable: &str) -> &str {
+/// The collection of a variable.
+pub fn collection(variable: &str) -> &str {
     variable.split(':').next().unwrap_or_default()
 }
 

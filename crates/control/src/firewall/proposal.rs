@@ -1,15 +1,16 @@
 //! Proposals: paths on which a rule matched often enough, or a folder with several of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use weir_waf::exclusion::{Exclusion, Place};
 
 use super::Wanted;
 use super::evidence::Evidence;
 use super::exclusions::{Exclusions, Proposed};
-use super::finding::{matches_one_collection, score};
+use super::finding::{Subject, matches_one_collection, score};
 use super::group::Group;
 use super::line::{Found, Line};
+use super::names::merged;
 use super::places::place_of;
 
 /// Maximum number of paths in one folder that are excluded one by one; with more, the folder is excluded.
@@ -27,8 +28,18 @@ const PATHS: [&str; 5] =
 
 /// The exclusions that the logs justify.
 pub fn exclusions(evidence: &Evidence, wanted: Wanted) -> Exclusions {
+    let (names, suspicious) = proposed(&evidence.groups, wanted);
+    let (wide, _) = proposed(&evidence.wide, wanted);
+    Exclusions::new(merged(names, wide, evidence), suspicious)
+}
+
+/// The proposals for these groups, and the number of groups without one because of other attacks.
+fn proposed(
+    groups: &HashMap<Subject, HashMap<Place, Group>>,
+    wanted: Wanted,
+) -> (Vec<Proposed>, u64) {
     let (mut all, mut suspicious) = (Vec::new(), 0);
-    for ((rule, variable), places) in &evidence.groups {
+    for ((rule, variable), places) in groups {
         let mut sound = BTreeMap::new();
         for (place, group) in places {
             if group.suspicious * 2 > group.requests {
@@ -39,10 +50,11 @@ pub fn exclusions(evidence: &Evidence, wanted: Wanted) -> Exclusions {
         }
         for (place, group) in chosen(sound, wanted, !PATHS.contains(&variable.as_str())) {
             let (rule, variable) = (*rule, variable.clone());
-            all.push(Proposed { exclusion: Exclusion { rule, variable, place }, group });
+            let exclusion = Exclusion { rule, variable, place };
+            all.push(Proposed { exclusion, group, names: 1 });
         }
     }
-    Exclusions::new(all, suspicious)
+    (all, suspicious)
 }
 
 /// The contents of one folder: selected paths, and those below the threshold.
@@ -194,6 +206,7 @@ mod tests {
         let proposed = |(rule, variable): (u64, &str)| Proposed {
             exclusion: Exclusion { rule, variable: variable.into(), place: place.clone() },
             group: Group::default(),
+            names: 1,
         };
         let excluded = [(1, "ARGS:x"), (2, "ARGS:x"), (2, "ARGS:y"), (4, "ARGS:x")];
         let exclusions = Exclusions::new(excluded.map(proposed).into(), 0);

@@ -664,6 +664,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_http2_memory_bytes" Gauge
         "Memory that counts toward data_plane.http2_memory: what HTTP/2 clients make the workers hold beyond 64 KiB for each connection."
         |observed, to| to.gauge(observed.workers.totals().http2_memory_bytes);
+    "weir_waf_held_bytes" Gauge
+        "Bytes of bodies that are held until the web application firewall has judged them and the member has them, with the memory for decoding them."
+        |observed, to| to.gauge(observed.workers.totals().waf_held_bytes);
     "weir_spliced_bytes_total" Counter
         "Bytes of relayed connections and tunnels that the kernel moved from socket to socket, in both directions."
         |observed, to| to.value(observed.workers.totals().bytes_spliced);

@@ -129,6 +129,7 @@ impl World {
             Sources { unix_s: wall_clock::unix_s, fill_randomly: random::fill },
         );
         tools.cpu_us = clock::thread_cpu_us;
+        tools.held_room.count(counters.own(id));
         let world = Self {
             id,
             live: table,

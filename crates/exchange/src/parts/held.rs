@@ -7,12 +7,19 @@ use std::rc::Rc;
 
 use weir_core::keyed_hash::PrefixLengths;
 
+use crate::shared::counters::{Own, WorkerCounters};
+
 /// Maximum size of all held bodies of one worker.
 const HELD_BYTES_MAX: u64 = 256 << 20;
 /// Maximum size of the held bodies of one client.
 const CLIENT_BYTES_MAX: u64 = HELD_BYTES_MAX / 8;
 /// IPv6 clients are counted by their /64 network.
 const CLIENT_PREFIX: PrefixLengths = PrefixLengths { v4: 32, v6: 64 };
+
+/// The release of bodies counts for the system if they were at least this much. The allocator keeps less anyway.
+const RELEASED_BYTES_MIN: u64 = 32 << 20;
+/// The part of the largest amount that must be released.
+const RELEASED_PART: u64 = 4;
 
 /// The memory limit for held bodies of one worker.
 #[derive(Debug, Default)]
@@ -22,12 +29,19 @@ pub struct HeldRoom(Rc<RefCell<Taken>>);
 struct Taken {
     bytes: u64,
     by_client: HashMap<Option<IpAddr>, u64>,
+    /// The largest amount since the last release.
+    peak_bytes: u64,
+    counted: Option<Own<WorkerCounters>>,
 }
 
 impl Taken {
     /// Reserves memory. Returns false if the limit is reached.
     fn add(&mut self, client: Option<IpAddr>, bytes: u64) -> bool {
         self.bytes += bytes;
+        self.peak_bytes = self.peak_bytes.max(self.bytes);
+        if let Some(counted) = &self.counted {
+            counted.waf_held_bytes.add(bytes);
+        }
         let of_client = self.by_client.entry(client).or_default();
         *of_client += bytes;
         *of_client <= CLIENT_BYTES_MAX && self.bytes <= HELD_BYTES_MAX
@@ -41,10 +55,24 @@ impl Taken {
         if *of_client == 0 {
             self.by_client.remove(&client);
         }
+        let is_released =
+            self.peak_bytes >= RELEASED_BYTES_MIN && self.bytes <= self.peak_bytes / RELEASED_PART;
+        if let Some(counted) = &self.counted {
+            counted.waf_held_bytes.subtract(bytes);
+            counted.waf_held_releases.add(u64::from(is_released));
+        }
+        if is_released {
+            self.peak_bytes = self.bytes;
+        }
     }
 }
 
 impl HeldRoom {
+    /// Counts the held bytes, and the releases of many of them, from now on.
+    pub fn count(&self, counted: Own<WorkerCounters>) {
+        self.0.borrow_mut().counted = Some(counted);
+    }
+
     /// An empty body of this client.
     pub fn body(&self, client: Option<IpAddr>) -> HeldBody {
         let client = client.map(|address| CLIENT_PREFIX.of(address));
@@ -116,6 +144,7 @@ impl HeldBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::counters::PerWorker;
 
     #[test]
     fn room_comes_back() {
@@ -140,6 +169,32 @@ mod tests {
         drop(others);
         let taken = room.0.borrow();
         assert_eq!((taken.bytes, taken.by_client.len()), (0, 0));
+    }
+
+    #[test]
+    fn the_release_of_much_is_counted_once() {
+        let counters = PerWorker::<WorkerCounters>::new(1);
+        let room = HeldRoom::default();
+        room.count(counters.own(0));
+        let counted = || {
+            let WorkerCounters { waf_held_bytes, waf_held_releases, .. } = counters.of(0);
+            (waf_held_bytes.get(), waf_held_releases.get())
+        };
+        let body = |bytes: u64| {
+            let mut body = room.body(None);
+            body.push(&vec![b'x'; bytes as usize]);
+            body
+        };
+        drop(body(RELEASED_BYTES_MIN - 1));
+        assert_eq!(counted(), (0, 0), "little");
+        let pieces: Vec<HeldBody> = (0..4).map(|_| body(RELEASED_BYTES_MIN / 4)).collect();
+        for (left, body) in (0..4).rev().zip(pieces) {
+            drop(body);
+            let is_most = u64::from(left <= 1);
+            assert_eq!(counted(), (left * RELEASED_BYTES_MIN / 4, is_most), "{left} are left");
+        }
+        drop(body(RELEASED_BYTES_MIN));
+        assert_eq!(counted(), (0, 2));
     }
 
     #[test]

@@ -147,6 +147,18 @@ pub enum PathError {
 }
 
 impl PathError {
+    /// The key of the settings of paths that decides about this.
+    pub fn key(self) -> Option<&'static str> {
+        match self {
+            Self::Nul => Some("http.path.nul"),
+            Self::Backslash => Some("http.path.backslashes"),
+            Self::EncodedSlash => Some("http.path.encoded_slashes"),
+            Self::Parameters => Some("http.path.parameters"),
+            Self::DotSegment => Some("http.path"),
+            Self::Escape | Self::Character => None,
+        }
+    }
+
     /// Whether another path form could accept the path; otherwise it is invalid in any form.
     pub fn is_by_form(self) -> bool {
         !matches!(self, Self::Escape | Self::Character)

@@ -68,3 +68,55 @@ fn files_are_found_by_name_and_pattern() {
     assert!(files().read("builtin/sql.conf").is_ok());
     assert!(files().read("builtin/none.conf").is_err());
 }
+
+/// The generated part of docs/waf-builtin.md.
+const LIST_BEGIN: &str = "<!-- rules: begin, made by the tests of crates/waf -->\n";
+/// Set to `1`, it makes the test write the file.
+const UPDATE_VARIABLE: &str = "WEIR_UPDATE_REFERENCE";
+
+/// Each rule that can be reported, by file.
+fn list(rules: &RuleSet) -> String {
+    use std::fmt::Write as _;
+    let (mut text, mut file) = (String::new(), "");
+    for rule in rules.rules.iter().filter(|rule| rule.is_logged) {
+        let place = rule.place.file.as_ref();
+        if place != file {
+            file = place;
+            let name = file.trim_start_matches("builtin/");
+            let _ = write!(
+                text,
+                "\n## {name}\n\n| rule | level | severity | finds |\n|---|---|---|---|\n"
+            );
+        }
+        let level = rule.tags.iter().find_map(|tag| tag.strip_prefix("paranoia-level/"));
+        let severity = rule.severity.map_or("–", |it| it.name());
+        let message = rule.message_text().unwrap_or_default().replace('|', "\\|");
+        let cves: Vec<&str> =
+            rule.tags.iter().filter(|it| it.starts_with("CVE-")).map(|it| &**it).collect();
+        let cves = match cves.is_empty() || message.contains(cves[0]) {
+            true => String::new(),
+            false => format!(" ({})", cves.join(", ")),
+        };
+        let level = level.unwrap_or("all");
+        let _ = writeln!(text, "| {} | {level} | {severity} | {message}{cves} |", rule.id);
+    }
+    text
+}
+
+/// Every rule that the log can name has a row.
+#[test]
+fn each_rule_is_in_the_documents() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/waf-builtin.md");
+    let text = std::fs::read_to_string(&path).expect("docs/waf-builtin.md");
+    let (before, found) = text.split_once(LIST_BEGIN).expect("the list begins");
+    let expected = list(&rules().expect("built-in rules"));
+    assert!(expected.lines().all(|line| !line.ends_with("|  |")), "a rule has no message");
+    if std::env::var_os(UPDATE_VARIABLE).is_some_and(|value| value == "1") {
+        let updated = format!("{before}{LIST_BEGIN}{expected}");
+        return std::fs::write(&path, updated).expect("a writable file");
+    }
+    assert!(
+        found == expected,
+        "docs/waf-builtin.md is not up to date: run this test with {UPDATE_VARIABLE}=1"
+    );
+}

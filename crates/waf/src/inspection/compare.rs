@@ -123,7 +123,7 @@ impl State {
         if steps > 0 {
             self.message.texts.count_work(steps.saturating_mul(WORK_BYTES_PER_STEP));
             if self.message.texts.work_bytes() > self.work_bytes_max {
-                self.exceeded.get_or_insert(Limit::Work);
+                self.exceeded.limit.get_or_insert(Limit::Work);
                 return Outcome::No;
             }
         }
@@ -134,7 +134,7 @@ impl State {
     /// The outcome. If there is none, the limit is recorded as exceeded, because "no match" would be a false result.
     fn or_exceeded(&mut self, outcome: Option<Outcome>) -> Outcome {
         outcome.unwrap_or_else(|| {
-            self.exceeded.get_or_insert(Limit::Pattern);
+            self.exceeded.limit.get_or_insert(Limit::Pattern);
             Outcome::No
         })
     }

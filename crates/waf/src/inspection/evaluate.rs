@@ -62,7 +62,7 @@ impl State {
             });
             let rule = &view.rules.rules[place as usize];
             if !(may_hold && self.holds(&view, place, rule)) {
-                if let Some(verdict) = bounds::verdict(self) {
+                if let Some(verdict) = bounds::verdict_after(self, rule) {
                     return verdict;
                 }
                 continue;
@@ -73,7 +73,7 @@ impl State {
                 Next::EndPhase => break,
                 Next::Stop(verdict) => return verdict,
             }
-            if let Some(verdict) = bounds::verdict(self) {
+            if let Some(verdict) = bounds::verdict_after(self, rule) {
                 return verdict;
             }
         }

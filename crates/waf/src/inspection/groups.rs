@@ -33,6 +33,9 @@ struct List {
     scope: ScopeId,
 }
 
+/// Number of places for bundles of target lists.
+const BASES: usize = 64;
+
 /// The derivation of a list from another list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Maker {
@@ -69,6 +72,8 @@ pub(super) struct Groups {
     of_groups: Vec<u32>,
     of_sets: Vec<u32>,
     bundles: Vec<Bundle>,
+    /// One plus the indices of the bundles of target lists, without transformations, by a hash of their lists; 0: none.
+    bases: [u32; BASES],
     parts: Vec<u32>,
     /// One plus the index of the list of each target; 0: no list.
     of_targets: Vec<u32>,
@@ -89,6 +94,7 @@ impl Groups {
             of_groups: vec![0; rules.groups.len()],
             of_sets: vec![0; rules.sets_count],
             bundles: Vec::with_capacity(64),
+            bases: [0; BASES],
             parts: Vec::with_capacity(256),
             of_targets: vec![0; rules.targets.len()],
             lists: Vec::with_capacity(64),
@@ -99,10 +105,12 @@ impl Groups {
         }
     }
 
+    #[inline(never)]
     pub fn forget(&mut self) {
         self.of_groups.fill(0);
         self.of_sets.fill(0);
         self.bundles.clear();
+        self.bases.fill(0);
         self.parts.clear();
         self.of_targets.fill(0);
         self.lists.clear();
@@ -150,6 +158,8 @@ impl Groups {
 impl Groups {
     /// The range of the lists of a group; empty: the operator matches none of their values. An operator without a number is
     /// applied to all values.
+    // Each rule asks for its group, and most groups are known. So what derives a group is not part of this function.
+    #[inline]
     pub fn group(
         &mut self,
         message: &mut Message,
@@ -172,6 +182,7 @@ impl Groups {
     }
 
     /// Whether an operator may match a value of a group.
+    #[inline]
     pub fn may_match(
         &mut self,
         message: &mut Message,
@@ -189,6 +200,7 @@ impl Groups {
     }
 
     /// Computes the operators that may match a value of the lists of a bundle.
+    #[inline(never)]
     fn look_at_bundle(
         &mut self,
         message: &mut Message,
@@ -267,6 +279,7 @@ impl Groups {
     }
 
     /// The bundle of a group. It is derived on first use.
+    #[inline(never)]
     fn bundle_of(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
         let Some(group) = view.rules.groups.get(usize::from(number)) else { return u32::MAX };
         let pipeline = view.rules.pipelines.get(usize::from(group.pipeline.0));
@@ -301,10 +314,32 @@ impl Groups {
             let list = self.collected(message, view, *target);
             self.put(list);
         }
-        let place = self.end_bundle(from, None);
+        let place = self.base(from);
         if let Some(kept) = self.of_sets.get_mut(usize::from(group.set)) {
             *kept = place + 1;
         }
+        place
+    }
+
+    /// The bundle of the parts from `from` on. Many targets have no values in a request, so that different target lists are
+    /// often the same lists.
+    fn base(&mut self, from: usize) -> u32 {
+        let parts = self.parts.get(from..).unwrap_or_default();
+        // A place for each hash: a collision only means that two bundles are the same.
+        let hash =
+            parts.iter().fold(0, |hash: u32, part| hash.wrapping_mul(31).wrapping_add(part + 1));
+        let slot = hash as usize % BASES;
+        if let Some(known) = self.bases[slot].checked_sub(1)
+            && let Some(bundle) = self.bundles.get(known as usize)
+            && let Some(before) = self.parts.get(bundle.from as usize..bundle.to as usize)
+            && before.len() == parts.len()
+            && before.iter().zip(parts).all(|(one, other)| one == other)
+        {
+            self.parts.truncate(from);
+            return known;
+        }
+        let place = self.end_bundle(from, None);
+        self.bases[slot] = place + 1;
         place
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::options::Options;
 use super::recorded::RecordedBody;
-use super::report::{BodyProgress, Counts, Limit, Match, Verdict};
+use super::report::{BodyProgress, Counts, Limit, Match, Stopped, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State, Tried};
 use super::texts::Texts;
@@ -26,6 +26,11 @@ pub(super) fn begin_with(
     state.checked.head(request, &state.message);
     nested::head(&mut state.message);
     Inspection { state }
+}
+
+/// The rule after which a limit ended the evaluation; `None`: no limit did.
+pub fn stopped(inspection: &Inspection) -> Option<Stopped> {
+    inspection.state.exceeded.at
 }
 
 /// The inspection of one request.

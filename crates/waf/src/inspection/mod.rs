@@ -34,10 +34,10 @@ mod values;
 mod written;
 
 pub use common::CommonTexts;
-pub use handle::Inspection;
+pub use handle::{Inspection, stopped};
 pub use options::{Mode, Options, TimeLimit};
 pub use recorded::RecordedBody;
-pub use report::{BodyProgress, Counts, Limit, Match, MatchedValue, Verdict};
+pub use report::{BodyProgress, Counts, Limit, Match, MatchedValue, Stopped, Verdict};
 pub use request::{BodyLength, Request, Response};
 pub(crate) use request::{TargetParts, decoded as decoded_path, parts as target_parts};
 

@@ -76,6 +76,15 @@ impl Limit {
     }
 }
 
+/// The rule after which a limit ended the evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped {
+    /// The phase, 1 to 5.
+    pub phase: u8,
+    /// The id of the rule.
+    pub rule: u64,
+}
+
 /// The state of a body during its inspection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyProgress {

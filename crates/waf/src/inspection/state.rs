@@ -8,7 +8,7 @@ use super::hit::Hit;
 use super::message::Message;
 use super::options::{Mode, Options};
 use super::removals::Removals;
-use super::report::{Limit, Match, Verdict};
+use super::report::{Limit, Match, Stopped, Verdict};
 use super::texts::Texts;
 use super::timer::Timer;
 use super::written::Written;
@@ -48,6 +48,13 @@ pub(super) struct Engine {
     pub is_audited: bool,
 }
 
+/// The limit that ended the evaluation, and the place where it did so first.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Exceeded {
+    pub limit: Option<Limit>,
+    pub at: Option<Stopped>,
+}
+
 /// The number of operator evaluations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tried {
@@ -77,7 +84,7 @@ pub(super) struct State {
     /// The amount of work at which work and time are next compared with their limits.
     pub work_bytes_looked_at: u64,
     pub timer: Timer,
-    pub exceeded: Option<Limit>,
+    pub exceeded: Exceeded,
     pub counts: Tried,
     /// The last pattern that was built for this request, and its text.
     pub made_pattern: Option<(Vec<u8>, Option<Pattern>)>,
@@ -105,7 +112,7 @@ impl State {
             work_bytes_max: options.work_bytes_max,
             work_bytes_looked_at: options.work_bytes_max,
             timer: Timer::new(options.time),
-            exceeded: None,
+            exceeded: Exceeded::default(),
             counts: Tried::default(),
             made_pattern: None,
             checked: Checked::new(options.checks.clone()),

@@ -6,6 +6,8 @@ use weir_config::snapshot::packet::{Fallback, PacketServer, PathSettings};
 use weir_config::snapshot::{RuleName, Service, Snapshot, VirtualServer, Waf};
 use weir_config::{Config, Resolutions};
 use weir_control::packets::{cookies_obstacle, obstacle};
+use weir_http::path::{EncodedSlashes, PathForm};
+use weir_waf::crs::{self, EXCLUSIONS_FILE};
 
 /// One paragraph per virtual server. It is a prediction: only an attempt shows which mode a network driver supports.
 pub(super) fn explain(config: &Config) -> String {
@@ -20,6 +22,7 @@ pub(super) fn explain(config: &Config) -> String {
         };
         put(&mut text, format_args!("virtual server {} (type {kind}): {by}", server.name));
         put_hand_overs(&mut text, &snapshot, server);
+        put_path(&mut text, server);
         if let Some(waf) = &server.waf {
             put_waf(&mut text, waf);
         }
@@ -62,6 +65,21 @@ fn put_hand_overs(text: &mut String, snapshot: &Snapshot, server: &VirtualServer
     }
 }
 
+/// What becomes of encoded slashes: the default depends on other settings.
+fn put_path(text: &mut String, server: &VirtualServer) {
+    let (Service::Http, PathForm::Canonical(spellings)) =
+        (&server.service, server.http.target.path)
+    else {
+        return;
+    };
+    let what = match spellings.encoded_slashes {
+        EncodedSlashes::Refuse => "is refused",
+        EncodedSlashes::Decode => "becomes a slash",
+        EncodedSlashes::Keep => "stays for members, and is a slash for rules",
+    };
+    put(text, format_args!("  path: %2F {what} (`http.path.encoded_slashes`)"));
+}
+
 fn put_waf(text: &mut String, waf: &Waf) {
     let rules = waf.common.view().rules_count();
     put(text, format_args!("  waf: mode {}, unless a policy says otherwise", waf.mode.name()));
@@ -74,6 +92,17 @@ fn put_waf(text: &mut String, waf: &Waf) {
     let is = |on: bool| if on { "on" } else { "off" };
     let parts = parts.map(|(name, on)| format!("{name} {}", is(on))).join(", ");
     put(text, format_args!("  waf: {parts}"));
+    let open = crs::open(waf.common.view().rules());
+    if !open.is_empty() {
+        let ids: Vec<String> = open.iter().map(|known| known.rule.to_string()).collect();
+        let ids = ids.join(", ");
+        put(
+            text,
+            format_args!(
+                "  waf: CRS denies legitimate requests of most applications by {ids}; list {EXCLUSIONS_FILE} after it"
+            ),
+        );
+    }
 }
 
 fn put_packet_server(

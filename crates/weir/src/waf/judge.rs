@@ -4,13 +4,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::time::{ClockId, clock_gettime};
 use weir_config::snapshot::{Snapshot, VirtualServer};
-use weir_config::{Colour, Resolutions};
+use weir_config::{Colour, Resolutions, WAF_TIME_MAX_MS};
 use weir_http::h1::HeadLimits;
 use weir_waf::body::LOOK_BYTES;
 use weir_waf::checks::Checks;
 use weir_waf::inspection::{
-    BodyLength, Inspection, Limit, Mode, Options, Request, Response, Verdict,
+    BodyLength, Inspection, Limit, Mode, Options, Request, Response, TimeLimit, Verdict,
 };
 use weir_waf::plan::{Settings, View};
 
@@ -25,6 +26,8 @@ pub struct Judge {
     options: Options,
     body_bytes_max: u64,
     files_bytes_max: u64,
+    /// `time_max`.
+    pub time_max_ms: u64,
     /// Settings for parsing requests.
     pub reading: Reading,
 }
@@ -51,7 +54,16 @@ impl Judge {
         let options = Options { limits, checks, ..Options::new(Mode::Detect) };
         let reading = Reading::default();
         let (body_bytes_max, files_bytes_max) = (u64::MAX, u64::MAX);
-        Ok(Self { view: Arc::new(view), options, body_bytes_max, files_bytes_max, reading })
+        let time_max_ms = WAF_TIME_MAX_MS;
+        let view = Arc::new(view);
+        Ok(Self { view, options, body_bytes_max, files_bytes_max, time_max_ms, reading })
+    }
+
+    /// The same judge, which stops like a running weir when rules take longer than `time_max`.
+    pub fn in_time(mut self) -> Self {
+        let max_us = self.time_max_ms * 1_000;
+        self.options.time = Some(TimeLimit { max_us, now_us: thread_cpu_us });
+        self
     }
 
     /// The settings of a virtual server in a configuration; without a name, of the only one with `waf`.
@@ -79,6 +91,7 @@ impl Judge {
             options,
             body_bytes_max: waf.body_bytes_max,
             files_bytes_max: waf.files_bytes_max,
+            time_max_ms: waf.time_max_ms,
             reading: Reading { head, target: http.target },
         })
     }
@@ -177,6 +190,12 @@ impl Judge {
         let verdict = inspection.request_body();
         (verdict, unread.or(is_let_go.then_some("its first bytes show a binary format")))
     }
+}
+
+/// CPU time of this thread, in microseconds.
+fn thread_cpu_us() -> u64 {
+    let ran = clock_gettime(ClockId::ThreadCPUTime);
+    ran.tv_sec as u64 * 1_000_000 + ran.tv_nsec as u64 / 1_000
 }
 
 fn of_answer(inspection: &mut Inspection, answer: &Answer) -> [Verdict; 2] {

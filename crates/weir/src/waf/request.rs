@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use weir_http::h1::{HeadLimits, Parsed, parse_request};
+use weir_http::h1::{HeadLimits, Parsed, RequestError, parse_request};
 use weir_http::message::{Field, Framing, RequestHead, Version};
-use weir_http::path::TargetForm;
+use weir_http::path::{EncodedSlashes, PathForm, Spellings, TargetForm};
 use weir_waf::inspection::BodyLength;
 
 use super::wire;
@@ -21,7 +21,10 @@ pub struct Reading {
 impl Default for Reading {
     fn default() -> Self {
         let head = HeadLimits { head_size_max: 64 * 1024, headers_max: 256 };
-        Self { head, target: TargetForm::default() }
+        // As at a virtual server without rules that read the path.
+        let spellings = Spellings { encoded_slashes: EncodedSlashes::Keep, ..Spellings::default() };
+        let target = TargetForm { path: PathForm::Canonical(spellings), ..TargetForm::default() };
+        Self { head, target }
     }
 }
 
@@ -105,8 +108,13 @@ impl Trial {
             // The file is empty, or begins with an empty line.
             Ok(_) => return Err("it does not begin with a request line".into()),
             Err(error) => {
+                let key = match error {
+                    RequestError::Path(path) => path.key(),
+                    _ => None,
+                };
+                let key = key.map(|key| format!("; `{key}` decides about it")).unwrap_or_default();
                 return Err(format!(
-                    "weir answers it with {} before any rule sees it: {error}",
+                    "weir answers it with {} before any rule sees it: {error}{key}",
                     error.status()
                 ));
             }

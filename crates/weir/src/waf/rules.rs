@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use weir_config::rule_files::{self, BUILTIN};
+use weir_waf::crs::{self, EXCLUSIONS_FILE, Known};
 use weir_waf::plan::{RuleSet, Settings, View};
 
 use super::files;
@@ -83,6 +84,16 @@ fn describe(rules: &Arc<RuleSet>) -> Result<String, String> {
             view.rules_count()
         );
         warnings = view.warnings;
+    }
+    let open = crs::open(rules);
+    if !open.is_empty() {
+        let _ = writeln!(
+            text,
+            "  CRS denies legitimate requests of most applications; list {EXCLUSIONS_FILE} after it:"
+        );
+    }
+    for Known { rule, denies } in open {
+        let _ = writeln!(text, "    {rule}: {denies}");
     }
     for warning in &warnings {
         let _ = writeln!(text, "  warning: {}", files::told(std::slice::from_ref(warning)));

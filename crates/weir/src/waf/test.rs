@@ -10,8 +10,9 @@ use serde_json::json;
 use weir_config::rule_files::BUILTIN;
 use weir_control::printable::printable;
 use weir_waf::body::MultipartFlag;
-use weir_waf::inspection::{Inspection, Limit, Match, Verdict};
-use weir_waf::plan::Settings;
+use weir_waf::crs;
+use weir_waf::inspection::{self, Inspection, Limit, Match, Stopped, Verdict};
+use weir_waf::plan::{RuleSet, Settings};
 use weir_waf::seclang::Variable;
 
 use super::judge::{Judge, Judged};
@@ -118,12 +119,16 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 /// The output, and whether the request passes.
 fn judge(arguments: &Arguments) -> Result<(String, bool), String> {
-    let judge = by(arguments)?;
+    let judge = by(arguments)?.in_time();
     let trial = trial(arguments, &judge)?;
     let answer = arguments.response.as_ref().map(|file| Answer::of_file(file, &trial.method));
     let client = SocketAddr::new(arguments.client, CLIENT_PORT);
     let judged = judge.judge(&trial, client, answer.transpose()?.as_ref());
-    let text = if arguments.json { format!("{:#}\n", as_json(&judged)) } else { as_text(&judged) };
+    let time_max_ms = judge.time_max_ms;
+    let text = match arguments.json {
+        true => format!("{:#}\n", as_json(&judged)),
+        false => as_text(&judged, time_max_ms),
+    };
     Ok((text, judged.verdict == Verdict::Pass))
 }
 
@@ -189,6 +194,7 @@ fn as_json(Judged { inspection, verdict, unread }: &Judged) -> serde_json::Value
                 "tags": rule.map(|rule| rule.tags.to_vec()),
                 "file": rule.map(|rule| rule.place.file.to_string()),
                 "line": rule.map(|rule| rule.place.line),
+                "hint": crs::known(rules_of(inspection), found.id).map(|it| it.hint()),
                 "values": values,
             })
         })
@@ -209,6 +215,7 @@ fn as_json(Judged { inspection, verdict, unread }: &Judged) -> serde_json::Value
         "verdict": told(verdict),
         "score": inspection.score(),
         "threshold": inspection.number("inbound_anomaly_score_threshold"),
+        "stopped": inspection::stopped(inspection).map(|it| json!({ "phase": it.phase, "rule": it.rule })),
         "body": { "unread": unread, "failure": inspection.body_failure(), "multipart": strict(inspection) },
         "checks": checks,
         "rules": matches,
@@ -249,12 +256,30 @@ fn strict(inspection: &Inspection) -> Vec<&'static str> {
     set.map(MultipartFlag::sentence).chain(other).collect()
 }
 
-fn as_text(Judged { inspection, verdict, unread }: &Judged) -> String {
+/// Where a limit ended the rules.
+fn stopped(
+    Stopped { phase, rule }: Stopped,
+    (limit, time_max_ms): (Limit, u64),
+    rules: &RuleSet,
+) -> String {
+    let what = match limit {
+        Limit::Time => format!("`time_max` ({time_max_ms} ms of processor time)"),
+        Limit::Work => "`work_max`".into(),
+        _ => format!("the limit of {}", limit.name()),
+    };
+    let place = rules.rule(rule).map(|rule| format!(" ({})", rule.place)).unwrap_or_default();
+    format!("\nThe rules ended in phase {phase}, behind rule {rule}{place}, at {what}.")
+}
+
+fn as_text(Judged { inspection, verdict, unread }: &Judged, time_max_ms: u64) -> String {
     let mut text = String::new();
     let threshold = inspection.number("inbound_anomaly_score_threshold");
     let _ = write!(text, "{}", told(verdict));
     if threshold > 0 {
         let _ = write!(text, ", score {} of {threshold}", inspection.score());
+    }
+    if let (Some(at), Verdict::Exceeded(limit)) = (inspection::stopped(inspection), verdict) {
+        text += &stopped(at, (*limit, time_max_ms), inspection.view().rules());
     }
     if let Some(failure) = inspection.body_failure() {
         let _ = write!(text, "\nThe body: {failure}");
@@ -278,8 +303,15 @@ fn as_text(Judged { inspection, verdict, unread }: &Judged) -> String {
             let _ = writeln!(text, "    {}", rule.place);
         }
         let _ = write!(text, "{}", values(found));
+        if let Some(known) = crs::known(rules_of(inspection), found.id) {
+            let _ = writeln!(text, "    {}", known.hint());
+        }
     }
     text
+}
+
+fn rules_of(inspection: &Inspection) -> &RuleSet {
+    inspection.view().rules()
 }
 
 fn put_findings(text: &mut String, inspection: &Inspection) {
@@ -318,7 +350,27 @@ mod tests {
         let asked = Asked { url, method: None, headers: &headers, data: Some(body) };
         let trial = Trial::of_url(asked, Reading::default()).expect("a request");
         let client = SocketAddr::from(([127, 0, 0, 1], CLIENT_PORT));
-        as_text(&judge.judge(&trial, client, None))
+        as_text(&judge.judge(&trial, client, None), judge.time_max_ms)
+    }
+
+    #[test]
+    fn rules_that_take_too_long_are_named() {
+        let settings = Settings::default();
+        let mut judge = Judge::of_rules(&["builtin".into()], &settings, false).expect("a judge");
+        judge.time_max_ms = 0;
+        let judge = judge.in_time();
+        let url = "http://shop.example/";
+        let data = format!("a={}", "select ".repeat(50_000));
+        let asked = Asked { url, method: None, headers: &[], data: Some(&data) };
+        let trial = Trial::of_url(asked, Reading::default()).expect("a request");
+        let client = SocketAddr::from(([127, 0, 0, 1], CLIENT_PORT));
+        let judged = judge.judge(&trial, client, None);
+        assert_eq!(judged.verdict, Verdict::Exceeded(Limit::Time));
+        let text = as_text(&judged, judge.time_max_ms);
+        assert!(text.contains("the limit of time was reached"), "{text}");
+        assert!(text.contains("\nThe rules ended in phase 2, behind rule 1"), "{text}");
+        let json = as_json(&judged);
+        assert_eq!(json["stopped"]["phase"], 2, "{json}");
     }
 
     #[test]

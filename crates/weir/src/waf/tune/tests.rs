@@ -169,3 +169,96 @@ fn no_secret_and_no_rule_of_a_client_is_written() {
     assert!(!rules.contains("***"), "{rules}");
     assert_eq!(rules.matches("\nSecRule ").count(), 2, "{rules}");
 }
+
+#[test]
+fn many_names_of_a_path_are_one_exclusion() {
+    let excluded = |rules: &str| -> Vec<String> {
+        let parts = rules.split("ctl:ruleRemoveTargetById=").skip(1);
+        parts.map(|part| part.split('"').next().unwrap_or_default().to_owned()).collect()
+    };
+    let words = ["one", "two", "three", "four", "five", "six", "seven", "eight"];
+    for (name, lines, expected) in [
+        // Each name is too rare by itself, but their pattern is not.
+        (
+            "pattern.log",
+            (0..17).map(|number| (number, format!("ARGS:row[{number}].text"))).collect::<Vec<_>>(),
+            vec!["1003001;ARGS:/^row\\[[0-9]+\\]\\.text$/"],
+        ),
+        // Names without anything in common: all of them at this path.
+        (
+            "whole.log",
+            words
+                .iter()
+                .flat_map(|word| (0..10).map(move |it| (it, format!("ARGS:{word}"))))
+                .collect(),
+            vec!["1003001;ARGS"],
+        ),
+        // A few names are named.
+        (
+            "few.log",
+            words[..2]
+                .iter()
+                .flat_map(|word| (0..10).map(move |it| (it, format!("ARGS:{word}"))))
+                .collect(),
+            vec!["1003001;ARGS:one", "1003001;ARGS:two"],
+        ),
+        // Cookies of many names are not the application's choice.
+        (
+            "cookies.log",
+            words
+                .iter()
+                .flat_map(|word| (0..10).map(move |it| (it, format!("REQUEST_COOKIES:{word}"))))
+                .collect(),
+            words.iter().map(|_| "").collect(),
+        ),
+    ] {
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|(client, variable)| line(client % 5, "/edit", 1_003_001, (variable, "1' or 1=1")))
+            .collect();
+        let (rules, summary) = proposed(name, &lines);
+        let made = excluded(&rules);
+        if expected.first() == Some(&"") {
+            assert_eq!(made.len(), expected.len(), "{rules}");
+        } else {
+            assert_eq!(made, expected, "{rules}");
+        }
+        let all = lines.len();
+        assert!(
+            summary.contains(&format!("{all} of {all} requests would no longer be blocked")),
+            "{summary}"
+        );
+        // The file loads.
+        let file = File::new(&format!("{name}.conf"), &rules);
+        let judge =
+            Judge::of_rules(&[file.0.clone(), "builtin".into()], &Settings::default(), false);
+        assert!(judge.is_ok(), "{:?}", judge.err());
+    }
+}
+
+#[test]
+fn an_exclusion_of_a_pattern_lets_its_names_pass() {
+    let lines: Vec<String> = (0..17)
+        .map(|number| line(number % 5, "/edit", 1_003_001, (&format!("ARGS:row{number}"), "x")))
+        .collect();
+    let file = File::new("pattern.conf", &proposed("names.log", &lines).0);
+    let judge = |rules: &[PathBuf]| {
+        Judge::of_rules(rules, &Settings::default(), false).expect("rules that load")
+    };
+    let found = |judge: &Judge, url: &str| {
+        let asked = Asked { url, method: None, headers: &[], data: None };
+        let trial =
+            Trial::of_url(asked, crate::waf::request::Reading::default()).expect("a request");
+        let judged = judge.judge(&trial, "192.0.2.1:1".parse().expect("an address"), None);
+        judged.inspection.matches().iter().any(|it| it.id == 1_003_001)
+    };
+    let (before, after) = (judge(&["builtin".into()]), judge(&[file.0.clone(), "builtin".into()]));
+    for (url, passes) in [
+        ("h.example/edit?row4711=1'+or+'1'='1", true),
+        ("h.example/edit?row=1'+or+'1'='1", false),
+        ("h.example/other?row4711=1'+or+'1'='1", false),
+    ] {
+        assert!(found(&before, url), "{url}");
+        assert_eq!(!found(&after, url), passes, "{url}");
+    }
+}

@@ -6,6 +6,7 @@ use weir_control::firewall::evidence::Evidence;
 use weir_control::firewall::exclusions::{Exclusions, Proposed};
 use weir_control::firewall::proposal::Effect;
 use weir_control::printable::printable;
+use weir_waf::crs::Known;
 
 use crate::waf::log::Count;
 
@@ -51,7 +52,7 @@ pub fn rules(exclusions: &Exclusions, first_id: u64, summary: &str) -> String {
     text
 }
 
-fn one(Proposed { exclusion, group }: &Proposed, id: u64) -> String {
+fn one(Proposed { exclusion, group, names }: &Proposed, id: u64) -> String {
     // No line may end with text of a client: a backslash at its end would continue the comment in the next line.
     let message = match group.message.as_str() {
         "" => String::new(),
@@ -63,10 +64,16 @@ fn one(Proposed { exclusion, group }: &Proposed, id: u64) -> String {
     };
     let place = &exclusion.place;
     let everywhere = if place.path == "/" && place.is_prefix { " ALL PATHS." } else { "" };
+    let of_names = match names {
+        0 | 1 => String::new(),
+        names => format!(" in {names} fields"),
+    };
     let (requests, clients, score) = (group.requests, group.clients.told(), group.score);
+    let hint = Known::of(exclusion.rule).map(|known| format!("# {}.\n", known.hint()));
+    let hint = hint.unwrap_or_default();
     format!(
         "\n# Rule {}{message}{everywhere}\n\
-         # {requests} requests of {clients}{example}; each scored {score} for it.\n{}",
+         # {requests} requests of {clients}{of_names}{example}; each scored {score} for it.\n{hint}{}",
         exclusion.rule,
         exclusion.rule_text(id),
     )
