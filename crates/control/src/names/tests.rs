@@ -9,8 +9,6 @@ use super::*;
 use crate::events::testing::Captured;
 use crate::testing::PATIENCE;
 
-/// Until a test fails that waits.
-
 /// The name server's answers for a name.
 #[derive(Clone)]
 enum Reply {
