@@ -181,7 +181,9 @@ fn a_virtual_server_that_went_and_came_back_within_a_request_counts_its_connecti
         exchange.answer("ok")
     });
     let extra = Lease::new();
-    let without = Setup::new(&[member.address()]).virtual_server("limits: { connections: 2 }");
+    let without = Setup::new(&[member.address()])
+        .virtual_server("limits: { connections: 2 }")
+        .top("data_plane: { workers: 1 }");
     let with = without.clone().also_listen(extra.address());
     let proxy = Proxy::start(&with);
     let mut client = Client::connect(extra.address());
@@ -195,6 +197,8 @@ fn a_virtual_server_that_went_and_came_back_within_a_request_counts_its_connecti
         Client::try_connect(extra.address()).is_err()
     });
     proxy.reload_and_wait(&with);
+    // The only worker serves it again, so it has the new table.
+    Client::connect(extra.address()).get("/").assert_status(200);
     goes_on.store(true, Ordering::Release);
     client.response().assert_status(200);
     client.get("/").assert_status(200);
