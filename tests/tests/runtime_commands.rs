@@ -138,8 +138,7 @@ fn a_drained_member_finishes_what_it_has_and_gets_nothing_new() {
     assert_eq!(answers(&proxy, 20), ["other", "slow"]);
 
     let output = proxy.process().output();
-    for said in ["is set to drain, was enabled, by user ", "is set to enabled, was drain, by user "]
-    {
+    for said in ["is set to drain, was enabled, by ", "is set to enabled, was drain, by "] {
         let line = format!("info member members/{} {said}", slow.address());
         assert!(output.contains(&line), "{line:?} in {output}");
     }
