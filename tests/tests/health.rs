@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use weir_tests::STEP_TIMEOUT;
 use weir_tests::client::Client;
-use weir_tests::member::Member;
+use weir_tests::http2::Peer;
+use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 
@@ -129,4 +130,53 @@ fn a_member_that_cannot_be_reached_is_seen_without_a_monitor() {
         proxy.client().get("/").assert_status(502);
         json(&proxy, "/v1/pools/members")["health"]["state"] == "failing"
     });
+}
+
+#[test]
+fn responses_that_members_break_off_make_their_virtual_server_failing() {
+    let member = Member::new(|exchange| {
+        exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")?;
+        Ok(Then::Close)
+    });
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).http("http2: true").admin_socket());
+    let mut by_http2 = false;
+    weir_tests::eventually("the virtual server is failing", STEP_TIMEOUT, || {
+        match by_http2 {
+            false => {
+                let mut client = proxy.client();
+                client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+                assert!(!client.response().complete);
+            }
+            true => {
+                let mut peer = Peer::connect(proxy.address());
+                let stream = peer.request("GET", "/", &[], true);
+                peer.pump_until("the response breaks off", |peer| {
+                    peer.streams.get(&stream).is_some_and(|it| it.reset.is_some())
+                });
+            }
+        }
+        by_http2 = !by_http2;
+        json(&proxy, "/v1/virtual-servers/main")["health"]["state"] == "failing"
+    });
+    let problems = json(&proxy, "/v1/status")["problems"].to_string();
+    assert!(problems.contains("virtual server main is failing: "), "{problems}");
+}
+
+#[test]
+fn a_page_for_maintenance_is_no_failure() {
+    let member = Member::named("only");
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("policies: [ maintenance ]")
+        .top(
+            "policies: { maintenance: { rules: [ { then: [ { respond: { status: 503, body: later } } ] } ] } }",
+        )
+        .admin_socket();
+    let proxy = Proxy::start(&setup);
+    let asked =
+        || json(&proxy, "/v1/virtual-servers/main")["health"]["recent"]["requests"].as_u64();
+    weir_tests::eventually("requests are in the window", STEP_TIMEOUT, || {
+        proxy.client().get("/").assert_status(503);
+        asked().is_some_and(|count| count >= 10)
+    });
+    assert_everywhere(&proxy, "serving", "up", [3.0; 3]);
 }

@@ -108,6 +108,16 @@ fn a_request_is_recorded_and_explained() {
     let output = weir(&proxy, &["explain", one["id"].as_str().expect("an id")]);
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(text.contains("switching/marked") && text.contains("✗ gone"), "{text}");
+
+    // A reload that changes nothing changes no explanation; another one does.
+    proxy.reload_and_wait(&setup);
+    let why = explained(&proxy, &one["id"]);
+    assert_eq!(why["differences"], serde_json::json!([]), "{why:#}");
+    let rules = &why["recorded"]["decided"][0]["rules"];
+    assert_eq!(*rules, serde_json::json!(["switching/marked"]), "{why:#}");
+    proxy.reload_and_wait(&setup.pool("connect_timeout: 3s"));
+    let told = explained(&proxy, &one["id"])["differences"].to_string();
+    assert!(told.contains("the configuration, or an address"), "{told}");
 }
 
 #[test]

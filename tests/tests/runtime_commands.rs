@@ -289,6 +289,11 @@ fn what_does_not_exist_is_told_with_what_does() {
             "no pool has a member `127.0.0.2:",
             "a member has an address and a port: weir status shows them".into(),
         ),
+        (
+            &["member", "membrs", "drain"],
+            "no pool has a member `membrs`",
+            "if you mean pool `members`, name one of its members, too: weir member members ADDRESS drain".into(),
+        ),
     ] {
         let output = weir(&proxy, arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");

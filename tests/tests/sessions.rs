@@ -178,6 +178,8 @@ fn what_does_not_exist_or_is_not_allowed_ends_nothing() {
     let member = bed.members[0].address().to_string();
     for (arguments, says) in [
         (&["sessions", "end", "--virtual-server", "rely"][..], "there is no virtual server `rely`"),
+        (&["sessions", "--virtual-server", "rely"], "did you mean `relay`?"),
+        (&["sessions", "--pool", "rely"], "did you mean `relay`?"),
         (&["sessions", "end", "--pool", "rely"], "there is no pool `rely`"),
         (&["sessions", "end", "--member", "10.9.9.9"], "there is no member `10.9.9.9`"),
         (&["sessions", "end", "--client", "10.0.0.1/8"], "`client`: "),

@@ -1,6 +1,7 @@
 //! The validated configuration, before names are resolved.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -84,8 +85,21 @@ impl Config {
         }
         let pools = self.template.pools.iter().zip(&self.members);
         let empty = pools.filter(|(_, members)| members.is_empty());
-        snapshot.pools_to_be_filled = empty.map(|(pool, _)| Arc::clone(&pool.name)).collect();
+        snapshot.resolved.pools_to_be_filled =
+            empty.map(|(pool, _)| Arc::clone(&pool.name)).collect();
+        snapshot.resolved.content = self.content(&snapshot);
         snapshot
+    }
+
+    /// The fingerprint of this configuration with the members of a snapshot.
+    fn content(&self, snapshot: &Snapshot) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.parts.hash(&mut hasher);
+        for pool in &snapshot.pools {
+            pool.members.len().hash(&mut hasher);
+            pool.members.iter().for_each(|member| member.address.hash(&mut hasher));
+        }
+        hasher.finish()
     }
 
     /// The differences from another configuration.

@@ -11,7 +11,7 @@ use crate::conceal::Concealed;
 use crate::config::Config;
 use crate::decode::{Context, Decode as _};
 use crate::diagnostic::{Diagnostic, Excerpt, Severity};
-use crate::host_uses;
+use crate::host_uses::{self, HostUses};
 use crate::include;
 use crate::overlay::{self, Change, Difference, Overlay};
 use crate::parts::Parts;
@@ -29,6 +29,8 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// `None` if at least one of the findings is an error.
     pub config: Option<Config>,
+    /// The keys of programs, files and sockets of this host that a change over the network would introduce.
+    pub introduced: Vec<String>,
 }
 
 /// The files of a configuration, parsed but not yet checked.
@@ -119,11 +121,16 @@ impl Files {
             context.report(severity, span, message, suggestion);
         }
         let mut config = None;
+        let mut introduced = Vec::new();
         if let Some(root) = root {
             let file = raw::File::decode(&root, &mut context).map(raw::File::with_nobody);
             let file = file.filter(|file| {
                 host_uses::note_programs(file, &mut context);
-                !before.is_some_and(|before| host_uses::refuse_new(&before.host_uses, &mut context))
+                if let Some(before) = before {
+                    let of_files = || self.host_uses();
+                    introduced = host_uses::refuse_new(&before.host_uses, of_files, &mut context);
+                }
+                introduced.is_empty()
             });
             config = file.and_then(|file| {
                 validate::configuration(&file, &self.texts.directory, &mut context)
@@ -139,7 +146,17 @@ impl Files {
                 "it needs at least `virtual_servers` and `pools`: see examples/minimal.yaml",
             );
         }
-        Loaded { diagnostics: self.diagnostics(context, &names), config }
+        Loaded { diagnostics: self.diagnostics(context, &names), config, introduced }
+    }
+
+    /// What the files alone use of the host.
+    fn host_uses(&self) -> HostUses {
+        let mut context = Context::new(Arc::new(self.texts.names()));
+        let file = self.root.as_ref().and_then(|root| raw::File::decode(root, &mut context));
+        if let Some(file) = file {
+            host_uses::note_programs(&file, &mut context);
+        }
+        context.host_uses
     }
 
     /// The value of a single document.

@@ -5,7 +5,7 @@
 //! socket of the admin listener. A use is known by its key and its value, so a further virtual server may use a certificate
 //! that is in use, and a page cannot show the file of a key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::decode::{Context, Spanned};
 use crate::raw;
@@ -63,19 +63,29 @@ fn note_program(monitor: &Spanned<Monitor>, context: &mut Context) {
     }
 }
 
-/// Reports the uses that `before` does not have. Returns whether there are any. This comes before files are read: an error
-/// about a file could tell what is in it.
-pub(crate) fn refuse_new(before: &HostUses, context: &mut Context) -> bool {
+/// Reports the uses that neither `before` nor the files have, and returns their keys. What the files name was written by someone
+/// on this host, so a change may restore it after another has removed it. This comes before files are read: an error about a
+/// file could tell what is in it.
+pub(crate) fn refuse_new(
+    before: &HostUses,
+    of_files: impl FnOnce() -> HostUses,
+    context: &mut Context,
+) -> Vec<String> {
     let new = context.host_uses.0.iter().filter(|(used, _)| !before.0.contains_key(*used));
-    let new: Vec<(String, Span)> = new.map(|(used, span)| (used.key.clone(), *span)).collect();
-    for (key, span) in &new {
+    let mut new: Vec<(HostUse, Span)> = new.map(|(used, span)| (used.clone(), *span)).collect();
+    if !new.is_empty() {
+        let of_files = of_files();
+        new.retain(|(used, _)| !of_files.0.contains_key(used));
+    }
+    for (HostUse { key, .. }, span) in &new {
         // The value is not shown, because it may be a secret.
         let message = format!(
             "`{key}` names a program, a file or a socket of this host, which a change over the network cannot introduce"
         );
         context.error_help(*span, message, HELP);
     }
-    !new.is_empty()
+    let keys: BTreeSet<String> = new.into_iter().map(|(used, _)| used.key).collect();
+    keys.into_iter().collect()
 }
 
 /// The settings that differ from `before`, although only someone on this host may change them.

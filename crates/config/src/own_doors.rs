@@ -3,7 +3,9 @@
 //! Whoever reaches an admin listener over a unix socket or loopback has rights there. A pool that led to one would give
 //! these rights to clients.
 
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::address::Endpoint;
@@ -43,9 +45,14 @@ impl OwnDoors {
         })
     }
 
-    /// Whether this is the socket of an admin listener, by any path.
+    /// Whether this is the socket of an admin listener, by any path, also before the socket is there.
     pub fn have_socket(&self, path: &Path) -> bool {
-        !self.paths.is_empty() && self.paths.contains(&real(path))
+        if self.paths.is_empty() {
+            return false;
+        }
+        let file = file_of(path);
+        self.paths.contains(&real(path))
+            || file.is_some() && self.paths.iter().any(|door| file_of(door) == file)
     }
 
     /// Whether a connection to this endpoint leads to an admin listener. Names other than `localhost` are unknown here;
@@ -73,14 +80,46 @@ fn is_of_this_host(ip: IpAddr) -> bool {
     ip.is_loopback() || host_addresses::all().contains(&ip)
 }
 
-/// The path without links and `..`. If nothing is there yet, that of the folder with the name.
+/// The device and the number of the file at this path, which all of its hard links and mounts have.
+fn file_of(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// The path without links, `.` and `..`. Nothing has to be there: a link may lead to a socket that is made later.
 fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
-        (Some(folder), Some(name)) => {
-            folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).join(name)
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut rest: Vec<OsString> = reversed(&absolute);
+    let mut real = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(name) = rest.pop() {
+        match name.to_str() {
+            Some("/") => real = PathBuf::from("/"),
+            Some(".") => {}
+            // What is before it has no links any more.
+            Some("..") => {
+                real.pop();
+            }
+            _ => {
+                let next = real.join(&name);
+                match next.read_link() {
+                    Ok(to) if links < LINKS_MAX => {
+                        links += 1;
+                        rest.append(&mut reversed(&to));
+                    }
+                    _ => real = next,
+                }
+            }
         }
-        _ => path.to_owned(),
-    })
+    }
+    real
+}
+
+/// Maximum number of links in a path, which is the kernel's (path_resolution(7)).
+const LINKS_MAX: usize = 40;
+
+/// The parts of a path, the last one first.
+fn reversed(path: &Path) -> Vec<OsString> {
+    path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -143,6 +182,42 @@ mod tests {
             }
         }
         assert!(!OwnDoors::default().have_socket(&own));
+    }
+
+    #[test]
+    fn a_socket_is_known_before_it_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |path: &str| folder.path().join(path);
+        let link = |to: &str, name: &str| {
+            std::os::unix::fs::symlink(to, at(name)).expect("a link");
+        };
+        link("run/weir", "short");
+        link("run/weir/admin.sock", "dangling");
+        link("dangling", "second");
+        link("loop", "loop");
+        std::fs::create_dir(at("there")).expect("a folder");
+        let doors = OwnDoors::new([Address::Unix(at("run/weir/admin.sock"))].iter());
+        let by_link = OwnDoors::new([Address::Unix(at("second"))].iter());
+        for (path, expected) in [
+            ("run/weir/admin.sock", true),
+            ("run/./weir//admin.sock", true),
+            ("run/other/../weir/admin.sock", true),
+            ("there/../run/weir/admin.sock", true),
+            ("short/admin.sock", true),
+            ("dangling", true),
+            ("second", true),
+            ("loop", false),
+            ("run/admin.sock", false),
+            ("run/weir", false),
+        ] {
+            assert_eq!(doors.have_socket(&at(path)), expected, "{path}");
+            assert_eq!(by_link.have_socket(&at(path)), expected, "{path}");
+        }
+        // A further name of the same file.
+        std::fs::create_dir_all(at("run/weir")).expect("a folder");
+        std::fs::write(at("run/weir/admin.sock"), "").expect("a file");
+        std::fs::hard_link(at("run/weir/admin.sock"), at("there/hard")).expect("a link");
+        assert!(doors.have_socket(&at("there/hard")));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) const NAMED: [&str; 6] =
 pub(crate) const PROFILES: &str = "profiles";
 
 /// A hash of each part of a configuration, by its name: `pools.web`, `log`, `file /etc/weir/shop.pem`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Parts(BTreeMap<String, u64>);
 
 /// A changed part.

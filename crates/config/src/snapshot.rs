@@ -99,8 +99,8 @@ pub struct Snapshot {
     pub packets: Option<packet::Packets>,
     /// Pools in the file's order; names are unique.
     pub pools: Vec<Arc<Pool>>,
-    /// Pools without configured members: requests do not wait for a member of them.
-    pub pools_to_be_filled: Vec<Arc<str>>,
+    /// What follows from the addresses of names.
+    pub resolved: Resolved,
     /// Persistences in the file's order, followed by those defined inline in virtual servers.
     pub persistence: Vec<Arc<Persistence>>,
     /// Limits per key, of virtual servers and of rules.
@@ -195,6 +195,16 @@ pub enum AccessFormat {
     Given,
     /// No access log.
     Off,
+}
+
+/// What follows from the addresses that the names of a configuration have now.
+#[derive(Debug, Clone, Default)]
+pub struct Resolved {
+    /// A fingerprint of the configuration, of the files that it names, and of the addresses of its names. It stays the same if
+    /// a reload has changed nothing.
+    pub content: u64,
+    /// Pools without configured members: requests do not wait for a member of them.
+    pub pools_to_be_filled: Vec<Arc<str>>,
 }
 
 /// An address to listen on or to connect to.

@@ -1,5 +1,7 @@
 //! What a start on this host by this user would report, as far as it is known without a socket.
 
+mod host;
+
 use std::path::Path;
 
 use weir_config::snapshot::{Monitor, MonitorKind, Pool};
@@ -9,10 +11,10 @@ use crate::packets::obstacle;
 use crate::probe::icmp_obstacle;
 use crate::wording::Few;
 
-/// Warnings about virtual servers that nothing would serve, and monitors that could not probe.
+/// Warnings about what this host does not have, virtual servers that nothing would serve, and monitors that could not probe.
 pub fn warnings(config: &Config, file: &Path) -> Vec<Diagnostic> {
     let mut snapshot = config.snapshot(&Resolutions::default());
-    let mut messages = Vec::new();
+    let mut messages = host::warnings(&snapshot);
     if let Some(packets) = &mut snapshot.packets {
         let rungs = packets.path.rungs;
         let obstacle = match rungs.xdp || rungs.tcx {

@@ -86,7 +86,7 @@ impl Board {
     /// The members of a snapshot whose first probes are awaited, by pool. Pools without an address are included.
     pub fn awaited(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
         let is_awaited = |pool: &&Arc<Pool>| {
-            pool.members.is_empty() && !snapshot.pools_to_be_filled.contains(&pool.name)
+            pool.members.is_empty() && !snapshot.resolved.pools_to_be_filled.contains(&pool.name)
         };
         let without = snapshot.pools.iter().filter(is_awaited);
         let without = without.map(|pool| UnknownMembers {

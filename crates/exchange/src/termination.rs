@@ -68,6 +68,15 @@ pub enum Termination {
 }
 
 impl Termination {
+    /// Whether a response that ends so stays incomplete because of the member, or of weir itself.
+    #[must_use]
+    pub fn cuts_response(self) -> bool {
+        matches!(
+            self,
+            Self::MemberAbort | Self::MemberTimeout | Self::MemberMalformed | Self::EncodingFailed
+        )
+    }
+
     /// All reasons, in the order of the documentation.
     pub const ALL: [Self; 31] = [
         Self::Complete,

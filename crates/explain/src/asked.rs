@@ -1,6 +1,6 @@
 //! The request to explain.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -82,7 +82,13 @@ impl Url {
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
-        if authority.is_empty() || authority.contains(['@', ' ']) {
+        if authority.contains('@') {
+            // Neither part is shown: one may be a password.
+            return Err("a URL of a request has no user and password: leave them out up to `@`, and add the header \
+                        `Authorization` if rules look at it"
+                .to_owned());
+        }
+        if authority.is_empty() || authority.contains(' ') {
             return Err(format!("`{text}` names no host: as in https://shop.example/cart"));
         }
         let (host, port) = host_and_port(authority)?;
@@ -101,8 +107,22 @@ impl Url {
 }
 
 fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), String> {
-    let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, rest)) => (host, rest.strip_prefix(':')),
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once(']').ok_or_else(|| {
+                format!("`{authority}` has no `]` behind its address: as in [2001:db8::1]:8080")
+            })?;
+            if !host.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv6()) {
+                return Err(format!("`[{host}]` is no IPv6 address"));
+            }
+            if !(rest.is_empty() || rest.starts_with(':')) {
+                return Err(format!("`{rest}` behind `]` is no port: as in [2001:db8::1]:8080"));
+            }
+            (host, rest.strip_prefix(':'))
+        }
+        None if authority.parse::<Ipv6Addr>().is_ok() => {
+            return Err(format!("an IPv6 address has brackets in a URL: `[{authority}]`"));
+        }
         None => match authority.split_once(':') {
             Some((host, port)) => (host, Some(port)),
             None => (authority, None),
@@ -209,6 +229,17 @@ mod tests {
         check("shop:8080", (Scheme::Http, "shop", Some(8080), "/"));
         check("http://[::1]:80?x", (Scheme::Http, "::1", Some(80), "/?x"));
         check("HTTP://[2001:db8::1]/a", (Scheme::Http, "2001:db8::1", None, "/a"));
+        let refused = |text: &str, expected: &str| {
+            let why = Url::parse(text).err().unwrap_or_else(|| panic!("{text} is taken"));
+            assert!(why.contains(expected), "{text}: {why}");
+        };
+        refused("http://[::1", "has no `]` behind its address");
+        refused("http://[::1]80/", "`80` behind `]` is no port");
+        refused("http://[::1]:x/", "`x` is no port");
+        refused("http://[a]/", "`[a]` is no IPv6 address");
+        refused("http://::1/", "`[::1]`");
+        refused("http://u:p@a/", "has no user and password");
+        refused("http:///a", "names no host");
         for wrong in ["", "/a", "ftp://a", "http://", "http://a:b/", "http://a:99999", "http://u@a"]
         {
             assert!(Url::parse(wrong).is_err(), "{wrong}");

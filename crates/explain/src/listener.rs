@@ -44,6 +44,9 @@ pub fn find(snapshot: &Snapshot, asked: &Asked, url: &Url) -> Result<Found, Stri
     }
     let mut candidates = there;
     candidates.retain(|(_, it)| matches!(it.service, Service::Http));
+    if candidates.is_empty() {
+        return Err(no_requests(snapshot, host, port));
+    }
     let why = format!("it listens on port {port}");
     narrow(candidates, url, why).map(|(index, because)| {
         let address = listening(&snapshot.virtual_servers[index], host, port).cloned();
@@ -136,6 +139,17 @@ fn none_for(url: &Url) -> String {
     )
 }
 
+/// Why a port has no requests: connections to it are relayed.
+fn no_requests(snapshot: &Snapshot, host: Option<IpAddr>, port: u16) -> String {
+    let there = snapshot.virtual_servers.iter();
+    let there = there.filter(|server| listening(server, host, port).is_some());
+    let names: Vec<String> = there
+        .take(NAMES_MAX)
+        .map(|server| format!("`{}` is of type {}", server.name, server.service.name()))
+        .collect();
+    format!("port {port} has no requests to explain: virtual server {}", names.join(", "))
+}
+
 fn none_there(snapshot: &Snapshot, place: &str) -> String {
     let listen = snapshot.virtual_servers.iter().flat_map(|server| &server.listen);
     let there: Vec<String> = listen.take(NAMES_MAX).map(ToString::to_string).collect();
@@ -223,7 +237,11 @@ mod tests {
         refused("http://127.0.0.3:8080/", None, "nothing listens on 127.0.0.3:8080");
         refused("http://shop/", Some("aa"), "there is no virtual server `aa`");
         refused("http://shop/", Some("t"), "of type tcp");
-        refused("http://shop:90/", None, "without TLS takes requests on port 90");
+        refused(
+            "http://shop:90/",
+            None,
+            "port 90 has no requests to explain: virtual server `t` is of type tcp",
+        );
         refused("https://shop:81/", None, "has no TLS");
     }
 

@@ -1,6 +1,6 @@
 //! Describes a recorded request.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use weir_config::snapshot::{RuleName, Snapshot};
 use weir_core::admin_state::AdminState;
@@ -163,7 +163,10 @@ pub fn recorded(record: &Record, now: &Arc<Snapshot>) -> RecordedRequest {
         };
         Field { name: it.masks.text(name), value }
     });
-    let snapshot = notes.snapshot.upgrade();
+    let is_of_other = is_of_other(notes, now);
+    // The rules of an equal configuration have the same places.
+    let equal = || (!is_of_other).then(|| Arc::clone(now));
+    let snapshot = notes.snapshot.upgrade().or_else(equal);
     let tls = notes.tls.as_ref();
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     RecordedRequest {
@@ -175,7 +178,7 @@ pub fn recorded(record: &Record, now: &Arc<Snapshot>) -> RecordedRequest {
         certificate: tls.and_then(|tls| some(&tls.subject)),
         headers: headers.collect(),
         is_head_cut: notes.is_head_cut,
-        is_of_other_configuration: is_of_other(notes, now),
+        is_of_other_configuration: is_of_other,
         decided: notes.decided.iter().map(|it| decided(it, snapshot.as_deref())).collect(),
         sought: notes.sought.iter().map(sought).collect(),
         failed: notes.failed.iter().map(failed).collect(),
@@ -183,9 +186,9 @@ pub fn recorded(record: &Record, now: &Arc<Snapshot>) -> RecordedRequest {
     }
 }
 
-/// Whether a request was decided by another configuration than this one.
+/// Whether a request was decided by another configuration than this one. After a reload that has changed nothing it is the same.
 pub(crate) fn is_of_other(notes: &Notes, now: &Arc<Snapshot>) -> bool {
-    !Weak::ptr_eq(&notes.snapshot, &Arc::downgrade(now))
+    notes.content != now.resolved.content
 }
 
 fn decided(decided: &Decided, snapshot: Option<&Snapshot>) -> DecidedTold {

@@ -97,7 +97,11 @@ fn settle_method(input: &[u8], head: &mut RequestHead) -> Result<(), RequestErro
     head.unusual.reflects = match head.method {
         Method::Trace if !head.framing.is_empty() => return Err(RequestError::TraceWithBody),
         Method::Trace => true,
-        Method::Other => head.method_text.of(input) == b"TRACK",
+        // Methods are case-sensitive, but not to every member.
+        Method::Other => {
+            let text = head.method_text.of(input);
+            [&b"TRACE"[..], b"TRACK"].iter().any(|method| text.eq_ignore_ascii_case(method))
+        }
         _ => false,
     };
     head.unusual.is_any |= head.unusual.reflects;

@@ -23,7 +23,9 @@ const EXIT_OUTPUT: u8 = 3;
 ///
 /// Reports all errors and warnings with file, line, column and a fix. It reads the files named in the configuration. It
 /// opens no sockets, so it is safe to run anywhere. It also warns of what a start by this user on this host would report:
-/// virtual servers of type fast_l4 that nothing would serve, monitors of type icmp without permission, missing interfaces.
+/// addresses, network interfaces, folders of sockets and logs that this host does not have, ports and folders that this user
+/// may not use, virtual servers of type fast_l4 that nothing would serve, monitors of type icmp without permission and of type
+/// script without their program. Run it as weir's user.
 ///
 /// Exit status: 0 valid (warnings are possible), 1 invalid, 2 wrong usage, 3 the output could not be written.
 #[derive(Debug, Args)]
@@ -85,6 +87,7 @@ fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
             Err(why) => Loaded {
                 diagnostics: vec![Diagnostic::of_file(Severity::Error, why, &input.name())],
                 config: None,
+                introduced: Vec::new(),
             },
         },
     };

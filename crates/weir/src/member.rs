@@ -222,7 +222,8 @@ fn source(member: &Member) -> &'static str {
 fn warning(changed: &Changed) -> Option<String> {
     let pool = &changed.pool;
     let nobody_left = changed.members_in_service == 0 && !changed.member.is_enabled();
-    nobody_left.then(|| format!("no member of pool {pool} takes new requests now: clients get 503"))
+    let then = if changed.fallback_serves { "its fallback serves" } else { "clients get 503" };
+    nobody_left.then(|| format!("no member of pool {pool} takes new requests now: {then}"))
 }
 
 /// The end of a wait for a member.
@@ -369,5 +370,14 @@ mod tests {
         check(changed(1, |_| {}), false);
         check(changed(1, |answer| answer.members_in_service = 0), true);
         check(changed(2, |answer| answer.members_in_service = 0), false);
+        let told = |fallback_serves| {
+            let none = |answer: &mut Changed| {
+                answer.members_in_service = 0;
+                answer.fallback_serves = fallback_serves;
+            };
+            warning(&changed(1, none)).expect("a warning")
+        };
+        assert!(told(false).ends_with("clients get 503"));
+        assert!(told(true).ends_with("its fallback serves"));
     }
 }

@@ -436,7 +436,7 @@ section! {
         default http2_streams_max: Whole<u32, 1, HTTP2_STREAMS_MAX> = Whole(100);
         /// Budgets against floods on an HTTP/2 connection. Default: see there.
         optional http2_budgets: Http2Budgets;
-        /// `true`: members get requests with the method `TRACE` (or `TRACK`), which ask for the request itself as the response. The response would show headers that rules set for members. `false`: such requests get 405.
+        /// `true`: members get requests with the method `TRACE` (or `TRACK`), which ask for the request itself as the response. The response would show headers that rules set for members. `false`: such requests get 405, also `trace` in other letters, which some members take for it. With `Max-Forwards: 0` they always get 405.
         default trace: bool = false;
         /// `true`: members are offered the protocols of `Upgrade` in a request with a body, too (`docker exec` and `docker attach` need it). `false`: members get such a request without `Upgrade`. If weir does not offer a client's `Upgrade`, `marks` in the access log have the reason.
         default upgrade_with_body: bool = true;

@@ -68,8 +68,8 @@ use crate::parts::Parts;
 use crate::raw;
 use crate::scalar::Whole;
 use crate::snapshot::{
-    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Issuing, Persistence, Pool, Sandbox,
-    Snapshot,
+    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Issuing, Persistence, Pool, Resolved,
+    Sandbox, Snapshot,
 };
 
 /// Checks a whole file, as [`validate`] does, including its ACME section.
@@ -146,7 +146,7 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
         disabled,
         packets: packets?,
         pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
-        pools_to_be_filled: Vec::new(),
+        resolved: Resolved::default(),
         persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
         key_limits: compiler.limits,
         rules: compiler.rule_names,

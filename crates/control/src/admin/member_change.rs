@@ -159,6 +159,8 @@ struct Changed {
     before: &'static str,
     /// The number of members of the pool that take new requests.
     members_in_service: usize,
+    /// Whether no member of the pool takes new requests, and a fallback takes them instead.
+    fallback_serves: bool,
     /// The member after the change.
     member: MemberStatus,
     #[serde(skip)]
@@ -245,6 +247,8 @@ impl FoundMember {
         let is_so = wanted == Some(before);
         let changed = !is_so && self.live().set_state_override(wanted) != wanted;
         let members_in_service = self.members_in_service();
+        let fallback_serves =
+            members_in_service == 0 && Judge::of(&context.observed).has_substitute(self.place());
         if changed {
             let told = Told {
                 before,
@@ -253,6 +257,7 @@ impl FoundMember {
                 by,
                 requests: self.live().occupancy.load(Relaxed),
                 members_in_service,
+                fallback_serves,
             };
             let subject = format_args!("member {}/{}", self.pool().name, self.live().label);
             context.events.tell(told.level(), &subject, &told);
@@ -262,6 +267,7 @@ impl FoundMember {
             changed,
             before: before.as_str(),
             members_in_service,
+            fallback_serves,
             member: self.status(&context.observed),
             after: administrative_state(self.configured(), self.live()).as_str(),
             label: self.live().label.to_string(),
@@ -278,6 +284,7 @@ struct Told<'a> {
     by: &'a Caller,
     requests: u32,
     members_in_service: usize,
+    fallback_serves: bool,
 }
 
 impl Told<'_> {
@@ -307,6 +314,9 @@ impl fmt::Display for Told<'_> {
         }
         if self.takes_the_last() {
             formatter.write_str("; no member of the pool takes new requests now")?;
+            if self.fallback_serves {
+                formatter.write_str(", its fallback does")?;
+            }
         }
         Ok(())
     }

@@ -152,9 +152,7 @@ impl FoundMember {
             })
             .collect();
         if found.is_empty() {
-            let problem =
-                Problem::not_found(format_args!("no pool has a member `{}`", clip(member)));
-            return Err(problem.help("a member has an address and a port: weir status shows them"));
+            return Err(no_member_anywhere(&table.snapshot.pools, member));
         }
         Ok(found)
     }
@@ -206,6 +204,20 @@ fn place_in(pool: &snapshot::Pool, member: &str) -> Option<usize> {
         *candidate.label == *member
             || socket.is_some_and(|socket| candidate.address == Address::Socket(socket))
     })
+}
+
+/// The error for a member of no pool, which may be the name of a pool.
+fn no_member_anywhere(pools: &[Arc<snapshot::Pool>], member: &str) -> Problem {
+    let names = || pools.iter().map(|pool| &*pool.name).filter(|name| *name != snapshot::NOBODY);
+    let pool =
+        names().find(|name| *name == member).or_else(|| weir_config::nearest(member, names()));
+    let problem = Problem::not_found(format_args!("no pool has a member `{}`", clip(member)));
+    match pool {
+        Some(pool) => problem.help(format!(
+            "if you mean pool `{pool}`, name one of its members, too: weir member {pool} ADDRESS drain"
+        )),
+        None => problem.help("a member has an address and a port: weir status shows them"),
+    }
 }
 
 /// The error names no similar members: the command stops traffic, and a wrong suggestion would stop it for another

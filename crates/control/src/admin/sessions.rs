@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use weir_config::snapshot::Role;
+use weir_config::snapshot::{NOBODY, Role};
 use weir_core::expression::{AddressSet, Network};
 use weir_dataplane::sessions::{
     LISTED_SESSIONS_MAX, ListedSession, SessionFilter, SessionKind, SessionsAnswer, SessionsDeed,
@@ -16,6 +16,7 @@ use weir_exchange::shared::live::LiveMember;
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
+use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Handled, Route};
 
@@ -198,18 +199,27 @@ impl Wanted {
         let table = ask.context.observed.table();
         let departed = &table.departed;
         if let Some(name) = &self.virtual_server {
-            let mut all = table.virtual_servers.iter().cloned().chain(departed.virtual_servers());
-            if !all.any(|server| *server.name == **name) {
-                return Err(Problem::not_found(format_args!(
-                    "there is no virtual server `{name}`"
-                ))
-                .help("flows of type fast_l4 are in `/v1/l4/flows`"));
+            let all = table.virtual_servers.iter().cloned().chain(departed.virtual_servers());
+            let all: Vec<_> = all.collect();
+            if !all.iter().any(|server| *server.name == **name) {
+                let what = format!("there is no virtual server `{}`", clip(name));
+                let packets = table.snapshot.packets.as_ref();
+                let is_forwarded =
+                    packets.is_some_and(|it| it.servers.iter().any(|it| *it.name == **name));
+                return Err(match is_forwarded {
+                    true => Problem::not_found(what)
+                        .help("flows of type fast_l4 are in `/v1/l4/flows` (weir l4)"),
+                    false => Problem::unknown(what, name, all.iter().map(|server| &*server.name)),
+                });
             }
         }
         if let Some(name) = &self.pool {
             let pools = table.pools.iter().map(|pool| pool.pool.clone());
-            if !pools.chain(departed.pools()).any(|pool| *pool.name == **name) {
-                return Err(Problem::not_found(format_args!("there is no pool `{name}`")));
+            let pools: Vec<_> = pools.chain(departed.pools()).collect();
+            if !pools.iter().any(|pool| *pool.name == **name) {
+                let what = format!("there is no pool `{}`", clip(name));
+                let known = pools.iter().map(|pool| &*pool.name).filter(|name| *name != NOBODY);
+                return Err(Problem::unknown(what, name, known));
             }
         }
         if let Some(name) = &self.member {
@@ -219,8 +229,11 @@ impl Wanted {
                 of_pool(&live.pool.name) && is_member(name, &live.label, &live.address)
             };
             if !members.chain(departed.members()).any(|live| is_it(&live)) {
-                return Err(Problem::not_found(format_args!("there is no member `{name}`"))
-                    .help("write its address as `weir pool` shows it, or its IP address"));
+                return Err(Problem::not_found(format_args!(
+                    "there is no member `{}`",
+                    clip(name)
+                ))
+                .help("write its address as `weir pool` shows it, or its IP address"));
             }
         }
         Ok(())

@@ -113,7 +113,7 @@ impl Counts {
         let connections = if is_relay { totals.connections_accepted } else { 0 };
         Self {
             requests: totals.requests.wrapping_add(connections),
-            failed: totals.responses_5xx,
+            failed: totals.failed_requests(),
             answered: totals.request_duration.count(),
             us: totals.request_duration.sum_us,
             sent: totals.bytes_sent,

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_config::snapshot::Address;
-use weir_core::admin_state::AdminState;
+use weir_core::monitor::Health;
 
 use super::*;
 use crate::health::Condition;
@@ -36,13 +36,13 @@ fn figures_are_those_since_the_sample_before() {
     assert!((22.5..=25.0).contains(&total.handshakes), "{total:?}");
     assert_eq!((total.ms, second.servers[0].point), (Some(2.0), Some(total)));
     assert_eq!((second.servers[0].failed, second.servers[0].health.state), (10, Condition::Up));
-    table.pools[0].members[0].set_state_override(Some(AdminState::Drain));
+    table.pools[0].members[0].set_health(Health::Down, 1);
     let third = Sample::of(Judge::of(&observed), Some(&second));
     let why = "pool web: 1 of 2 members in service";
     let health = &third.servers[0].health;
     assert_eq!((health.state, health.why.as_deref()), (Condition::Degraded, Some(why)));
     let pool = &third.pools[0];
-    assert_eq!((pool.health.state, pool.members.up), (Condition::Degraded, 2));
+    assert_eq!((pool.health.state, pool.members.up), (Condition::Degraded, 1));
 }
 
 #[test]

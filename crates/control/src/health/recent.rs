@@ -85,7 +85,7 @@ impl Counts {
                     .wrapping_add(counters.relays_idle_timeout.get());
                 (ended.wrapping_add(failed), failed)
             } else {
-                (counters.requests.get(), counters.responses_5xx.get())
+                (counters.requests.get(), counters.failed_requests())
             };
             counts.requests = counts.requests.wrapping_add(requests);
             counts.failed = counts.failed.wrapping_add(failed);
@@ -109,7 +109,8 @@ pub(crate) struct Window {
     /// The number of requests; of a pool, each try counts. Of a virtual server that does not parse requests: connections or
     /// sessions that have ended.
     pub requests: u64,
-    /// Those that failed: without a response of a member, or answered 5xx.
+    /// Those that failed: without a response of a member, answered 5xx (of a virtual server: other than by a rule for requests or
+    /// the firewall), or with a response that was cut off.
     pub failed: u64,
     /// The length of the period.
     pub seconds: u64,

@@ -82,6 +82,26 @@ fn every_request_fails_although_all_members_are_up() {
 }
 
 #[test]
+fn responses_that_are_cut_fail_and_meant_ones_do_not() {
+    let observed = observed_with(&addresses(2), 1);
+    observed.recent.sample(&observed.table());
+    let table = observed.table();
+    let counters = table.virtual_servers[0].counters.of(0);
+    counters.requests.add(40);
+    // A page for maintenance.
+    counters.responses_5xx.add(40);
+    counters.responses_5xx_meant.add(40);
+    let (server, _, process) = of(&observed);
+    assert_eq!((server.state, process), (Condition::Up, Serving::Fully));
+    counters.requests.add(40);
+    counters.responses_2xx.add(40);
+    counters.responses_cut.add(40);
+    assert_eq!(of(&observed).0.state, Condition::Failing);
+    let told = problems(&observed, &Judge::of(&observed));
+    assert!(told[0].starts_with("virtual server shop is failing: 40 of 80 "), "{told:?}");
+}
+
+#[test]
 fn a_pool_that_is_meant_to_be_empty_is_no_problem() {
     let web = pool("web", &addresses(1), &[]);
     let mut green = pool("green", &addresses(1), &[]);

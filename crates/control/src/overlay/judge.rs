@@ -73,16 +73,18 @@ pub(crate) fn check(
     files: Arc<Files>,
     (overlay, version): (&Overlay, u64),
 ) -> (Option<Configuration>, Vec<Diagnostic>) {
-    check_after(main, files, (overlay, version), None)
+    let (configuration, diagnostics, _) = check_after(main, files, (overlay, version), None);
+    (configuration, diagnostics)
 }
 
-/// As [`check`]. `before`: the configuration that a user on the network changes, with the rights of such a user.
+/// As [`check`]. `before`: the configuration that a user on the network changes, with the rights of such a user. Also returns the
+/// keys of what such a user cannot introduce.
 fn check_after(
     main: &Path,
     files: Arc<Files>,
     (overlay, version): (&Overlay, u64),
     before: Option<&Config>,
-) -> (Option<Configuration>, Vec<Diagnostic>) {
+) -> (Option<Configuration>, Vec<Diagnostic>, Vec<String>) {
     let loaded = match before {
         Some(before) => files.check_from_network(overlay, before),
         None => files.check(overlay),
@@ -95,7 +97,8 @@ fn check_after(
         }
         None => true,
     });
-    (config.map(|config| Configuration { config, files, version }), diagnostics)
+    let configuration = config.map(|config| Configuration { config, files, version });
+    (configuration, diagnostics, loaded.introduced)
 }
 
 impl Changes {
@@ -370,13 +373,13 @@ impl<'a> Judge<'a> {
         let version = self.history().version() + 1;
         let files = Arc::clone(&self.newest.files);
         match check_after(&self.main, files, (overlay, version), before) {
-            (Some(configuration), diagnostics) => {
+            (Some(configuration), diagnostics, _) => {
                 let of_overlay = diagnostics.into_iter().filter(|it| it.pointer.is_some());
                 Ok((configuration, of_overlay.collect()))
             }
-            (None, mut diagnostics) => {
+            (None, mut diagnostics, introduced) => {
                 diagnostics.retain(|it| it.severity == Severity::Error);
-                Err(("the configuration would have errors".to_owned(), diagnostics))
+                Err((reason(&diagnostics, &introduced), diagnostics))
             }
         }
     }
@@ -494,6 +497,25 @@ impl<'a> Judge<'a> {
         self.accepted.verdicts.push(verdict);
         self.accepted.entries.push(Entry::Version(version));
         self.last = Some(configuration);
+    }
+}
+
+/// Why an overlay is refused, without values: the role operate sees only this, and not the diagnostics, which quote them.
+fn reason(diagnostics: &[Diagnostic], introduced: &[String]) -> String {
+    let reason = "the configuration would have errors";
+    if !introduced.is_empty() {
+        let keys = introduced.join("` and `");
+        return format!(
+            "{reason}: it would name a program, a file or a socket of this host in `{keys}` that neither the files nor the \
+             configuration in force name, which only someone on this host may do: use the unix socket of the admin listener"
+        );
+    }
+    match diagnostics.first() {
+        Some(Diagnostic { pointer: Some(at), .. }) => format!("{reason}, the first at {at}"),
+        Some(Diagnostic { file, position: Some(at), .. }) => {
+            format!("{reason}, the first at {file}:{}:{}", at.line, at.column)
+        }
+        _ => reason.to_owned(),
     }
 }
 

@@ -132,7 +132,7 @@ impl Next {
 
     /// The end of the wait for a pool.
     pub(super) fn until(&self, pool: &Pool) -> Instant {
-        if self.snapshot.pools_to_be_filled.contains(&pool.name) {
+        if self.snapshot.resolved.pools_to_be_filled.contains(&pool.name) {
             return Instant::now();
         }
         let wait = self.wait_max();

@@ -121,6 +121,8 @@ pub struct Notes {
     pub entered: Option<Arc<str>>,
     /// The configuration that was used, if it still exists.
     pub snapshot: Weak<Snapshot>,
+    /// The fingerprint of its content, which the next one may have too.
+    pub content: u64,
     /// The fields in which that configuration found credentials.
     pub credential_fields: CredentialFields,
     /// The decisions of virtual servers, in order.

@@ -183,6 +183,7 @@ impl Recorder {
         notes.tls = begun.tls.map(ClientTls::seen);
         notes.entered = Some(Arc::clone(&server.live.name));
         notes.snapshot = Arc::downgrade(&server.snapshot);
+        notes.content = server.snapshot.resolved.content;
         notes.credential_fields = server.snapshot.authenticating.credential_fields.clone();
         if server.traffic.is_none() {
             notes.sought.push(sought(&server.pool, Preference::Any, clock));
@@ -292,6 +293,7 @@ impl Recorder {
         notes.tls = refused.tls.map(ClientTls::seen);
         notes.entered = Some(Arc::clone(&refused.server.live.name));
         notes.snapshot = Arc::downgrade(&refused.server.snapshot);
+        notes.content = refused.server.snapshot.resolved.content;
         notes.credential_fields = refused.server.snapshot.authenticating.credential_fields.clone();
         Some(Box::new(notes))
     }

@@ -2,13 +2,15 @@
 //! request.
 //!
 //! - Fields that services of `type: external` set (`add_headers`). Members believe them, on every path. So they are withheld
-//!   at all virtual servers whose requests can reach a pool that a virtual server with such a service reaches.
-//! - [`MIRRORED`], at virtual servers that reach the pools of one with copies.
+//!   at all virtual servers whose requests can reach a member that a virtual server with such a service reaches, in whatever
+//!   pool: a member is an address.
+//! - [`MIRRORED`], at virtual servers that reach the members of one with copies.
 
 use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::rc::Rc;
 
-use weir_config::snapshot::{Service, Snapshot, VirtualServer};
+use weir_config::snapshot::{Address, Service, Snapshot, VirtualServer};
 use weir_core::policy::Action;
 use weir_http::edits::FieldEdits;
 
@@ -42,7 +44,29 @@ impl<'a> Withheld<'a> {
                 withheld.by_pool.entry(pool).or_default().extend(&names);
             }
         }
+        withheld.share_by_members(snapshot);
         withheld
+    }
+
+    /// Pools get the names of others with the same member. Each member is looked at once in each direction.
+    fn share_by_members(&mut self, snapshot: &'a Snapshot) {
+        let mut by_member: HashMap<Address, HashSet<&[u8]>> = HashMap::new();
+        for (index, names) in &self.by_pool {
+            let members = snapshot.pools.get(*index).into_iter().flat_map(|pool| &pool.members);
+            for member in members {
+                by_member.entry(plain(&member.address)).or_default().extend(names);
+            }
+        }
+        if by_member.is_empty() {
+            return;
+        }
+        for (index, pool) in snapshot.pools.iter().enumerate() {
+            for member in &pool.members {
+                if let Some(names) = by_member.get(&plain(&member.address)) {
+                    self.by_pool.entry(index).or_default().extend(names);
+                }
+            }
+        }
     }
 
     /// The names that a virtual server withholds, in order.
@@ -56,6 +80,14 @@ impl<'a> Withheld<'a> {
         let mut names: Vec<Box<[u8]>> = names.into_iter().map(Into::into).collect();
         names.sort_unstable();
         names.into()
+    }
+}
+
+/// An address as the kernel understands it: an IPv4 address that is written as an IPv6 address is the IPv4 address.
+fn plain(address: &Address) -> Address {
+    match address {
+        Address::Socket(at) => Address::Socket(SocketAddr::new(at.ip().to_canonical(), at.port())),
+        other => other.clone(),
     }
 }
 
@@ -110,6 +142,8 @@ pub fn withhold(names: &[Box<[u8]>], is_copy: bool, edits: &mut FieldEdits) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use weir_config::{Resolutions, parse};
 
     use super::*;
@@ -121,7 +155,11 @@ mod tests {
         copies: { listen: 127.0.0.1:84, pool: shop, policies: [ copy ] }\n  \
         fallback: { listen: 127.0.0.1:85, pool: weak }\n  \
         other: { listen: 127.0.0.1:86, pool: other }\n  \
-        relay: { listen: 127.0.0.1:87, type: tcp, pool: app }\n\
+        relay: { listen: 127.0.0.1:87, type: tcp, pool: app }\n  \
+        same: { listen: 127.0.0.1:88, pool: same }\n  \
+        mapped: { listen: 127.0.0.1:89, pool: mapped }\n  \
+        named: { listen: 127.0.0.1:90, pool: named }\n  \
+        as-copied: { listen: 127.0.0.1:91, pool: as-copied }\n\
         authentication: { sso: { type: external, pool: service, add_headers: [ X-User, X-Groups ] } }\n\
         policies:\n  \
         private: { rules: [ { when: \"request.path == '/a'\", then: [ { authenticate: sso } ] } ] }\n  \
@@ -129,13 +167,17 @@ mod tests {
         copy: { rules: [ { then: [ { mirror: { pool: copied } } ] } ] }\n\
         pools:\n  app: { members: [ 127.0.0.1:9001 ] }\n  service: { members: [ 127.0.0.1:9002 ] }\n  \
         shop: { members: [ 127.0.0.1:9003 ] }\n  copied: { members: [ 127.0.0.1:9004 ] }\n  \
-        weak: { members: [ 127.0.0.1:9005 ], fallback: app }\n  other: { members: [ 127.0.0.1:9006 ] }\n";
+        weak: { members: [ 127.0.0.1:9005 ], fallback: app }\n  other: { members: [ 127.0.0.1:9006 ] }\n  \
+        same: { members: [ 127.0.0.1:9006, 127.0.0.1:9001 ] }\n  \
+        mapped: { members: [ \"[::ffff:127.0.0.1]:9001\" ] }\n  named: { members: [ app.test:9001 ] }\n  \
+        as-copied: { members: [ 127.0.0.1:9004 ] }\n";
 
     #[test]
     fn names_are_withheld_wherever_their_members_are_reached() {
         let parsed = parse("test.yaml", CONFIG);
         let config = parsed.config.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
-        let snapshot = config.snapshot(&Resolutions::default());
+        let names = [("app.test".to_owned(), vec![IpAddr::from([127, 0, 0, 1])])];
+        let snapshot = config.snapshot(&Resolutions::from(names));
         let withheld = Withheld::of(&snapshot);
         for (name, expected) in [
             ("asks", &["X-Groups", "X-User"][..]),
@@ -145,6 +187,10 @@ mod tests {
             ("copies", &["X-Mirrored"]),
             ("other", &[]),
             ("relay", &[]),
+            ("same", &["X-Groups", "X-User"]),
+            ("mapped", &["X-Groups", "X-User"]),
+            ("named", &["X-Groups", "X-User"]),
+            ("as-copied", &["X-Mirrored"]),
         ] {
             let server = snapshot.virtual_servers.iter().find(|it| *it.name == *name);
             let names = withheld.at(server.expect(name), &snapshot);

@@ -235,6 +235,10 @@ counters! {
         responses_4xx,
         /// 5xx.
         responses_5xx,
+        /// Of these: responses of request rules and of the firewall, which are meant.
+        responses_5xx_meant,
+        /// Responses with another status that stayed incomplete because of their member.
+        responses_cut,
         /// Relayed connections that both sides ended in order.
         relays_complete,
         /// Relayed connections that the client broke, or that it closed before they began.
@@ -279,6 +283,25 @@ counters! {
         /// The time from a request to a service until its response, or until the response is no longer needed.
         authorisation_duration,
     }
+}
+
+impl VirtualServerCounters {
+    /// Requests that failed: answered 5xx other than on purpose, or with an incomplete response.
+    pub fn failed_requests(&self) -> u64 {
+        failed(self.responses_5xx.get(), self.responses_5xx_meant.get(), self.responses_cut.get())
+    }
+}
+
+impl VirtualServerTotals {
+    /// As [`VirtualServerCounters::failed_requests`].
+    pub fn failed_requests(&self) -> u64 {
+        failed(self.responses_5xx, self.responses_5xx_meant, self.responses_cut)
+    }
+}
+
+fn failed(answered: u64, meant: u64, cut: u64) -> u64 {
+    // Another thread counts meanwhile.
+    answered.saturating_sub(meant).wrapping_add(cut)
 }
 
 counters! {

@@ -115,6 +115,10 @@ impl Exchange {
     /// Ends an exchange whose response cannot be completed, so that the client notices.
     pub fn truncate(&mut self, at: &mut impl Edge, termination: Termination) {
         self.ends.drop_member(at);
+        let is_sent = matches!(self.phase, Phase::Respond | Phase::Deliver { .. });
+        if is_sent && termination.cuts_response() && self.ends.account.status < 500 {
+            self.ends.server.counters.responses_cut.add(1);
+        }
         // An end by closing would make the part look like the whole.
         let must_reset = self.response_framing == Framing::UntilClose;
         // The client's stream is reset with it.
@@ -189,6 +193,13 @@ fn send_own(
     at.answer(&mut exchange.ends, &own);
     at.tools().response_edits = edits;
     exchange.complete(at, termination);
+}
+
+/// The response that was sent in place of a member's is meant: with 5xx it is no failure (a page for maintenance).
+fn note_meant(exchange: &Exchange) {
+    if exchange.ends.account.status >= 500 {
+        exchange.ends.server.counters.responses_5xx_meant.add(1);
+    }
 }
 
 /// Sends the answer of a rule that replaces a response, and ends the exchange. Rules do not run again.
@@ -271,7 +282,10 @@ impl Exchange {
                 let termination = Termination::Misdirected;
                 self.respond_with(at, 421, termination, &FieldEdits::NONE, None);
             }
-            Ending::Blocked => inspect::end_blocked(self, at),
+            Ending::Blocked => {
+                inspect::end_blocked(self, at);
+                note_meant(self);
+            }
             Ending::Failed => self.respond(at, 500, Termination::PolicyFailed),
             Ending::Closed => self.end_unanswered(at, Termination::RateLimit, false),
             Ending::Challenge => {
@@ -284,6 +298,7 @@ impl Exchange {
                     with_answer(self, decision, |exchange, (status, fields, body)| {
                         exchange.respond_with(at, status, Termination::Policy, fields, body);
                     });
+                    note_meant(self);
                 }
                 Some(End::Reset) => {
                     self.end_unanswered(at, Termination::Policy, true);

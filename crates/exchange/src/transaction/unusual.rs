@@ -17,14 +17,15 @@ const ALLOWED: &[u8] = b"GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 #[cold]
 #[inline(never)]
 pub fn is_answered(exchange: &mut Exchange, at: &mut impl Edge, head: &RequestHead) -> bool {
-    if head.max_forwards == Some(0) {
-        // Weir is the final recipient: it has no list of methods to report for OPTIONS, and does not reflect TRACE.
-        let status = if head.method == Method::Trace { 501 } else { 204 };
-        exchange.respond(at, status, Termination::Complete);
+    let is_for_weir = head.max_forwards == Some(0);
+    if is_for_weir && head.method == Method::Options {
+        // Weir is the final recipient, and has no list of methods to report.
+        exchange.respond(at, 204, Termination::Complete);
         return true;
     }
-    if head.unusual.reflects && !exchange.ends.server.http.trace {
-        // The response would tell the client what rules have put into the head for the member.
+    if is_for_weir || head.unusual.reflects && !exchange.ends.server.http.trace {
+        // The response would tell the client what rules have put into the head for the member. As the final recipient of a
+        // TRACE, weir does not reflect it either.
         let mut fields = FieldEdits::default();
         fields.add(b"Allow", |out| out.extend_from_slice(ALLOWED));
         exchange.respond_adding(at, 405, Termination::Complete, fields);

@@ -381,6 +381,9 @@ pub struct Changed {
     pub changed: bool,
     pub before: String,
     pub members_in_service: usize,
+    /// An older version of weir does not tell it.
+    #[serde(default)]
+    pub fallback_serves: bool,
     pub member: Member,
 }
 

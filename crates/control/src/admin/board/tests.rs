@@ -80,7 +80,7 @@ async fn what_changes_comes_and_nothing_else() {
     let (patch, before) = change(before);
     assert_eq!(patch, json!({}));
     let member = Arc::clone(&running.observed.table().pools[0].members[0]);
-    member.set_state_override(Some(weir_core::admin_state::AdminState::Drain));
+    member.set_health(weir_core::monitor::Health::Down, 1);
     let (patch, _) = change(before);
     let web = &patch["pools"]["items"]["web"];
     assert_eq!((&web["state"], &web["members_in_service"]), (&json!("degraded"), &json!(1)));

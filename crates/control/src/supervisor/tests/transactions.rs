@@ -225,7 +225,7 @@ async fn what_is_not_possible_changes_nothing() {
         ),
         (
             wants(json!([{ "op": "set", "path": "/pools/web/balance", "value": "x" }])),
-            "would have errors",
+            "would have errors, the first at /pools/web/balance",
         ),
         (taken.clone(), "address in use"),
         (Transaction { dry_run: true, ..taken }, "address in use"),
@@ -251,6 +251,43 @@ async fn what_is_not_possible_changes_nothing() {
     assert_eq!((report.state, process.weights()), (State::InForce, vec![7]), "{report:?}");
     assert!(!process.supervisor.reload().await);
     assert_eq!(process.weights(), [7]);
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn the_network_restores_what_the_files_name_and_introduces_nothing() {
+    let (events, _) = Captured::new();
+    let files = Files::new("restored");
+    let one = member("one").await;
+    let at = files.0.display();
+    let plain = text(&files, free_port(), &[one]);
+    let logs = plain.replace("format: \"off\"", &format!("to: {at}/access.log"));
+    let file = files.config(&logs);
+    let mut process = Process::start(&file, &events).await;
+    let from_network = |wanted| Transaction { is_from_network: true, wanted, ..wants(json!([])) };
+    let change = |value: Value| wants(value).wanted;
+    let remove = || change(json!([{ "op": "remove", "path": "/log" }]));
+    let other = format!("{at}/other.log");
+    let to_other = json!({ "access": { "to": other } });
+    let introduce = change(json!([{ "op": "set", "path": "/log", "value": to_other }]));
+    for (wanted, expected) in [
+        (remove(), Some(1)),
+        // The files name the log all along.
+        (Wanted::Revert(1), Some(2)),
+        (remove(), Some(3)),
+        (Wanted::RollBackTo(0), Some(4)),
+        (introduce.clone(), None),
+        (remove(), Some(5)),
+        (introduce, None),
+    ] {
+        let report = process.ask(from_network(wanted.clone())).await;
+        assert_eq!(report.version, expected, "{wanted:?}: {report:?}");
+        if expected.is_none() {
+            let reason = report.reason.clone().unwrap_or_default();
+            assert!(reason.contains("`access.to` that neither the files"), "{report:?}");
+            assert!(!reason.contains("other.log"), "{report:?}");
+        }
+    }
     process.stop().await;
 }
 

@@ -1,0 +1,312 @@
+//! What this host lacks for a configuration: addresses, folders, programs and rights, as far as files and the kernel's tables
+//! tell. Nothing is opened or bound, so the target host may have it, and another process may still hold an address.
+
+use std::collections::BTreeSet;
+use std::fs::read_to_string;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+use rustix::fs::{Access, access};
+use weir_config::host_addresses;
+use weir_config::snapshot::{Address, LogTarget, Monitor, MonitorKind, Pool, Snapshot};
+
+use crate::wording::Few;
+
+/// Where the kernel says from which port on everybody may listen.
+const UNPRIVILEGED_FROM: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
+
+/// That file's value by default.
+const UNPRIVILEGED_FROM_DEFAULT: u16 = 1024;
+
+/// Where the kernel says that programs may listen on addresses that the host does not have.
+const NONLOCAL_BIND: [&str; 2] =
+    ["/proc/sys/net/ipv4/ip_nonlocal_bind", "/proc/sys/net/ipv6/ip_nonlocal_bind"];
+
+/// The capability to listen on privileged ports (capabilities(7)).
+const CAP_NET_BIND_SERVICE: u32 = 10;
+
+/// The end of warnings about what refuses a start.
+const REFUSED: &str = "a start or a reload is refused";
+
+/// What a process of this user may use here.
+#[derive(Debug)]
+struct Host {
+    /// Empty if the kernel shows none.
+    addresses: BTreeSet<IpAddr>,
+    /// Whether programs may listen on other addresses too.
+    is_nonlocal_bind: [bool; 2],
+    unprivileged_from: u16,
+    may_bind_privileged: bool,
+}
+
+impl Host {
+    fn here() -> Self {
+        let text = |path: &str| read_to_string(path).unwrap_or_default().trim().to_owned();
+        let status = text("/proc/thread-self/status");
+        let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        Self {
+            addresses: host_addresses::all(),
+            is_nonlocal_bind: NONLOCAL_BIND.map(|path| text(path) == "1"),
+            unprivileged_from: text(UNPRIVILEGED_FROM).parse().unwrap_or(UNPRIVILEGED_FROM_DEFAULT),
+            // If the kernel does not say what is permitted, nothing is foretold.
+            may_bind_privileged: effective.is_none_or(|mask| mask >> CAP_NET_BIND_SERVICE & 1 == 1),
+        }
+    }
+
+    fn has(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        self.addresses.is_empty()
+            || ip.is_unspecified()
+            || ip.is_loopback()
+            || ip.is_multicast()
+            || self.addresses.contains(&ip)
+            || self.is_nonlocal_bind[usize::from(ip.is_ipv6())]
+    }
+
+    /// Why this user cannot listen here.
+    fn obstacle(&self, at: SocketAddr, is_free: bool, is_on_interface: bool) -> Option<String> {
+        let (ip, port) = (at.ip(), at.port());
+        let is_link_local = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+        if is_link_local && !is_on_interface {
+            return Some(format!("{ip} is valid on one link only: without `interfaces` {REFUSED}"));
+        }
+        if !is_free && !self.has(ip) {
+            return Some(format!(
+                "this host does not have the address {ip} now: without it, or `free_bind: true`, {REFUSED}"
+            ));
+        }
+        (port > 0 && port < self.unprivileged_from && !self.may_bind_privileged).then(|| {
+            format!("this user may not listen on port {port}: without root or CAP_NET_BIND_SERVICE {REFUSED}")
+        })
+    }
+}
+
+/// Warnings about what a start on this host would refuse, and about monitors whose program cannot run.
+pub(super) fn warnings(snapshot: &Snapshot) -> Vec<String> {
+    let host = Host::here();
+    let mut told = Vec::new();
+    listeners(snapshot, &host, &mut told);
+    logs(snapshot, &mut told);
+    state(&snapshot.state_dir, &mut told);
+    programs(&snapshot.pools, &mut told);
+    told
+}
+
+fn listeners(snapshot: &Snapshot, host: &Host, told: &mut Vec<String>) {
+    for server in &snapshot.virtual_servers {
+        // The ports of a range have the same obstacles.
+        let mut seen = BTreeSet::new();
+        for point in &server.listen {
+            let obstacle = match &point.address {
+                Address::Unix(path) => socket_obstacle(path),
+                Address::Socket(at) | Address::Udp(at) => {
+                    host.obstacle(*at, server.listening.free_bind, point.interface.is_some())
+                }
+            };
+            let Some(why) = obstacle else { continue };
+            if seen.insert(why.clone()) {
+                told.push(format!("virtual server `{}`: {why}", server.name));
+            }
+        }
+    }
+    for address in &snapshot.admin.listen {
+        let obstacle = match address {
+            Address::Unix(path) => socket_obstacle(path),
+            Address::Socket(at) | Address::Udp(at) => host.obstacle(*at, false, false),
+        };
+        told.extend(obstacle.map(|why| format!("`admin.listen`: {why}")));
+    }
+}
+
+/// Why a unix socket cannot be made here.
+fn socket_obstacle(path: &Path) -> Option<String> {
+    let is_socket = |path: &Path| path.symlink_metadata().map(|it| it.file_type().is_socket());
+    if let Ok(false) = is_socket(path) {
+        return Some(format!("{} is there, and is no socket: {REFUSED}", path.display()));
+    }
+    folder_obstacle(path).map(|why| format!("the socket {} cannot be made: {why}", path.display()))
+}
+
+/// Why a file cannot be made in its folder.
+fn folder_obstacle(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let shown = folder.display();
+    if !folder.exists() {
+        return Some(format!("the folder {shown} does not exist: without it {REFUSED}"));
+    }
+    if !folder.is_dir() {
+        return Some(format!("{shown} is no folder: {REFUSED}"));
+    }
+    access(folder, Access::WRITE_OK | Access::EXEC_OK)
+        .is_err()
+        .then(|| format!("this user may not write to the folder {shown}: {REFUSED}"))
+}
+
+fn logs(snapshot: &Snapshot, told: &mut Vec<String>) {
+    let log = &snapshot.log;
+    let waf_to = Some(&log.waf_to).filter(|to| **to != log.access_to);
+    let all = [
+        ("log.access.to", Some(&log.access_to)),
+        ("log.waf.to", waf_to),
+        ("log.audit.to", log.audit_to.as_ref()),
+    ];
+    for (key, target) in all {
+        let Some(LogTarget::File(path)) = target else { continue };
+        let shown = path.display();
+        let obstacle = if path.exists() {
+            let may_write = access(path, Access::WRITE_OK).is_ok();
+            (!may_write).then(|| format!("this user may not write to {shown}: {REFUSED}"))
+        } else {
+            folder_obstacle(path)
+        };
+        told.extend(obstacle.map(|why| format!("`{key}`: {why}")));
+    }
+}
+
+fn state(folder: &Path, told: &mut Vec<String>) {
+    let shown = folder.display();
+    // A folder that is not there is made. If it cannot be made, weir serves and keeps nothing.
+    let obstacle = match folder.metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Some(format!("this user may not look at {shown}: {REFUSED}"))
+        }
+        Err(_) => None,
+        Ok(found) if !found.is_dir() => Some(format!("{shown} is no folder: {REFUSED}")),
+        Ok(_) => access(folder, Access::READ_OK | Access::EXEC_OK)
+            .is_err()
+            .then(|| format!("this user may not read {shown}: {REFUSED}")),
+    };
+    told.extend(obstacle.map(|why| format!("`state_dir`: {why}")));
+}
+
+fn programs(pools: &[std::sync::Arc<Pool>], told: &mut Vec<String>) {
+    let mut seen = BTreeSet::new();
+    for pool in pools {
+        let of_members = pool.members.iter().filter_map(|member| member.monitors.as_deref());
+        let all = pool.monitors.iter().chain(of_members.flatten());
+        for program in all.filter_map(program) {
+            if !seen.insert(program) {
+                continue;
+            }
+            let Some(why) = program_obstacle(program) else { continue };
+            let is_its = |pool: &&std::sync::Arc<Pool>| {
+                let of_members =
+                    pool.members.iter().filter_map(|member| member.monitors.as_deref());
+                let mut all = pool.monitors.iter().chain(of_members.flatten());
+                all.any(|monitor| self::program(monitor) == Some(program))
+            };
+            let names: Vec<_> =
+                pools.iter().filter(is_its).map(|pool| std::sync::Arc::clone(&pool.name)).collect();
+            let which = if names.len() == 1 { "pool" } else { "pools" };
+            told.push(format!(
+                "the monitors of type script of {which} {} could not probe here: {why}",
+                Few(&names)
+            ));
+        }
+    }
+}
+
+fn program(monitor: &Monitor) -> Option<&str> {
+    match &monitor.kind {
+        MonitorKind::Script(probe) => probe.command.first().map(|word| &**word),
+        _ => None,
+    }
+}
+
+/// Why a program cannot be run. It has its whole path.
+fn program_obstacle(program: &str) -> Option<String> {
+    let path = Path::new(program);
+    if !path.exists() {
+        return Some(format!("there is no {program}"));
+    }
+    let may_run = path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    (!may_run).then(|| format!("this user may not run {program}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_ports() {
+        let host = Host {
+            addresses: ["10.0.0.5", "fe80::5", "127.0.0.1"].map(|it| it.parse().unwrap()).into(),
+            is_nonlocal_bind: [false, true],
+            unprivileged_from: 1024,
+            may_bind_privileged: false,
+        };
+        let root = Host { may_bind_privileged: true, ..Host::here() };
+        let check = |at: &str, free_bind, interface, expected: Option<&str>| {
+            let found = host.obstacle(at.parse().unwrap(), free_bind, interface);
+            match (&found, expected) {
+                (None, None) => {}
+                (Some(found), Some(part)) if found.contains(part) => {}
+                _ => panic!("{at}: {found:?}"),
+            }
+        };
+        check("10.0.0.5:8080", false, false, None);
+        check("0.0.0.0:8080", false, false, None);
+        check("127.0.0.9:8080", false, false, None);
+        check("203.0.113.9:8080", false, false, Some("does not have the address 203.0.113.9 now"));
+        check("203.0.113.9:8080", true, false, None);
+        check("[2001:db8::9]:8080", false, false, None);
+        check("[fe80::5]:8080", false, false, Some("without `interfaces`"));
+        check("[fe80::5]:8080", false, true, None);
+        check("10.0.0.5:81", false, false, Some("port 81"));
+        assert_eq!(root.obstacle("127.0.0.1:81".parse().unwrap(), false, false), None);
+    }
+
+    #[test]
+    fn files_folders_and_programs() {
+        let folder = std::env::temp_dir().join(format!("weir-foretold-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("plain"), "").unwrap();
+        let at = folder.display();
+        let check = |keys: &str, monitor: &str, expected: &[&str]| {
+            let text = format!(
+                "state_dir: {at}\n{keys}\npools:\n  a: {{ members: [ 127.0.0.1:1 ], monitors: [ {monitor} ] }}\n"
+            );
+            let loaded = weir_config::parse("test.yaml", &text);
+            let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics));
+            let found = warnings(&config.snapshot(&Default::default()));
+            assert_eq!(found.len(), expected.len(), "{keys}: {found:?}");
+            for (found, part) in found.iter().zip(expected) {
+                assert!(found.contains(part), "{found}");
+            }
+        };
+        let server = "virtual_servers: { v: { listen: \"127.0.0.1:0\", pool: a } }";
+        let listens =
+            |at: String| format!("virtual_servers: {{ v: {{ listen: \"{at}\", pool: a }} }}");
+        let tcp = "{ type: tcp }";
+        let script = |program: &str| format!("{{ type: script, command: [ {program} ] }}");
+        check(server, tcp, &[]);
+        check(&listens(format!("unix:{at}/a.sock")), tcp, &[]);
+        check(
+            &listens("unix:/nowhere/a.sock".into()),
+            tcp,
+            &["the folder /nowhere does not exist"],
+        );
+        check(&listens(format!("unix:{at}/plain/a.sock")), tcp, &["plain is no folder"]);
+        check(&listens(format!("unix:{at}/plain")), tcp, &["is no socket"]);
+        let admin = format!("{server}\nadmin: {{ listen: unix:/nowhere/a.sock }}");
+        check(&admin, tcp, &["`admin.listen`: the socket /nowhere/a.sock cannot be made"]);
+        let log = |to: &str| format!("{server}\nlog: {{ access: {{ to: {to} }} }}");
+        check(&log(&format!("{at}/a.log")), tcp, &[]);
+        check(&log("/nowhere/a.log"), tcp, &["`log.access.to`: the folder /nowhere"]);
+        check(server, &script("/bin/sh"), &[]);
+        check(server, &script("/nowhere/check"), &["there is no /nowhere/check"]);
+        check(
+            server,
+            &script("/etc/passwd"),
+            &["of pool a could not probe here: this user may not run"],
+        );
+        let mut told = Vec::new();
+        state(&folder.join("plain"), &mut told);
+        state(&folder.join("later"), &mut told);
+        assert_eq!(told.len(), 1, "{told:?}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
