@@ -126,7 +126,7 @@ impl Charset {
             Some(family) => name.strip_prefix(family.as_bytes()).is_some_and(is_member),
             None => name == known.as_bytes(),
         };
-        let found = NAMES.iter().find(|(_, names)| names.iter().any(|known| is_named(&known)));
+        let found = NAMES.iter().find(|(_, names)| names.iter().any(is_named));
         Some(found.map_or(Self::Unreadable, |(charset, _)| *charset))
     }
 }
