@@ -41,7 +41,7 @@ section! {
         /// Maximum length of a parameter's name (`parameter_name_length`).
         default parameter_name_size_max: Size<1, MIB> = Size(256);
         /// Maximum number of parameters (`parameter_count`). Of an array in JSON, only the first element counts.
-        default parameters_max: Whole<u32, 0, COUNT_MAX> = Whole(500);
+        default parameters_max: Whole<u32, 0, COUNT_MAX> = Whole(1_000);
         /// Parameters with their own limits on the length of values. Default: none.
         optional parameters: Vec<Spanned<ParameterLimit>>;
         /// Maximum length of a cookie, name and value (`cookie_length`).

@@ -8,6 +8,7 @@
 //! **Architecture invariant:** every buffer and counter is bounded by [`Limits`], work is linear in the input (times the
 //! logarithm of a limit if keys are compared), and there is no recursion. Callers limit the size of the whole body.
 
+mod characters;
 mod charset;
 mod cookies;
 mod differences;
@@ -26,7 +27,8 @@ mod transcode;
 mod urlencoded;
 mod xml;
 
-pub(crate) use charset::has_readable_charset;
+pub(crate) use characters::Characters;
+pub(crate) use charset::Charset;
 pub use cookies::cookies;
 pub use differences::{Difference, Differences};
 pub use format::{Call, LOOK_BYTES, arguments_in, call, is_binary, is_control, significant};
@@ -93,6 +95,15 @@ impl Body {
             Processor::Xml => Self::Xml(Box::new(Xml::new(limits))),
             Processor::Text | Processor::Content | Processor::None => Self::None,
         }
+    }
+
+    /// States the charset of XML. The declaration in it may name the same one.
+    #[must_use]
+    pub(crate) fn with_charset(mut self, charset: Charset) -> Self {
+        if let Self::Xml(body) = &mut self {
+            body.set_charset(charset);
+        }
+        self
     }
 
     /// Parses the next piece of the body, which may be split anywhere. Does nothing after a problem.

@@ -43,6 +43,8 @@ pub struct Multipart {
     headers: Headers,
     part: Part,
     held: LineEnd,
+    /// The bytes of the current line in front of the first boundary. A single one that is no data is a CR.
+    preamble_line_bytes: u64,
     boundaries: u32,
     parts: u32,
     files: u32,
@@ -73,6 +75,7 @@ impl Multipart {
             headers: Headers::default(),
             part: Part::default(),
             held: LineEnd::Nothing,
+            preamble_line_bytes: 0,
             boundaries: 0,
             parts: 0,
             files: 0,
@@ -211,7 +214,10 @@ impl Multipart {
     fn content(&mut self, bytes: &[u8], to: &mut impl Sink) -> u64 {
         match self.stage {
             Stage::Preamble | Stage::Epilogue => {
-                self.findings.flag(MultipartFlag::DataBefore);
+                if self.preamble_line_bytes > 0 || bytes != b"\r" {
+                    self.findings.flag(MultipartFlag::DataBefore);
+                }
+                self.preamble_line_bytes += bytes.len() as u64;
                 self.look(bytes);
                 bytes.len() as u64
             }
@@ -277,6 +283,8 @@ impl Multipart {
     /// Handles LF at the end of a line that is not a boundary.
     fn end_line(&mut self, to: &mut impl Sink) {
         match self.stage {
+            // Clients write CR LF before each boundary, also before the first one.
+            Stage::Preamble if self.preamble_line_bytes == 1 => {}
             Stage::Preamble | Stage::Epilogue => self.findings.flag(MultipartFlag::DataBefore),
             Stage::Headers => match self.headers.end_line(&self.limits, &mut self.findings) {
                 Ok(Line::Header) => {}
@@ -296,6 +304,7 @@ impl Multipart {
 
     fn begin_line(&mut self) {
         self.place = Place::Start;
+        self.preamble_line_bytes = 0;
         self.line_start.reset();
         self.search.reset();
     }

@@ -15,6 +15,7 @@ mod elements;
 mod markup;
 mod reference;
 
+use super::charset::Charset;
 use super::differences::{Difference, Differences};
 use super::limits::{self, Limits};
 use super::problem::{Failure, Problem};
@@ -31,6 +32,8 @@ use reference::Reference;
 #[derive(Debug, Clone)]
 pub struct Xml {
     limits: Limits,
+    /// The charset that the head of the request states.
+    charset: Charset,
     state: State,
     elements: Elements,
     /// Whether the document element has begun.
@@ -78,6 +81,7 @@ impl Xml {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
+            charset: Charset::default(),
             state: State::Start(0),
             elements: Elements::default(),
             has_root: false,
@@ -92,6 +96,14 @@ impl Xml {
             offset: 0,
             differences: Differences::NONE,
             failure: None,
+        }
+    }
+
+    /// States the charset of the bytes.
+    pub(super) fn set_charset(&mut self, charset: Charset) {
+        self.charset = charset;
+        if matches!(charset, Charset::Ascii | Charset::Pairs { .. }) {
+            self.collected.set_encoding(declaration::Encoding::Bytes);
         }
     }
 
@@ -388,7 +400,7 @@ impl Xml {
 
     fn end_instruction(&mut self, to: &mut impl Sink) -> Result<(), Problem> {
         self.state = State::Content(0);
-        match self.instruction.end()? {
+        match self.instruction.end(self.charset)? {
             Ended::Declaration(encoding) => self.collected.set_encoding(encoding),
             Ended::Other(text) => self.collected.deliver_instruction(&text, to)?,
         }

@@ -70,7 +70,7 @@ impl Default for Limits {
             headers_max: 100,
             parameter_bytes_max: 1 << 20,
             parameter_name_bytes_max: 256,
-            parameters_max: 500,
+            parameters_max: 1_000,
             cookie_bytes_max: 4_096,
             cookies_max: 60,
             graphql_depth_max: 12,

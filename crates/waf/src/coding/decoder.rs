@@ -5,6 +5,7 @@ use brotlic::decode::DecoderInfo;
 use zlib_rs::{Inflate, InflateFlush, Status};
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
+use super::chunks::Chunks;
 use super::{Coding, InflateProblem};
 
 /// The window of deflate: 32 KiB (15 bits).
@@ -27,6 +28,7 @@ pub(super) enum Decoder {
     Zlib(Inflate),
     Brotli(BrotliDecoder),
     Zstd(DCtx<'static>),
+    AwsChunked(Chunks),
 }
 
 impl Decoder {
@@ -37,6 +39,7 @@ impl Decoder {
             Coding::Deflate => Self::Zlib(Inflate::new(has_zlib_frame(start)?, WINDOW_BITS)),
             // The decoder rejects larger windows than RFC 7932 permits, because they require the receiver's consent.
             Coding::Brotli => Self::Brotli(BrotliDecoder::new()),
+            Coding::AwsChunked => Self::AwsChunked(Chunks::new()),
             Coding::Zstd => {
                 let mut context = DCtx::try_create().ok_or(InflateProblem::Malformed)?;
                 let window = DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX);
@@ -62,6 +65,7 @@ impl Decoder {
                 let is_end = result.info == DecoderInfo::Finished;
                 Ok(Step { taken: result.bytes_read, written: result.bytes_written, is_end })
             }
+            Self::AwsChunked(chunks) => chunks.step(input, out),
             Self::Zstd(context) => {
                 let (mut from, mut to) = (InBuffer::around(input), OutBuffer::around(out));
                 let left = context.decompress_stream(&mut to, &mut from);

@@ -6,6 +6,7 @@
 //! **Architecture invariant:** memory and work are bounded by the received bytes and by the limit in [`Inflater::new`]. The
 //! decoded body is not collected here.
 
+mod chunks;
 mod decoder;
 mod inflater;
 mod stage;
@@ -26,17 +27,20 @@ pub enum Coding {
     Brotli,
     /// RFC 8878.
     Zstd,
+    /// The chunks of S3.
+    AwsChunked,
 }
 
 impl Coding {
     /// The coding with this name in Content-Encoding.
     fn named(name: &[u8]) -> Option<Self> {
-        let names: [(&[u8], Self); 5] = [
+        let names: [(&[u8], Self); 6] = [
             (b"gzip", Self::Gzip),
             (b"x-gzip", Self::Gzip),
             (b"deflate", Self::Deflate),
             (b"br", Self::Brotli),
             (b"zstd", Self::Zstd),
+            (b"aws-chunked", Self::AwsChunked),
         ];
         names.into_iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, it)| it)
     }

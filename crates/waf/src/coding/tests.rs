@@ -51,6 +51,7 @@ fn fields_name_codings() {
         ("gzip;q=1", Err(Problem::Unknown)),
         ("gzip br", Err(Problem::Unknown)),
         ("\"gzip\"", Err(Problem::Unknown)),
+        ("aws-chunked", Ok(vec![AwsChunked])),
         ("gzip, snappy", Err(Problem::Unknown)),
     ] {
         assert_eq!(codings(value.as_bytes()), expected, "{value}");

@@ -1,6 +1,6 @@
 //! The fields of a request head that describe the body.
 
-use crate::body;
+use crate::body::Charset;
 use crate::coding::{self, Coding};
 
 /// How the body is parsed, according to the request head.
@@ -12,8 +12,7 @@ pub(super) struct BodyHead {
     pub codings: Vec<Coding>,
     /// The reason why the body cannot be inspected; `None`: it can.
     pub unreadable: Option<&'static str>,
-    /// The reason why servers may interpret the body differently; `None`: there is no such reason.
-    pub doubt: Option<&'static str>,
+    pub charset: Charset,
     pub has_types: bool,
     has_type: bool,
     has_encoding: bool,
@@ -26,9 +25,7 @@ impl BodyHead {
             self.has_types = true;
             self.unreadable.get_or_insert("The request has several Content-Type headers.");
         }
-        if !body::has_readable_charset(value) {
-            self.doubt.get_or_insert("The body has a charset that rules cannot read.");
-        }
+        self.charset = Charset::of(value);
         self.content_type = value.to_vec();
     }
 

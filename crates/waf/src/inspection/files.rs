@@ -19,6 +19,8 @@ const START_BYTES_MAX: usize = 64;
 const EXCERPT_BYTES: usize = 256;
 /// Number of legible bytes behind a short mark such as `<?=`, which random data also has.
 const LEGIBLE_BYTES: usize = 8;
+/// Number of legible bytes behind a mark that random data often has, unless the program ends earlier.
+const TEXT_BYTES: usize = 20;
 /// Maximum number of such places in a file. Each of them is a finding.
 const EXCERPTS_MAX: usize = 8;
 
@@ -195,17 +197,57 @@ fn extension(name: &[u8]) -> &[u8] {
     name.iter().rposition(|byte| *byte == b'.').map_or(&[], |at| &name[at + 1..])
 }
 
+/// Marks of programs that random data and descriptions of images (XMP) do not have.
+const PROGRAMS: [&[u8]; 24] = [
+    b"<?php",
+    b"<?eval",
+    b"<?echo",
+    b"<?assert",
+    b"<?system",
+    b"<?exec",
+    b"<?include",
+    b"<?require",
+    b"<?passthru",
+    b"<?print",
+    b"<script",
+    b"<jsp:scriptlet",
+    b"<jsp:expression",
+    b"<jsp:declaration",
+    b"<jsp:include",
+    b"<cfexecute",
+    b"<cfscript",
+    b"<cfoutput",
+    b"<cfinclude",
+    b"<cfquery",
+    b"<cffile",
+    b"<!--#exec",
+    b"<!--#include",
+    b"<!-- #exec",
+];
+
+fn is_legible_byte(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
+}
+
 /// Whether code for a server or a browser begins here. `text` begins with `<`.
 fn begins_with_code(text: &[u8]) -> bool {
     let begins =
         |word: &[u8]| text.get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
     let is_legible = |from: usize| {
         let behind = text.get(from..from + LEGIBLE_BYTES).or(text.get(from..)).unwrap_or_default();
-        !behind.is_empty()
-            && behind.iter().all(|it| matches!(it, b'\t' | b'\n' | b'\r' | b' '..=b'~'))
+        !behind.is_empty() && behind.iter().all(|it| is_legible_byte(*it))
+    };
+    // Random bytes have no long text, and no short one with an end.
+    let is_text = |from: usize| {
+        let behind = text.get(from..from + TEXT_BYTES).or(text.get(from..)).unwrap_or_default();
+        let is_end = |two: &[u8]| matches!(two, b"%>" | b"?>");
+        let end = behind.windows(2).position(is_end).unwrap_or(behind.len());
+        behind.len() >= LEGIBLE_BYTES && behind[..end].iter().all(|it| is_legible_byte(*it))
     };
     match text {
-        _ if begins(b"<?php") || begins(b"<script") => true,
+        _ if PROGRAMS.iter().any(|start| begins(start)) => true,
+        [_, b'%', letter, ..] if letter.is_ascii_alphabetic() => is_text(2),
+        [_, b'?', b'@' | b'$' | b'`', ..] => is_text(3),
         [_, b'?', b'=' | b' ' | b'\t' | b'\r' | b'\n', ..] => is_legible(3),
         [_, b'%', b'@' | b'=' | b'!' | b'-' | b' ' | b'\t' | b'\r' | b'\n', ..] => is_legible(3),
         _ => false,

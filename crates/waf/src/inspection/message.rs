@@ -12,7 +12,7 @@ use super::report::Limit;
 use super::request::{Request, Response, basename, decoded, parts};
 use super::texts::{TextId, Texts};
 use super::values::{Values, sources};
-use crate::body::{self, Body, Processor, Sink};
+use crate::body::{self, Body, Characters, Charset, Processor, Sink};
 use crate::coding::{InflateProblem, Inflater};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
 
@@ -36,6 +36,7 @@ pub struct BodySettings {
     /// The arguments found in the encoded bytes of an encoded body.
     pub(super) found_as_sent: Named,
     reading: Option<Body>,
+    characters: Option<Characters>,
     /// The recording of the received bytes, if they are recorded.
     pub recording: Option<Recording>,
     /// What the bytes say.
@@ -202,9 +203,6 @@ impl Message {
         if self.body.limit.is_some() || self.body.content.kind == Kind::Binary {
             return;
         }
-        if let Some(reason) = self.body.head.doubt {
-            self.body.failure.get_or_insert(reason);
-        }
         if self.body.head.codings.is_empty() || self.body.head.unreadable.is_some() {
             self.read(bytes);
         } else {
@@ -219,6 +217,23 @@ impl Message {
             self.body.failure = Some("The body is longer than `ctl:requestBodyLimit` allows.");
             return;
         }
+        let (charset, processor) = (self.body.head.charset, self.body.processor);
+        let characters = &mut self.body.characters;
+        match characters.get_or_insert_with(|| Characters::new(charset, processor)).take(bytes) {
+            Ok(bytes) => self.read_characters(&bytes),
+            Err(reason) => {
+                // Rules read it all the same.
+                self.body.failure.get_or_insert(reason);
+                self.read_characters(bytes);
+            }
+        }
+    }
+
+    /// Adds bytes in the encoding that rules read.
+    fn read_characters(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         let is_kept = content::is_open(self);
         if content::is_let_go(self, bytes) {
             return;
@@ -231,10 +246,24 @@ impl Message {
         if self.keeps_body() && !is_kept {
             self.body.content.kept.extend_from_slice(bytes);
         }
-        let mut reading =
-            self.body.reading.take().unwrap_or_else(|| self.reader(self.body.processor));
+        let mut reading = self.body.reading.take().unwrap_or_else(|| {
+            let is_converted = self.body.characters.as_ref().is_some_and(|it| it.is_converted());
+            let charset = if is_converted { Charset::Utf16 } else { self.body.head.charset };
+            self.reader(self.body.processor).with_charset(charset)
+        });
         reading.feed(bytes, &mut self.arguments());
         self.body.reading = Some(reading);
+    }
+
+    /// Adds the last bytes.
+    fn end_characters(&mut self) {
+        match self.body.characters.as_mut().map(Characters::finish) {
+            Some(Ok(bytes)) => self.read_characters(&bytes),
+            Some(Err(reason)) if self.body.limit.is_none() => {
+                self.body.failure.get_or_insert(reason);
+            }
+            _ => {}
+        }
     }
 
     /// A parser for this processor.
@@ -276,6 +305,7 @@ impl Message {
     /// Ends the request body. Returns its parser if the body was parsed to its end.
     pub fn end_body(&mut self) -> Option<Body> {
         self.end_encoded();
+        self.end_characters();
         let is_whole = self.body.limit.is_none();
         let mut read = self.body.reading.take();
         if let Some(reading) = &mut read {

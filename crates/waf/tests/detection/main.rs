@@ -19,6 +19,7 @@ mod figures;
 mod ftw;
 mod hidden;
 mod ordinary;
+mod prose;
 mod recorded;
 mod regression;
 mod send;

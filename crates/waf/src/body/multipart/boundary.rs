@@ -60,7 +60,7 @@ pub(super) fn read(
             }
             parameter.note(findings);
             boundary = Some(parameter.value);
-        } else if boundary.is_none() && is_form {
+        } else if boundary.is_none() && is_form && !parameter.is_charset() {
             findings.differ(Difference::ParameterOrder);
         }
         is_first = false;
@@ -126,6 +126,11 @@ impl<'a> Parameter<'a> {
         let has_blanks =
             is_spaced || trimmed.len() != value.len() || (is_quoted && behind.starts_with(b" "));
         Ok((Self { name, value: trimmed, is_quoted, has_blanks }, behind))
+    }
+
+    /// Whether it is the charset, which Spring puts before the boundary. Servers that search for the boundary find it.
+    fn is_charset(&self) -> bool {
+        self.name.eq_ignore_ascii_case(b"charset") && !self.has_blanks
     }
 
     fn note(&self, findings: &mut Findings) {

@@ -91,6 +91,7 @@ fn parameter<'a>(
     let (value, rest) = match (lower.as_slice(), bytes.first()) {
         (_, None) => return Err(Problem::PartDisposition),
         (b"filename*", _) => extended(bytes)?,
+        (b"filename", Some(b'"')) if has_escaped_quotes_alone(bytes) => unescaped(bytes),
         (_, Some(quote @ (b'"' | b'\''))) => quoted(*quote, bytes, findings),
         _ => token(bytes, findings),
     };
@@ -111,6 +112,29 @@ fn parameter<'a>(
     }
     place.get_or_insert(value);
     Ok(rest)
+}
+
+/// Whether backslashes of a quoted value only escape quotes, as of curl, and whoever ends the value at the first quote finds
+/// no parameter in the rest.
+fn has_escaped_quotes_alone(bytes: &[u8]) -> bool {
+    let (mut rest, mut has_escape) = (bytes.get(1..).unwrap_or_default(), false);
+    loop {
+        rest = match rest {
+            [b'\\', b'"', behind @ ..] => {
+                has_escape = true;
+                behind
+            }
+            [b'"', behind @ ..] => return has_escape && matches!(behind, [] | [b';', ..]),
+            [b'\\', ..] | [] => return false,
+            [b';' | b'=', ..] if has_escape => return false,
+            [_, behind @ ..] => behind,
+        };
+    }
+}
+
+/// The value with its escaped quotes, and the rest.
+fn unescaped(bytes: &[u8]) -> (Vec<u8>, &[u8]) {
+    quoted(b'"', bytes, &mut Findings::default())
 }
 
 /// Parses a quoted value. A backslash escapes the quote and itself. Elsewhere it is literal, as in the paths sent by old

@@ -1,6 +1,6 @@
 //! The header lines of a part.
 
-use super::super::charset::has_readable_charset;
+use super::super::charset::Charset;
 use super::super::differences::Difference;
 use super::super::limits::{self, Limits};
 use super::super::media_type::Processor;
@@ -140,7 +140,7 @@ impl Headers {
     pub(super) fn has_readable_charset(&self) -> bool {
         let mut types =
             self.lines.iter().filter(|line| name(line).eq_ignore_ascii_case(b"content-type"));
-        types.all(|line| has_readable_charset(line))
+        types.all(|line| Charset::of(line).is_readable())
     }
 
     fn note_repeated(&self, findings: &mut Findings) {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::charset::is_readable_name;
+use super::super::charset::Charset;
 use super::super::limits::{self, Limits};
 use super::super::sink::Sink;
 use super::disposition::Disposition;
@@ -135,7 +135,7 @@ impl Part {
     pub(super) fn is_unreadable_charset(&self) -> bool {
         self.name.eq_ignore_ascii_case(b"_charset_")
             && self.is_value()
-            && !is_readable_name(&self.value)
+            && !Charset::named(&self.value).is_readable()
     }
 }
 

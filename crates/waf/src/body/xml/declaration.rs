@@ -1,6 +1,7 @@
 //! Processing instructions, which are delivered as they are, and the XML declaration, which is parsed: `<?xml version="1.0"
 //! encoding="utf-8"?>` (XML 1.0 section 2.8).
 
+use super::super::charset::Charset;
 use super::super::problem::Problem;
 use super::characters::is_blank;
 
@@ -52,10 +53,11 @@ impl Instruction {
     }
 
     /// Ends an instruction. The buffer includes the `?` before `>`.
-    pub(super) fn end(&mut self) -> Result<Ended, Problem> {
+    pub(super) fn end(&mut self, charset: Charset) -> Result<Ended, Problem> {
         let mut text = std::mem::take(&mut self.text);
         if self.is_declaration {
-            return read(text.strip_suffix(b"?").unwrap_or(&text)).map(Ended::Declaration);
+            let text = text.strip_suffix(b"?").unwrap_or(&text);
+            return read(text, charset).map(Ended::Declaration);
         }
         text.push(b'>');
         Ok(Ended::Other(text))
@@ -68,7 +70,7 @@ impl Instruction {
 }
 
 /// Parses the text between `<?xml` and `?>`.
-fn read(declaration: &[u8]) -> Result<Encoding, Problem> {
+fn read(declaration: &[u8], stated: Charset) -> Result<Encoding, Problem> {
     let (version, rest) =
         pseudo_attribute(declaration, b"version").ok_or(Problem::XmlDeclaration)?;
     if !matches!(version, [b'1', b'.', digits @ ..] if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
@@ -76,7 +78,8 @@ fn read(declaration: &[u8]) -> Result<Encoding, Problem> {
         return Err(Problem::XmlDeclaration);
     }
     let (encoding, rest) = match pseudo_attribute(rest, b"encoding") {
-        Some((name, rest)) => (encoding(name).ok_or(Problem::XmlEncoding)?, rest),
+        Some((name, rest)) => (encoding(name, stated).ok_or(Problem::XmlEncoding)?, rest),
+        None if matches!(stated, Charset::Ascii | Charset::Pairs { .. }) => (Encoding::Bytes, rest),
         None => (Encoding::Utf8, rest),
     };
     let rest = match pseudo_attribute(rest, b"standalone") {
@@ -91,20 +94,14 @@ fn read(declaration: &[u8]) -> Result<Encoding, Problem> {
     }
 }
 
-/// The encoding with this name, if ASCII bytes encode ASCII characters in it. This excludes UTF-7, UTF-16, ISO 2022, Shift
-/// JIS, GBK and EBCDIC.
-fn encoding(name: &[u8]) -> Option<Encoding> {
-    let lower = name.to_ascii_lowercase();
-    match lower.as_slice() {
-        b"utf-8" | b"utf8" | b"us-ascii" | b"ascii" => Some(Encoding::Utf8),
-        [b'i', b's', b'o', b'-', b'8', b'8', b'5', b'9', b'-', digits @ ..]
-            if (1..=2).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit) =>
-        {
-            Some(Encoding::Bytes)
-        }
-        [b'w', b'i', b'n', b'd', b'o', b'w', b's', b'-', b'1', b'2', b'5', b'0'..=b'8'] => {
-            Some(Encoding::Bytes)
-        }
+/// The encoding with this name, if each ASCII byte is an ASCII character in it. Other charsets are only read if the head of the
+/// request states the same, because the bytes were then looked at.
+fn encoding(name: &[u8], stated: Charset) -> Option<Encoding> {
+    match (Charset::named(name), stated) {
+        (Charset::Utf8, _) if !name.is_empty() => Some(Encoding::Utf8),
+        (Charset::Ascii, Charset::Utf8 | Charset::Ascii) => Some(Encoding::Bytes),
+        (Charset::Utf16, Charset::Utf16) => Some(Encoding::Utf8),
+        (pairs @ Charset::Pairs { .. }, _) if pairs == stated => Some(Encoding::Bytes),
         _ => None,
     }
 }
@@ -148,7 +145,29 @@ mod tests {
             (" version=\"1.0", Err(Problem::XmlDeclaration)),
             ("version=\"1.0\"", Err(Problem::XmlDeclaration)),
         ] {
-            assert_eq!(read(declaration.as_bytes()), expected, "{declaration}");
+            assert_eq!(read(declaration.as_bytes(), Charset::Utf8), expected, "{declaration}");
         }
+    }
+
+    #[test]
+    fn the_head_may_state_the_encoding() {
+        let gbk = Charset::Pairs { has_kana: false };
+        for (name, stated, expected) in [
+            ("euc-kr", Charset::Utf8, Some(Encoding::Bytes)),
+            ("utf-8", gbk, Some(Encoding::Utf8)),
+            ("GBK", gbk, Some(Encoding::Bytes)),
+            ("gb2312", gbk, Some(Encoding::Bytes)),
+            ("gbk", Charset::Utf8, None),
+            ("shift_jis", gbk, None),
+            ("iso-8859-1", gbk, None),
+            ("utf-16", Charset::Utf16, Some(Encoding::Utf8)),
+            ("utf-16", Charset::Utf8, None),
+            ("utf-7", Charset::Utf16, None),
+            ("iso-8859-1", Charset::Utf16, None),
+        ] {
+            assert_eq!(encoding(name.as_bytes(), stated), expected, "{name} {stated:?}");
+        }
+        let without = " version=\"1.0\"";
+        assert_eq!(read(without.as_bytes(), gbk), Ok(Encoding::Bytes));
     }
 }

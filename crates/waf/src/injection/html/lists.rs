@@ -1,9 +1,9 @@
 //! HTML names that introduce scripts, or may introduce them.
 
-/// Elements that alone run a script, load a document, or change how a page is parsed.
+/// Elements that alone run a script, load a document, or change how a page is parsed. An `svg` with shapes alone does not.
 #[rustfmt::skip]
 const ELEMENTS: &[&str] = &[
-    "applet", "frameset", "ilayer", "isindex", "noscript", "script", "style", "svg", "vmlframe",
+    "applet", "frameset", "ilayer", "isindex", "noscript", "script", "style", "vmlframe",
     "xsl",
 ];
 
@@ -72,7 +72,9 @@ const NAME_BYTES_MAX: usize = 40;
 pub(super) fn is_element(name: &[u8]) -> bool {
     let local = memchr::memrchr(b':', name).and_then(|colon| name.get(colon + 1..)).unwrap_or(name);
     with_folded(local, |name| {
-        ELEMENTS.binary_search(&name).is_ok() || name.starts_with("svg") || name.starts_with("xsl")
+        ELEMENTS.binary_search(&name).is_ok()
+            || (name.starts_with("svg") && name != "svg")
+            || name.starts_with("xsl")
     })
 }
 
