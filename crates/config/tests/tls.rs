@@ -439,6 +439,17 @@ fn files_are_read_whole() {
     assert_eq!(crl(&list), "");
     assert_eq!(crl(&format!("# all of them\n\n  {list}")), "");
     assert_eq!(ca(&format!("{root}\nanother one:\n{root}")), "");
+    let leaf = ca(&format!("{root}{shop}"));
+    let line = root.lines().count() + 1;
+    let expected = format!("line {line}: the certificate of \"CN=shop.example\" is no authority");
+    assert!(leaf.contains(&expected), "{leaf}");
+    // The markers of a list of short lines are lost.
+    let base64: String = list.lines().filter(|line| !line.contains('-')).collect();
+    let short: Vec<&str> =
+        base64.as_bytes().chunks(16).map(|it| std::str::from_utf8(it).expect("text")).collect();
+    let lost = crl(&format!("{list}{}\n", short.join("\n")));
+    let expected = format!("line {}: this looks like base64", list.lines().count() + 1);
+    assert!(lost.contains(&expected), "{lost}");
     assert_eq!(pair(&format!("{shop}{key}")), "");
     assert_eq!(pair(&format!("{key}{shop}")), "");
     let lines = list.lines().count();

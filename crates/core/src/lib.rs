@@ -23,3 +23,4 @@ pub mod queue;
 pub mod retry;
 pub mod slow_start;
 pub mod time_zone;
+pub mod unseen;

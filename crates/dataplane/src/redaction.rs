@@ -4,12 +4,13 @@
 //! |---|---|
 //! | a value with a secret name | `***` |
 //! | a match within a value with a secret name | `***` |
-//! | `name=value` with a secret name inside another value, as in a referrer | `name=***` up to the end of that value |
+//! | a secret within another value: a pair, a document, the user of a URL ([`within`]) | `***` in its place |
 //! | a secret of the request anywhere else, 4 bytes or more, in any case | `***` |
 //!
 //! If the search for secrets takes too long, the whole text is masked.
 
 pub mod message;
+pub mod within;
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -17,6 +18,8 @@ use std::cell::Cell;
 use weir_http::secret_names::{CredentialFields, is_secret_name, mentions_secret};
 use weir_waf::inspection::{Inspection, MatchedValue};
 use weir_waf::seclang::Variable;
+
+use within::Kind;
 
 /// The replacement of a secret.
 pub const MASK: &[u8] = b"***";
@@ -26,6 +29,10 @@ const SECRET_BYTES_MIN: usize = 4;
 
 /// Maximum number of byte comparisons in the search for the secrets of one request.
 const WORK_BYTES_MAX: usize = 4 << 20;
+
+/// Maximum number of bytes of values of one request that are searched for secrets within them, so as to find these in other
+/// texts. Each text that is shown is searched in any case.
+const SEARCHED_BYTES_MAX: usize = 256 << 10;
 
 /// Whether a variable's value is a secret. The variable includes the name within a collection: `ARGS:password`.
 fn is_secret_variable(variable: &[u8], fields: &CredentialFields) -> bool {
@@ -48,38 +55,53 @@ fn is_derived(variable: &[u8]) -> bool {
     variable.starts_with(b"TX:") || variable.starts_with(b"MATCHED_VAR")
 }
 
-/// A request target in which the values of secret parameters are masked.
+/// A request target in which secrets are masked: the values of parameters, and secrets within others.
 pub fn target(target: &[u8]) -> Vec<u8> {
+    let fields = CredentialFields::default();
+    let shown = within::masked(target, &fields, Kind::Target);
+    let target = shown.as_deref().unwrap_or(target);
     let query_at = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
     let (path, query) = target.split_at(query_at);
     let mut out = Vec::with_capacity(target.len());
-    put_segments(&mut out, path, b'/');
+    put_segments(&mut out, path, (b'/', Kind::Path), &fields);
     if let Some((mark, query)) = query.split_first() {
         out.push(*mark);
-        put_segments(&mut out, query, b'&');
+        put_segments(&mut out, query, (b'&', Kind::Text), &fields);
     }
     out
 }
 
-fn put_segments(out: &mut Vec<u8>, text: &[u8], separator: u8) {
+/// A text without the secrets within it.
+pub fn text(text: &[u8]) -> Cow<'_, [u8]> {
+    within::masked(text, &CredentialFields::default(), Kind::Text)
+        .map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+fn put_segments(
+    out: &mut Vec<u8>,
+    text: &[u8],
+    (separator, kind): (u8, Kind),
+    fields: &CredentialFields,
+) {
     for (index, segment) in text.split(|byte| *byte == separator).enumerate() {
         if index > 0 {
             out.push(separator);
         }
-        let shown = without_pair(segment, |name| name);
-        out.extend_from_slice(&shown.unwrap_or(Cow::Borrowed(segment)));
+        let pair = without_pair(segment);
+        let segment = pair.as_deref().unwrap_or(segment);
+        out.extend_from_slice(within::masked(segment, fields, kind).as_deref().unwrap_or(segment));
     }
 }
 
-/// The text up to the first `name=value` with a secret name, with the value masked; `None`: there is no such pair. `name_in`
-/// extracts the name from the text before `=`.
-fn without_pair(text: &[u8], name_in: fn(&[u8]) -> &[u8]) -> Option<Cow<'static, [u8]>> {
+/// A segment up to the first `name=value` with a secret name, with the value masked; `None`: there is no such pair. All of the
+/// text before `=` is the name.
+fn without_pair(text: &[u8]) -> Option<Vec<u8>> {
     let mut start = 0;
     for piece in text.split(|byte| matches!(byte, b'?' | b'&' | b';')) {
         if let Some(equals) = piece.iter().position(|byte| *byte == b'=')
-            && is_secret_name(name_in(&piece[..equals]))
+            && is_secret_name(&piece[..equals])
         {
-            return Some(Cow::Owned([&text[..start + equals + 1], MASK].concat()));
+            return Some([&text[..start + equals + 1], MASK].concat());
         }
         start += piece.len() + 1;
     }
@@ -98,7 +120,7 @@ pub struct Shown<'a> {
 /// The secret values of one request.
 pub struct Secrets<'a> {
     /// The values, longest first.
-    values: Vec<&'a [u8]>,
+    values: Vec<Cow<'a, [u8]>>,
     /// Whether a secret starts with a byte. The index is the byte in lower case.
     first: [bool; 256],
     /// The number of byte comparisons left.
@@ -122,12 +144,29 @@ impl<'a> Secrets<'a> {
             .chain(named(Variable::ArgsPost, is_secret_name))
             .chain(named(Variable::RequestCookies, |_| true))
             .chain(headers.flat_map(|(_, value)| with_credentials(value)));
-        Self::from_values(values, fields)
+        let matched = inspection.matches().iter().flat_map(|found| &found.values);
+        let others = matched.map(|it| &*it.value).chain(
+            [Variable::RequestHeaders, Variable::ArgsGet, Variable::ArgsPost]
+                .into_iter()
+                .flat_map(|variable| inspection.entries(variable))
+                .map(|(_, value)| value),
+        );
+        let mut left = SEARCHED_BYTES_MAX;
+        let searched = others.take_while(|value| {
+            left = left.saturating_sub(value.len() + 1);
+            left > 0
+        });
+        let inner = searched.flat_map(|value| within::secrets_in(value, fields));
+        Self::from_texts(values.map(Cow::Borrowed).chain(inner), fields)
     }
 
     /// The secrets among these values: those that are long enough to be searched for. `fields`: as in [`Self::of`].
     pub fn from_values(values: impl Iterator<Item = &'a [u8]>, fields: &CredentialFields) -> Self {
-        let mut values: Vec<&[u8]> =
+        Self::from_texts(values.map(Cow::Borrowed), fields)
+    }
+
+    fn from_texts(values: impl Iterator<Item = Cow<'a, [u8]>>, fields: &CredentialFields) -> Self {
+        let mut values: Vec<Cow<'a, [u8]>> =
             values.filter(|value| value.len() >= SECRET_BYTES_MIN).collect();
         values.sort_unstable_by(|one, other| (other.len(), other).cmp(&(one.len(), one)));
         values.dedup();
@@ -162,6 +201,14 @@ impl<'a> Secrets<'a> {
         Cow::Owned(out)
     }
 
+    /// A text of the request without its secrets, and without those within it.
+    pub fn shown_text<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        match self.within(text) {
+            Some(masked) => Cow::Owned(self.without(&masked).into_owned()),
+            None => self.without(text),
+        }
+    }
+
     /// The length of the secret at the start of a text; `None`: the text does not start with a secret.
     fn length_at(&self, text: &[u8]) -> Option<usize> {
         if !self.first[usize::from(text[0].to_ascii_lowercase())] {
@@ -188,15 +235,15 @@ impl<'a> Secrets<'a> {
         let has_secret = told.iter().any(Option::is_some)
             || values.iter().any(is_named)
             || self.names_secret(data);
-        let values = values.iter().zip(told).map(|(it, masked)| match masked {
+        let shown = values.iter().zip(told).map(|(it, masked)| match masked {
             Some(masked) => Cow::Owned(self.without(&masked).into_owned()),
             None if has_secret && is_derived(&it.variable) => Cow::Borrowed(MASK),
             None => self.without(&it.value),
         });
-        let values = values.collect();
+        let values = shown.collect();
         let data = match has_secret && !data.is_empty() {
             true => Cow::Borrowed(MASK),
-            false => self.without(data),
+            false => self.shown_text(data),
         };
         Shown { data, values }
     }
@@ -208,7 +255,12 @@ impl Secrets<'_> {
         self.fields.is_secret(name)
     }
 
-    /// The masked form of a value that is secret or contains a pair with a secret name; `None`: no masking is necessary.
+    /// A text in which the secrets within it are masked; `None`: there are none.
+    fn within(&self, text: &[u8]) -> Option<Vec<u8>> {
+        within::masked(text, &self.fields, Kind::Text)
+    }
+
+    /// The masked form of a value that is secret or contains a secret; `None`: no masking is necessary.
     fn masked(&self, variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
         if variable.starts_with(b"&") {
             return None;
@@ -221,7 +273,7 @@ impl Secrets<'_> {
         if is_body || is_secret_variable(variable, &self.fields) {
             return Some(Cow::Borrowed(MASK));
         }
-        without_pair(value, last_word)
+        self.within(value).map(Cow::Owned)
     }
 
     /// Whether a text contains the name of a secret variable: `found within ARGS:password: x`.
@@ -244,7 +296,12 @@ impl Secrets<'_> {
             return MASK.to_vec();
         }
         let mut shown = Vec::with_capacity(detail.len());
-        put_segments(&mut shown, detail, if kind == "query" { b'&' } else { b'/' });
+        let kind = match kind {
+            "query" => (b'&', Kind::Text),
+            "path" => (b'/', Kind::Path),
+            _ => return self.shown_text(detail).into_owned(),
+        };
+        put_segments(&mut shown, detail, kind, &self.fields);
         self.without(&shown).into_owned()
     }
 }
@@ -258,7 +315,8 @@ pub fn with_credentials(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Whether a parameter name is a document that contains a secret, such as JSON sent as a form.
 fn is_document(name: &[u8]) -> bool {
     const MARKS: &[u8] = b"\"'<>{}\r\n";
-    name.iter().any(|byte| MARKS.contains(byte)) && mentions_secret(name)
+    (name.iter().any(|byte| MARKS.contains(byte)) && mentions_secret(name))
+        || within::masked(name, &CredentialFields::default(), Kind::Text).is_some()
 }
 
 /// A variable. A name that is a document with a secret is masked.
@@ -279,13 +337,6 @@ pub fn place(place: &str) -> Cow<'_, [u8]> {
         }
         _ => Cow::Borrowed(place.as_bytes()),
     }
-}
-
-/// The last word of a text: in `select password from users where id` it is `id`.
-fn last_word(text: &[u8]) -> &[u8] {
-    let is_bound = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'(' | b',' | b'"' | b'\'');
-    let start = text.iter().rposition(is_bound).map_or(0, |at| at + 1);
-    &text[start..]
 }
 
 /// A word without the colons and commas at its end.

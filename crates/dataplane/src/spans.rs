@@ -149,7 +149,7 @@ fn put_server_span(
     put_address(span, ("client.address", "client.port"), record.client);
     put_address(span, ("network.peer.address", "network.peer.port"), record.peer);
     put_address(span, ("network.local.address", "network.local.port"), record.listen);
-    put_text(span, "user_agent.original", &record.user_agent);
+    put_text(span, "user_agent.original", &redaction::text(&record.user_agent));
     put_status(span, status);
     put_text(span, "weir.virtual_server", ends.server.live.name.as_bytes());
     if let Some(entered_at) = &remembered.entered_at {

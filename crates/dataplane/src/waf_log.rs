@@ -84,7 +84,7 @@ fn put_line(out: &mut Vec<u8>, inspected: &Inspected<'_>, (date, millisecond): (
         inspected.inspection,
         &inspected.server.snapshot.authenticating.credential_fields,
     );
-    put_request(out, inspected.inspection);
+    put_request(out, inspected.inspection, &secrets);
     put_outcome(out, inspected);
     put_findings(out, inspected.inspection.findings(), &secrets);
     put_rules(out, start, (inspected.inspection, &secrets));
@@ -100,15 +100,17 @@ fn put_client(out: &mut Vec<u8>, client: Option<SocketAddr>) {
     }
 }
 
-fn put_request(out: &mut Vec<u8>, inspection: &Inspection) {
+fn put_request(out: &mut Vec<u8>, inspection: &Inspection, secrets: &Secrets<'_>) {
     let value = |variable| inspection.value(variable).unwrap_or_default();
     let host = inspection.header(b"host").unwrap_or_else(|| value(Variable::ServerName));
     let target = redaction::target(value(Variable::RequestUriRaw));
+    let target = secrets.without(&target);
     put_text(out, "method", value(Variable::RequestMethod));
-    put_text(out, "host", host);
+    put_text(out, "host", &secrets.shown_text(host));
     put_text(out, "target", &target);
     put_text(out, "version", value(Variable::RequestProtocol));
-    put_text(out, "user_agent", inspection.header(b"user-agent").unwrap_or_default());
+    let agent = inspection.header(b"user-agent").unwrap_or_default();
+    put_text(out, "user_agent", &secrets.shown_text(agent));
 }
 
 /// Writes the result of the inspection, its findings and the action.
@@ -233,7 +235,7 @@ fn put_rule(
     is_brief: bool,
 ) {
     put(out, format_args!("{{\"id\":{}", found.id));
-    put_text(out, "message", &secrets.without(clipped(&found.message)));
+    put_text(out, "message", &secrets.shown_text(clipped(&found.message)));
     if !is_brief {
         put_details(out, found, inspection.view().rules().rule(found.id), secrets);
     }

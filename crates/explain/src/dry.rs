@@ -158,7 +158,7 @@ impl<W: Witness> Edge for Dry<'_, W> {
         let headers = added.map(|(name, value)| self.field(name, value)).collect();
         let body = answer.body.filter(|body| !body.is_empty()).map(|body| {
             let shown = &body[..body.len().min(BODY_BYTES_MAX)];
-            self.masks.text(shown).trim_end().to_owned()
+            self.masks.value(shown).trim_end().to_owned()
         });
         self.notes.answer = Some(OwnTold { status: answer.status, headers, body });
     }
@@ -255,7 +255,7 @@ impl<W: Witness> Edge for Dry<'_, W> {
 
     fn tell(&mut self, notice: Notice<'_>) {
         if let Notice::PolicyLine(line) = notice {
-            self.notes.lines.push(self.masks.text(line));
+            self.notes.lines.push(self.masks.value(line));
         }
     }
 

@@ -62,7 +62,7 @@ fn rule(inspection: &Inspection, found: &Match, secrets: &Secrets<'_>, masks: &M
     });
     WafRule {
         id: found.id,
-        message: masks.text(&secrets.without(&found.message)),
+        message: masks.text(&secrets.shown_text(&found.message)),
         severity: rule.and_then(|rule| rule.severity).map(|it| it.name().to_owned()),
         place: rule.map(|rule| rule.place.to_string()),
         values: values.collect(),

@@ -1,9 +1,11 @@
 //! Masks the secrets of a request in all texts.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use weir_core::expression::{PartRead, ValueRead};
 use weir_dataplane::redaction::message::recorded_field;
+use weir_dataplane::redaction::within::secrets_in;
 use weir_dataplane::redaction::{MASK, Secrets, target, with_credentials};
 use weir_http::cookies::request_cookies;
 use weir_http::message::RequestHead;
@@ -36,11 +38,13 @@ impl Masks {
             if fields.is_secret(name) && !name.eq_ignore_ascii_case(b"cookie") {
                 values.extend(with_credentials(value).map(<[u8]>::to_vec));
             }
+            values.extend(secrets_in(value, fields).into_iter().map(Cow::into_owned));
         }
         let cookies = request_cookies(&head.fields, input);
         values.extend(cookies.map(|cookie| cookie.value.of(input).to_vec()));
         for pair in head.query(input).unwrap_or_default().split(|byte| *byte == b'&') {
             values.extend(secret_of_pair(pair).into_iter().flatten());
+            values.extend(secrets_in(pair, fields).into_iter().map(Cow::into_owned));
         }
         let parts = head.target.of(input).split(|byte| matches!(byte, b'/' | b';' | b'?' | b'&'));
         values.extend(parts.flat_map(|part| secret_of_pair(part).into_iter().flatten()));
@@ -64,6 +68,14 @@ impl Masks {
         }
         let secrets = self.secrets();
         clipped(&secrets.without(text))
+    }
+
+    /// A text that may have parts of the request, without secrets, truncated.
+    pub fn value(&self, text: &[u8]) -> String {
+        match self.is_all {
+            true => self.text(text),
+            false => clipped(&self.secrets().shown_text(text)),
+        }
     }
 
     /// A request target, or a URL, without secrets.

@@ -7,7 +7,7 @@
 //! | a word of names | as a word, in a name but not in running text: `key` |
 //! | an end | at the end of a name or before a separator: `dbpass` |
 //!
-//! Case is ignored, `-`, `.`, space and `+` count as `_`, and names are percent-decoded.
+//! Case is ignored, `-`, `.`, space and `+` count as `_`, and escapes are decoded.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,70 +15,128 @@ use std::sync::Arc;
 /// Maximum number of times that a name is percent-decoded.
 const DECODINGS_MAX: usize = 3;
 
+/// Maximum length of an entity, such as `#x000070;`.
+const ENTITY_BYTES_MAX: usize = 10;
+
 /// Texts up to this length are searched byte by byte, without preparation.
 const SHORT_BYTES_MAX: usize = 256;
 
 /// Substrings that make a name secret.
-const PARTS: [&[u8]; 43] = [
-    b"password",
-    b"passwd",
-    b"passphrase",
-    b"passcode",
-    b"passkey",
-    b"passwort",
-    b"kennwort",
-    b"mot_de_passe",
-    b"motdepasse",
-    b"contrase",
-    b"wachtwoord",
-    b"senha",
-    b"parola",
-    b"haslo",
-    b"pwd",
-    b"secret",
-    b"token",
-    b"bearer",
-    b"jwt",
-    b"saml",
-    b"assertion",
-    b"credential",
-    b"api_key",
-    b"apikey",
-    b"private_key",
-    b"privatekey",
-    b"access_key",
-    b"accesskey",
-    b"signature",
-    b"session",
-    b"sessid",
-    b"auth",
-    b"csrf",
-    b"xsrf",
-    b"one_time",
-    b"verifier",
-    b"verification_code",
-    b"security_code",
-    b"recovery_code",
-    b"card",
-    b"cvv",
-    b"cvc",
-    b"ssn",
+const PARTS: [&str; 96] = [
+    // `password`, `passwd`, `passwort`.
+    "passw",
+    "passphrase",
+    "passcode",
+    "passkey",
+    "pwd",
+    "secret",
+    "token",
+    "bearer",
+    "jwt",
+    "saml",
+    "assertion",
+    "credential",
+    "api_key",
+    "apikey",
+    "appkey",
+    "private_key",
+    "privatekey",
+    "privkey",
+    "access_key",
+    "accesskey",
+    "encryption_key",
+    "encryptionkey",
+    "masterkey",
+    "signingkey",
+    "sshkey",
+    "sharedkey",
+    "signature",
+    "session",
+    "sessid",
+    "auth",
+    "csrf",
+    "xsrf",
+    "one_time",
+    "onetime",
+    "verifier",
+    "verification_code",
+    "verificationcode",
+    "verify_code",
+    "verifycode",
+    "security_code",
+    "securitycode",
+    "security_answer",
+    "securityanswer",
+    "secret_answer",
+    "recovery_code",
+    "recoverycode",
+    "backup_code",
+    "backupcode",
+    "sms_code",
+    "smscode",
+    "otpcode",
+    "oobcode",
+    "pincode",
+    "two_factor",
+    "twofactor",
+    "mnemonic",
+    "seed_phrase",
+    "seedphrase",
+    "connection_string",
+    "connectionstring",
+    "conn_str",
+    "connstr",
+    "remember_me",
+    "rememberme",
+    "card",
+    "cc_num",
+    "ccnum",
+    "cvv",
+    "cvc",
+    "ssn",
+    // `password` in other languages.
+    "kennwort",
+    "mot_de_passe",
+    "motdepasse",
+    "contrase",
+    "contrasinal",
+    "wachtwoord",
+    "senha",
+    "palavra_passe",
+    "parola",
+    "haslo",
+    "hasło",
+    "heslo",
+    "jelsz",
+    "sifre",
+    "şifre",
+    "senord",
+    "passord",
+    "adgangskode",
+    "salasana",
+    "lozinka",
+    "пароль",
+    "密码",
+    "密碼",
+    "口令",
+    "パスワード",
+    "비밀번호",
 ];
 
 /// Substrings that make a name secret only as separate words.
-const WORDS: [&[u8]; 16] = [
-    b"pass", b"pin", b"otp", b"totp", b"hotp", b"mfa", b"2fa", b"tan", b"sid", b"sess", b"sig",
-    b"hmac", b"psk", b"pw", b"cvn", b"jwe",
+const WORDS: [&str; 24] = [
+    "pass", "pin", "otp", "totp", "hotp", "mfa", "2fa", "tan", "mtan", "puk", "sid", "sess", "sig",
+    "hmac", "psk", "pw", "psw", "cvn", "csc", "jwe", "mdp", "clave", "geslo", "parol",
 ];
 
 /// Words that make a name secret, but are common in running text.
-const WORDS_OF_NAMES: [&[u8]; 2] = [b"key", b"keys"];
+const WORDS_OF_NAMES: [&str; 3] = ["key", "keys", "passe"];
 
 /// A whole name: the authorization code of OAuth (RFC 6749 section 4.1.2).
 const WHOLE: &[u8] = b"code";
 
 /// Ends of words that make a name secret.
-const ENDS: [&[u8]; 2] = [b"pass", b"pswd"];
+const ENDS: [&str; 3] = ["pass", "pswd", "psw"];
 
 /// Fields with secret values that no other entry recognizes.
 const FIELDS: [&[u8]; 2] = [b"cookie", b"set-cookie"];
@@ -145,17 +203,39 @@ fn decodings(text: &[u8], is_true: impl Fn(&[u8]) -> bool) -> bool {
 }
 
 fn is_secret_as_written(text: &[u8], is_name: bool) -> bool {
-    let folded: Vec<u8> = text.iter().map(|byte| fold(*byte)).collect();
-    if PARTS.iter().any(|part| places(&folded, part).next().is_some()) {
+    let folded = folded(text);
+    if PARTS.iter().any(|part| places(&folded, part.as_bytes()).next().is_some()) {
         return true;
     }
-    if WORDS.iter().any(|word| has_word(text, &folded, word, true)) {
+    if WORDS.iter().any(|word| has_word(text, &folded, word.as_bytes(), true)) {
         return true;
     }
     is_name
         && (folded == WHOLE
-            || WORDS_OF_NAMES.iter().any(|word| has_word(text, &folded, word, true))
-            || ENDS.iter().any(|end| has_word(text, &folded, end, false)))
+            || WORDS_OF_NAMES.iter().any(|word| has_word(text, &folded, word.as_bytes(), true))
+            || ENDS.iter().any(|end| has_word(text, &folded, end.as_bytes(), false)))
+}
+
+/// The text in lower case, with one separator, of the same length.
+fn folded(text: &[u8]) -> Vec<u8> {
+    let mut folded: Vec<u8> = text.iter().map(|byte| fold(*byte)).collect();
+    if text.is_ascii() {
+        return folded;
+    }
+    let mut at = 0;
+    for chunk in text.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            let length = character.len_utf8();
+            let lower: String = character.to_lowercase().collect();
+            // A few letters have lower cases of another length. They are in no name of the list.
+            if !character.is_ascii() && lower.len() == length {
+                folded[at..at + length].copy_from_slice(lower.as_bytes());
+            }
+            at += length;
+        }
+        at += chunk.invalid().len();
+    }
+    folded
 }
 
 /// The places of a part in a text.
@@ -192,16 +272,21 @@ fn has_word(name: &[u8], folded: &[u8], word: &[u8], is_whole: bool) -> bool {
     })
 }
 
-/// The text percent-decoded once; `None`: it contains no escapes.
+/// The text with its escapes (`%70`, `%u0070`, `\u0070`, `\x70`, `&#112;`, `&lt;`) decoded once; `None`: it contains none.
 pub fn decoded(text: &[u8]) -> Option<Vec<u8>> {
-    text.contains(&b'%').then_some(())?;
+    memchr::memchr3(b'%', b'\\', b'&', text)?;
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, behind)) = rest.split_first() {
         let (byte, behind) = match byte {
-            b'%' => escape(behind).unwrap_or((byte, behind)),
-            byte => (byte, behind),
-        };
+            b'%' => escape(behind),
+            b'\\' if matches!(behind.first(), Some(b'u' | b'x')) => {
+                escape(behind.strip_prefix(b"x").unwrap_or(behind))
+            }
+            b'&' => entity(behind),
+            _ => None,
+        }
+        .unwrap_or((byte, behind));
         out.push(byte);
         rest = behind;
     }
@@ -218,6 +303,27 @@ fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
     Some(((digit(0)? * 16 + digit(1)?) as u8, &digits[2..]))
 }
 
+/// The byte of an entity of HTML or XML after its `&`, such as `lt;` or `#x70;`, and the text after it.
+fn entity(text: &[u8]) -> Option<(u8, &[u8])> {
+    let end = text.iter().take(ENTITY_BYTES_MAX).position(|byte| *byte == b';')?;
+    let (name, behind) = (&text[..end], &text[end + 1..]);
+    let byte = match name {
+        b"lt" => b'<',
+        b"gt" => b'>',
+        b"amp" => b'&',
+        b"quot" => b'"',
+        b"apos" => b'\'',
+        _ => {
+            let digits = std::str::from_utf8(name.strip_prefix(b"#")?).ok()?;
+            match digits.strip_prefix(['x', 'X']) {
+                Some(digits) => u8::from_str_radix(digits, 16).ok()?,
+                None => digits.parse().ok()?,
+            }
+        }
+    };
+    Some((byte, behind))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,12 +336,19 @@ mod tests {
             pass2 login.pass dbpass userpass passphrase passcode otp otp_code userOtp jwt my-jwt sid SID connect.sid \
             kennwort mot_de_passe mot-de-passe contrase%C3%B1a credential X-Amz-Credential private_key privateKey sig \
             X-Amz-Signature X-Amz-Security-Token AWSAccessKeyId key X-Auth-Key access_key SAMLResponse code \
-            code_verifier mfa 2fa totp tan pw xsrf client_assertion";
+            code_verifier mfa 2fa totp tan pw xsrf client_assertion pincode pinCode sms_code smscode verifyCode \
+            otpcode two_factor twoFactorCode backup_code security_answer securityAnswer mtan mTAN puk cc_number \
+            ccnum cc-csc psw passw userpsw mdp mdp_user clave claveUsuario heslo jelszo jelszó sifre şifre ŞIFRE \
+            hasło HASŁO lösenord LÖSENORD losenord l%C3%B6senord l%F6senord пароль Пароль ПАРОЛЬ \
+            %D0%BF%D0%B0%D1%80%D0%BE%D0%BB%D1%8C 密码 用户密码 密碼 パスワード 비밀번호 passord salasana privkey \
+            mnemonic connectionString conn_str rememberMe remember_me pass\\u0077ord p\\x61ssword pass&#119;ord \
+            pass&#x77;ord";
         for name in secret.split_ascii_whitespace() {
             assert!(is_secret_name(name.as_bytes()), "{name}");
         }
         let plain = "id user pine shipping pinterest spin q% %7 pas%zzword passenger passport side inside design \
-            sigma tank stand keyword monkey turkey country_code zipcode codec power q page";
+            sigma tank stand keyword monkey turkey country_code zipcode codec power q page enclave autoclave puke \
+            имя 名前 größe a&b &amp; \\u \\x7 &#; &#999;";
         for name in plain.split_ascii_whitespace().chain([""]) {
             assert!(!is_secret_name(name.as_bytes()), "{name}");
         }

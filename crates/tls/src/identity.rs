@@ -164,6 +164,19 @@ pub fn read_authorities(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Ide
     if found.is_empty() { Err(IdentityError::NoCertificate) } else { Ok(found) }
 }
 
+/// The lines and subjects of the certificates among authorities that are none: they can issue nothing, and have an issuer,
+/// so no chain ends with them. A certificate that issued itself stands for itself.
+pub fn leaves(text: &[u8]) -> Vec<(usize, String)> {
+    let blocks = blocks(text).unwrap_or_default();
+    let leaf = |block: &Block| {
+        let certificate = parsed(&block.content).ok()?;
+        let is_own = certificate.subject() == certificate.issuer();
+        let is_leaf = !certificate.is_ca() && !is_own;
+        is_leaf.then(|| (block.line, certificate.subject().to_string()))
+    };
+    blocks.iter().filter_map(leaf).collect()
+}
+
 /// Reads the private key of a PEM file. The file may contain its certificate, too.
 pub fn read_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, IdentityError> {
     let mut key = None;

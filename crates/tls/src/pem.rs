@@ -14,7 +14,7 @@ use rustls::pki_types::pem::{PemObject as _, SectionKind};
 /// Maximum length of text from the file in an error message.
 const SHOWN_BYTES_MAX: usize = 40;
 
-/// A line outside blocks with at least this many characters of base64, and no others, is probably part of a block.
+/// Lines outside blocks with at least this many characters of base64 together, and no others, are probably part of a block.
 const BASE64_LINE_BYTES_MIN: usize = 32;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -219,6 +219,8 @@ struct Open {
 struct Reader {
     blocks: Vec<Block>,
     open: Option<Open>,
+    /// The first of the lines of base64 that came last outside blocks, and the number of their characters.
+    outside: Option<(usize, usize)>,
 }
 
 /// What a line is.
@@ -235,6 +237,7 @@ impl Reader {
         match (marker(line).map_err(here)?, &mut self.open) {
             (Line::Begin(text), None) => {
                 let (text, label) = (text.to_owned(), Label::of(text).map_err(here)?);
+                self.outside = None;
                 self.open = Some(Open { label, text, line: number, base64: Vec::new() });
                 Ok(())
             }
@@ -242,7 +245,29 @@ impl Reader {
             (Line::End(text), Some(open)) if text == open.text => self.close(),
             (Line::End(_), _) => Err(here(Mistake::OtherEnd)),
             (Line::Other, Some(open)) => open.add(line).map_err(here),
-            (Line::Other, None) => comment(line).map_err(here),
+            (Line::Other, None) => {
+                comment(line).map_err(here)?;
+                self.outside(number, line)
+            }
+        }
+    }
+
+    /// Counts base64 outside blocks. Empty lines and `#` comments do not end it.
+    fn outside(&mut self, number: usize, line: &[u8]) -> Result<(), PemError> {
+        let is_rule = line.iter().all(|byte| *byte == b'=');
+        if line.starts_with(b"#") || is_rule {
+            return Ok(());
+        }
+        if !line.iter().all(|byte| is_base64(*byte)) {
+            self.outside = None;
+            return Ok(());
+        }
+        let (first, before) = self.outside.unwrap_or((number, 0));
+        let count = before + line.len();
+        self.outside = Some((first, count));
+        match count >= BASE64_LINE_BYTES_MIN {
+            true => Err(PemError { line: first, what: Mistake::Outside }),
+            false => Ok(()),
         }
     }
 
@@ -354,9 +379,6 @@ fn comment(line: &[u8]) -> Result<(), Mistake> {
     let is_dashed = bare.len() < text.len();
     if is_dashed && (bare.starts_with("BEGIN ") || bare.starts_with("END ")) {
         return Err(Mistake::Marker);
-    }
-    if line.len() >= BASE64_LINE_BYTES_MIN && line.iter().all(|byte| is_base64(*byte)) {
-        return Err(Mistake::Outside);
     }
     Ok(())
 }

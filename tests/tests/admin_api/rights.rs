@@ -245,20 +245,74 @@ fn send_secrets(roles: &Roles) {
     }
 }
 
+/// An attack beside a secret, so that the firewall tells the value.
+const ATTACK: &str = "1' UNION SELECT a FROM users--";
+
+/// Sends requests with marked secrets within other values. Returns how many.
+fn send_secrets_within(roles: &Roles) -> usize {
+    let mark = marked;
+    let mut sent = 0;
+    let mut send = |target: &str, field: &str, (kind, body): (&str, String)| {
+        let (method, length) = (if body.is_empty() { "GET" } else { "POST" }, body.len());
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: a.example\r\nUser-Agent: a\r\nAccept: */*\r\n{field}\
+             Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        roles.proxy.client().send(request).response().assert_status(200);
+        sent += 1;
+    };
+    let form =
+        |value: &str| ("application/x-www-form-urlencoded", format!("q=1&d={}", quoted(value)));
+    let none = || ("text/plain", String::new());
+    for (index, name) in
+        ["password", "pincode", "sms_code", "mdp", "пароль", "密码"].iter().enumerate()
+    {
+        let secret = mark(50 + index);
+        let json = json!({ *name: &secret, "q": ATTACK }).to_string();
+        let nested = json!({ "d": &json }).to_string();
+        for document in [
+            &json,
+            &nested,
+            &format!("<a><{name}>{secret}</{name}><b>{ATTACK}</b></a>"),
+            &format!("<a b=\"{ATTACK}\" {name}=\"{secret}\"/>"),
+            &json!([{ "name": name, "value": &secret }, { "name": "q", "value": ATTACK }])
+                .to_string(),
+            &format!("mutation {{ login(q: \"{ATTACK}\", {name}: \"{secret}\") {{ id }} }}"),
+            &format!("q: {ATTACK}\n{name}: {secret}"),
+            &format!("http://bob:{secret}@h/?q={ATTACK}"),
+        ] {
+            send("/x", "", form(document));
+            send(&format!("/x?a=1&d={}", quoted(document)), "", none());
+            send("/x", &format!("X-Meta: {}\r\n", document.replace('\n', " ")), none());
+            send("/x", &format!("Referer: http://h/?d={}\r\n", quoted(document)), none());
+            send("/x", "", ("application/json", json!({ "query": document }).to_string()));
+        }
+    }
+    sent
+}
+
+/// The text percent-encoded.
+fn quoted(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
 #[test]
 fn no_role_sees_secrets_of_the_configuration_or_of_requests() {
     let roles = Roles::start();
     configure(&roles);
     send_secrets(&roles);
+    let within = send_secrets_within(&roles);
     let recorded = || {
         let all = roles.ask(Some("operate"), "/v1/requests?limit=1000", None).text();
         let all: Value = serde_json::from_str(&all).expect("JSON");
         all["items"].as_array().cloned().unwrap_or_default()
     };
-    eventually("all requests are recorded", STEP_TIMEOUT, || recorded().len() >= NAMES.len() * 4);
+    eventually("all requests are recorded", STEP_TIMEOUT, || {
+        recorded().len() >= NAMES.len() * 4 + within
+    });
     let waf_log = || std::fs::read_to_string(roles.path("waf.log")).unwrap_or_default();
     eventually("the WAF log has the requests", STEP_TIMEOUT, || {
-        waf_log().lines().count() >= NAMES.len() * 4
+        waf_log().lines().count() >= NAMES.len() * 4 + within
     });
     assert_eq!(marks_in(&waf_log()), Vec::<String>::new());
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use weir_core::expression::{DataSet, DataSets, Network, NetworkError};
+use weir_core::unseen::unseen;
 
 use super::files::{LIST_BYTES_MAX, read_text};
 use crate::decode::{Context, NamedItem, Spanned};
@@ -56,6 +57,7 @@ fn one(
         _ => return neither_nor(raw, item, context),
     };
     if kind == raw::DataSetType::Strings {
+        texts.iter().for_each(|item| warn_of_unseen(item, context));
         return Some(DataSet::strings(texts.iter().map(|item| &item.text)));
     }
     let set = DataSet::addresses(texts.iter().map(|item| &item.text)).ok();
@@ -75,6 +77,15 @@ fn refuse_address(item: &Item, context: &mut Context) {
         NetworkError::Syntax => "write it as 10.0.0.1, 10.0.0.0/8 or 2001:db8::/32".into(),
     };
     context.error_help(item.span, message, help);
+}
+
+/// Warns of an item with a character that nobody sees: no request has it, so the item matches nothing.
+fn warn_of_unseen(item: &Item, context: &mut Context) {
+    let Some(found) = unseen(&item.text) else { return };
+    let place = item.line.map_or_else(String::new, |line| format!("line {line}: "));
+    let shown = clip(&item.text);
+    let message = format!("{place}\"{shown}\" has the unseen character U+{:04X}", u32::from(found));
+    context.warning_help(item.span, message, "write it anew; each line of a file is one item");
 }
 
 fn given(item: &Spanned<AnyText>) -> Item {
@@ -116,6 +127,10 @@ fn pairs(
     match (&raw.items, &raw.file) {
         (Some(items), None) => match &items.value {
             Items::Map(map) => {
+                for (key, _) in map {
+                    let (text, span) = (key.value.clone(), key.span);
+                    warn_of_unseen(&Item { text, span, line: None }, context);
+                }
                 let pairs =
                     map.iter().map(|(key, value)| (key.value.clone(), value.value.0.clone()));
                 Some(pairs.collect())
@@ -128,6 +143,7 @@ fn pairs(
         },
         (None, Some(path)) => {
             let pairs = lines(path, directory, context)?.into_iter().map(|item| {
+                warn_of_unseen(&item, context);
                 match item.text.split_once([' ', '\t']) {
                     Some((key, value)) => Some((key.to_owned(), value.trim().to_owned())),
                     None => {

@@ -8,7 +8,7 @@ use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyD
 use weir_core::persistence::keys::Keys;
 use weir_tls::client::{ClientSettings, client_config};
 use weir_tls::identity::{
-    Identity, IdentityError, newest, read_authorities, read_certificates, read_key,
+    Identity, IdentityError, leaves, newest, read_authorities, read_certificates, read_key,
     read_revocations,
 };
 use weir_tls::managed::Credential;
@@ -26,6 +26,7 @@ use super::files::{KEYS_BYTES_MAX, PEM_BYTES_MAX, read, read_text};
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::profile::ProfileOr;
+use crate::quote::clip;
 use crate::raw::{File, tls as raw};
 use crate::scalar::Name;
 use crate::shapes::{FilePath, OcspSource};
@@ -229,7 +230,7 @@ impl<'a> TlsProfiles<'a> {
         context: &mut Context,
     ) -> Option<ClientCertificates> {
         let ca = raw.ca.as_ref()?;
-        let authorities: Vec<CertificateDer<'static>> = self.pem(ca, read_authorities, context)?;
+        let authorities = self.authorities(ca, context)?;
         let periods = Period::of_certificates(&authorities);
         dates::note(ca, (DatedKind::Authority, true), &periods, context);
         let revocations = match &raw.crl {
@@ -332,7 +333,7 @@ impl<'a> TlsProfiles<'a> {
             }
             (None, false) => None,
             (Some(ca), true) => {
-                let found = self.pem(ca, read_authorities, context)?;
+                let found = self.authorities(ca, context)?;
                 let periods = Period::of_certificates(&found);
                 dates::note(ca, (DatedKind::Authority, true), &periods, context);
                 Some(found)
@@ -385,6 +386,25 @@ impl<'a> TlsProfiles<'a> {
         parse(&bytes)
             .map_err(|error| context.error(file.span, format!("{}: {error}", shown(file))))
             .ok()
+    }
+
+    /// The authorities of a file, and warnings of those that are none.
+    fn authorities(
+        &self,
+        ca: &Spanned<FilePath>,
+        context: &mut Context,
+    ) -> Option<Vec<CertificateDer<'static>>> {
+        let read = |text: &[u8]| Ok((read_authorities(text)?, leaves(text)));
+        let (authorities, leaves) = self.pem(ca, read, context)?;
+        for (line, subject) in leaves {
+            let subject = clip(&subject);
+            let message = format!(
+                "{}: line {line}: the certificate of \"{subject}\" is no authority, so nothing is verified by it",
+                shown(ca)
+            );
+            context.warning_help(ca.span, message, "put the certificate of its issuer here");
+        }
+        Some(authorities)
     }
 
     /// All certificates of a section.

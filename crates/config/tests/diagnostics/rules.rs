@@ -524,6 +524,17 @@ fn cookies_for_tls_alone_are_told_where_clients_come_without() {
 }
 
 #[test]
+fn items_with_characters_that_nobody_sees() {
+    let sets = "data_sets:\n  d: { type: strings, items: [ \"a\\u00a0b\", \"a b\", größe ] }\n  \
+                e: { type: map, items: { \"c\\u2028d\": x } }\n";
+    let found = crate::findings(&(sound("", "") + sets));
+    let told: Vec<&String> = found.iter().filter(|it| it.contains("unseen")).collect();
+    assert_eq!(told.len(), 2, "{found:?}");
+    assert!(told[0].starts_with("warning 9:") && told[0].contains("U+00A0"), "{told:?}");
+    assert!(told[1].starts_with("warning 10:") && told[1].contains("U+2028"), "{told:?}");
+}
+
+#[test]
 fn every_wrong_item_of_a_set_of_addresses() {
     let sets = "data_sets: { d: { type: addresses, items: [ 10.0.0.1/8, ::1, example.org ] } }\n";
     check(

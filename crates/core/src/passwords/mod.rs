@@ -12,6 +12,7 @@ use std::fmt;
 use aws_lc_rs::{digest, hmac};
 use foldhash::fast::FixedState;
 
+use crate::unseen::unseen;
 use hash::Hash;
 
 pub use credentials::{Credentials, PASSWORD_BYTES_MAX, USER_BYTES_MAX};
@@ -63,6 +64,8 @@ pub enum LineError {
     ByteOrderMark,
     /// The name begins or ends with white space.
     Space,
+    /// The name has a character that nobody sees.
+    Unseen(char),
     /// An earlier line has the same user.
     Twice,
     /// The hash cannot be used.
@@ -78,6 +81,7 @@ impl LineError {
     pub fn help(&self) -> &'static str {
         match self {
             Self::ByteOrderMark => "save the file as UTF-8 without a byte order mark",
+            Self::Unseen(_) => "write the line anew: no client sends this character",
             Self::Space => "remove it: clients would have to send it, too",
             Self::NoColon | Self::NoName | Self::LongName | Self::Control => {
                 "a line is `user:hash`; `htpasswd -B FILE USER` writes one"
@@ -99,6 +103,9 @@ impl fmt::Display for LineError {
             Self::Control => f.write_str("the name has control characters"),
             Self::ByteOrderMark => f.write_str("there is a byte order mark (EF BB BF)"),
             Self::Space => f.write_str("there is white space before or behind the user's name"),
+            Self::Unseen(found) => {
+                write!(f, "the name has the unseen character U+{:04X}", u32::from(*found))
+            }
             Self::Twice => f.write_str("the user is in an earlier line, too"),
             Self::Hash(error) => error.fmt(f),
             Self::Nobody => f.write_str("there is no user in it"),
@@ -144,6 +151,9 @@ impl Users {
         }
         if name.trim_ascii() != name {
             return Err(LineError::Space);
+        }
+        if let Some(found) = unseen(&String::from_utf8_lossy(name)) {
+            return Err(LineError::Unseen(found));
         }
         let hash = Hash::parse(hash).map_err(LineError::Hash)?;
         if self.hashes.len() == USERS_MAX {
@@ -212,6 +222,10 @@ mod tests {
             (format!("a:{hash}\n\u{feff}b:{hash}"), 2, LineError::ByteOrderMark),
             (format!("a:{hash}\n b:{hash}"), 2, LineError::Space),
             (format!("a :{hash}"), 1, LineError::Space),
+            (format!("a:{hash}\n\u{a0}b:{hash}"), 2, LineError::Unseen('\u{a0}')),
+            (format!("a:{hash}\nb\u{2028}:{hash}"), 2, LineError::Unseen('\u{2028}')),
+            (format!("a\u{200b}b:{hash}"), 1, LineError::Unseen('\u{200b}')),
+            (format!("a\u{85}:{hash}"), 1, LineError::Unseen('\u{85}')),
             (format!("a:{hash}\n#\na:{hash}"), 3, LineError::Twice),
             ("a:secret".into(), 1, LineError::Hash(HashError::Plain)),
             (String::new(), 0, LineError::Nobody),

@@ -468,7 +468,7 @@ fn firewall(
     let logged = inspection.matches().iter().filter(|found| found.is_logged);
     let rules = logged
         .take(FINDINGS_MAX)
-        .map(|found| (found.id, secrets.without(&found.message).into_owned().into()));
+        .map(|found| (found.id, secrets.shown_text(&found.message).into_owned().into()));
     let checks = inspection.findings().iter().take(FINDINGS_MAX);
     Firewall {
         mode,

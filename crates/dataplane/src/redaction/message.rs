@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use weir_http::secret_names::{decoded, is_secret_name, mentions_secret};
 
-use super::{MASK, Secrets, last_word, target, without_pair};
+use super::{MASK, Secrets, target};
 
 /// Characters that do not occur in the parameter names of forms.
 const FOREIGN: &[u8] = b"\"'<>{}\\\n";
@@ -25,8 +25,7 @@ pub fn recorded_field(name: &[u8], value: &[u8], secrets: &Secrets<'_>) -> Vec<u
     if secrets.is_field(name) {
         return MASK.to_vec();
     }
-    let shown = without_pair(value, last_word).unwrap_or(Cow::Borrowed(value));
-    secrets.without(&shown).into_owned()
+    secrets.shown_text(value).into_owned()
 }
 
 /// A Cookie value with masked cookie values. Names of cookies are not secret.
@@ -71,13 +70,13 @@ pub fn recorded_body<'a>(
     let masked = if is_of(b"x-www-form-urlencoded") {
         Cow::Owned(form(body, secrets)?)
     } else if is_of(b"json") {
-        Cow::Owned(json(body)?)
+        Cow::Owned(json(body, secrets)?)
     } else {
         let text: Vec<u8> = body.iter().copied().filter(|byte| *byte != 0).collect();
         if mentions_secret(body) || mentions_secret(&text) {
             return None;
         }
-        Cow::Borrowed(body)
+        secrets.within(body).map_or(Cow::Borrowed(body), Cow::Owned)
     };
     without_all(masked, secrets)
 }
@@ -125,12 +124,12 @@ fn has_secret(value: &[u8], secrets: &Secrets<'_>) -> bool {
     let text = decoded(value).map_or(Cow::Borrowed(value), Cow::Owned);
     let is_document = matches!(text.first(), Some(b'{' | b'[' | b'<'));
     (is_document && mentions_secret(&text))
-        || without_pair(&text, last_word).is_some()
+        || secrets.within(value).is_some()
         || matches!(secrets.without(&text), Cow::Owned(_))
 }
 
 /// JSON in which secret strings, numbers and literals are masked; `None`: secrets cannot be masked.
-fn json(body: &[u8]) -> Option<Vec<u8>> {
+fn json(body: &[u8], secrets: &Secrets<'_>) -> Option<Vec<u8>> {
     let (mut out, mut outside) = (Vec::with_capacity(body.len()), Vec::new());
     let mut at = 0;
     while let Some(&byte) = body.get(at) {
@@ -144,7 +143,7 @@ fn json(body: &[u8]) -> Option<Vec<u8>> {
         let text = &body[at + 1..end - 1];
         let behind = blanks_end(body, end);
         if body.get(behind) != Some(&b':') {
-            put_value(&mut out, text);
+            put_value(&mut out, text, secrets);
             at = end;
             continue;
         }
@@ -164,9 +163,9 @@ fn json(body: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Writes a string value whose name is not secret.
-fn put_value(out: &mut Vec<u8>, text: &[u8]) {
+fn put_value(out: &mut Vec<u8>, text: &[u8], secrets: &Secrets<'_>) {
     let is_document = text.contains(&b'\\') && mentions_secret(text);
-    let is_masked = is_document || without_pair(text, last_word).is_some();
+    let is_masked = is_document || secrets.within(text).is_some();
     out.push(b'"');
     out.extend_from_slice(if is_masked { MASK } else { text });
     out.push(b'"');

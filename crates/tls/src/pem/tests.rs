@@ -77,6 +77,14 @@ fn what_would_be_missing_is_an_error() {
         (two(begin, "-----BEGIN-----"), 4, Marker),
         (two(begin, ""), 7, OtherEnd),
         (two(begin, "").replace("BAUG", &"BAUG".repeat(8)), 5, Outside),
+        // Short lines, of which the markers are lost.
+        (format!("{ONE}{}{TWO}", "MIIBAUGBwgAUGBwg\n".repeat(3)), 4, Outside),
+        (format!("{ONE}GTS\n\nMIIBAUGBwgAU\n\n#\nMIIBAUGBwgAU\nMIIBAUGBwgAU\n"), 4, Outside),
+        (
+            format!("{ONE}Actalis\n=======\nof 2011\nGlobalSign\n==========\n{TWO}Root\nCA\n"),
+            0,
+            Empty,
+        ),
         (two("-----END CERTIFICATE-----", ""), 4, NoEnd),
         (two("-----END CERTIFICATE-----", "-----END X509 CRL-----"), 7, OtherEnd),
         (two("-----END CERTIFICATE-----\n", TWO), 7, Nested(4)),
