@@ -93,6 +93,7 @@ fn a_pool_in_detail() {
     let expected = "\
 pool web: round_robin, 1 of 3 members in service
   degraded: 1 of 3 members in service
+  latency p50 1.1 ms, p99 7.5 ms
   retries 2, requests that found no member 0
 
   member 127.0.0.1:9001 (app.example)

@@ -220,7 +220,9 @@ fn the_way_of_requests_that_are_handed_over_is_explained() {
     let file = Temporary::new("hand-over.yaml", content);
     let output = weir(&["check", "--explain", file.path()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let expected = "virtual server front (type http): by sockets\n  hands requests over -> app (rule routing/all)\n\
-                    virtual server app (type http): by requests that others hand over\n";
+    let expected = "virtual server front (type http): by sockets\n  hands requests over -> app (rule routing/all)\n  \
+                    path: %2F is refused (`http.path.encoded_slashes`)\n\
+                    virtual server app (type http): by requests that others hand over\n  \
+                    path: %2F is refused (`http.path.encoded_slashes`)\n";
     assert!(text(&output.stdout).ends_with(expected), "{}", text(&output.stdout));
 }

@@ -670,11 +670,6 @@ impl Plan {
                 (allowed.whole, allowed.cut) = (false, true);
                 allowed.own.push(502);
             }
-            // On a stream, its client learns of the break.
-            Deed::Unended if self.place.client == Version::Http2 => {
-                allowed.cut = true;
-                allowed.own.push(502);
-            }
             Deed::Unended => {}
             Deed::Stall => {
                 allowed.whole = false;

@@ -28,7 +28,6 @@ const FUNCTIONS: Bound = Bound {
         ("crates/dataplane/src/worker/client/accepting.rs Worker::accept_client", 83),
         ("crates/dataplane/src/worker/client/http1.rs Worker::client_input", 94),
         ("crates/dataplane/src/worker/client/http2.rs Worker::http2_timer", 74),
-        ("crates/dataplane/src/worker/member/http2.rs Worker::member_event", 81),
     ],
     advice: "divide it into functions that do one thing each",
 };

@@ -142,14 +142,11 @@ impl Exchange {
         self.ends.tries.failure = Some(reason);
         match self.phase {
             Phase::AwaitHead => {}
-            // On a stream the end is no length, but END_STREAM or a reset: its client learns of the break.
-            Phase::Judge if is_whole && self.ends.stream.is_none() => {
+            Phase::Judge | Phase::Respond if is_whole => {
                 return response_whole(self, at, reason);
             }
             // A response without a body is whole with its head.
-            Phase::Respond
-                if (is_whole || self.response_framing.is_empty()) && self.ends.stream.is_none() =>
-            {
+            Phase::Respond if self.response_framing.is_empty() => {
                 return response_whole(self, at, reason);
             }
             Phase::Judge => {

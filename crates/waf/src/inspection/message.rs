@@ -7,12 +7,13 @@ use super::files::FileScan;
 use super::hit::Hit;
 use super::options::Options;
 use super::plain::Text;
+use super::reading::{self, Reading};
 use super::recorded::Recording;
 use super::report::Limit;
 use super::request::{Request, Response, basename, decoded, parts};
 use super::texts::{TextId, Texts};
 use super::values::{Values, sources};
-use crate::body::{self, Body, Characters, Charset, Processor, Sink};
+use crate::body::{self, Body, Processor, Sink};
 use crate::coding::{InflateProblem, Inflater};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
 
@@ -35,8 +36,7 @@ pub struct BodySettings {
     pub(super) encoded: Option<Box<Encoded>>,
     /// The arguments found in the encoded bytes of an encoded body.
     pub(super) found_as_sent: Named,
-    reading: Option<Body>,
-    characters: Option<Characters>,
+    pub(super) reading: Reading,
     /// The recording of the received bytes, if they are recorded.
     pub recording: Option<Recording>,
     /// What the bytes say.
@@ -217,53 +217,7 @@ impl Message {
             self.body.failure = Some("The body is longer than `ctl:requestBodyLimit` allows.");
             return;
         }
-        let (charset, processor) = (self.body.head.charset, self.body.processor);
-        let characters = &mut self.body.characters;
-        match characters.get_or_insert_with(|| Characters::new(charset, processor)).take(bytes) {
-            Ok(bytes) => self.read_characters(&bytes),
-            Err(reason) => {
-                // Rules read it all the same.
-                self.body.failure.get_or_insert(reason);
-                self.read_characters(bytes);
-            }
-        }
-    }
-
-    /// Adds bytes in the encoding that rules read.
-    fn read_characters(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        let is_kept = content::is_open(self);
-        if content::is_let_go(self, bytes) {
-            return;
-        }
-        if let Some(reason) = self.body.head.unreadable {
-            self.body.failure.get_or_insert(reason);
-            return;
-        }
-        self.texts.count_work(bytes.len());
-        if self.keeps_body() && !is_kept {
-            self.body.content.kept.extend_from_slice(bytes);
-        }
-        let mut reading = self.body.reading.take().unwrap_or_else(|| {
-            let is_converted = self.body.characters.as_ref().is_some_and(|it| it.is_converted());
-            let charset = if is_converted { Charset::Utf16 } else { self.body.head.charset };
-            self.reader(self.body.processor).with_charset(charset)
-        });
-        reading.feed(bytes, &mut self.arguments());
-        self.body.reading = Some(reading);
-    }
-
-    /// Adds the last bytes.
-    fn end_characters(&mut self) {
-        match self.body.characters.as_mut().map(Characters::finish) {
-            Some(Ok(bytes)) => self.read_characters(&bytes),
-            Some(Err(reason)) if self.body.limit.is_none() => {
-                self.body.failure.get_or_insert(reason);
-            }
-            _ => {}
-        }
+        reading::take(self, bytes);
     }
 
     /// A parser for this processor.
@@ -293,7 +247,7 @@ impl Message {
     }
 
     /// Whether the body is also inspected as a whole: forms, JSON and text always, other bodies if a rule requests it.
-    fn keeps_body(&self) -> bool {
+    pub(super) fn keeps_body(&self) -> bool {
         let processor = self.body.processor;
         self.body.is_kept
             || matches!(
@@ -305,9 +259,9 @@ impl Message {
     /// Ends the request body. Returns its parser if the body was parsed to its end.
     pub fn end_body(&mut self) -> Option<Body> {
         self.end_encoded();
-        self.end_characters();
+        reading::end(self);
         let is_whole = self.body.limit.is_none();
-        let mut read = self.body.reading.take();
+        let mut read = self.body.reading.parser.take();
         if let Some(reading) = &mut read {
             reading.finish(&mut self.arguments());
             // A body that was cut would always be reported as incomplete.

@@ -23,6 +23,7 @@ mod names;
 mod nested;
 mod options;
 mod plain;
+mod reading;
 mod recorded;
 mod removals;
 mod report;

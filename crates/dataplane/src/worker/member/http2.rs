@@ -236,34 +236,7 @@ impl Worker {
                 let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
                 stream_reset(self, io, exchange, (code, by, is_whole));
             }
-            Event::Goaway { last_stream, .. } => {
-                let Some(http2) = self.world.members.get(key).and_then(|it| it.http2.as_ref())
-                else {
-                    return;
-                };
-                let is_above = |it: &&MemberStream| it.out.id > last_stream || it.awaits_window;
-                let lost = http2.streams.iter().filter(is_above).map(|it| {
-                    // A member that has answered with all that it announced has read the request, whatever it says.
-                    match is_whole(&http2.frames.connection, it.out.id) {
-                        true => (it.exchange, Progress::Whole),
-                        false => (it.exchange, Progress::Unread),
-                    }
-                });
-                let lost: Vec<(ExchangeKey, Progress)> = lost.collect();
-                let is_idle = http2.streams.is_empty();
-                for (exchange, progress) in lost {
-                    self.with_any(io, exchange, |it, at| {
-                        if progress == Progress::Whole {
-                            at.pass_joined_response(it, End::No);
-                        }
-                        it.stream_lost(at, MemberFailure::Abort, progress);
-                    });
-                }
-                if is_idle {
-                    let now_ms = io.now_ms();
-                    self.desk(io).arm_member(key, now_ms);
-                }
-            }
+            Event::Goaway { last_stream, .. } => member_goes_away(self, io, key, last_stream),
             Event::WindowOpened { stream: Some(stream) } => {
                 let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
                 let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
@@ -391,6 +364,35 @@ impl Worker {
         self.with_any(io, exchange, |it, at| {
             it.stream_lost(at, MemberFailure::Malformed, progress)
         });
+    }
+}
+
+/// The member takes no further requests on a connection: each above `last_stream` is retried elsewhere or ends.
+fn member_goes_away(worker: &mut Worker, io: &mut EventLoop, key: ConnectionKey, last_stream: u32) {
+    let Some(http2) = worker.world.members.get(key).and_then(|it| it.http2.as_ref()) else {
+        return;
+    };
+    let is_above = |it: &&MemberStream| it.out.id > last_stream || it.awaits_window;
+    let lost = http2.streams.iter().filter(is_above).map(|it| {
+        // A member that has answered with all that it announced has read the request, whatever it says.
+        match is_whole(&http2.frames.connection, it.out.id) {
+            true => (it.exchange, Progress::Whole),
+            false => (it.exchange, Progress::Unread),
+        }
+    });
+    let lost: Vec<(ExchangeKey, Progress)> = lost.collect();
+    let is_idle = http2.streams.is_empty();
+    for (exchange, progress) in lost {
+        worker.with_any(io, exchange, |it, at| {
+            if progress == Progress::Whole {
+                at.pass_joined_response(it, End::No);
+            }
+            it.stream_lost(at, MemberFailure::Abort, progress);
+        });
+    }
+    if is_idle {
+        let now_ms = io.now_ms();
+        worker.desk(io).arm_member(key, now_ms);
     }
 }
 

@@ -57,7 +57,7 @@ fn no_text_of_a_client_changes_what_a_terminal_shows() {
         .collect();
     let (rules, summary) = proposed("hidden.log", &lines);
     assert!(rules.contains("ruleRemoveTargetById=1003001;ARGS:text"), "{rules}");
-    assert!(rules.contains("S\u{fffd}QL\u{fffd}[2J"), "{rules}");
+    assert!(rules.contains("S?QL\\x1b[2J"), "{rules}");
     let hidden = |it: char| it != '\n' && weir_control::printable::is_hidden(it);
     assert!(!rules.contains(hidden) && !summary.contains(hidden), "{rules:?} {summary:?}");
 }
