@@ -145,8 +145,8 @@ impl Exchange {
             Phase::Judge | Phase::Respond if is_whole => {
                 return response_whole(self, at, reason);
             }
-            // A response without a body is whole with its head.
-            Phase::Respond if self.response_framing.is_empty() => {
+            // Without a body, and without a stream that frames it, a response is whole with its head.
+            Phase::Respond if self.response_framing.is_empty() && self.ends.stream.is_none() => {
                 return response_whole(self, at, reason);
             }
             Phase::Judge => {
