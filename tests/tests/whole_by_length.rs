@@ -2,7 +2,7 @@
 //! its client goes on.
 
 use serde_json::Value;
-use weir_tests::http2::{Frame, Http2Member, Peer, code};
+use weir_tests::http2::{Frame, Http2Member, Peer, code, kind};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
@@ -54,6 +54,32 @@ fn unending(sent: &'static [u8], announced: &'static str) -> Http2Member {
         }
         Ok(())
     })
+}
+
+/// A member that breaks within the frame that completes its Content-Length.
+#[test]
+fn a_part_of_the_last_frame_is_not_the_whole() {
+    let member = Http2Member::new(&[], |peer, _| {
+        if let Some(stream) = peer.next_request() {
+            peer.response(stream);
+            let mut out = Vec::new();
+            let head: [(&[u8], &[u8]); 2] = [(b":status", b"200"), (b"content-length", b"5")];
+            Frame::headers(stream, &head, false).write(&mut out);
+            Frame::new(kind::DATA, 0, stream, *b"whole").write(&mut out);
+            out.truncate(out.len() - 1);
+            peer.send_bytes(out)?;
+        }
+        Ok(())
+    });
+    let proxy = before(&member, "");
+    let mut client = proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    let got = client.try_response(false);
+    assert!(got.as_ref().map_or(true, |got| !got.complete), "{got:?}");
+    let mut peer = Peer::connect(proxy.address());
+    let stream = peer.request("GET", "/", &[], true);
+    let response = peer.response(stream);
+    assert!(!response.ended && response.reset.is_some(), "{response:?}");
 }
 
 fn before(member: &Http2Member, more: &str) -> Proxy {

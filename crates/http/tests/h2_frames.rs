@@ -547,6 +547,23 @@ fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
     assert!(listener.told.contains(&ended), "{:?}", listener.told);
 }
 
+/// A frame counts toward Content-Length with its header, but a response is whole only with its last byte.
+#[test]
+fn a_response_is_whole_with_its_last_byte() {
+    let mut listener = Listener::new(Role::Client, Limits::DEFAULT, Habits::default());
+    listener.open(1);
+    let head = block(&[(":status", "200"), ("content-length", "3")]);
+    let head = frame(kind::HEADERS, flag::END_HEADERS, 1, &head);
+    assert!(listener.feed(&[frame(kind::SETTINGS, 0, 0, b""), head].concat()));
+    let padded = frame(kind::DATA, flag::PADDED, 1, &[2, b'a', b'b', b'c', 0, 0]);
+    let last = padded.len() - 2;
+    for (at, byte) in padded.iter().enumerate() {
+        assert!(listener.feed(std::slice::from_ref(byte)));
+        let is_there = at + 1 >= last;
+        assert_eq!(weir_http::h2::is_whole(&listener.connection, 1), is_there, "byte {at}");
+    }
+}
+
 /// A server that has answered stream 1, a POST of 10 bytes, without reading its body.
 fn answered(limits: Limits) -> Listener {
     let mut listener = server(limits);

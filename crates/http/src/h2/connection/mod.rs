@@ -452,5 +452,10 @@ impl Connection {
 
 /// Whether all data of the peer's message on a stream has arrived by its Content-Length, without the end of the stream.
 pub fn is_whole(connection: &Connection, stream: u32) -> bool {
-    connection.streams.get(stream).is_some_and(Stream::is_whole)
+    // A whole frame is counted when its header has arrived.
+    let is_arriving = matches!(
+        connection.reading,
+        Reading::Data(progress) if progress.stream == stream && progress.data_left > 0
+    );
+    !is_arriving && connection.streams.get(stream).is_some_and(Stream::is_whole)
 }
