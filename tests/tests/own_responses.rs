@@ -72,7 +72,8 @@ fn rules_edit_every_response() {
 #[test]
 fn rules_edit_what_limits_refuse() {
     let member = Member::named("here");
-    let setup = ruled(&member).virtual_server("limits: { requests_per_second: 1, connections: 1 }");
+    let setup =
+        ruled(&member).virtual_server("limits: { requests_per_second: 1/m, connections: 1 }");
     let proxy = Proxy::start(&setup);
     // The harness's test connection has ended.
     proxy.wait_for_open_connections("main", 0.0);

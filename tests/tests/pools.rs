@@ -241,10 +241,14 @@ fn responses_tell_how_long_they_took_where_that_is_wanted() {
 fn requests_wait_for_a_member_instead_of_being_turned_away() {
     let most = Arc::new(AtomicUsize::new(0));
     let now = Arc::new(AtomicUsize::new(0));
-    let (seen, under_way) = (Arc::clone(&most), Arc::clone(&now));
+    let is_open = Arc::new(AtomicBool::new(false));
+    let (seen, under_way, gate) = (Arc::clone(&most), Arc::clone(&now), Arc::clone(&is_open));
     let member = Member::new(move |exchange| {
         seen.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        thread::sleep(Duration::from_millis(20));
+        let deadline = Instant::now() + weir_tests::STEP_TIMEOUT;
+        while !gate.load(Ordering::Acquire) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(2));
+        }
         under_way.fetch_sub(1, Ordering::SeqCst);
         exchange.answer("done")
     });
@@ -266,11 +270,15 @@ fn requests_wait_for_a_member_instead_of_being_turned_away() {
             })
         })
         .collect();
+    weir_tests::eventually("all but three wait", weir_tests::STEP_TIMEOUT, || {
+        proxy.metric("weir_pool_queue_requests", &[]) == 21.0
+    });
+    is_open.store(true, Ordering::Release);
     for client in clients {
         client.join().expect("an answer");
     }
     assert!(most.load(Ordering::SeqCst) <= 3, "{most:?} at once");
-    assert!(proxy.metric("weir_pool_queued_total", &[]) >= 21.0);
+    assert_eq!(proxy.metric("weir_pool_queued_total", &[]), 21.0);
     assert!(proxy.has_used_all_workers());
 }
 
