@@ -4,13 +4,15 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     now_us: u64,
+    /// The same time: one division per turn.
+    now_ms: u64,
 }
 
 impl Clock {
     /// A time in microseconds since an origin before the process.
     #[inline]
     pub fn at_us(now_us: u64) -> Self {
-        Self { now_us }
+        Self { now_us, now_ms: now_us / 1_000 }
     }
 
     /// Microseconds since the origin.
@@ -22,6 +24,6 @@ impl Clock {
     /// Milliseconds since the same origin.
     #[inline]
     pub fn now_ms(self) -> u64 {
-        self.now_us / 1_000
+        self.now_ms
     }
 }

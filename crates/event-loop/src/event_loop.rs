@@ -283,14 +283,17 @@ impl EventLoop {
         self.sockets.get(token).map_or(0, |socket| socket.sent_bytes)
     }
 
-    /// Records that the peer has received all data, because it has responded. Returns [`Self::sent_bytes`].
+    /// Ends the rest of a socket: it has no deadline any more, and the peer has received all data, because it has
+    /// responded. Returns [`Self::sent_bytes`].
     #[inline]
-    pub fn note_all_taken(&mut self, token: Token) -> u64 {
+    pub fn end_rest(&mut self, token: Token) -> u64 {
         let Some(socket) = self.sockets.get(token) else {
             return 0;
         };
-        socket.taken_bytes = socket.sent_bytes;
-        socket.sent_bytes
+        let sent_bytes = socket.sent_bytes;
+        socket.taken_bytes = sent_bytes;
+        self.timers.clear(&mut self.sockets, token.index);
+        sent_bytes
     }
 
     /// The deadline of a peer that has not received all data: `timeout_ms` after its last known progress. 0: nothing is

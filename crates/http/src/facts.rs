@@ -1,5 +1,6 @@
 //! Facts about the message and the connection from the fields of a head, for requests and responses.
 
+use crate::bound;
 use crate::chars::{is_word, list, trim_ows};
 use crate::fields::{withhold, withhold_named};
 use crate::flaws::{Flaw, Flaws};
@@ -28,6 +29,8 @@ pub(crate) struct FieldSummary {
     pub(crate) upgrade: Option<Span>,
     upgrade_seen: bool,
     trailer_seen: bool,
+    /// A challenge asks for credentials that hold for the whole connection.
+    pub(crate) challenges_connection: bool,
     /// The number of field names in Connection, known or not.
     pub(crate) nominations: u32,
 }
@@ -52,6 +55,10 @@ impl FieldSummary {
             }
             FieldId::Trailer => {
                 self.trailer_seen = true;
+                Ok(())
+            }
+            FieldId::Challenge => {
+                self.note_challenge(value);
                 Ok(())
             }
             _ => Ok(()),
@@ -99,6 +106,12 @@ impl FieldSummary {
             }
             _ => None,
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_challenge(&mut self, value: &[u8]) {
+        self.challenges_connection |= bound::is_by_challenge(value);
     }
 
     fn note_content_length(&mut self, value: &[u8]) -> Result<(), FramingError> {

@@ -446,8 +446,9 @@ impl Handler for Worker {
         let udp_due_ms = self.udp.turn_ended(io, &mut self.world);
         let counters = &self.world.counted;
         counters.loop_turns.add(1);
-        let mut due_ms = self.world.log.flush_if_due(io.now_ms(), counters);
-        let side_due_ms = self.world.side_logs.flush_if_due(io.now_ms(), counters);
+        let now_ms = io.now_ms();
+        let mut due_ms = self.world.log.flush_if_due(now_ms, counters);
+        let side_due_ms = self.world.side_logs.flush_if_due(now_ms, counters);
         due_ms = sooner(sooner(due_ms, side_due_ms), udp_due_ms);
         if self.has_chores {
             due_ms = sooner(due_ms, sweeps::do_chores(self, io));

@@ -405,7 +405,7 @@ impl OwnPoolCounters {
     }
 
     /// Counts the response time of a member.
-    #[inline]
+    #[inline(always)]
     pub fn count_response_time(&self, member: u32, duration_us: u64) {
         self.pool.response_duration.record(duration_us);
         if let Some(times) = self.times.get(member as usize) {

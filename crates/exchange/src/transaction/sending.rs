@@ -33,7 +33,7 @@ pub enum Passed {
 
 impl Exchange {
     /// Begins the message to the client.
-    #[inline]
+    #[inline(always)]
     fn begin_message(
         &mut self,
         at: &mut impl Edge,
@@ -42,7 +42,7 @@ impl Exchange {
         framing: Framing,
     ) -> Message {
         // On a stream the end of the message is not in its head then, but behind it, perhaps with trailers.
-        let is_open = framing.is_empty() && head.is_open && self.ends.stream.is_some();
+        let is_open = head.is_open && framing.is_empty() && self.ends.stream.is_some();
         let framing = if is_open { Framing::Chunked } else { framing };
         // A response to a request that is still arriving may leave a part of the request unread.
         let may_go_on = self.request.is_whole && !at.turn().is_draining;
@@ -96,6 +96,18 @@ pub fn begin_judged(
     if exchange.ends.remembered.is_none() && !exchange.ends.server.edits_responses {
         return exchange.begin_message(at, (head, input), &FieldEdits::NONE, framing);
     }
+    begin_edited(exchange, at, head, (input, body))
+}
+
+/// Begins a response that rules, settings or a session may change.
+#[inline(never)]
+fn begin_edited(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    head: &mut ResponseHead,
+    (input, body): (&[u8], &[u8]),
+) -> Message {
+    let framing = head.framing.toward(exchange.request.version);
     note_member_status(&mut exchange.ends, head.status);
     let mut edits = std::mem::take(&mut at.tools().response_edits);
     edits.clear();

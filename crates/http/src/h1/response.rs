@@ -3,7 +3,6 @@
 use super::field_lines::parse_field_lines;
 use super::repair::{Repair, repair};
 use super::{FieldError, HeadLimits, Parsed, ResponseError, within_limit};
-use crate::bound;
 use crate::chars::{find_control, is_word, list, trim_ows};
 use crate::facts::FieldSummary;
 use crate::flaws::{Flaw, Flaws};
@@ -92,9 +91,6 @@ fn parse(
     for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
         match field.id {
             FieldId::Date => head.has_date = true,
-            FieldId::Challenge => {
-                head.binds_connection |= bound::is_by_challenge(field.value.of(input));
-            }
             FieldId::KeepAlive => {
                 let timeout_s = keep_alive_timeout(field.value.of(input));
                 head.keep_alive_timeout_s = timeout_s.or(head.keep_alive_timeout_s);
@@ -107,6 +103,7 @@ fn parse(
         }
     }
     settle(&facts, request_method, head)?;
+    head.binds_connection = facts.challenges_connection;
     facts.withhold_hop_by_hop(&mut head.fields, input);
     if facts.nominations > 0 {
         head.has_date = head.fields.iter().any(|field| field.id == FieldId::Date && field.forward);

@@ -68,11 +68,11 @@ pub fn heed(worker: &mut Worker, io: &mut EventLoop) {
     let bytes_max = worker.world.live.snapshot.data_plane.http2_memory_bytes;
     let hard_max = bytes_max.saturating_mul(2);
     let bytes = |world: &World| world.of_clients.http2_memory.bytes;
+    if bytes(&worker.world) <= bytes_max {
+        return;
+    }
     let now_ms = io.now_ms();
-    if bytes(&worker.world) <= bytes_max
-        || (bytes(&worker.world) <= hard_max
-            && now_ms < worker.world.of_clients.http2_memory.look_ms)
-    {
+    if bytes(&worker.world) <= hard_max && now_ms < worker.world.of_clients.http2_memory.look_ms {
         return;
     }
     for (is_still, key) in holders(&worker.world, now_ms) {

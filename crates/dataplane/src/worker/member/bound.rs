@@ -27,7 +27,7 @@ use crate::worker::world::World;
 pub fn take_particular(
     desk: &mut Desk<'_>,
     ends: &mut Ends,
-    member: u32,
+    (member, local): (u32, &Rc<LocalMember>),
     need: Need,
 ) -> Result<(), MemberFailure> {
     if need.is_fresh() {
@@ -38,12 +38,11 @@ pub fn take_particular(
         if settings.http2 && need.is_authenticating() {
             return desk.open_connection(ends, member, need);
         }
-        let local = Rc::clone(&ends.tries.pool.members[member as usize]);
-        if !settings.http2 && take_bound(desk, ends, &local) {
+        if !settings.http2 && take_bound(desk, ends, local) {
             return Ok(());
         }
     }
-    take_usual(desk, ends, member, need)?;
+    take_usual(desk, ends, (member, local), need)?;
     if need.is_authenticating() {
         let key = ends.attempt.connection;
         let connection = key.and_then(|key| desk.world.members.get_mut(key));
@@ -73,7 +72,8 @@ fn take_bound(desk: &mut Desk<'_>, ends: &mut Ends, local: &Rc<LocalMember>) -> 
             continue;
         }
         unbind(desk.world, key);
-        use_idle(desk, ends, key);
+        let Some(connection) = desk.world.members.get_mut(key) else { return false };
+        use_idle(desk.io, connection, ends, key);
         ends.account.is_bound = true;
         return true;
     }

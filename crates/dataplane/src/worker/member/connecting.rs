@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_config::snapshot::{Pool, ProxyVersion};
-use weir_event_loop::{Owner, Token};
+use weir_event_loop::{EventLoop, Owner, Token};
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::LocalMember;
 use weir_exchange::parts::ends::Ends;
@@ -58,13 +58,12 @@ fn open_for(
 pub fn take_usual(
     desk: &mut Desk<'_>,
     ends: &mut Ends,
-    member: u32,
+    (member, local): (u32, &Rc<LocalMember>),
     need: Need,
 ) -> Result<(), MemberFailure> {
-    let local = Rc::clone(&ends.tries.pool.members[member as usize]);
     let counters = &local.counters;
     if ends.tries.pool.settings().http2 {
-        let has_one = desk.take_multiplexed(ends, &local, need, false);
+        let has_one = desk.take_multiplexed(ends, local, need, false);
         return if has_one { Ok(()) } else { desk.open_connection(ends, member, need) };
     }
     let newest = local.idle.borrow().last().copied();
@@ -83,13 +82,13 @@ pub fn take_usual(
         let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
             || is_spoken_to_alike(connection.pool.settings(), ends.tries.pool.settings());
         if !is_alike {
-            desk.close_idle(&local);
+            desk.close_idle(local);
         } else if has_news {
             desk.close_member(connection_key);
         } else if need.is_repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
             local.idle.borrow_mut().pop();
             counters.connections_idle.subtract(1);
-            use_idle(desk, ends, connection_key);
+            use_idle(desk.io, connection, ends, connection_key);
             return Ok(());
         }
     }
@@ -98,15 +97,18 @@ pub fn take_usual(
 
 /// Uses a connection for an exchange that was idle before.
 #[inline(always)]
-pub fn use_idle(desk: &mut Desk<'_>, ends: &mut Ends, key: ConnectionKey) {
-    let Some(connection) = desk.world.members.get_mut(key) else { return };
+pub fn use_idle(
+    io: &mut EventLoop,
+    connection: &mut MemberConnection,
+    ends: &mut Ends,
+    key: ConnectionKey,
+) {
     connection.exchange = Some(ends.key);
     connection.requests += 1;
     ends.attempt.connection = Some(key);
     ends.attempt.may_be_stale = true;
-    ends.attempt.sent_before = desk.io.note_all_taken(connection.token);
-    ends.attempt.connected_us = desk.io.clock().now_us();
-    desk.io.clear_deadline(connection.token);
+    ends.attempt.sent_before = io.end_rest(connection.token);
+    ends.attempt.connected_us = io.clock().now_us();
 }
 
 fn open_or_make_room(
@@ -131,11 +133,12 @@ impl Desk<'_> {
         member: u32,
         need: Need,
     ) -> Result<(), MemberFailure> {
-        ends.tries.pool.members[member as usize].counters.requests.add(1);
+        let local = Rc::clone(&ends.tries.pool.members[member as usize]);
+        local.counters.requests.add(1);
         if need.wanted != Wanted::Any {
-            return bound::take_particular(self, ends, member, need);
+            return bound::take_particular(self, ends, (member, &local), need);
         }
-        take_usual(self, ends, member, need)
+        take_usual(self, ends, (member, &local), need)
     }
 
     /// Gets another connection to the member for an exchange whose reused connection was stale.
