@@ -123,6 +123,14 @@ pub struct Member {
     acceptor: Option<thread::JoinHandle<()>>,
 }
 
+/// Waits until the gate is open, or for [`crate::STEP_TIMEOUT`].
+pub fn wait_for_gate(is_open: &AtomicBool) {
+    let deadline = Instant::now() + crate::STEP_TIMEOUT;
+    while !is_open.load(Ordering::Acquire) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
 impl Member {
     /// A member that reads each complete request and lets the handler respond.
     pub fn new(
@@ -153,10 +161,7 @@ impl Member {
         let is_open = Arc::new(AtomicBool::new(false));
         let gate = Arc::clone(&is_open);
         let member = Self::new(move |exchange| {
-            let deadline = Instant::now() + crate::STEP_TIMEOUT;
-            while !gate.load(Ordering::Acquire) && Instant::now() < deadline {
-                thread::sleep(Duration::from_millis(2));
-            }
+            wait_for_gate(&gate);
             exchange.answer(name)
         });
         (member, is_open)

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
-use weir_tests::member::{Member, Then};
+use weir_tests::member::{Member, Then, wait_for_gate};
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 
@@ -245,10 +245,7 @@ fn requests_wait_for_a_member_instead_of_being_turned_away() {
     let (seen, under_way, gate) = (Arc::clone(&most), Arc::clone(&now), Arc::clone(&is_open));
     let member = Member::new(move |exchange| {
         seen.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        let deadline = Instant::now() + weir_tests::STEP_TIMEOUT;
-        while !gate.load(Ordering::Acquire) && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(2));
-        }
+        wait_for_gate(&gate);
         under_way.fetch_sub(1, Ordering::SeqCst);
         exchange.answer("done")
     });

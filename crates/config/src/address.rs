@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Invalid, Registry, decode_text};
+use crate::endpoint::Endpoint;
 use crate::quote::clip;
 use crate::scalar::whole;
 use crate::snapshot::Address;
@@ -159,25 +160,6 @@ impl Decode for PortRange {
             let (first, last) = text.split_once('-').ok_or_else(Invalid::plainly)?;
             Self::parse(first, last)
         })
-    }
-}
-
-/// The address of a member.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Endpoint {
-    /// A literal address.
-    Literal(Address),
-    /// A host name to resolve, in lower case, as the resolver and the `Host` field get it.
-    Name { host: String, port: u16 },
-}
-
-impl std::fmt::Display for Endpoint {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Literal(address) => formatter.write_str(&address.label()),
-            Self::Name { host, port: 0 } => formatter.write_str(host),
-            Self::Name { host, port } => write!(formatter, "{host}:{port}"),
-        }
     }
 }
 

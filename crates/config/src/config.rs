@@ -8,8 +8,9 @@ use std::sync::Arc;
 use weir_core::admin_state::AdminState;
 use weir_core::limit::Rate;
 
-use crate::address::Endpoint;
-use crate::host_uses::{HostUses, beyond_network};
+use crate::endpoint::Endpoint;
+use crate::host_rights::beyond_network;
+use crate::host_uses::HostUses;
 use crate::own_doors::OwnDoors;
 use crate::parts::{Change, Parts};
 use crate::snapshot::{Address, Member, Monitor, NOBODY, Pool, Snapshot};

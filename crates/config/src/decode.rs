@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::address::Endpoint;
 use crate::diagnostic::{Position, Severity};
+use crate::endpoint::Endpoint;
 use crate::hints::{elsewhere, meant, nearest};
 use crate::host_uses::{HostUses, SOCKET};
 use crate::parts::NAMED;

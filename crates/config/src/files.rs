@@ -11,7 +11,8 @@ use crate::conceal::Concealed;
 use crate::config::Config;
 use crate::decode::{Context, Decode as _};
 use crate::diagnostic::{Diagnostic, Excerpt, Severity};
-use crate::host_uses::{self, HostUses};
+use crate::host_rights;
+use crate::host_uses::HostUses;
 use crate::include;
 use crate::overlay::{self, Change, Difference, Overlay};
 use crate::parts::Parts;
@@ -125,10 +126,10 @@ impl Files {
         if let Some(root) = root {
             let file = raw::File::decode(&root, &mut context).map(raw::File::with_nobody);
             let file = file.filter(|file| {
-                host_uses::note_programs(file, &mut context);
+                host_rights::note_programs(file, &mut context);
                 if let Some(before) = before {
                     let of_files = || self.host_uses();
-                    introduced = host_uses::refuse_new(&before.host_uses, of_files, &mut context);
+                    introduced = host_rights::refuse_new(&before.host_uses, of_files, &mut context);
                 }
                 introduced.is_empty()
             });
@@ -154,7 +155,7 @@ impl Files {
         let mut context = Context::new(Arc::new(self.texts.names()));
         let file = self.root.as_ref().and_then(|root| raw::File::decode(root, &mut context));
         if let Some(file) = file {
-            host_uses::note_programs(&file, &mut context);
+            host_rights::note_programs(&file, &mut context);
         }
         context.host_uses
     }

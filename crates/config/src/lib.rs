@@ -20,10 +20,12 @@ mod destination;
 mod diagnostic;
 #[cfg(test)]
 mod documentation_tests;
+mod endpoint;
 pub mod file;
 mod files;
 mod hints;
 pub mod host_addresses;
+mod host_rights;
 mod host_uses;
 mod include;
 mod one_of;

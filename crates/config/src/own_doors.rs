@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::address::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::host_addresses;
 use crate::snapshot::Address;
 

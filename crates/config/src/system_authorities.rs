@@ -1,16 +1,9 @@
 //! The authorities that this system trusts.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rustls_native_certs::{ErrorKind, load_certs_from_paths, load_native_certs};
 use rustls_pki_types::CertificateDer;
-
-use crate::decode::Context;
-use crate::tree::Span;
-
-/// Maximum number of problems that are told one by one.
-const PROBLEMS_MAX: usize = 3;
 
 /// Maximum number of files among which one with a mistake is searched for.
 const FILES_MAX: usize = 2_000;
@@ -89,30 +82,6 @@ fn files() -> Vec<PathBuf> {
     let listed = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
     let listed = listed.filter_map(|entry| Some(entry.ok()?.path()));
     named.into_iter().chain(known).chain(listed).take(FILES_MAX).collect()
-}
-
-impl Context {
-    /// The authorities of this system, for a value at this place. Problems with them are told once.
-    pub fn system_authorities(&mut self, span: Span) -> Arc<SystemAuthorities> {
-        if let Some(known) = &self.authorities {
-            return Arc::clone(known);
-        }
-        let found = Arc::new(read());
-        self.authorities = Some(Arc::clone(&found));
-        let help =
-            "mend or remove the file: servers with certificates of these authorities are refused";
-        for problem in found.problems.iter().take(PROBLEMS_MAX) {
-            self.warning_help(span, problem.clone(), help);
-        }
-        if let Some(more) = found.problems.len().checked_sub(PROBLEMS_MAX).filter(|it| *it > 0) {
-            self.warning_help(
-                span,
-                format!("{more} more files of authorities of this system"),
-                help,
-            );
-        }
-        found
-    }
 }
 
 #[cfg(test)]

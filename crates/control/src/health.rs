@@ -17,7 +17,6 @@ use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, Tabl
 use weir_exchange::shared::sticky::reached_pools;
 
 use crate::member_state::{MemberState, is_in_service};
-use crate::observed::Observed;
 use recent::{Recent, Window};
 
 /// How well something serves. The order is that of severity.
@@ -180,11 +179,6 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// A judge of the table in force.
-    pub fn of(observed: &Observed) -> Self {
-        Self::new(observed.table(), observed.recent.get())
-    }
-
     /// A judge of this table with these samples.
     pub fn new(table: Arc<LiveTable>, recent: Recent) -> Self {
         let pools = table.pools.iter().map(|_| OnceLock::new()).collect();

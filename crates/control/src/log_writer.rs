@@ -23,7 +23,7 @@ use weir_dataplane::reports::{Log, LogBatch};
 
 use crate::events::Events;
 use crate::firewall::recent::Recent;
-use crate::span_export::SpanCounters;
+use crate::span_export::counters::SpanCounters;
 use syslog::Sender;
 use weir_dataplane::error_text::io_error_text;
 

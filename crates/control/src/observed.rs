@@ -5,12 +5,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use weir_config::Files;
 use weir_config::snapshot::Snapshot;
-use weir_dataplane::sessions::WorkerSessions;
+use weir_dataplane::worker_sessions::WorkerSessions;
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
 use crate::acme::Acme;
 use crate::admin::shared::Shared;
+use crate::health::Judge;
 use crate::health::recent::Samples;
 use crate::log_writer::AllLogCounters;
 use crate::logs::LogsView;
@@ -161,6 +162,11 @@ impl Observed {
             of_workers: OfWorkers::default(),
             admin: Shared::new(logs.audit, logs.findings, requests),
         }
+    }
+
+    /// A judge of the health of the table in force.
+    pub(crate) fn judge(&self) -> Judge {
+        Judge::new(self.table(), self.recent.get())
     }
 
     /// The active table.

@@ -11,8 +11,8 @@ use weir_exchange::shared::counters::WorkerTotals;
 use crate::health::{Condition, Health, Judge, Serving};
 use crate::observed::{Observed, Waiting, WorkerPanic};
 use crate::reloads::Failure;
-use crate::span_export::Failing;
-use crate::status::expired;
+use crate::span_export::counters::Failing;
+use crate::status::files::expired;
 use crate::time::{monotonic_ms, rfc3339};
 use crate::upgrade::reports::State;
 use crate::wording::{Few, Pools, Seconds};
@@ -228,7 +228,7 @@ mod tests {
     use crate::testing::observed_with;
 
     fn problems_of(observed: &Observed) -> Vec<String> {
-        problems(observed, &Judge::of(observed))
+        problems(observed, &observed.judge())
     }
 
     #[test]

@@ -29,12 +29,11 @@ use crate::upgrade::reports::Report;
 
 mod brief;
 mod certificates;
-mod files;
+pub(crate) mod files;
 mod packets;
 
 pub(crate) use brief::Brief;
 pub(crate) use certificates::{CertificateStatus, report_of, status as certificate};
-pub(crate) use files::expired;
 pub(crate) use packets::{PacketPathStatus, packet_path};
 
 /// The whole status.
@@ -388,7 +387,7 @@ pub(crate) struct Latency {
 impl Status {
     /// The current status.
     pub fn of(observed: &Observed) -> Self {
-        let judge = Judge::of(observed);
+        let judge = observed.judge();
         let table = judge.table();
         Self {
             process: judged_process(observed, &judge),
@@ -403,7 +402,7 @@ impl Status {
 
 /// The process as a whole.
 pub(crate) fn process(observed: &Observed) -> ProcessStatus {
-    judged_process(observed, &Judge::of(observed))
+    judged_process(observed, &observed.judge())
 }
 
 fn judged_process(observed: &Observed, judge: &Judge) -> ProcessStatus {

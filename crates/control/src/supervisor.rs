@@ -30,7 +30,7 @@ use weir_exchange::shared::live::LiveTable;
 
 use crate::acme::{Acme, AcmeError};
 use crate::admin::Admin;
-use crate::admin::streams::Reason;
+use crate::admin::open_streams::Reason;
 use crate::events::Events;
 use crate::freed_memory::FreedMemory;
 use crate::key_log::KeyLog;

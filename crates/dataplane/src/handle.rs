@@ -20,10 +20,10 @@ use crate::inherited::{self, Inherited};
 use crate::password_threads;
 use crate::records::recorder::RecordSender;
 use crate::reports::{Event, LogSenders};
-use crate::sessions::WorkerSessions;
 use crate::side_logs::SideLogs;
 use crate::thread::{self, WorkerThread};
 use crate::worker::{Command, Setup};
+use crate::worker_sessions::WorkerSessions;
 
 /// The parameters for the start of the data path.
 #[derive(Debug)]

@@ -24,6 +24,7 @@ mod spans;
 mod thread;
 mod waf_log;
 mod worker;
+pub mod worker_sessions;
 
 use weir_event_loop::{clock, random};
 use weir_exchange::outside::Outside;

@@ -6,7 +6,7 @@ use rustls::Error;
 
 use crate::protocol::Protocol;
 use crate::record::{ContentType, HEADER_BYTES, LEGACY_VERSION};
-use crate::words::explain;
+use crate::words::{alert, explain};
 
 /// Size of an unprotected alert in bytes.
 const ALERT_RECORD_BYTES: usize = HEADER_BYTES + 2;
@@ -32,10 +32,7 @@ impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PeerMisbehaved(what) => f.write_str(what),
-            Self::Alert(number) => match alert_name(*number) {
-                Some(name) => write!(f, "the peer sent the alert {name}"),
-                None => write!(f, "the peer sent the alert {number}"),
-            },
+            Self::Alert(number) => f.write_str(&alert(*number)),
             Self::Handshake(error) => f.write_str(&explain(error)),
             Self::Forged => f.write_str("a record was changed in transit, or its key differs"),
             Self::NotAgreed(protocol) => write!(f, "it does not agree to {protocol} (ALPN)"),
@@ -93,35 +90,4 @@ impl Alert {
         let [major, minor] = LEGACY_VERSION;
         [ContentType::Alert.number(), major, minor, 0, 2, level, number]
     }
-}
-
-fn alert_name(number: u8) -> Option<&'static str> {
-    Some(match number {
-        0 => "close_notify",
-        10 => "unexpected_message",
-        20 => "bad_record_mac",
-        22 => "record_overflow",
-        40 => "handshake_failure",
-        42 => "bad_certificate",
-        43 => "unsupported_certificate",
-        44 => "certificate_revoked",
-        45 => "certificate_expired",
-        46 => "certificate_unknown",
-        47 => "illegal_parameter",
-        48 => "unknown_ca",
-        49 => "access_denied",
-        50 => "decode_error",
-        51 => "decrypt_error",
-        70 => "protocol_version",
-        71 => "insufficient_security",
-        80 => "internal_error",
-        86 => "inappropriate_fallback",
-        90 => "user_canceled",
-        109 => "missing_extension",
-        112 => "unrecognized_name",
-        113 => "bad_certificate_status_response",
-        116 => "certificate_required",
-        120 => "no_application_protocol",
-        _ => return None,
-    })
 }

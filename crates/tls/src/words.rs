@@ -7,7 +7,6 @@ use rustls::{
 };
 
 use crate::der::{self, Der};
-use crate::error::TlsError;
 
 const DAY_S: u64 = 24 * 60 * 60;
 
@@ -27,7 +26,7 @@ pub fn explain(error: &Error) -> String {
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "it requires a client certificate".into()
         }
-        Error::AlertReceived(alert) => TlsError::Alert(u8::from(*alert)).to_string(),
+        Error::AlertReceived(received) => alert(u8::from(*received)),
         Error::InvalidCertificate(why) => certificate(why),
         Error::InvalidCertRevocationList(why) => {
             format!("the revocation list (CRL) cannot be used: {}", revocations(why))
@@ -37,6 +36,45 @@ pub fn explain(error: &Error) -> String {
         Error::PeerIncompatible(why) => incompatible(why).into(),
         _ => error.to_string(),
     }
+}
+
+/// Describes an alert of the peer.
+pub fn alert(number: u8) -> String {
+    match alert_name(number) {
+        Some(name) => format!("the peer sent the alert {name}"),
+        None => format!("the peer sent the alert {number}"),
+    }
+}
+
+fn alert_name(number: u8) -> Option<&'static str> {
+    Some(match number {
+        0 => "close_notify",
+        10 => "unexpected_message",
+        20 => "bad_record_mac",
+        22 => "record_overflow",
+        40 => "handshake_failure",
+        42 => "bad_certificate",
+        43 => "unsupported_certificate",
+        44 => "certificate_revoked",
+        45 => "certificate_expired",
+        46 => "certificate_unknown",
+        47 => "illegal_parameter",
+        48 => "unknown_ca",
+        49 => "access_denied",
+        50 => "decode_error",
+        51 => "decrypt_error",
+        70 => "protocol_version",
+        71 => "insufficient_security",
+        80 => "internal_error",
+        86 => "inappropriate_fallback",
+        90 => "user_canceled",
+        109 => "missing_extension",
+        112 => "unrecognized_name",
+        113 => "bad_certificate_status_response",
+        116 => "certificate_required",
+        120 => "no_application_protocol",
+        _ => return None,
+    })
 }
 
 fn certificate(why: &CertificateError) -> String {

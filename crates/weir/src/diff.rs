@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::admin::client::Error;
+use crate::admin::error::Error;
 use crate::admin::text::{Paint, Tone, counted};
 use crate::admin::versions::{Difference, Differences};
 use crate::admin::{self, Connection, EXIT_UNREACHABLE};

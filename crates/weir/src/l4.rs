@@ -8,7 +8,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use weir_control::packets::{Detached, detach_leftovers};
 
-use crate::admin::client::{Error, segment};
+use crate::admin::client::segment;
+use crate::admin::error::Error;
 use crate::admin::model::{EndedFlows, Flow, Flows};
 use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, span};
 use crate::admin::{self, Connection, EXIT_REFUSED};

@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use weir_explain::told::RequestSummary;
 
-use crate::admin::client::{Client, Error};
+use crate::admin::client::Client;
+use crate::admin::error::Error;
 use crate::admin::follow::{Ended, Go};
 use crate::admin::text::{Paint, Tone, counted};
 use crate::admin::{self, Connection, EXIT_REFUSED, EXIT_UNREACHABLE};

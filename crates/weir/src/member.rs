@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
-use crate::admin::client::{Client, Error, segment};
+use crate::admin::client::{Client, segment};
+use crate::admin::error::Error;
 use crate::admin::model::{Changed, ChangedAll, Member, UP};
 use crate::admin::text::{Tone, counted, printable, span};
 use crate::admin::{self, Connection, EXIT_REFUSED, EXIT_USAGE};

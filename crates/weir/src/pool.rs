@@ -6,11 +6,13 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::admin::client::{Error, segment};
+use crate::admin::client::segment;
+use crate::admin::error::Error;
 use crate::admin::model::{Latency, Member, Monitor, Pool, Pools, UP};
-use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, latency, printable, span};
+use crate::admin::text::{
+    Paint, Side, Table, Tone, counted, grouped, latency, printable, span, tone_of,
+};
 use crate::admin::{self, Connection};
-use crate::status::tone_of;
 
 const COMMAND: &str = "weir pool";
 

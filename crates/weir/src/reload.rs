@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Deserialize;
 
-use crate::admin::client::{Client, Error};
+use crate::admin::client::Client;
+use crate::admin::error::Error;
 use crate::admin::text::{counted, printable, span};
 use crate::admin::{self, Connection, EXIT_REFUSED};
 use crate::output;

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use weir_explain::told::RequestSummary;
 
-use crate::admin::client::{Error, segment};
+use crate::admin::client::segment;
+use crate::admin::error::Error;
 use crate::admin::text::{Paint, Tone, latency};
 use crate::admin::{self, Connection};
 

@@ -7,7 +7,8 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use crate::admin::client::{Client, Error, segment};
+use crate::admin::client::{Client, segment};
+use crate::admin::error::Error;
 use crate::admin::model::{EndedSessions, Session, Sessions};
 use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, span};
 use crate::admin::{self, Connection};

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::admin::client::Error;
+use crate::admin::error::Error;
 use crate::admin::model::{
     Acme, Certificate, Datagrams, Disabled, Health, PacketServer, Pool, Rates, Status,
     VirtualServer,
 };
 use crate::admin::text::{
-    Paint, Tone, amount, bytes_amount, counted, grouped, latency, printable, span,
+    Paint, Tone, amount, bytes_amount, counted, grouped, latency, printable, span, tone_of,
 };
 use crate::admin::{self, Connection};
 use crate::pool::table_of;
@@ -124,17 +124,6 @@ fn health_of(status: &Status) -> (Tone, String) {
         _ => Tone::Unusual,
     };
     (tone, format!("{health}; "))
-}
-
-/// The tone of something with this health.
-pub fn tone_of(health: &Health) -> Tone {
-    if health.is_bad() {
-        Tone::Wrong
-    } else if health.is_degraded() {
-        Tone::Unusual
-    } else {
-        Tone::Plain
-    }
 }
 
 /// The heading of something with this health. A reason is in it: `virtual server shop is down: …`.

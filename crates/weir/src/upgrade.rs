@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Deserialize;
 
-use crate::admin::client::Error;
+use crate::admin::error::Error;
 use crate::admin::text::{printable, span};
 use crate::admin::{self, Connection, EXIT_REFUSED, EXIT_USAGE};
 use crate::output;

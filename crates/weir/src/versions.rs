@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
-use crate::admin::client::{Client, Error};
+use crate::admin::client::Client;
+use crate::admin::error::Error;
 use crate::admin::text::{Paint, Side, Table, Tone, counted};
 use crate::admin::versions::{Change, Differences, Version, Versions};
 use crate::admin::{self, Connection};

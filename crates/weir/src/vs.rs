@@ -5,13 +5,12 @@ use std::process::ExitCode;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::admin::client::{Client, Error, segment};
+use crate::admin::client::{Client, segment};
+use crate::admin::error::Error;
 use crate::admin::model::{PacketServer, Status, VirtualServer};
-use crate::admin::text::{Paint, Side, Table, Tone, grouped, latency};
+use crate::admin::text::{Paint, Side, Table, Tone, grouped, latency, tone_of};
 use crate::admin::{self, Connection};
-use crate::status::{
-    listens_on, pools_of, render_disabled, render_packet_server, render_server, tone_of,
-};
+use crate::status::{listens_on, pools_of, render_disabled, render_packet_server, render_server};
 
 const COMMAND: &str = "weir vs";
 

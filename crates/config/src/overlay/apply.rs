@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::rules::{self, Refusal, endpoint, is_members};
 use super::{Change, Overlay, value};
-use crate::address::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::places::Pointers;
 use crate::tree::{Entry, Finding, Node, NodeValue, Span};
 

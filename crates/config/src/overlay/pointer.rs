@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::rules::is_in_members;
-use crate::address::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::places::escaped;
 use crate::quote::clip;
 use crate::tree::NODE_DEPTH_MAX;

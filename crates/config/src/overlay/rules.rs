@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Change, value};
-use crate::address::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::hints::nearest;
 use crate::parts::{NAMED, PROFILES};
 use crate::places::escaped;

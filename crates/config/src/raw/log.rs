@@ -1,6 +1,6 @@
 //! `log`: what is logged, and where.
 
-use crate::address::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::raw::log_format::{AccessLogFormat, LogFormatOr};
 use crate::raw::tls::PoolTls;
 use crate::raw::waf::WafLog;

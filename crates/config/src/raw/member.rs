@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::monitor::Monitor;
-use crate::address::Endpoint;
 use crate::decode::{Context, Decode, List, Registry, Section as _, Spanned};
+use crate::endpoint::Endpoint;
 use crate::scalar::Whole;
 use crate::shapes::{Connections, Weight};
 use crate::tree::{Node, NodeValue};

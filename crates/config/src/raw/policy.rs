@@ -1,7 +1,7 @@
 //! `policies` and `data_sets`: rules for requests, and lists for their conditions.
 
-use crate::address::Endpoint;
 use crate::decode::{OneOrMany, Spanned};
+use crate::endpoint::Endpoint;
 use crate::raw::limit::RateLimit;
 use crate::scalar::{Duration, GIB, KIB, MIB, Name, Off, Size, Text, WordOr};
 use crate::shapes::{

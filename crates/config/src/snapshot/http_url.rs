@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use super::Address;
-use crate::address::Endpoint;
+use crate::endpoint::Endpoint;
 
 /// The URL of a server that weir connects to as a client.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -43,6 +43,7 @@ mod secure_cookies;
 mod server;
 mod source;
 mod split;
+mod system_authorities;
 mod time_zone;
 mod tls;
 mod tracing;

@@ -1,8 +1,8 @@
 //! No pool, monitor, log or service leads to the admin listener.
 
-use crate::address::Endpoint;
 use crate::decode::{Context, Spanned};
 use crate::diagnostic::Severity;
+use crate::endpoint::Endpoint;
 use crate::own_doors::OwnDoors;
 use crate::raw;
 use crate::raw::member::MemberEntry;

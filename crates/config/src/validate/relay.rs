@@ -8,8 +8,8 @@ use weir_tls::names::Names;
 
 use super::names::{by_name, find};
 use super::policies::Policies;
-use crate::address::Endpoint;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
+use crate::endpoint::Endpoint;
 use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::tcp::{ServerNamePool, TcpProfile};

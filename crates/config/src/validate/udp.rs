@@ -6,9 +6,9 @@ use weir_core::expression::AddressSet;
 
 use super::allowed_clients;
 use super::names::{by_name, find};
-use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned};
+use crate::endpoint::Endpoint;
 use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::udp::UdpProfile;

@@ -17,14 +17,15 @@ use super::route::{Route, SchemaOf};
 use super::servers::find_server;
 use super::streams::{Closed, Producer, Sink, producer};
 use crate::board::{Point, Points, Sample};
-use crate::health::Judge;
 use crate::observed::Observed;
-use document::{Document, Wanted};
+use document::Document;
+use wanted::Wanted;
 
 mod document;
 mod patch;
 mod rows;
 mod view;
+mod wanted;
 
 /// Number of rows per page without `rows`.
 const ROWS_DEFAULT: u64 = 50;
@@ -126,7 +127,7 @@ fn begin(ask: Ask) -> Result<Producer, Problem> {
 
 async fn watch(observed: Arc<Observed>, wanted: Wanted, sink: Sink) -> Result<(), Closed> {
     let shared = Arc::clone(&observed);
-    let mut samples = observed.admin.sampler.subscribe(move || Judge::of(&shared));
+    let mut samples = observed.admin.sampler.subscribe(move || shared.judge());
     let wanted = Arc::new(wanted);
     let mut before: Option<Value> = None;
     loop {

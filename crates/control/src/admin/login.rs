@@ -10,9 +10,6 @@
 //! | 401 | an unknown token, another scheme; a certificate of no known user, where a role is needed |
 //! | 429 | the source has had too many failed logins |
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::http::{HeaderMap, header};
 use weir_config::snapshot::{AdminSettings, AdminUser};
@@ -22,28 +19,8 @@ use super::problem::Problem;
 use crate::events::Events;
 use crate::observed::Observed;
 
-/// Minimum interval between events about failed logins.
-const FAILURE_INTERVAL: Duration = Duration::from_secs(10);
-
 /// The reason for refusing a certificate.
 const STRANGER: &str = "no user has a name that is in the client certificate";
-
-/// The time of the last event, and the number of failed logins since.
-#[derive(Debug, Default)]
-pub(super) struct LastFailure(Mutex<(Option<Instant>, u64)>);
-
-impl LastFailure {
-    /// Counts a failed login. If an event is due, returns the number of failures since the last one.
-    fn count(&self) -> Option<u64> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.1 += 1;
-        let is_due = last.0.is_none_or(|told| told.elapsed() >= FAILURE_INTERVAL);
-        is_due.then(|| {
-            last.0 = Some(Instant::now());
-            std::mem::take(&mut last.1)
-        })
-    }
-}
 
 /// The credentials of a request.
 enum Credentials<'a> {
@@ -195,14 +172,5 @@ mod tests {
         ] {
             assert_eq!(token(field.as_bytes()), expected.map(str::as_bytes), "{field:?}");
         }
-    }
-
-    #[test]
-    fn failures_are_counted_between_events() {
-        let last = LastFailure::default();
-        assert_eq!(last.count(), Some(1));
-        assert_eq!((last.count(), last.count()), (None, None));
-        last.0.lock().expect("no panic").0 = None;
-        assert_eq!(last.count(), Some(3));
     }
 }

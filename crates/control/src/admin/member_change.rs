@@ -222,7 +222,7 @@ fn must_leave_some(
     if last {
         return Ok(());
     }
-    let judge = Judge::of(&ask.context.observed);
+    let judge = ask.context.observed.judge();
     let left_alone = found.iter().filter(|it| it.is_taken_as_last(wanted, &judge));
     match LeftAlone::of(left_alone.map(|it| &*it.pool().name)) {
         None => Ok(()),
@@ -248,7 +248,7 @@ impl FoundMember {
         let changed = !is_so && self.live().set_state_override(wanted) != wanted;
         let members_in_service = self.members_in_service();
         let fallback_serves =
-            members_in_service == 0 && Judge::of(&context.observed).has_substitute(self.place());
+            members_in_service == 0 && context.observed.judge().has_substitute(self.place());
         if changed {
             let told = Told {
                 before,

@@ -14,7 +14,6 @@ use super::ask::{Ask, Kind, Parameter};
 use super::page::{AFTER, LIMIT, PAGE, Page};
 use super::problem::{Problem, listed};
 use super::route::{Handled, Route};
-use crate::health::Judge;
 use crate::member_state::is_in_service;
 use crate::observed::Observed;
 use crate::status::{self, MemberStatus, MonitorStatus, PoolStatus};
@@ -52,7 +51,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 fn pools(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
-    let judge = Judge::of(observed);
+    let judge = observed.judge();
     let all = judge.table().snapshot.pools.iter().enumerate();
     let page = Page::of(
         &ask.query,
@@ -65,7 +64,7 @@ fn pools(ask: &Ask) -> Handled {
 
 fn pool(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
-    let judge = Judge::of(observed);
+    let judge = observed.judge();
     let index = find_pool(judge.table(), ask.name("pool"))?;
     Answer::json(&status::pool(&judge, index, &observed.monitors))
 }

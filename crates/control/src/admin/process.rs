@@ -1,28 +1,22 @@
-//! Views of the whole process: probe, metrics, status, OpenAPI document, and the rights of the caller.
+//! Views of the whole process: probe, metrics, status, and the rights of the caller.
 
-use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;
 
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
 use super::problem::Problem;
 use super::route::{Content, Handled, Route};
-use super::{openapi, table};
-use crate::health::{Judge, Serving};
+use crate::health::Serving;
 use crate::metrics;
 use crate::problems::{problems, serving};
 use crate::status::{self, ProcessStatus, Status};
 
 /// The media type of the probe.
 const TEXT: &str = "text/plain; charset=utf-8";
-
-/// Generated once: it never changes.
-static OPENAPI: LazyLock<Value> = LazyLock::new(|| openapi::document(&table::routes()));
 
 const NAME: Parameter = Parameter {
     name: "name",
@@ -40,8 +34,6 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/metrics", "metrics", "Metrics in the text format of Prometheus", metrics_text)
             .query(&[NAME])
             .content(Content::Text(metrics::CONTENT_TYPE)),
-        Route::get("/v1/openapi.json", "openapi", "This document", document)
-            .content(Content::OpenApi),
         Route::get(
             "/v1/health",
             "health",
@@ -87,10 +79,6 @@ fn metrics_text(ask: &Ask) -> Handled {
     })
 }
 
-fn document(_: &Ask) -> Handled {
-    Answer::json(&*OPENAPI)
-}
-
 /// Whether weir serves.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "HealthOfProcess")]
@@ -103,7 +91,7 @@ struct Health {
 
 fn health(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
-    let judge = Judge::of(observed);
+    let judge = observed.judge();
     Answer::json(&Health { state: serving(observed, &judge), problems: problems(observed, &judge) })
 }
 

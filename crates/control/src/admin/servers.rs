@@ -16,7 +16,6 @@ use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Handled, Route};
 use crate::acme::board::{Board, Report};
-use crate::health::Judge;
 use crate::status::{self, CertificateStatus, PacketPathStatus, VirtualServerStatus};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -59,7 +58,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 fn list(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
-    let judge = Judge::of(observed);
+    let judge = observed.judge();
     let all = (0..).zip(&judge.table().virtual_servers);
     let page = Page::of(
         &ask.query,
@@ -72,7 +71,7 @@ fn list(ask: &Ask) -> Handled {
 
 fn one(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
-    let judge = Judge::of(observed);
+    let judge = observed.judge();
     let index = find_server(judge.table(), ask.name("name"))?;
     Answer::json(&status::virtual_server(&judge, index, observed))
 }
@@ -209,5 +208,5 @@ fn certificates(ask: &Ask) -> Handled {
 
 fn packet_path(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
-    Answer::json(&status::packet_path(&Judge::of(observed), observed))
+    Answer::json(&status::packet_path(&observed.judge(), observed))
 }

@@ -9,9 +9,9 @@ use weir_dataplane::reports::LogBatch;
 
 use super::audit::Audit;
 use super::host::LastRefusal;
-use super::login::LastFailure;
+use super::login_failures::LastFailure;
+use super::open_streams::Streams;
 use super::sources::Sources;
-use super::streams::Streams;
 use crate::board::Sampler;
 use crate::firewall::recent::Recent;
 use crate::random::random;

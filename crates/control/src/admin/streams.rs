@@ -8,51 +8,29 @@
 //! the reason.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use weir_config::snapshot::Role;
 
 use super::ask::Ask;
 use super::connections::Source;
 use super::lifetime::Lifetime;
+use super::open_streams::{END_TIMEOUT, Permit, Reason};
 use super::peer::Caller;
 use super::problem::Problem;
 use crate::observed::Observed;
 
 /// The media type of streams.
 pub(super) const EVENTS: &str = "text/event-stream";
-
-/// Maximum number of streams on all listeners. It leaves connections for other requests.
-pub const STREAMS_MAX: usize = 16;
-
-/// Most simultaneous streams of one source, so that others have streams, too.
-pub const STREAMS_PER_SOURCE_MAX: usize = STREAMS_MAX / 2;
-
-/// Most simultaneous streams of all callers that may only read. On loopback, anybody on this host is one. One source cannot
-/// use up all of them.
-pub const STREAMS_OF_READERS_MAX: usize = STREAMS_PER_SOURCE_MAX + STREAMS_MAX / 8;
-
-/// Most simultaneous streams of all callers without the role admin.
-pub const STREAMS_OF_OPERATORS_MAX: usize = STREAMS_MAX - STREAMS_MAX / 4;
-
-/// Most simultaneous streams of callers with this role or a lesser one.
-fn of_role_max(role: Option<Role>) -> usize {
-    match role {
-        None | Some(Role::Read) => STREAMS_OF_READERS_MAX,
-        Some(Role::Operate) => STREAMS_OF_OPERATORS_MAX,
-        Some(Role::Admin) => STREAMS_MAX,
-    }
-}
 
 /// Maximum number of events that wait for a client, in addition to those in the buffers of its connection.
 const EVENTS_WAITING_MAX: usize = 4;
@@ -63,9 +41,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Interval between checks of the credentials.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Maximum wait until a client has received the last event.
-const END_TIMEOUT: Duration = Duration::from_secs(1);
-
 /// Produces the events of a stream, until it returns or is dropped.
 pub(super) type Producer = Box<dyn FnOnce(Sink) -> Produced + Send>;
 
@@ -75,21 +50,6 @@ type Produced = Pin<Box<dyn Future<Output = Result<(), Closed>> + Send>>;
 /// The client has disconnected.
 #[derive(Debug)]
 pub(super) struct Closed;
-
-/// The reason for the end of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "StreamEndReason")]
-pub(crate) enum Reason {
-    /// There are no more events.
-    Complete,
-    /// The process ends.
-    Stopped,
-    /// Another process serves: connect again.
-    HandedOver,
-    /// The credentials of the request are no longer sufficient.
-    Revoked,
-}
 
 /// The data of the event `end`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -124,88 +84,6 @@ fn frame(name: &str, data: &str) -> Bytes {
     Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
 }
 
-/// All streams of the process.
-#[derive(Debug)]
-pub struct Streams {
-    permits: Arc<Semaphore>,
-    /// The source of each open stream, and the role of its caller.
-    open: Arc<Mutex<Vec<Opened>>>,
-    end: watch::Sender<Option<Reason>>,
-}
-
-impl Default for Streams {
-    fn default() -> Self {
-        Self {
-            permits: Arc::new(Semaphore::new(STREAMS_MAX)),
-            open: Arc::default(),
-            end: watch::Sender::new(None),
-        }
-    }
-}
-
-impl Streams {
-    /// Ends all streams, including future ones. [`Self::ended`] waits for them.
-    pub(crate) fn end(&self, reason: Reason) {
-        self.end.send_replace(Some(reason));
-    }
-
-    /// Waits until all clients have received the last event, or the maximum wait is over.
-    pub(crate) async fn ended(&self) {
-        let all = u32::try_from(STREAMS_MAX).unwrap_or(u32::MAX);
-        // The process ends in either case.
-        let _ = tokio::time::timeout(END_TIMEOUT, self.permits.acquire_many(all)).await;
-    }
-
-    fn begin(&self, source: Source, role: Option<Role>) -> Result<Permit, Problem> {
-        let full = |whose: &str, most: usize| {
-            let detail = format_args!("{most} streams{whose} are open already");
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
-                .help("close one, or try again later")
-        };
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_source = open.iter().filter(|(other, _)| *other == source).count();
-        if of_source >= STREAMS_PER_SOURCE_MAX {
-            let whose = match source {
-                Source::Network(_) => " of your address",
-                Source::Process(..) => " of your process",
-            };
-            return Err(full(whose, STREAMS_PER_SOURCE_MAX));
-        }
-        let of_role = open.iter().filter(|(_, other)| *other <= role).count();
-        if of_role >= of_role_max(role) {
-            let whose = match role {
-                Some(Role::Admin) => "",
-                _ => " of callers with your rights",
-            };
-            return Err(full(whose, of_role_max(role)));
-        }
-        let permit = Arc::clone(&self.permits).try_acquire_owned();
-        let permit = permit.map_err(|_| full("", STREAMS_MAX))?;
-        open.push((source, role));
-        Ok(Permit { _permit: permit, opened: (source, role), open: Arc::clone(&self.open) })
-    }
-}
-
-/// An open stream: its source, and the role of its caller.
-type Opened = (Source, Option<Role>);
-
-/// The right to a stream. Dropping it gives it back.
-#[derive(Debug)]
-struct Permit {
-    _permit: OwnedSemaphorePermit,
-    opened: Opened,
-    open: Arc<Mutex<Vec<Opened>>>,
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = open.iter().position(|other| *other == self.opened) {
-            open.swap_remove(place);
-        }
-    }
-}
-
 /// Answers with the events of a producer. `needed`: the role of the route; `lifetime`: of the connection.
 pub(super) fn answer(
     ask: Ask,
@@ -216,7 +94,7 @@ pub(super) fn answer(
     let observed = Arc::clone(&ask.context.observed);
     let streams = &observed.admin.streams;
     let permit = streams.begin(Source::of(&ask.caller.peer), ask.caller.role)?;
-    let ending = streams.end.subscribe();
+    let ending = streams.ending();
     let caller = ask.caller.clone();
     let produce = begin(ask)?;
     let (events, waiting) = mpsc::channel(EVENTS_WAITING_MAX);

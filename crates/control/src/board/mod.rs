@@ -4,6 +4,7 @@
 //! the first reader. When the last reader has gone, it ends and its points are dropped.
 
 mod history;
+mod point;
 mod sample;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,8 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use crate::health::Judge;
-pub(crate) use history::{History, Point, Points};
+pub(crate) use history::{History, Points};
+pub(crate) use point::Point;
 pub(crate) use sample::{PoolSample, Sample, ServerSample, Shown, member_shown};
 
 /// The interval between two samples.

@@ -8,7 +8,7 @@ use weir_core::admin_state::AdminState;
 use weir_exchange::shared::counters::VirtualServerTotals;
 use weir_exchange::shared::live::LiveMember;
 
-use super::history::Point;
+use super::point::Point;
 use crate::figures::{quantile, shown_gauge};
 use crate::health::{Condition, Health, Judge, Members};
 use crate::member_state::{MemberState, administrative_state};

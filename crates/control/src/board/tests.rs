@@ -18,7 +18,7 @@ fn observed() -> Arc<Observed> {
 #[test]
 fn figures_are_those_since_the_sample_before() {
     let observed = observed();
-    let first = Sample::of(Judge::of(&observed), None);
+    let first = Sample::of(observed.judge(), None);
     assert_eq!((first.total, first.servers[0].point), (None, None));
     let table = observed.table();
     let counters = table.virtual_servers[0].counters.of(0);
@@ -29,7 +29,7 @@ fn figures_are_those_since_the_sample_before() {
     counters.request_duration.record(2_000);
     let mut earlier = first;
     earlier.at_ms = crate::time::monotonic_ms().saturating_sub(2_000);
-    let second = Sample::of(Judge::of(&observed), Some(&earlier));
+    let second = Sample::of(observed.judge(), Some(&earlier));
     let total = second.total.expect("two samples");
     assert!((45.0..=50.0).contains(&total.requests), "{total:?}");
     assert!((4.5..=5.0).contains(&total.failed), "{total:?}");
@@ -37,7 +37,7 @@ fn figures_are_those_since_the_sample_before() {
     assert_eq!((total.ms, second.servers[0].point), (Some(2.0), Some(total)));
     assert_eq!((second.servers[0].failed, second.servers[0].health.state), (10, Condition::Up));
     table.pools[0].members[0].set_health(Health::Down, 1);
-    let third = Sample::of(Judge::of(&observed), Some(&second));
+    let third = Sample::of(observed.judge(), Some(&second));
     let why = "pool web: 1 of 2 members in service";
     let health = &third.servers[0].health;
     assert_eq!((health.state, health.why.as_deref()), (Condition::Degraded, Some(why)));
@@ -48,10 +48,10 @@ fn figures_are_those_since_the_sample_before() {
 #[test]
 fn the_history_is_bounded_and_forgets_what_is_gone() {
     let observed = observed();
-    let mut before = Sample::of(Judge::of(&observed), None);
+    let mut before = Sample::of(observed.judge(), None);
     let mut history = History::default();
     for _ in 0..history::POINTS_MAX + 10 {
-        let sample = Sample::of(Judge::of(&observed), Some(&before));
+        let sample = Sample::of(observed.judge(), Some(&before));
         history.push(&sample);
         before = sample;
     }
@@ -68,7 +68,7 @@ async fn it_samples_only_while_somebody_reads() {
     assert!(!observed.admin.sampler.is_running());
     let subscribe = || {
         let shared = Arc::clone(&observed);
-        observed.admin.sampler.subscribe(move || Judge::of(&shared))
+        observed.admin.sampler.subscribe(move || shared.judge())
     };
     let (mut one, other) = (subscribe(), subscribe());
     one.changed().await.expect("a sample");

@@ -7,6 +7,7 @@ pub mod exclusions;
 pub mod finding;
 pub mod group;
 pub mod line;
+pub mod merging;
 pub mod names;
 pub mod places;
 pub mod proposal;

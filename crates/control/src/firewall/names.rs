@@ -1,16 +1,8 @@
-//! Exclusions that stand for many names of one path: a pattern of names that differ in numbers, or all names.
+//! Subjects that stand for many names: a pattern of names that differ in numbers, or all names of a collection.
 
-use std::collections::HashMap;
+use weir_waf::exclusion::pattern_of;
 
-use weir_waf::exclusion::{Place, is_pattern, pattern_of};
-
-use super::evidence::Evidence;
-use super::exclusions::Proposed;
-use super::finding::{Subject, collection};
-use super::group::Group;
-
-/// Maximum number of names that are excluded one by one at a place; with more, their pattern or all names are excluded.
-const NAMES_MAX: usize = 4;
+use super::finding::collection;
 
 /// Collections whose names are chosen by the application, so that a rule may ignore all of them at a path.
 const WHOLE: [&str; 6] =
@@ -27,49 +19,4 @@ pub fn wider(variable: &str) -> impl Iterator<Item = String> {
 /// Whether an exclusion of `wide` excludes a variable.
 pub fn covers(wide: &str, variable: &str) -> bool {
     wide == variable || wider(variable).any(|it| it == wide)
-}
-
-/// Replaces exclusions of single names by wider ones where there are many.
-pub fn merged(
-    mut names: Vec<Proposed>,
-    mut wide: Vec<Proposed>,
-    evidence: &Evidence,
-) -> Vec<Proposed> {
-    // Patterns first: they may leave few enough names.
-    wide.sort_by_key(|it| (!is_pattern(&it.exclusion.variable), it.exclusion.clone()));
-    for mut candidate in wide {
-        let is_replaced = |it: &Proposed| {
-            let (wide, one) = (&candidate.exclusion, &it.exclusion);
-            wide.rule == one.rule
-                && wide.place.has(&one.place)
-                && (covers(&wide.variable, &one.variable)
-                    || is_pattern_of(&wide.variable, &one.variable))
-        };
-        let count = match is_pattern(&candidate.exclusion.variable) {
-            true => names_in(&candidate, evidence),
-            false => names.iter().filter(|it| is_replaced(it)).count(),
-        };
-        if count > NAMES_MAX {
-            let found = names_in(&candidate, evidence);
-            names.retain(|it| !is_replaced(it));
-            candidate.names = found;
-            names.push(candidate);
-        }
-    }
-    names
-}
-
-/// Whether `collection` contains the names of a pattern.
-fn is_pattern_of(of: &str, pattern: &str) -> bool {
-    is_pattern(pattern) && collection(pattern) == of
-}
-
-/// The number of different names with findings that an exclusion covers.
-fn names_in(Proposed { exclusion, .. }: &Proposed, evidence: &Evidence) -> usize {
-    let is_covered = |((rule, variable), places): &(&Subject, &HashMap<Place, Group>)| {
-        *rule == exclusion.rule
-            && covers(&exclusion.variable, variable)
-            && places.keys().any(|place| exclusion.place.has(place))
-    };
-    evidence.groups.iter().filter(is_covered).count()
 }

@@ -10,7 +10,7 @@ use super::exclusions::{Exclusions, Proposed};
 use super::finding::{Subject, matches_one_collection, score};
 use super::group::Group;
 use super::line::{Found, Line};
-use super::names::merged;
+use super::merging::merged;
 use super::places::place_of;
 
 /// Maximum number of paths in one folder that are excluded one by one; with more, the folder is excluded.

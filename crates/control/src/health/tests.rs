@@ -2,6 +2,7 @@ use weir_config::snapshot::{Address, Instead};
 use weir_core::monitor::Health as Monitored;
 
 use super::*;
+use crate::observed::Observed;
 use crate::problems::{problems, serving};
 use crate::testing::{observed_of, observed_with, pool, snapshot};
 
@@ -17,7 +18,7 @@ fn set(observed: &Observed, pool: usize, members: &[usize], health: Monitored) {
 }
 
 fn of(observed: &Observed) -> (Health, Health, Serving) {
-    let judge = Judge::of(observed);
+    let judge = observed.judge();
     (judge.server(0), judge.pool(0).clone(), serving(observed, &judge))
 }
 
@@ -76,7 +77,7 @@ fn every_request_fails_although_all_members_are_up() {
     assert_eq!(process, Serving::Down, "nothing that it serves works");
     let why = pool.why.expect("a reason");
     assert!(why.starts_with("40 of 40 requests failed in the last "), "{why}");
-    let told = problems(&observed, &Judge::of(&observed));
+    let told = problems(&observed, &observed.judge());
     assert!(told[0].starts_with("virtual server shop is failing: 40 of 40 "), "{told:?}");
     assert!(told[1].starts_with("pool web is failing: 40 of 40 "), "{told:?}");
 }
@@ -97,7 +98,7 @@ fn responses_that_are_cut_fail_and_meant_ones_do_not() {
     counters.responses_2xx.add(40);
     counters.responses_cut.add(40);
     assert_eq!(of(&observed).0.state, Condition::Failing);
-    let told = problems(&observed, &Judge::of(&observed));
+    let told = problems(&observed, &observed.judge());
     assert!(told[0].starts_with("virtual server shop is failing: 40 of 80 "), "{told:?}");
 }
 
@@ -107,7 +108,7 @@ fn a_pool_that_is_meant_to_be_empty_is_no_problem() {
     let mut green = pool("green", &addresses(1), &[]);
     green.members[0].state = AdminState::Disabled;
     let observed = observed_of(snapshot(vec![web, green, pool("empty", &[], &[])]), 1);
-    let judge = Judge::of(&observed);
+    let judge = observed.judge();
     assert_eq!([1, 2].map(|it| judge.pool(it).state), [Condition::Down; 2]);
     assert_eq!(serving(&observed, &judge), Serving::Fully);
     assert!(problems(&observed, &judge).is_empty());
@@ -138,7 +139,7 @@ fn a_thousand_dead_ones_are_one_sentence() {
     many.virtual_servers = (0..1_000).map(named).collect();
     let observed = observed_of(Arc::new(many), 1);
     set(&observed, 0, &[0], Monitored::Down);
-    let judge = Judge::of(&observed);
+    let judge = observed.judge();
     assert_eq!(serving(&observed, &judge), Serving::Down);
     let told = problems(&observed, &judge);
     let names = "site-0, site-1, site-2, site-3, site-4 and 995 more";

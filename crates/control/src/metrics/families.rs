@@ -752,7 +752,7 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
         |observed, to| to.value(u64::from(observed.waiting().is_some()));
     "weir_health" Gauge
         "3 while weir serves without a problem, 2 degraded, 1 starting or draining, 0 down (no virtual server serves)."
-        |observed, to| to.value(serving(observed, &Judge::of(observed)).figure());
+        |observed, to| to.value(serving(observed, &observed.judge()).figure());
     "weir_draining" Gauge
         "1 while the process is stopping, else 0."
         |observed, to| to.value(u64::from(observed.draining.load(Relaxed)));

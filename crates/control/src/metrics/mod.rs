@@ -22,7 +22,6 @@ use packed::{PIECE_BYTES, Packed};
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 
 use crate::figures::shown_gauge;
-use crate::health::Judge;
 use crate::observed::Observed;
 
 /// The media type of the text.
@@ -112,7 +111,7 @@ pub fn encode_gzip(observed: &Observed, wanted: &str) -> Option<Vec<u8>> {
 }
 
 fn write(page: &mut Page<'_>, observed: &Observed) {
-    let judge = Judge::of(observed);
+    let judge = observed.judge();
     let table = Arc::clone(judge.table());
     let servers: Vec<ServerView> = ServerView::all(&judge);
     let rules: Vec<RuleView> = RuleView::all(&table);

@@ -6,6 +6,7 @@
 //! request a few times, after growing pauses or after `Retry-After`. Meanwhile the channel fills. At the end of the process,
 //! waiting spans are sent within the time of [`SpanExport::finish`].
 
+pub mod counters;
 mod post;
 mod request;
 #[cfg(test)]
@@ -13,9 +14,9 @@ mod tests;
 
 use std::io;
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,7 @@ use tokio::sync::watch;
 use weir_config::snapshot::Exporting;
 use weir_dataplane::reports::SpanBatch;
 
+use self::counters::Failing;
 use crate::asking::until_retry;
 use crate::events::Events;
 use crate::log_writer::AllLogCounters;
@@ -46,40 +48,6 @@ const SUBJECT: &str = "traces";
 const FINISH_INTERVAL: Duration = Duration::from_millis(5);
 /// Additional time for the thread to notice the end of its time.
 const FINISH_SLACK: Duration = Duration::from_millis(200);
-
-/// The results of the export.
-#[derive(Debug, Default)]
-pub struct SpanCounters {
-    /// Spans that the collector accepted.
-    pub exported: AtomicU64,
-    /// Spans dropped because the collector was unreachable or not ready.
-    pub failed: AtomicU64,
-    /// Spans that the collector refused.
-    pub refused: AtomicU64,
-    failing: Mutex<Option<Failing>>,
-}
-
-/// The export fails at the moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failing {
-    /// The collector.
-    pub url: String,
-    /// The last error.
-    pub reason: String,
-}
-
-impl SpanCounters {
-    /// The error of the last request; `None`: the collector accepted it.
-    pub fn failing(&self) -> Option<Failing> {
-        self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Returns the previous state.
-    pub(crate) fn set_failing(&self, failing: Option<Failing>) -> Option<Failing> {
-        let mut place = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut place, failing)
-    }
-}
 
 /// The state of the export thread.
 #[derive(Debug, Clone, Default)]

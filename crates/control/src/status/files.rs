@@ -60,7 +60,6 @@ mod tests {
     use weir_config::snapshot::DatedKind;
 
     use super::*;
-    use crate::health::Judge;
     use crate::problems::problems;
     use crate::testing::{observed_of, pool, snapshot};
 
@@ -94,7 +93,7 @@ mod tests {
         assert_eq!(of(&snapshot)[1].days_left, 3);
         assert_eq!(of(&snapshot)[0].not_after, "1970-01-02T00:00:00.000Z");
         let observed = observed_of(Arc::new(snapshot), 1);
-        let told = problems(&observed, &Judge::of(&observed));
+        let told = problems(&observed, &observed.judge());
         let of_files: Vec<&String> = told.iter().filter(|it| it.contains(".pem: ")).collect();
         assert_eq!(of_files.len(), 1, "{told:?}");
         let start = "list.pem: the revocation list (CRL) of CN=root has expired ";

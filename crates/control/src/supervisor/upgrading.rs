@@ -13,7 +13,7 @@ use weir_dataplane::inherited::Inherited;
 use weir_exchange::shared::live::LiveTable;
 
 use super::{Error, Supervisor};
-use crate::admin::streams::Reason;
+use crate::admin::open_streams::Reason;
 use crate::admin::{Admin, OpenConnections};
 use crate::events::Events;
 use crate::observed::Observed;

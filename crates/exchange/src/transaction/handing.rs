@@ -11,7 +11,7 @@ use crate::parts::arrival::Arrival;
 use crate::parts::handed_over::{Brought, HandedOver, Rewritten};
 use crate::parts::notice::Notice;
 use crate::parts::pending::Pending;
-use crate::transaction::stages::withhold_claims;
+use crate::transaction::claims::withhold_claims;
 
 /// Hands a request over to the virtual server with this index, with the changes in `decision`, which is empty
 /// afterwards. `None`: the changes of rules make a request that cannot be sent.

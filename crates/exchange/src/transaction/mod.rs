@@ -6,8 +6,11 @@
 pub mod agreement;
 pub mod aside;
 pub mod asking;
+mod attempts;
 pub mod authorisation;
+mod beginning;
 pub mod challenge;
+mod claims;
 mod compress;
 pub mod early_data;
 pub mod ending;

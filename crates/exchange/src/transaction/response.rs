@@ -10,9 +10,10 @@ use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
+use crate::transaction::beginning::begin_judged;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::losing::watch_leaving_client;
-use crate::transaction::sending::{Passed, begin_judged, send_interim, send_judged};
+use crate::transaction::sending::{Passed, send_interim, send_judged};
 use crate::transaction::{inspect_response, repeating};
 
 /// Begins a response with a status of 400 or above: it may be a failure of the member, and may be retried on another

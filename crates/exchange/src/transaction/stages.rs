@@ -18,14 +18,13 @@ use std::rc::Rc;
 
 use weir_config::snapshot::HAND_OVERS_MAX;
 use weir_core::policy::Decision;
-use weir_http::edits::{FieldEdits, RequestEdits};
+use weir_http::edits::RequestEdits;
 use weir_http::message::{Framing, RequestHead};
 
 use crate::arena::{Arena, OfExchange};
 use crate::edge::Edge;
 use crate::local::cookies::Opened;
 use crate::local::pool::{LocalPool, Preference};
-use crate::local::{copies, withheld};
 use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Entry, Registration, Whence};
 use crate::parts::attempt::Attempt;
@@ -43,6 +42,7 @@ use crate::parts::request::Request;
 use crate::parts::tries::Tries;
 use crate::parts::witness::Step;
 use crate::termination::Termination;
+use crate::transaction::claims::withhold_claims;
 use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
 use crate::transaction::policy::consider;
 use crate::transaction::{
@@ -306,17 +306,6 @@ fn begin_on(
     place(at, transactions, arrival, (registration, route), staged);
     let is_usual = !arrival.is_bound;
     Verdict { decision: Some(decision), ending, not_before_us, is_handed_over: false, is_usual }
-}
-
-/// Withholds fields of the client that members take from weir alone. A request that was handed over has lost them at its
-/// entry, whose names include those of all virtual servers behind it: what it has of them now, rules have set.
-#[inline]
-pub fn withhold_claims(arrival: &Arrival<'_>, edits: &mut FieldEdits) {
-    let claims = &arrival.server.claims;
-    if !claims.names.is_empty() && arrival.entry().is_none() {
-        let is_copy = copies::is_copy((arrival.head, arrival.input), &claims.copy_mark);
-        withheld::withhold(&claims.names, is_copy, edits);
-    }
 }
 
 /// A request after the stages that examine it.

@@ -1,7 +1,7 @@
 //! `aws-chunked`, in which clients of S3 send bodies: chunks with signatures, and trailers behind the last one.
 
 use super::InflateProblem;
-use super::decoder::Step;
+use super::step::Step;
 
 /// Maximum length of the line in front of a chunk, and of all trailers. A signature has about 90 bytes.
 const LINE_BYTES_MAX: usize = 1_024;

@@ -6,6 +6,7 @@ use zlib_rs::{Inflate, InflateFlush, Status};
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::chunks::Chunks;
+use super::step::Step;
 use super::{Coding, InflateProblem};
 
 /// The window of deflate: 32 KiB (15 bits).
@@ -16,13 +17,6 @@ const GZIP_FRAME: u8 = 16;
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// The number of bytes that distinguish a zlib stream from raw deflate.
 pub(super) const DEFLATE_START_BYTES: usize = 5;
-
-/// The result of a step.
-pub(super) struct Step {
-    pub taken: usize,
-    pub written: usize,
-    pub is_end: bool,
-}
 
 pub(super) enum Decoder {
     Zlib(Inflate),

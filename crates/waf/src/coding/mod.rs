@@ -10,6 +10,7 @@ mod chunks;
 mod decoder;
 mod inflater;
 mod stage;
+mod step;
 
 pub use inflater::{INFLATION_MAX, Inflater};
 

@@ -8,11 +8,6 @@
 
 use memchr::memchr;
 
-use super::message::Message;
-use super::nested;
-use crate::body::{self, Body, Nested, Processor};
-use crate::seclang::Variable;
-
 /// Number of bytes that show what a file is, behind blanks and a byte order mark.
 const START_BYTES_MAX: usize = 64;
 /// Number of bytes that are inspected from the place where code begins.
@@ -26,7 +21,7 @@ const EXCERPTS_MAX: usize = 8;
 
 /// What of a file is inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Kind {
+pub(super) enum Kind {
     /// Not known before its first bytes.
     #[default]
     Unknown,
@@ -52,7 +47,7 @@ pub(super) struct FileScan {
     content: Vec<u8>,
     excerpts: usize,
     /// The found contents: the kind, the field, and the bytes.
-    found: Vec<(Kind, Vec<u8>, Vec<u8>)>,
+    pub(super) found: Vec<(Kind, Vec<u8>, Vec<u8>)>,
     /// The number of bytes of all files that were not kept.
     pub(super) passed_bytes: u64,
 }
@@ -251,41 +246,6 @@ fn begins_with_code(text: &[u8]) -> bool {
         [_, b'?', b'=' | b' ' | b'\t' | b'\r' | b'\n', ..] => is_legible(3),
         [_, b'%', b'@' | b'=' | b'!' | b'-' | b' ' | b'\t' | b'\r' | b'\n', ..] => is_legible(3),
         _ => false,
-    }
-}
-
-/// Adds what was found in the files to the values that rules inspect.
-pub(super) fn judge(message: &mut Message) {
-    let found = std::mem::take(&mut message.body.files.found);
-    for (kind, field, content) in found {
-        match kind {
-            Kind::Json => add_json(message, &field, &content, false),
-            Kind::Xml => {
-                let mut reading: Body = message.reader(Processor::Xml);
-                reading.feed(&content, &mut message.arguments());
-                reading.finish(&mut message.arguments());
-                message.add_joined();
-                message.add(Variable::FilesTmpContent, &field, &content);
-            }
-            Kind::Text => add_json(message, &field, &content, true),
-            Kind::Document | Kind::Media | Kind::Unknown | Kind::Nothing => {
-                message.add(Variable::FilesTmpContent, &field, &content);
-            }
-        }
-    }
-}
-
-/// Adds the values in JSON to those of a field. Text, and JSON that is malformed or has too many values, is a value itself.
-fn add_json(message: &mut Message, field: &[u8], content: &[u8], is_text: bool) {
-    let name = message.texts.add(field);
-    let mut decoder = message.nested.take().unwrap_or_else(|| Nested::new(message.body.limits));
-    let is_whole = !is_text || body::may_be_nested(content);
-    let is_whole =
-        is_whole && nested::add(message, Variable::ArgsPost, name, (&mut decoder, content));
-    message.nested = Some(decoder);
-    if !is_whole {
-        let text = message.texts.add(content);
-        message.values.add_nested(Variable::ArgsPost, name, None, text);
     }
 }
 

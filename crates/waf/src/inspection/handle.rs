@@ -8,7 +8,7 @@ use super::report::{BodyProgress, Counts, Limit, Match, Stopped, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State, Tried};
 use super::texts::Texts;
-use super::{content, files, names, nested, plain};
+use super::{deciding, found_files, names, nested, plain};
 use crate::body::Processor;
 use crate::checks::Finding;
 use crate::plan::View;
@@ -96,7 +96,7 @@ impl Inspection {
         let documents = plain::judge(&mut self.state.message);
         documents.iter().for_each(|document| self.state.checked.document(document));
         names::limit(&mut self.state.message);
-        files::judge(&mut self.state.message);
+        found_files::judge(&mut self.state.message);
         nested::body(&mut self.state.message);
     }
 
@@ -130,7 +130,7 @@ impl Inspection {
     /// The state of the body during its inspection.
     pub fn body_progress(&self) -> BodyProgress {
         let body = &self.state.message.body;
-        let is_open = self.reads_body() && content::is_open(&self.state.message);
+        let is_open = self.reads_body() && deciding::is_open(&self.state.message);
         BodyProgress {
             limit: body.limit,
             decoding_bytes: body.decoding_bytes(),

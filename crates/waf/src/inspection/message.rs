@@ -1,21 +1,26 @@
 //! The parts of a message, stored as variables.
 
 use super::body_head::BodyHead;
-use super::content::{self, Content, Kind};
+use super::content::{Content, Kind};
 use super::encoded::{Encoded, Named};
 use super::files::FileScan;
 use super::hit::Hit;
 use super::options::Options;
-use super::plain::Text;
-use super::reading::{self, Reading};
 use super::recorded::Recording;
 use super::report::Limit;
 use super::request::{Request, Response, basename, decoded, parts};
+use super::text::Text;
 use super::texts::{TextId, Texts};
 use super::values::{Values, sources};
-use crate::body::{self, Body, Processor, Sink};
-use crate::coding::{InflateProblem, Inflater};
+use crate::body::{self, Body, Characters, Processor, Sink};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
+
+/// The converter and the parser of a body.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub parser: Option<Body>,
+    pub characters: Option<Characters>,
+}
 
 /// Settings and state of the bodies of a message.
 #[derive(Debug, Default)]
@@ -103,7 +108,7 @@ impl Message {
         Self { texts, values: Values::new(), body, nested: None, separator, has_too_many: false }
     }
 
-    fn set(&mut self, variable: Variable, bytes: &[u8]) {
+    pub(super) fn set(&mut self, variable: Variable, bytes: &[u8]) {
         let text = self.texts.add(bytes);
         self.values.set(variable, text);
     }
@@ -197,29 +202,6 @@ impl Message {
         }
     }
 
-    /// Adds received bytes of the request body.
-    pub fn feed(&mut self, bytes: &[u8]) {
-        self.body.received_bytes += bytes.len() as u64;
-        if self.body.limit.is_some() || self.body.content.kind == Kind::Binary {
-            return;
-        }
-        if self.body.head.codings.is_empty() || self.body.head.unreadable.is_some() {
-            self.read(bytes);
-        } else {
-            self.read_encoded(bytes);
-        }
-    }
-
-    /// Adds decoded bytes of the body.
-    fn read(&mut self, bytes: &[u8]) {
-        self.body.length += bytes.len() as u64;
-        if self.body.bytes_max.is_some_and(|max| self.body.length > max) {
-            self.body.failure = Some("The body is longer than `ctl:requestBodyLimit` allows.");
-            return;
-        }
-        reading::take(self, bytes);
-    }
-
     /// A parser for this processor.
     pub(super) fn reader(&self, processor: Processor) -> Body {
         let settings = self.body.parser_settings(self.separator);
@@ -256,30 +238,6 @@ impl Message {
             )
     }
 
-    /// Ends the request body. Returns its parser if the body was parsed to its end.
-    pub fn end_body(&mut self) -> Option<Body> {
-        self.end_encoded();
-        reading::end(self);
-        let is_whole = self.body.limit.is_none();
-        let mut read = self.body.reading.parser.take();
-        if let Some(reading) = &mut read {
-            reading.finish(&mut self.arguments());
-            // A body that was cut would always be reported as incomplete.
-            if is_whole {
-                self.tell_problems(reading);
-            }
-        }
-        self.add_joined();
-        content::end(self);
-        if self.keeps_body() && !self.body.content.kept.is_empty() {
-            let kept = std::mem::take(&mut self.body.content.kept);
-            self.set(Variable::RequestBody, &kept);
-            self.body.text = Text::of(self.body.processor, self.body.content.is_judged, kept);
-        }
-        self.set_sizes();
-        read.filter(|_| is_whole)
-    }
-
     /// Adds the text of a whole XML document as one value: in XPath, the text of an element includes the text of all its
     /// descendants.
     pub(super) fn add_joined(&mut self) {
@@ -290,7 +248,7 @@ impl Message {
         }
     }
 
-    fn tell_problems(&mut self, reading: &Body) {
+    pub(super) fn tell_problems(&mut self, reading: &Body) {
         use Variable as V;
         if let Some(failure) = reading.failure() {
             self.tell_error(failure.problem.sentence());
@@ -355,55 +313,7 @@ impl Message {
     }
 }
 
-// Methods for encoded bodies.
 impl Message {
-    /// Adds bytes of an encoded body.
-    fn read_encoded(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        let mut encoded = self.body.encoded.take().unwrap_or_else(|| {
-            let inflater = Inflater::new(&self.body.head.codings, self.body.inflated_bytes_max);
-            // A text may be a form to a server.
-            let is_text = matches!(self.body.processor, Processor::Text | Processor::Content);
-            let as_sent = if is_text { Processor::UrlEncoded } else { self.body.processor };
-            Box::new(Encoded::new(inflater, self.reader(as_sent), is_text))
-        });
-        encoded.look(bytes, &mut self.body.found_as_sent);
-        let (inflated, result) = encoded.decode(bytes, &mut |piece| self.read(piece));
-        self.texts.count_work(bytes.len() + inflated as usize);
-        match result {
-            _ if self.body.content.kind == Kind::Binary => {}
-            Ok(()) => self.body.encoded = Some(encoded),
-            Err(problem) => {
-                encoded.look_no_more(&mut self.body.found_as_sent);
-                self.end_by(problem);
-            }
-        }
-    }
-
-    /// Ends an encoded body.
-    fn end_encoded(&mut self) {
-        let Some(mut encoded) = self.body.encoded.take() else { return };
-        encoded.look_no_more(&mut self.body.found_as_sent);
-        if self.body.limit.is_some() {
-            return;
-        }
-        if let Err(problem) = encoded.finish(&mut |piece| self.read(piece)) {
-            self.end_by(problem);
-        }
-    }
-
-    fn end_by(&mut self, problem: InflateProblem) {
-        if problem.is_length() {
-            self.body.failure = Some(problem.sentence());
-            self.body.cut(Limit::BodyLength);
-        } else {
-            self.tell_error(problem.sentence());
-            self.body.cut(Limit::Body);
-        }
-    }
-
     /// Adds the arguments found in the encoded bytes to the arguments that rules inspect.
     pub(super) fn add_found_as_sent(&mut self) {
         for (name, value) in std::mem::take(&mut self.body.found_as_sent) {

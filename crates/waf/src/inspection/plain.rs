@@ -5,7 +5,8 @@
 //! parse. A form that begins as JSON or XML is inspected as both.
 
 use super::message::Message;
-use crate::body::{self, Body, Difference, LOOK_BYTES, Problem, Processor, significant};
+use super::text::{Text, Way, declaration_bytes, document_in, is_document, look_of};
+use crate::body::{self, Body, Difference, Problem, Processor, significant};
 use crate::seclang::Variable;
 use crate::transformation::Transformation;
 
@@ -13,47 +14,6 @@ use crate::transformation::Transformation;
 const NAME: &[u8] = b"text";
 /// The overlap of consecutive pieces of a long text, in bytes.
 const OVERLAP_BYTES: usize = 1024;
-
-/// A text that is not inspected yet.
-#[derive(Debug, Default)]
-pub(super) struct Text {
-    bytes: Vec<u8>,
-    way: Way,
-}
-
-/// The way in which a text is inspected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Way {
-    /// In all ways.
-    #[default]
-    Whole,
-    /// In all ways, but control characters are nothing special: its type does not claim that it is text.
-    Content,
-    /// As JSON or XML, because another parser has read it already.
-    Beside,
-}
-
-impl Text {
-    /// The text to inspect of a body that this processor has read.
-    pub fn of(processor: Processor, judges_content: bool, bytes: Vec<u8>) -> Self {
-        let way = match processor {
-            Processor::Text => Way::Whole,
-            Processor::Content => Way::Content,
-            Processor::UrlEncoded if judges_content && is_other_than_form(&bytes) => Way::Beside,
-            _ => return Self::default(),
-        };
-        Self { bytes, way }
-    }
-}
-
-/// Whether a body may be read in another way than as a form.
-fn is_other_than_form(bytes: &[u8]) -> bool {
-    is_document(document_in(bytes)) || body::encoding_of(look_of(bytes)).is_some()
-}
-
-fn look_of(bytes: &[u8]) -> &[u8] {
-    bytes.get(..LOOK_BYTES).unwrap_or(bytes)
-}
 
 /// Adds the contents of a text body to the arguments. Returns the documents in it that could be read to their end.
 pub(super) fn judge(message: &mut Message) -> Vec<Body> {
@@ -156,34 +116,6 @@ impl Reading<'_> {
             documents.push(reading);
         }
     }
-}
-
-/// The part of a text from which a parser of JSON or XML reads it: behind blanks, and behind comments before JSON.
-fn document_in(text: &[u8]) -> &[u8] {
-    let start = significant(text);
-    let mut rest = start;
-    loop {
-        let end = match rest {
-            [b'/', b'*', ..] => memchr::memmem::find(rest, b"*/").map(|at| at + 2),
-            [b'/', b'/', ..] | [b'#', ..] => memchr::memchr2(b'\n', b'\r', rest),
-            [b'{' | b'[', ..] => return rest,
-            _ => return start,
-        };
-        let Some(end) = end else { return start };
-        rest = significant(&rest[end..]);
-    }
-}
-
-fn is_document(start: &[u8]) -> bool {
-    matches!(start.first(), Some(b'{' | b'[' | b'"' | b'<'))
-}
-
-/// The length of an XML declaration.
-fn declaration_bytes(start: &[u8]) -> usize {
-    if !start.starts_with(b"<?xml") {
-        return 0;
-    }
-    memchr::memmem::find(start, b"?>").map_or(0, |at| at + 2)
 }
 
 /// Parses JSON, or lines of JSON. Returns whether the whole text was valid.

@@ -10,7 +10,7 @@ use weir_tls::client::{ClientSettings, client_config};
 use weir_tls::identity::{Identity, read_authorities, read_certificates, read_key};
 use weir_tls::{CertificateDer, ClientConfig};
 
-use super::client::Error;
+use super::error::Error;
 
 /// Maximum size of a file with a token, a certificate or authorities.
 const FILE_BYTES_MAX: u64 = 16 << 20;

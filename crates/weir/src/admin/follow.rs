@@ -9,7 +9,8 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::address::AdminAddress;
-use super::client::{Client, Error};
+use super::client::Client;
+use super::error::Error;
 
 /// Maximum size of an event.
 const EVENT_BYTES_MAX: usize = 1 << 20;

@@ -3,6 +3,7 @@
 pub mod address;
 pub mod client;
 mod credentials;
+pub mod error;
 pub mod findings;
 pub mod follow;
 pub mod model;
@@ -16,7 +17,8 @@ use std::process::ExitCode;
 use clap::Args;
 
 use self::address::AdminAddress;
-use self::client::{Client, Error};
+use self::client::Client;
+use self::error::Error;
 use self::text::Paint;
 use crate::output;
 

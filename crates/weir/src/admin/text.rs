@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use super::model::Health;
+
 pub use weir_control::printable::printable;
 
 /// The importance of a line.
@@ -14,6 +16,17 @@ pub enum Tone {
     Unusual,
     /// A problem.
     Wrong,
+}
+
+/// The tone of something with this health.
+pub fn tone_of(health: &Health) -> Tone {
+    if health.is_bad() {
+        Tone::Wrong
+    } else if health.is_degraded() {
+        Tone::Unusual
+    } else {
+        Tone::Plain
+    }
 }
 
 /// Whether to use colours. Problems are marked without colours, too.

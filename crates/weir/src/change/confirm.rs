@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use crate::admin::client::Error;
+use crate::admin::error::Error;
 use crate::admin::{self, Connection};
 
 const COMMAND: &str = "weir confirm";

@@ -7,7 +7,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::transaction::{Options, propose};
-use crate::admin::client::{Client, Error};
+use crate::admin::client::Client;
+use crate::admin::error::Error;
 use crate::admin::text::{counted, printable};
 use crate::admin::versions::{Differences, Version, Versions};
 use crate::admin::{self, EXIT_REFUSED};

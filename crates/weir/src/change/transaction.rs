@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::admin::client::{Client, Error};
+use crate::admin::client::Client;
+use crate::admin::error::Error;
 use crate::admin::findings;
 use crate::admin::text::{counted, printable, span};
 use crate::admin::versions::{Outcome, State, Version};

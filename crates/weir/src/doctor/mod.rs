@@ -27,7 +27,8 @@ use self::case::{Case, Running};
 use self::finding::{Checked, Finding, Report};
 use self::host::Host;
 use self::running::Answers;
-use crate::admin::client::{Client, Error};
+use crate::admin::client::Client;
+use crate::admin::error::Error;
 use crate::admin::{self, Connection};
 use crate::values::parse_duration;
 

@@ -8,7 +8,8 @@ use weir_control::file_digests::{self, FileDigest};
 
 use super::case::Running;
 use super::finding::{Checked, Finding};
-use crate::admin::client::{Client, Error};
+use crate::admin::client::Client;
+use crate::admin::error::Error;
 use crate::admin::model::{Health, Status};
 use crate::admin::text::counted;
 use crate::admin::versions::Differences;

@@ -13,7 +13,8 @@ use weir_control::explaining;
 use weir_explain::told::RequestExplanation;
 use weir_explain::{Asked, Explanation};
 
-use crate::admin::client::{Error, segment};
+use crate::admin::client::segment;
+use crate::admin::error::Error;
 use crate::admin::{self, Connection, EXIT_REFUSED};
 use crate::output;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::sentences;
-use crate::address::Endpoint;
 use crate::decode::NamedItem;
+use crate::endpoint::Endpoint;
 use crate::quote::clip;
 use crate::raw::{self, Balance, BalanceOr};
 use crate::snapshot::packet::{Delivery, PacketServer};

@@ -5,23 +5,10 @@ use serde::Serialize;
 
 use super::rows::Rows;
 use super::view::{MapRow, Overview, PoolRow, PoolView, ServerRow, ServerView, Table};
+use super::wanted::Wanted;
 use crate::board::Sample;
 use crate::observed::Observed;
 use crate::status::Brief;
-
-/// The query parameters of the stream.
-#[derive(Debug, Default)]
-pub(super) struct Wanted {
-    pub view: String,
-    /// The name of the object in the view.
-    pub name: String,
-    /// The text of the search.
-    pub words: Vec<String>,
-    /// The number of the page, from 1.
-    pub page: usize,
-    /// The number of rows per page.
-    pub rows: usize,
-}
 
 /// The document: the process, and the data of the view.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::document::Wanted;
+use super::wanted::Wanted;
 
 /// Maximum number of words in a search.
 const WORDS_MAX: usize = 8;

@@ -6,7 +6,7 @@ use super::*;
 const MEMBERS: [&str; 2] = ["127.0.0.1:9001", "127.0.0.1:9002"];
 
 fn whole(running: &Running, wanted: &Wanted) -> (Value, Value) {
-    let sample = Arc::new(Sample::of(Judge::of(&running.observed), None));
+    let sample = Arc::new(Sample::of(running.observed.judge(), None));
     let work = (
         Arc::clone(&running.observed),
         Arc::new(Wanted { rows: 50, page: 1, ..copy(wanted) }),
@@ -70,7 +70,7 @@ async fn what_changes_comes_and_nothing_else() {
     let wanted = view("pools", "");
     let (_, before) = whole(&running, &wanted);
     let change = |before: Value| {
-        let sample = Arc::new(Sample::of(Judge::of(&running.observed), None));
+        let sample = Arc::new(Sample::of(running.observed.judge(), None));
         let wanted = Arc::new(Wanted { rows: 50, page: 1, ..copy(&wanted) });
         let (event, document) =
             make((Arc::clone(&running.observed), wanted, sample), Some(before)).expect("an event");
@@ -115,7 +115,7 @@ async fn the_stream_begins_with_the_whole_document_and_goes_on() {
     }
     let wanted = Arc::new(Wanted { rows: 50, page: 1, ..view("overview", "") });
     let shared = Arc::clone(&running.observed);
-    let mut samples = running.observed.admin.sampler.subscribe(move || Judge::of(&shared));
+    let mut samples = running.observed.admin.sampler.subscribe(move || shared.judge());
     samples.changed().await.expect("a sample");
     let sample = samples.borrow().clone().expect("it is there");
     assert!(make((Arc::clone(&running.observed), wanted, sample), None).is_some());

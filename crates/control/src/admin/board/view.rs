@@ -10,8 +10,8 @@ use weir_exchange::shared::live::{LiveMember, TablePool};
 use weir_exchange::shared::sticky::reached_pools;
 
 use super::super::servers::{PolicyStatus, policy_status, shown_certificates};
-use super::document::Wanted;
 use super::rows::Rows;
+use super::wanted::Wanted;
 use crate::board::{PoolSample, Sample, ServerSample, Shown, member_shown};
 use crate::figures::shown_gauge;
 use crate::health::{Condition, Health};

@@ -10,6 +10,9 @@ use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;
 
 use super::super::connections::Connections;
+use super::super::open_streams::{
+    STREAMS_MAX, STREAMS_OF_OPERATORS_MAX, STREAMS_OF_READERS_MAX, STREAMS_PER_SOURCE_MAX, Streams,
+};
 use super::super::peer::{Credentials, NetworkPeer, Peer};
 use super::super::route::{Route, SchemaOf};
 use super::super::token::Token;
@@ -154,7 +157,7 @@ async fn a_client_that_does_not_read_is_closed() {
     let mut client = served.ask_locally().await;
     read_until(&mut client, "data: 1\n").await;
     tokio::time::sleep(CONNECTION_TIME_MAX + Duration::from_secs(1)).await;
-    assert_eq!(served.streams().permits.available_permits(), STREAMS_MAX);
+    assert_eq!(served.streams().free(), STREAMS_MAX);
     // The connection has the data before, and no end of the body.
     let rest = read_all(client).await;
     assert!(rest.len() <= CONNECTION_BYTES && !rest.contains("\r\n0\r\n\r\n"), "{rest}");
@@ -175,7 +178,7 @@ async fn streams_are_few_and_given_back() {
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("streams are open"));
     drop(clients);
     let gone = async {
-        while served.streams().permits.available_permits() < STREAMS_MAX {
+        while served.streams().free() < STREAMS_MAX {
             tokio::task::yield_now().await;
         }
     };

@@ -8,76 +8,12 @@ use std::rc::Rc;
 
 use weir_event_loop::Reading;
 use weir_exchange::arena::{ClientKey, ConnectionKey};
-use weir_exchange::local::pool::LocalMember;
 use weir_exchange::parts::ends::Ends;
-use weir_exchange::parts::failure::MemberFailure;
-use weir_exchange::parts::request::Need;
 
 use crate::worker::desk::Desk;
-use crate::worker::member::connecting::{is_spoken_to_alike, take_usual, use_idle};
-use crate::worker::member::connection::KEEP_ALIVE_MARGIN_MS;
 use crate::worker::state::client::Client;
-use crate::worker::state::member::MemberConnection;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
-
-/// Gets a connection for a transaction that may not use any.
-#[cold]
-#[inline(never)]
-pub fn take_particular(
-    desk: &mut Desk<'_>,
-    ends: &mut Ends,
-    (member, local): (u32, &Rc<LocalMember>),
-    need: Need,
-) -> Result<(), MemberFailure> {
-    if need.is_fresh() {
-        return desk.open_connection(ends, member, need);
-    }
-    let settings = ends.tries.pool.settings();
-    if settings.reuse.binds {
-        if settings.http2 && need.is_authenticating() {
-            return desk.open_connection(ends, member, need);
-        }
-        if !settings.http2 && take_bound(desk, ends, local) {
-            return Ok(());
-        }
-    }
-    take_usual(desk, ends, (member, local), need)?;
-    if need.is_authenticating() {
-        let key = ends.attempt.connection;
-        let connection = key.and_then(|key| desk.world.members.get_mut(key));
-        ends.account.is_bound = connection.is_some_and(MemberConnection::bind);
-    }
-    Ok(())
-}
-
-/// Gets the idle connection to the member that belongs to the client of an exchange. How long it has been idle does not
-/// matter: on another connection the client would have to log in again.
-fn take_bound(desk: &mut Desk<'_>, ends: &mut Ends, local: &Rc<LocalMember>) -> bool {
-    loop {
-        let Some(bound) = desk.world.of_clients.bound.get(&ends.client.to_bits()) else {
-            return false;
-        };
-        let is_of_member = |key: &&ConnectionKey| {
-            let connection = desk.world.members.get(**key);
-            connection.is_some_and(|connection| Rc::ptr_eq(&connection.member, local))
-        };
-        let Some(key) = bound.keys().iter().rev().find(is_of_member).copied() else {
-            return false;
-        };
-        let Some(connection) = desk.world.members.get(key) else { return false };
-        let (one, other) = (connection.pool.settings(), ends.tries.pool.settings());
-        if desk.io.has_news(connection.token) || !is_spoken_to_alike(one, other) {
-            desk.close_member(key);
-            continue;
-        }
-        unbind(desk.world, key);
-        let Some(connection) = desk.world.members.get_mut(key) else { return false };
-        use_idle(desk.io, connection, ends, key);
-        ends.account.is_bound = true;
-        return true;
-    }
-}
 
 /// Stores a connection that cannot serve other clients for its client, or closes it.
 #[cold]
@@ -126,7 +62,7 @@ fn idle_ms(desk: &mut Desk<'_>, key: ConnectionKey, ends: &Ends) -> Option<Optio
         && !local.retired.get()
         && connection.requests < connection.pool.settings().reuse.requests_max
         && desk.world.draining.is_none();
-    let idle_ms = connection.keep_ms.map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS));
+    let idle_ms = connection.announced_idle_ms();
     if !may_be_kept || idle_ms == Some(0) {
         return None;
     }

@@ -10,12 +10,11 @@ use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::LocalMember;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
-use weir_exchange::parts::request::{Need, Wanted};
+use weir_exchange::parts::request::Need;
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
 use crate::owners::owner_key;
 use crate::worker::desk::Desk;
-use crate::worker::member::bound;
 use crate::worker::member::connection::make_room;
 use crate::worker::member::source::open_socket;
 use crate::worker::member::tls::session;
@@ -126,21 +125,6 @@ fn open_or_make_room(
 }
 
 impl Desk<'_> {
-    /// Gets a connection to the member for an exchange: an idle or shared connection, or a new one.
-    pub fn take_connection(
-        &mut self,
-        ends: &mut Ends,
-        member: u32,
-        need: Need,
-    ) -> Result<(), MemberFailure> {
-        let local = Rc::clone(&ends.tries.pool.members[member as usize]);
-        local.counters.requests.add(1);
-        if need.wanted != Wanted::Any {
-            return bound::take_particular(self, ends, (member, &local), need);
-        }
-        take_usual(self, ends, (member, &local), need)
-    }
-
     /// Gets another connection to the member for an exchange whose reused connection was stale.
     pub fn reconnect(
         &mut self,

@@ -10,8 +10,6 @@ use weir_exchange::parts::failure::MemberFailure;
 use crate::worker::desk::Desk;
 use crate::worker::member::bound;
 
-/// Safety margin: a connection is closed this long before the idle timeout that the member has announced (Keep-Alive).
-pub const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
 /// Maximum number of idle connections that are closed at once because descriptors are short.
 const CLOSED_FOR_ROOM_MAX: usize = 32;
 
@@ -62,7 +60,7 @@ impl Desk<'_> {
             return self.close_member(key);
         }
         let reuse = connection.pool.settings().reuse;
-        let said_ms = connection.keep_ms.map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS));
+        let said_ms = connection.announced_idle_ms();
         let idle_ms = said_ms.map_or(reuse.idle_timeout_ms, |ms| ms.min(reuse.idle_timeout_ms));
         let mut idle = connection.member.idle.borrow_mut();
         if !connection.keep

@@ -11,6 +11,7 @@ pub mod http2_tunnel;
 pub mod http2_window;
 pub mod lost_streams;
 pub mod source;
+mod taking;
 pub mod tls;
 pub mod toward_member;
 

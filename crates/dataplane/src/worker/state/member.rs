@@ -12,6 +12,9 @@ use weir_http::message::Framing;
 use crate::worker::state::bound::Sharing;
 use crate::worker::state::member_http2::MemberHttp2;
 
+/// Safety margin: a connection is closed this long before the idle timeout that the member has announced (Keep-Alive).
+const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
+
 /// A connection to a member.
 pub struct MemberConnection {
     /// The socket.
@@ -52,6 +55,11 @@ pub struct MemberConnection {
 }
 
 impl MemberConnection {
+    /// How long the member lets the connection be idle, by its own words; `None`: it has not said.
+    pub fn announced_idle_ms(&self) -> Option<u64> {
+        self.keep_ms.map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS))
+    }
+
     /// The exchanges with streams on the connection.
     pub fn exchanges(&self) -> Vec<ExchangeKey> {
         self.http2.as_ref().map(|http2| http2.streams.exchanges()).unwrap_or_default()

@@ -1,0 +1,22 @@
+//! The address of a server that weir connects to.
+
+use crate::snapshot::Address;
+
+/// An address, or a name that has addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Endpoint {
+    /// A literal address.
+    Literal(Address),
+    /// A host name to resolve, in lower case, as the resolver and the `Host` field get it.
+    Name { host: String, port: u16 },
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Literal(address) => formatter.write_str(&address.label()),
+            Self::Name { host, port: 0 } => formatter.write_str(host),
+            Self::Name { host, port } => write!(formatter, "{host}:{port}"),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Attempts at members: the first one, and what follows when one is lost.
+
+use weir_config::snapshot::Maintenance;
+use weir_core::retry::{FailedAttempt, Sent, may_retry};
+use weir_http::edits::FieldEdits;
+
+use crate::edge::Edge;
+use crate::parts::failure::{Loss, MemberFailure};
+use crate::termination::Termination;
+use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::losing::response_whole;
+use crate::transaction::seeking::Found;
+use crate::transaction::tracing::{note_failed, tell_anew};
+
+/// The status of a maintenance redirect: 302, temporary (RFC 9110 section 15.4.3).
+const MAINTENANCE_REDIRECT: u16 = 302;
+
+impl Exchange {
+    /// Finds a member and a connection to it. Returns false if the exchange waits for a member, or has ended because no
+    /// member is available.
+    pub fn dispatch(&mut self, at: &mut impl Edge) -> bool {
+        let need = self.request.need();
+        let is_full = match self.ends.find_member(at, need) {
+            Found::Member => {
+                if self.codings.is_some() {
+                    self.limit_reads(at);
+                }
+                return true;
+            }
+            Found::Waits => return false,
+            Found::Nobody { is_full } => is_full,
+        };
+        let (status, termination) = self.ends.why_nobody();
+        let instead = self.ends.tries.pool.settings().instead.maintenance.clone();
+        let mut fields = FieldEdits::default();
+        match instead.filter(|_| termination == Termination::NoMember && !is_full) {
+            Some(Maintenance::Page(page)) => {
+                let content_type = page.content_type.as_bytes();
+                fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
+                self.respond_with(at, status, termination, &fields, Some(&page.body));
+            }
+            Some(Maintenance::Redirect(to)) => {
+                fields.add(b"Location", |out| out.extend_from_slice(&to));
+                self.respond_adding(at, MAINTENANCE_REDIRECT, termination, fields);
+            }
+            None => self.respond(at, status, termination),
+        }
+        false
+    }
+
+    /// The member connection has failed and was closed: retries the request, or reports the failure to the client.
+    pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
+        let Loss { reason, nothing_sent, unsent, is_counted, is_whole } = loss;
+        self.ends.attempt.connection = None;
+        self.ends.tries.failure = Some(reason);
+        match self.phase {
+            Phase::AwaitHead => {}
+            Phase::Judge | Phase::Respond if is_whole => {
+                return response_whole(self, at, reason);
+            }
+            // Without a body, and without a stream that frames it, a response is whole with its head.
+            Phase::Respond if self.response_framing.is_empty() && self.ends.stream.is_none() => {
+                return response_whole(self, at, reason);
+            }
+            Phase::Judge => {
+                note_failed(&mut self.ends, at, reason, true);
+                self.ends.leave_member(at, Some(reason));
+                return self.respond(at, reason.status(), reason.termination());
+            }
+            Phase::Respond | Phase::Deliver { .. } => {
+                note_failed(&mut self.ends, at, reason, true);
+                self.ends.leave_member(at, Some(reason));
+                return self.truncate(at, reason.termination());
+            }
+        }
+        self.ends.attempt.first_byte_us = 0;
+        let sent = match (nothing_sent, self.request.is_replayable()) {
+            (true, _) => Sent::Nothing,
+            (false, true) => Sent::Replayable,
+            (false, false) => Sent::Consumed,
+        };
+        let attempt = FailedAttempt {
+            idempotent: self.request.method.is_idempotent(),
+            sent,
+            response_started: self.ends.attempt.response_seen,
+            reused_connection: self.ends.attempt.may_be_stale,
+            tries_left: self.ends.tries.left(),
+        };
+        // A kept connection that closes says nothing about its member. So the request is sent to the same member on a
+        // new connection; this counts neither as a try of another member nor against the retry budget.
+        let stale = self.ends.attempt.may_be_stale && reason == MemberFailure::Abort;
+        let repeat = reason != MemberFailure::Timeout
+            && reason != MemberFailure::Malformed
+            && (self.request.is_replayable() || !unsent.is_empty())
+            && may_retry(&attempt)
+            && (stale || self.ends.tries.pool.may_retry(at.turn().now_ms()));
+        if stale && repeat {
+            return self.retry_stale(at, unsent);
+        }
+        note_failed(&mut self.ends, at, reason, !nothing_sent);
+        let is_blamed = !stale && !is_counted;
+        self.ends.leave_member(at, is_blamed.then_some(reason));
+        if !repeat {
+            return self.respond(at, reason.status(), reason.termination());
+        }
+        if self.is_over() {
+            return;
+        }
+        if !nothing_sent {
+            tell_anew(self, at);
+        }
+        if self.dispatch(at) {
+            self.resend(at, &unsent);
+        }
+    }
+
+    /// Sends the request again on a new connection to the same member. Other requests of the failed connection share
+    /// the new one.
+    fn retry_stale(&mut self, at: &mut impl Edge, unsent: Vec<u8>) {
+        let Some(member) = self.ends.attempt.member() else {
+            return;
+        };
+        self.ends.account.retries += 1;
+        self.ends.tries.pool.counters.retries.add(1);
+        match at.connect(&mut self.ends, member, self.request.need(), true) {
+            Ok(()) => {
+                self.limit_reads(at);
+                self.resend(at, &unsent);
+            }
+            Err(reason) => {
+                note_failed(&mut self.ends, at, reason, true);
+                self.ends.leave_member(at, Some(reason));
+                if self.is_over() {
+                    return;
+                }
+                tell_anew(self, at);
+                self.ends.tries.failure = Some(reason);
+                if !self.ends.tries.pool.may_retry(at.turn().now_ms()) {
+                    return self.respond(at, reason.status(), reason.termination());
+                }
+                if self.dispatch(at) {
+                    self.resend(at, &unsent);
+                }
+            }
+        }
+    }
+
+    /// Sends the request on a new connection: `unsent` (the data that was queued for the old connection), or all of it.
+    pub fn resend(&mut self, at: &mut impl Edge, unsent: &[u8]) {
+        if self.ends.attempt.connection.is_none() {
+            return;
+        }
+        at.ask_again(&mut self.ends, &mut self.request, unsent);
+        self.request_handed_over(at);
+        // The client may have been paused because the old connection was slow.
+        if self.request.is_whole {
+            if !self.is_over() && !self.is_member_backed_up(at) {
+                self.ends.give_window(at);
+            }
+        } else if !self.is_member_backed_up(at) {
+            self.request_goes_on(at);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The begin of a response to the client.
+
+use weir_http::edits::FieldEdits;
+use weir_http::message::{Framing, ResponseHead};
+
+use crate::edge::Edge;
+use crate::parts::messages::Message;
+use crate::transaction::ending::replace_response;
+use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::policy::keep_cookies;
+use crate::transaction::rewrite;
+use crate::transaction::sending::is_all;
+use crate::transaction::tracing::note_member_status;
+
+/// Begins a response that is not inspected, or whose inspection is finished.
+pub fn begin_judged(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    head: &mut ResponseHead,
+    (input, body): (&[u8], &[u8]),
+) -> Message {
+    let framing = head.framing.toward(exchange.request.version);
+    if exchange.ends.remembered.is_none() && !exchange.ends.server.edits_responses {
+        return exchange.begin_message(at, (head, input), &FieldEdits::NONE, framing);
+    }
+    begin_edited(exchange, at, head, (input, body))
+}
+
+/// Begins a response that rules, settings or a session may change.
+#[inline(never)]
+fn begin_edited(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    head: &mut ResponseHead,
+    (input, body): (&[u8], &[u8]),
+) -> Message {
+    let framing = head.framing.toward(exchange.request.version);
+    note_member_status(&mut exchange.ends, head.status);
+    let mut edits = std::mem::take(&mut at.tools().response_edits);
+    edits.clear();
+    if exchange.ends.remembered.is_some()
+        && let Some(answer) = exchange.edit_response(at, head, input, &mut edits)
+    {
+        // The held data may be only a part of the body.
+        let is_whole = exchange.phase == Phase::AwaitHead && is_all(head.framing, body);
+        replace_response(exchange, at, answer, is_whole, edits);
+        return at.tools().scratch.take();
+    }
+    keep_cookies(exchange, at, (head, input), &mut edits);
+    exchange.time_response(&mut edits);
+    let is_rewritten = rewrite::begin(exchange, at, (head, input), &mut edits);
+    // The body is compressed after the replacement, not as received.
+    let (framing, body) = match is_rewritten {
+        true => (weir_compression::framing(head.framing, exchange.request.version), &b""[..]),
+        false => (framing, body),
+    };
+    let framing = match exchange.ends.server.settings().compression.is_some() {
+        true => exchange.begin_compression(at, head, (input, body), &mut edits, framing),
+        false => framing,
+    };
+    if is_rewritten && head.framing == Framing::None || head.is_open && !framing.is_empty() {
+        head.content_length = None;
+    }
+    let message = exchange.begin_message(at, (head, input), &edits, framing);
+    at.tools().response_edits = edits;
+    message
+}

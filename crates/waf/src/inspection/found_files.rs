@@ -1,0 +1,42 @@
+//! What was found in files, as values that rules inspect.
+
+use super::files::Kind;
+use super::message::Message;
+use super::nested;
+use crate::body::{self, Body, Nested, Processor};
+use crate::seclang::Variable;
+
+/// Adds what was found in the files to the values that rules inspect.
+pub(super) fn judge(message: &mut Message) {
+    let found = std::mem::take(&mut message.body.files.found);
+    for (kind, field, content) in found {
+        match kind {
+            Kind::Json => add_json(message, &field, &content, false),
+            Kind::Xml => {
+                let mut reading: Body = message.reader(Processor::Xml);
+                reading.feed(&content, &mut message.arguments());
+                reading.finish(&mut message.arguments());
+                message.add_joined();
+                message.add(Variable::FilesTmpContent, &field, &content);
+            }
+            Kind::Text => add_json(message, &field, &content, true),
+            Kind::Document | Kind::Media | Kind::Unknown | Kind::Nothing => {
+                message.add(Variable::FilesTmpContent, &field, &content);
+            }
+        }
+    }
+}
+
+/// Adds the values in JSON to those of a field. Text, and JSON that is malformed or has too many values, is a value itself.
+fn add_json(message: &mut Message, field: &[u8], content: &[u8], is_text: bool) {
+    let name = message.texts.add(field);
+    let mut decoder = message.nested.take().unwrap_or_else(|| Nested::new(message.body.limits));
+    let is_whole = !is_text || body::may_be_nested(content);
+    let is_whole =
+        is_whole && nested::add(message, Variable::ArgsPost, name, (&mut decoder, content));
+    message.nested = Some(decoder);
+    if !is_whole {
+        let text = message.texts.add(content);
+        message.values.add_nested(Variable::ArgsPost, name, None, text);
+    }
+}
