@@ -527,6 +527,16 @@ impl Proxy {
         });
     }
 
+    /// Waits until weir has taken the connection by which [`Self::start`] checked the listener of `main`, and that has ended. Limits
+    /// count it.
+    #[track_caller]
+    pub fn settle(&self) {
+        crate::eventually("a connection is taken", crate::STEP_TIMEOUT, || {
+            self.metric("weir_virtual_server_connections_total", &["\"main\""]) > 0.0
+        });
+        self.wait_for_open_connections("main", 0.0);
+    }
+
     /// Waits until a virtual server has this number of open client connections.
     #[track_caller]
     pub fn wait_for_open_connections(&self, virtual_server: &str, count: f64) {

@@ -75,8 +75,7 @@ fn rules_edit_what_limits_refuse() {
     let setup =
         ruled(&member).virtual_server("limits: { requests_per_second: 1/m, connections: 1 }");
     let proxy = Proxy::start(&setup);
-    // The harness's test connection has ended.
-    proxy.wait_for_open_connections("main", 0.0);
+    proxy.settle();
     let mut client = proxy.client();
     let mut statuses = Vec::new();
     for _ in 0..5 {

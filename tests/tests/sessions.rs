@@ -276,10 +276,7 @@ impl Watched {
         let member = echo();
         let proxy = Proxy::start(&watched(&member, tcp).pool(pool));
         // The harness's test connection is no session of the test.
-        eventually("a connection is taken", STEP_TIMEOUT, || {
-            proxy.metric("weir_virtual_server_connections_total", &["\"main\""]) > 0.0
-        });
-        proxy.wait_for_open_connections("main", 0.0);
+        proxy.settle();
         Self { proxy, member }
     }
 

@@ -23,16 +23,6 @@ fn relay(members: &[SocketAddr]) -> Setup {
     Setup::new(members).virtual_server("type: tcp").access_log()
 }
 
-/// Waits until the harness's test connection has ended. It may be in the queue with others until the first probes have
-/// finished.
-#[track_caller]
-fn settled(proxy: &Proxy) {
-    eventually("a connection is taken", STEP_TIMEOUT, || {
-        proxy.metric("weir_virtual_server_connections_total", &["\"main\""]) > 0.0
-    });
-    proxy.wait_for_open_connections("main", 0.0);
-}
-
 fn ended(proxy: &Proxy, termination: &str) -> f64 {
     let label = format!("termination=\"{termination}\"");
     proxy.metric("weir_virtual_server_relayed_connections_total", &["\"main\"", &label])
@@ -105,7 +95,7 @@ fn bytes_pass_both_ways_at_once() {
         writer.join().expect("the writer")
     });
     let mut proxy = Proxy::start(&relay(&[member.address()]));
-    settled(&proxy);
+    proxy.settle();
     let workers: Vec<_> = (0..3)
         .map(|_| {
             let mut client = proxy.client();
@@ -122,7 +112,7 @@ fn bytes_pass_both_ways_at_once() {
         })
         .collect();
     workers.into_iter().for_each(|worker| worker.join().expect("a client"));
-    settled(&proxy);
+    proxy.settle();
     let all = (3 * SIZE) as f64;
     // The harness's test connection also received a part of the pattern.
     for metric in ["weir_virtual_server_received_bytes_total", "weir_member_sent_bytes_total"] {
@@ -170,7 +160,7 @@ fn each_half_ends_by_itself() {
     assert_eq!(String::from_utf8_lossy(&client.reader().rest()), "bye");
     client.send("still here").finish();
     assert_eq!(hears.recv_timeout(STEP_TIMEOUT).expect("the rest"), b"still here");
-    settled(&proxy);
+    proxy.settle();
     assert!(ended(&proxy, "complete") >= 1.0);
 }
 
@@ -207,7 +197,7 @@ fn a_slow_side_stops_the_other_and_fills_no_memory() {
         Ok(())
     });
     let mut proxy = Proxy::start(&relay(&[member.address()]));
-    settled(&proxy);
+    proxy.settle();
     let before = proxy.process().resident_bytes();
     let mut client = proxy.client();
     client.send("x");
@@ -317,7 +307,7 @@ fn passive_marking_takes_a_member_out_that_cannot_be_reached() {
 #[test]
 fn without_a_member_the_client_is_reset_and_that_is_told() {
     let mut proxy = Proxy::start(&relay(&[nobody(), nobody()]));
-    settled(&proxy);
+    proxy.settle();
     let (before, lines) = (ended(&proxy, "member_connect"), proxy.process().output());
     let lines = lines.matches("member_connect").count();
     assert!(is_turned_away(&proxy));
@@ -329,7 +319,7 @@ fn without_a_member_the_client_is_reset_and_that_is_told() {
     let monitored = relay(&[dead]).pool("monitors: [ { type: tcp, interval: 1s, fall: 1 } ]");
     let mut proxy = Proxy::start(&monitored);
     proxy.wait_for_member_state(dead, "down", STEP_TIMEOUT);
-    settled(&proxy);
+    proxy.settle();
     let before = ended(&proxy, "no_member");
     assert!(is_turned_away(&proxy));
     assert_eq!(ended(&proxy, "no_member"), before + 1.0);
@@ -358,7 +348,7 @@ fn a_full_pool_spills_over_until_there_is_room_again() {
         .pool("spillover: { pool: spare, connections: 2 }")
         .also_pool(&format!("spare: {{ members: [ {} ] }}", spare.address()));
     let proxy = Proxy::start(&setup);
-    settled(&proxy);
+    proxy.settle();
     eventually("nothing is under way", STEP_TIMEOUT, || {
         proxy.metric("weir_member_requests_active", &[]) == 0.0
     });
@@ -394,7 +384,7 @@ fn what_breaks_on_one_side_breaks_on_the_other() {
         Ok(())
     });
     let mut proxy = Proxy::start(&relay(&[member.address()]));
-    settled(&proxy);
+    proxy.settle();
     // The harness's test connection closed without reading, which may count as either termination.
     let before = ended(&proxy, "client_abort");
     let mut client = proxy.client();
@@ -451,7 +441,7 @@ fn an_idle_connection_ends_and_a_busy_one_does_not() {
     let member = StreamMember::echo("");
     let mut proxy =
         Proxy::start(&relay(&[member.address()]).virtual_server("tcp: { idle_timeout: 3s }"));
-    settled(&proxy);
+    proxy.settle();
     let mut client = proxy.client();
     for _ in 0..12 {
         thread::sleep(Duration::from_millis(300));
@@ -501,19 +491,19 @@ fn limits_on_connections() {
     let member = StreamMember::echo("in");
     let setup = relay(&[member.address()]).virtual_server("limits: { connections: 2 }");
     let mut proxy = Proxy::start(&setup);
-    settled(&proxy);
+    proxy.settle();
     let mut kept: Vec<Client> = (0..2).map(|_| proxy.client()).collect();
     kept.iter_mut().for_each(|client| read_exact(client, "in"));
     assert!(is_turned_away(&proxy));
     logged(&mut proxy, 0, "\"termination\":\"connection_limit\"");
     assert_eq!(proxy.metric("weir_virtual_server_connections_refused_total", &[]), 1.0);
     drop(kept);
-    settled(&proxy);
+    proxy.settle();
     read_exact(&mut proxy.client(), "in");
 
     let limit = "limits: { per_key: [ { connections: 1 } ] }";
     let proxy = Proxy::start(&relay(&[member.address()]).virtual_server(limit));
-    settled(&proxy);
+    proxy.settle();
     let one = [127, 0, 7, 1].into();
     let mut first = Client::connect_from(proxy.address(), one);
     read_exact(&mut first, "in");
@@ -529,7 +519,7 @@ fn connections_wait_for_a_member_that_is_full() {
         .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
         .pool("queue: { length_max: 1, timeout: 60s }");
     let mut proxy = Proxy::start(&setup);
-    settled(&proxy);
+    proxy.settle();
     let mut first = proxy.client();
     read_exact(&mut first, "in");
     let mut second = proxy.client();
@@ -743,7 +733,7 @@ fn status_speaks_of_connections() {
     let mut client = proxy.client();
     client.finish();
     assert_eq!(client.reader().rest(), b"in");
-    settled(&proxy);
+    proxy.settle();
     let status: serde_json::Value =
         serde_json::from_str(&proxy.admin_get("/v1/status")).expect("JSON");
     let server = &status["virtual_servers"][0];

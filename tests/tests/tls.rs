@@ -438,8 +438,7 @@ fn handshakes_at_a_time_have_a_limit() {
             .virtual_server(&tls::shop("handshakes_max: 2, handshake_timeout: 20s"))
             .top("data_plane: { workers: 2 }"),
     );
-    // The harness's test connection has ended.
-    proxy.wait_for_open_connections("main", 0.0);
+    proxy.settle();
     let held = [(); 2].map(|()| TcpStream::connect(proxy.address()).expect("connected"));
     weir_tests::eventually("both are under way", weir_tests::STEP_TIMEOUT, || {
         proxy.metric("weir_virtual_server_connections_open", &["\"main\""]) == 2.0
