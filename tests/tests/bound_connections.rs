@@ -230,3 +230,31 @@ fn copies_with_credentials_leave_no_authenticated_connection_behind() {
     assert_eq!(member.connection_count(), 1);
     eventually("they are closed", STEP_TIMEOUT, || copies.open_connections() == 0);
 }
+
+/// What the member gets decides, not what the client has sent: rules may put the credentials on the request.
+#[test]
+fn credentials_that_rules_set_bind_the_connection() {
+    let member = asking();
+    let policies = "policies:
+  copy:
+    rules:
+      - when: \"'x-auth' in request.headers\"
+        then: [ { set_header: { Authorization: \"${request.headers['x-auth']}\" } } ]
+";
+    let setup = setup(&[member.address()]).virtual_server("policies: [ copy ]").top(policies);
+    let proxy = Proxy::start(&setup);
+    let by_rule = |client: &mut Client, credentials: &str| {
+        client.send(format!("GET / HTTP/1.1\r\nHost: a\r\nX-Auth: {credentials}\r\n\r\n"));
+        client.response()
+    };
+    let (mut ann, mut nobody) = (proxy.client(), proxy.client());
+    by_rule(&mut ann, "NTLM TYPE1").assert_status(401);
+    let as_ann = by_rule(&mut ann, "NTLM TYPE3 ann").assert_status(200).text();
+    assert!(ask(&mut nobody, "").assert_status(401).text().starts_with(" at"));
+    assert_eq!(ask(&mut ann, "").assert_status(200).text(), as_ann);
+    drop(ann);
+    for _ in 0..3 {
+        assert!(ask(&mut nobody, "").assert_status(401).text().starts_with(" at"));
+        assert!(ask(&mut proxy.client(), "").assert_status(401).text().starts_with(" at"));
+    }
+}

@@ -255,6 +255,12 @@ impl Judge {
         if let Some(first) = pools.first().filter(|_| pools.iter().all(|pool| is_out(*pool))) {
             health = health.or(Condition::Down, || reason(*first));
         }
+        // It has no requests of its own to judge by: another virtual server has those that it hands over.
+        let is_unknown = health.recent.is_none_or(|recent| recent.requests == 0);
+        let fails = |pool: &usize| !self.pool(*pool).state.serves();
+        if let Some(first) = pools.first().filter(|_| is_unknown && pools.iter().all(fails)) {
+            health = health.or(Condition::Failing, || reason(*first));
+        }
         let worst = pools.iter().copied().max_by_key(|pool| self.pool(*pool).state);
         match worst.filter(|pool| self.pool(*pool).state != Condition::Up) {
             Some(pool) => health.or(Condition::Degraded, || reason(pool)),

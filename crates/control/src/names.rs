@@ -1,8 +1,8 @@
 //! Host names of members. They are resolved, refreshed when their TTL expires, and kept while name servers fail.
 //!
 //! A name in `/etc/hosts` has its addresses from there, at once and without a query, until the next reload. For each other
-//! name, a task queries A and AAAA records, with the search list of `/etc/resolv.conf`, and repeats the queries when the
-//! shorter of the two TTLs expires. If one query fails, the last addresses of its family stay in use. If neither query finds
+//! name, a task queries A and AAAA records, with the search list of `/etc/resolv.conf` ([`search`]), and repeats the queries
+//! when the shorter of the two TTLs expires. If one query fails, the last addresses of its family stay in use. If neither query finds
 //! an address, all last addresses stay in use. Queries are then repeated after growing pauses, or earlier when the found
 //! addresses expire. So a failing name server does not take members out of service, and one address family does not delay
 //! the other.
@@ -17,10 +17,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig};
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::rr::{Name, RecordType};
+#[cfg(test)]
+use hickory_resolver::proto::rr::Name;
+use hickory_resolver::proto::rr::RecordType;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use weir_config::Resolutions;
@@ -29,8 +33,13 @@ use crate::events::Events;
 use crate::random::random;
 
 mod hosts;
+mod search;
 
 use hosts::Hosts;
+use search::{Found, QueryResult, Search};
+
+/// The name servers and the search list of this host.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// Minimum lifetime of an answer, even with a shorter TTL.
 pub const TTL_MIN: Duration = Duration::from_secs(1);
@@ -186,12 +195,12 @@ impl Names {
         if names.is_empty() {
             return false;
         }
-        let Some(resolver) = self.resolver() else {
+        let Some(search) = self.search() else {
             return false;
         };
         self.hurry(true);
         for name in names {
-            let work = follow(name.clone(), Arc::clone(&resolver), Arc::clone(&self.shared));
+            let work = follow(name.clone(), Arc::clone(&search), Arc::clone(&self.shared));
             let handle = tokio::spawn(work);
             self.tasks.push(Task { name, handle });
         }
@@ -239,42 +248,51 @@ impl Names {
         })
     }
 
-    fn resolver(&self) -> Option<Arc<TokioResolver>> {
-        let provider = TokioRuntimeProvider::default();
-        let mut builder = match &self.servers {
-            NameServers::System => {
-                TokioResolver::builder(provider.clone()).unwrap_or_else(|error| {
-                    let what = format_args!("are unknown: {error}");
-                    self.shared.events.warning("name servers", what);
-                    TokioResolver::builder_with_config(ResolverConfig::default(), provider)
-                })
-            }
-            NameServers::Udp(address) => {
-                TokioResolver::builder_with_config(single_server(*address), provider)
-            }
+    fn search(&self) -> Option<Arc<Search>> {
+        let (config, mut options) = match &self.servers {
+            NameServers::System => self.system(),
+            NameServers::Udp(address) => (single_server(*address), ResolverOpts::default()),
             #[cfg(test)]
             NameServers::Given(address, search, _) => {
                 let mut config = single_server(*address);
                 for domain in search {
                     config.add_search(Name::from_ascii(domain).expect("a domain"));
                 }
-                TokioResolver::builder_with_config(config, provider)
+                (config, ResolverOpts::default())
             }
         };
-        let options = builder.options_mut();
         options.timeout = QUERY_TIMEOUT;
         options.attempts = QUERY_ATTEMPTS;
         // The TTL is handled here. A cache in the resolver could only prolong it.
         options.cache_size = 0;
         // The hosts file comes first, whole (`Hosts`): the resolver would ask it last, and by address family.
         options.use_hosts_file = ResolveHosts::Never;
+        let (domains, ndots) = (search::domains(&config), options.ndots);
+        let provider = TokioRuntimeProvider::default();
+        let mut builder = TokioResolver::builder_with_config(config, provider);
+        *builder.options_mut() = options;
         match builder.build() {
-            Ok(resolver) => Some(Arc::new(resolver)),
+            Ok(resolver) => Some(Arc::new(Search { resolver, domains, ndots })),
             Err(error) => {
                 self.shared.events.error("names", format_args!("cannot be resolved: {error}"));
                 None
             }
         }
+    }
+
+    /// The name servers and the search list of this host. A file that is missing is like an empty one.
+    fn system(&self) -> (ResolverConfig, ResolverOpts) {
+        let text = std::fs::read(RESOLV_CONF).or_else(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            _ => Err(error.to_string()),
+        });
+        let found =
+            text.and_then(|text| search::configuration(&text).map_err(|error| error.to_string()));
+        found.unwrap_or_else(|error| {
+            let what = format_args!("are unknown: {RESOLV_CONF}: {error}");
+            self.shared.events.warning("name servers", what);
+            (ResolverConfig::default(), ResolverOpts::default())
+        })
     }
 }
 
@@ -286,13 +304,10 @@ fn single_server(address: SocketAddr) -> ResolverConfig {
 }
 
 /// Follows a name forever.
-async fn follow(name: String, resolver: Arc<TokioResolver>, shared: Arc<Shared>) {
+async fn follow(name: String, search: Arc<Search>, shared: Arc<Shared>) {
     let mut failures_in_a_row = 0;
     loop {
-        let (v4, v6) = tokio::join!(
-            query(&resolver, &name, RecordType::A),
-            query(&resolver, &name, RecordType::AAAA)
-        );
+        let (v4, v6) = search.look_up(&name).await;
         let outcome = shared.take(&name, &v4, &v6);
         failures_in_a_row = if outcome.failed { failures_in_a_row + 1 } else { 0 };
         let pause = match outcome.has_none && shared.is_hurried.load(Relaxed) {
@@ -324,14 +339,6 @@ fn retry_pause(failures_in_a_row: u32, random: u64) -> Duration {
     let pause = RETRY_MIN.saturating_mul(1 << doublings).min(RETRY_MAX);
     pause - pause / 4 * (random % 256) as u32 / 256
 }
-
-/// The successful result of a query: addresses with their remaining TTL, or no records.
-enum Found {
-    Addresses(BTreeSet<IpAddr>, Duration),
-    Nothing,
-}
-
-type QueryResult = Result<Found, NetError>;
 
 /// The combined result of both queries.
 struct Outcome {
@@ -401,25 +408,6 @@ impl Failure {
                 format!("is resolved in part, {kind} query failed, {kept}: {reason}")
             }
         }
-    }
-}
-
-async fn query(resolver: &TokioResolver, name: &str, kind: RecordType) -> QueryResult {
-    // A name of DNS may have any characters (RFC 2181 section 11), as underscores. The conversion of a text would refuse
-    // them.
-    let name = Name::from_ascii(name)?;
-    match resolver.lookup(name, kind).await {
-        Ok(lookup) => {
-            let addresses: BTreeSet<IpAddr> =
-                lookup.answers().iter().filter_map(|record| record.data.ip_addr()).collect();
-            if addresses.is_empty() {
-                return Ok(Found::Nothing);
-            }
-            let ttl = lookup.valid_until().saturating_duration_since(std::time::Instant::now());
-            Ok(Found::Addresses(addresses, ttl))
-        }
-        Err(error) if error.is_no_records_found() => Ok(Found::Nothing),
-        Err(error) => Err(error),
     }
 }
 

@@ -12,6 +12,13 @@ pub(crate) fn is_by_credentials(value: &[u8]) -> bool {
     is_scheme(value)
 }
 
+/// Whether a field of a request has such credentials.
+pub fn is_credentials(name: &[u8], value: &[u8]) -> bool {
+    let names: [&[u8]; 2] = [b"authorization", b"proxy-authorization"];
+    names.iter().any(|it| it.eq_ignore_ascii_case(name))
+        && is_by_credentials(value.trim_ascii_start())
+}
+
 /// Whether challenges (`WWW-Authenticate`, `Proxy-Authenticate`) begin or continue such an authentication. Commas
 /// within quotes are not told apart from others, so a text in quotes may look like a scheme: that costs only the reuse
 /// of a connection. `true` is the value of `Persistent-Auth`, by which a server says that the connection is
@@ -64,6 +71,22 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_by_challenge(value.as_bytes()), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_in_two_fields() {
+        for (name, value, expected) in [
+            ("Authorization", "Negotiate YII=", true),
+            ("proxy-authorization", " NTLM TlRM", true),
+            ("X-Authorization", "Negotiate YII=", false),
+            ("Authorization", "Bearer Negotiate", false),
+        ] {
+            assert_eq!(
+                is_credentials(name.as_bytes(), value.as_bytes()),
+                expected,
+                "{name}: {value}"
+            );
         }
     }
 }

@@ -4,6 +4,7 @@
 //! are collected while rules run and applied when the head is written; the buffers are reused, so nothing is allocated
 //! once they have grown.
 
+use crate::bound;
 use crate::chars::is_alike;
 use crate::fields::may_be_trailer_of_client;
 use crate::message::Span;
@@ -84,6 +85,15 @@ impl FieldEdits {
     /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.withheld.is_empty() && self.added.is_empty()
+    }
+
+    /// Whether an added line has credentials that authenticate a connection, not only the request.
+    #[inline]
+    pub fn bind_connection(&self) -> bool {
+        let is_bound = |line: &Line| {
+            bound::is_credentials(line.name.of(&self.text), line.value.of(&self.text))
+        };
+        !self.added.is_empty() && self.added.iter().any(is_bound)
     }
 
     /// Removes every line of this name: those received, and those added so far.

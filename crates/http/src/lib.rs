@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod authority;
-mod bound;
+pub mod bound;
 mod chars;
 pub mod cookie_attributes;
 pub mod cookies;

@@ -212,7 +212,9 @@ pub fn in_words(error: &webpki::Error) -> String {
         E::CertRevoked => "it is revoked",
         E::CrlExpired { .. } => "the revocation list has expired",
         E::EmptyEkuExtension => "its extendedKeyUsage is empty",
-        E::ExtensionValueInvalid | E::MalformedExtensions => "an extension of it is damaged",
+        E::ExtensionValueInvalid | E::MalformedExtensions => {
+            "an extension that it needs is missing or damaged"
+        }
         E::InvalidCertValidity => "its validity ends before it starts",
         E::InvalidCrlNumber => "its number (cRLNumber) is invalid",
         E::InvalidSerialNumber => "its serial number is negative, too long or damaged",

@@ -110,14 +110,16 @@ pub struct Expiry(pub String);
 impl Expiry {
     /// An expiry at `until_unix_s`.
     pub fn of(until_unix_s: i64, now_unix_s: i64) -> Self {
-        let left = until_unix_s.saturating_sub(now_unix_s).div_euclid(DAY_S);
+        // Whole days, of the time that is left and of the time that has passed.
+        let days = until_unix_s.saturating_sub(now_unix_s) / DAY_S;
         Self(if until_unix_s <= now_unix_s {
-            match -left {
-                ..=1 => "has expired".to_owned(),
+            match -days {
+                0 => "has expired".to_owned(),
+                1 => "has expired one day ago".to_owned(),
                 days => format!("has expired {days} days ago"),
             }
         } else {
-            match left {
+            match days {
                 0 => "expires within a day".to_owned(),
                 1 => "expires in one day".to_owned(),
                 days => format!("expires in {days} days"),
@@ -141,7 +143,7 @@ mod tests {
         let now = 1_800_000_000;
         for (days, expected, is_due, is_over) in [
             (-10, "has expired 10 days ago", true, true),
-            (-1, "has expired", true, true),
+            (-1, "has expired one day ago", true, true),
             (0, "has expired", true, true),
             (1, "expires in one day", true, false),
             (13, "expires in 13 days", true, false),

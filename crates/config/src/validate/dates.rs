@@ -107,7 +107,8 @@ mod tests {
         note(&file("soon.pem"), list, &[period("CN=a", 40), period("CN=b", 13)], &mut context);
         // Another virtual server uses the same file.
         note(&file("soon.pem"), list, &[period("CN=a", 40), period("CN=b", 13)], &mut context);
-        note(&file("over.pem"), list, &[period("CN=a", -10)], &mut context);
+        // A little less than eleven days.
+        note(&file("over.pem"), list, &[period("CN=a", -11)], &mut context);
         note(
             &file("quiet.pem"),
             (DatedKind::Certificate, false),

@@ -82,6 +82,24 @@ fn every_request_fails_although_all_members_are_up() {
     assert!(told[1].starts_with("pool web is failing: 40 of 40 "), "{told:?}");
 }
 
+/// A virtual server that hands its requests over counts none itself.
+#[test]
+fn a_virtual_server_without_requests_of_its_own_is_judged_by_its_pools() {
+    let observed = observed_with(&addresses(2), 1);
+    observed.recent.sample(&observed.table());
+    let table = observed.table();
+    let counters = table.pools[0].members[0].counters.of(0);
+    counters.requests.add(40);
+    assert_eq!(of(&observed).0.state, Condition::Up);
+    counters.responses_5xx.add(40);
+    let (server, _, process) = of(&observed);
+    assert_eq!((server.state, process), (Condition::Failing, Serving::Down));
+    let why = server.why.expect("a reason");
+    assert!(why.starts_with("pool web: 40 of 40 requests failed"), "{why}");
+    table.virtual_servers[0].counters.of(0).requests.add(40);
+    assert_eq!(of(&observed).0.state, Condition::Degraded, "its own requests are fine");
+}
+
 #[test]
 fn responses_that_are_cut_fail_and_meant_ones_do_not() {
     let observed = observed_with(&addresses(2), 1);

@@ -319,3 +319,31 @@ async fn the_hosts_file_comes_before_the_search_list() {
     assert_eq!((&found["db"][..], &found["other"][..]), (&[v4(6)][..], &[v4(7)][..]));
     assert_eq!(captured.lines(&events), ["info name db has other addresses: 192.0.2.6"]);
 }
+
+/// The search list ends at the first domain where the name has an address of any family, as in the C library: a stranger in
+/// a later domain must not get a part of the traffic.
+#[tokio::test]
+async fn the_search_ends_where_the_name_exists() {
+    let (events, _) = Captured::new();
+    let server = Server::start().await;
+    let search = vec!["prod.example".to_owned(), "corp.example".to_owned()];
+    for (reply, expected) in [
+        (Reply::Addresses(vec![v4(1)], 60), vec![v4(1)]),
+        (Reply::Addresses(vec![v6(1)], 60), vec![v6(1)]),
+        (Reply::OnlyV4(vec![v4(1)], 60), vec![v4(1)]),
+        // The domain does not have it, or its servers are broken.
+        (Reply::Addresses(vec![], 60), vec![v4(9), v6(9)]),
+        (Reply::Code(3), vec![v4(9), v6(9)]),
+        (Reply::Code(2), vec![v4(9), v6(9)]),
+        // Whoever refuses to say may have it.
+        (Reply::Code(5), vec![]),
+    ] {
+        server.set("db.prod.example", reply);
+        server.set("db.corp.example", Reply::Addresses(vec![v4(9), v6(9)], 60));
+        let hosts = PathBuf::from("/dev/null");
+        let servers = NameServers::Given(server.address, search.clone(), hosts);
+        let mut names = Names::new(servers, events.clone());
+        names.follow(["db"].into_iter()).await;
+        assert_eq!(names.resolutions()["db"], expected);
+    }
+}

@@ -1,5 +1,6 @@
 //! A request for a member, and the stored part of it for retries.
 
+use weir_http::bound;
 use weir_http::edits::RequestEdits;
 use weir_http::h1::write_request_head;
 use weir_http::h2::Answer;
@@ -108,6 +109,12 @@ pub struct Request {
     pub is_cut: bool,
 }
 
+/// The member connections that a request with these changes may use: what the member gets decides, whoever has put it there.
+#[inline]
+fn wanted_of(edits: &RequestEdits) -> Wanted {
+    if edits.fields.bind_connection() { Wanted::Authenticating } else { Wanted::Any }
+}
+
 impl Request {
     /// A request before it is sent. Writes its head in `forms` to `buffer`, which must be empty.
     pub fn of(
@@ -148,7 +155,7 @@ impl Request {
             replay: Replay::Unsent,
             trailers: None,
             framing: head.framing,
-            wanted: Wanted::Any,
+            wanted: wanted_of(edits),
             is_whole: head.framing.is_empty(),
             has_long_body_ahead: false,
             is_cut: false,
@@ -164,6 +171,9 @@ impl Request {
         debug_assert!(!self.is_sent(), "a head that is out stays as it is");
         let (mut text, mut lines) = (Vec::new(), Vec::new());
         for (name, value) in fields {
+            if bound::is_credentials(name, value) {
+                self.wanted = Wanted::Authenticating;
+            }
             text.extend_from_slice(name);
             text.extend_from_slice(b": ");
             text.extend_from_slice(value);

@@ -86,15 +86,34 @@ impl Compiler<'_> {
                     "`{path}` has a byte order mark (EF BB BF) in line {line}, and its word would never match"
                 ));
             }
-            for line in bytes.split(|byte| *byte == b'\n') {
-                let line = line.trim_ascii();
-                if !line.is_empty() && !line.starts_with(b"#") {
-                    words.push(line.into());
+            for (line, number) in bytes.split(|byte| *byte == b'\n').zip(1..) {
+                let word = line.trim_ascii();
+                if word.is_empty() || word.starts_with(b"#") {
+                    continue;
                 }
+                if let Some(what) = unseen(word) {
+                    return Err(format!(
+                        "`{path}`: line {number} has {what}, and its word would never match: each word stands \
+                         on a line of its own, which ends with LF or CR LF"
+                    ));
+                }
+                words.push(word.into());
             }
         }
         Ok(words)
     }
+}
+
+/// Something in a word that nobody sees: a control character, or a blank of Unicode at its ends.
+fn unseen(word: &[u8]) -> Option<&'static str> {
+    if word.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+        return Some("a control character");
+    }
+    let text = std::str::from_utf8(word).ok()?;
+    let is_blank =
+        |it: char| it.is_whitespace() || matches!(it, '\u{200b}'..='\u{200f}' | '\u{2060}');
+    let has_line_end = text.contains(['\u{85}', '\u{2028}', '\u{2029}']);
+    (has_line_end || text.trim_matches(is_blank) != text).then_some("a blank that nobody sees")
 }
 
 /// The line of a byte order mark, or of the first line of UTF-16.
