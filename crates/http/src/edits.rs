@@ -89,11 +89,11 @@ impl FieldEdits {
 
     /// Whether an added line has credentials that authenticate a connection, not only the request.
     #[inline]
-    pub fn bind_connection(&self) -> bool {
+    pub fn binds_connection(&self) -> bool {
         let is_bound = |line: &Line| {
             bound::is_credentials(line.name.of(&self.text), line.value.of(&self.text))
         };
-        !self.added.is_empty() && self.added.iter().any(is_bound)
+        self.added.iter().any(is_bound)
     }
 
     /// Removes every line of this name: those received, and those added so far.

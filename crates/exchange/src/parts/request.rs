@@ -112,7 +112,7 @@ pub struct Request {
 /// The member connections that a request with these changes may use: what the member gets decides, whoever has put it there.
 #[inline]
 fn wanted_of(edits: &RequestEdits) -> Wanted {
-    if edits.fields.bind_connection() { Wanted::Authenticating } else { Wanted::Any }
+    if edits.fields.binds_connection() { Wanted::Authenticating } else { Wanted::Any }
 }
 
 impl Request {
@@ -351,6 +351,26 @@ mod tests {
                 assert_eq!(last, [&b"ann"[..], b""]);
                 assert_eq!(lines[0].0, b":method");
             }
+        }
+    }
+
+    /// What the member gets decides: a service that authorises requests may add the credentials.
+    #[test]
+    fn added_credentials_that_authenticate_a_connection_bind_it() {
+        let text = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let mut head = RequestHead::new();
+        let limits = HeadLimits { head_size_max: 1_000, headers_max: 10 };
+        parse_request(text, &limits, TargetForm::default(), &mut head).expect("a head");
+        for (name, value, expected) in [
+            ("Authorization", "Negotiate YII=", Wanted::Authenticating),
+            ("Authorization", "Bearer abc", Wanted::Any),
+            ("X-User", "Negotiate", Wanted::Any),
+        ] {
+            let tools = Tools::new(|| 0, Sources { unix_s: || 0, fill_randomly: |_| {} });
+            let (message, edits) = ((&head, &text[..]), &RequestEdits::NONE);
+            let mut request = Request::of(&tools, message, Forms::Text, edits, Vec::new());
+            request.add_fields(Forms::Text, [(name.as_bytes(), value.as_bytes())].into_iter());
+            assert!(request.wanted == expected, "{name}: {value}");
         }
     }
 }

@@ -205,6 +205,10 @@ async fn one_source_leaves_streams_for_others() {
         "{refused}"
     );
     read_until(&mut served.ask(peer(2), "Connection: close\r\n").await, ":\n\n").await;
+    // Those of readers do not keep an admin of their address out.
+    let source = || Source::of(&peer(1));
+    assert!(served.streams().begin(source(), None).is_err());
+    assert!(served.streams().begin(source(), Some(Role::Admin)).is_ok());
     clients.pop();
     let gone = async {
         loop {

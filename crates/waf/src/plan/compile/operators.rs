@@ -152,3 +152,27 @@ pub(in crate::plan) fn needs_of(pattern: &Pattern) -> NeedsByKind {
         Err(_) => anything(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_nobody_can_match_are_known() {
+        for (word, expected) in [
+            ("alpha", false),
+            ("two words", false),
+            ("tab\tinside", false),
+            ("größe", false),
+            ("alpha\rbeta", true),
+            ("alpha\u{b}", true),
+            ("nul\0", true),
+            ("alpha\u{a0}", true),
+            ("\u{200b}alpha", true),
+            ("alpha\u{2028}beta", true),
+        ] {
+            assert_eq!(unseen(word.as_bytes()).is_some(), expected, "{word:?}");
+        }
+        assert_eq!(unseen(b"\xff\xfe is no text"), None);
+    }
+}
