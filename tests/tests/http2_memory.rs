@@ -69,3 +69,40 @@ fn uploads_that_wait_for_a_member_count() {
     is_open.store(true, std::sync::atomic::Ordering::Release);
     first.response().assert_status(200);
 }
+
+#[test]
+fn heads_of_requests_that_wait_for_members_count() {
+    let (member, is_open) = Member::gated("done");
+    let setup = Setup::new(&[])
+        .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
+        .pool("queue: { timeout: 60s }")
+        .http("http2: true");
+    let proxy = Proxy::start(&setup.top(BUDGET));
+    let mut usual = Peer::connect(proxy.address());
+    let waiting: Vec<u32> = (0..20).map(|_| usual.request("GET", "/", &[], true)).collect();
+    member.wait_for_requests(1);
+    assert_eq!(proxy.metric("weir_http2_memory_bytes", &[]), 0.0, "usual heads are free");
+    let mut greedy = Peer::connect(proxy.address());
+    greedy.settle();
+    let value = vec![b'v'; 15_000];
+    let lines: [(&[u8], &[u8]); 5] = [
+        (b":method", b"GET"),
+        (b":scheme", b"http"),
+        (b":path", b"/"),
+        (b":authority", b"test"),
+        (b"x-long", &value),
+    ];
+    for _ in 0..95 {
+        let stream = greedy.new_stream();
+        // It may be ended before it has sent all of them.
+        let _ = greedy.send_bytes(Frame::headers(stream, &lines, true).bytes());
+    }
+    eventually("it is ended", STEP_TIMEOUT, || floods(&proxy) == 1.0);
+    eventually("its heads are gone", STEP_TIMEOUT, || {
+        proxy.metric("weir_http2_memory_bytes", &[]) == 0.0
+    });
+    is_open.store(true, std::sync::atomic::Ordering::Release);
+    for stream in waiting {
+        usual.response(stream).assert_status(200);
+    }
+}

@@ -567,7 +567,7 @@ impl Supervisor {
     fn look_after_workers(&mut self) -> Result<(), Error> {
         self.data_plane.close_departed();
         self.manager.observe(service::status_line(&self.table));
-        self.freed.look(self.observed.workers.totals().waf_held_releases);
+        self.freed.look(self.observed.workers.totals().memory_releases);
         for worker in self.data_plane.let_go_of_ended() {
             self.observed.workers_ended.fetch_add(1, Relaxed);
             let what = "has ended for good: the other workers serve in its place; restart weir";

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use weir_core::keyed_hash::PrefixLengths;
 
+use crate::parts::peak::Peak;
 use crate::shared::counters::{Own, WorkerCounters};
 
 /// Maximum size of all held bodies of one worker.
@@ -18,8 +19,6 @@ const CLIENT_PREFIX: PrefixLengths = PrefixLengths { v4: 32, v6: 64 };
 
 /// The release of bodies counts for the system if they were at least this much. The allocator keeps less anyway.
 const RELEASED_BYTES_MIN: u64 = 32 << 20;
-/// The part of the largest amount that must be released.
-const RELEASED_PART: u64 = 4;
 
 /// The memory limit for held bodies of one worker.
 #[derive(Debug, Default)]
@@ -29,8 +28,8 @@ pub struct HeldRoom(Rc<RefCell<Taken>>);
 struct Taken {
     bytes: u64,
     by_client: HashMap<Option<IpAddr>, u64>,
-    /// The largest amount since the last release.
-    peak_bytes: u64,
+    /// Notices when much of it is released.
+    peak: Peak,
     counted: Option<Own<WorkerCounters>>,
 }
 
@@ -38,7 +37,6 @@ impl Taken {
     /// Reserves memory. Returns false if the limit is reached.
     fn add(&mut self, client: Option<IpAddr>, bytes: u64) -> bool {
         self.bytes += bytes;
-        self.peak_bytes = self.peak_bytes.max(self.bytes);
         if let Some(counted) = &self.counted {
             counted.waf_held_bytes.add(bytes);
         }
@@ -51,18 +49,15 @@ impl Taken {
         let Some(of_client) = self.by_client.get_mut(&client) else { return };
         debug_assert!(*of_client >= bytes, "room is given back once");
         *of_client = of_client.saturating_sub(bytes);
+        let before = self.bytes;
         self.bytes = self.bytes.saturating_sub(bytes);
         if *of_client == 0 {
             self.by_client.remove(&client);
         }
-        let is_released =
-            self.peak_bytes >= RELEASED_BYTES_MIN && self.bytes <= self.peak_bytes / RELEASED_PART;
+        let is_released = self.peak.is_released((before, self.bytes), RELEASED_BYTES_MIN);
         if let Some(counted) = &self.counted {
             counted.waf_held_bytes.subtract(bytes);
-            counted.waf_held_releases.add(u64::from(is_released));
-        }
-        if is_released {
-            self.peak_bytes = self.bytes;
+            counted.memory_releases.add(u64::from(is_released));
         }
     }
 }
@@ -177,8 +172,8 @@ mod tests {
         let room = HeldRoom::default();
         room.count(counters.own(0));
         let counted = || {
-            let WorkerCounters { waf_held_bytes, waf_held_releases, .. } = counters.of(0);
-            (waf_held_bytes.get(), waf_held_releases.get())
+            let WorkerCounters { waf_held_bytes, memory_releases, .. } = counters.of(0);
+            (waf_held_bytes.get(), memory_releases.get())
         };
         let body = |bytes: u64| {
             let mut body = room.body(None);

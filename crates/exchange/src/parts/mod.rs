@@ -19,6 +19,7 @@ pub mod messages;
 pub mod notice;
 pub mod pace;
 pub mod parked;
+pub mod peak;
 pub mod pending;
 pub mod pieces;
 pub mod remembered;

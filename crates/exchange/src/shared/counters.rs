@@ -464,8 +464,8 @@ counters! {
         http2_memory_bytes,
         /// Bytes of bodies that are held for the web application firewall.
         waf_held_bytes,
-        /// The number of times that most of many held bytes were released.
-        waf_held_releases,
+        /// The number of times that much memory was released at once.
+        memory_releases,
         /// Upper bound of the memory that encoders and collected bodies use now.
         compression_memory_bytes,
         /// Responses compressed at a lower level than configured, because CPU time was short.

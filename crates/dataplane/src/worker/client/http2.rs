@@ -186,6 +186,8 @@ impl Worker {
         if let Some(priority) = priority {
             stream.priority = Priority::parse(priority.value.of(input));
         }
+        stream.head_bytes = http2_memory::counted_head_bytes(input);
+        http2.held.head_bytes += stream.head_bytes;
         http2.frames.connection.set_tag(stream.out.id, key.to_bits());
         if !head.framing.is_empty() {
             self.world.queues.bodies_to_come.push(key);

@@ -1,5 +1,6 @@
 //! The memory that clients with HTTP/2 make a worker hold: data of responses that they do not read, and of requests that
-//! members do not take. A few bytes of a client can bind a hundred responses, so all connections of a worker share a budget.
+//! members do not take, and heads of requests under way. A few bytes of a client can bind a hundred responses, and a byte of a
+//! compressed head can stand for 4 KiB, so all connections of a worker share a budget.
 //!
 //! Each connection may hold [`FREE_BYTES`] beside it, as a connection with HTTP/1 may. If the budget is used up, the
 //! connection that holds most loses it, and first one whose client reads nothing. Clients that read are spared until twice the
@@ -18,6 +19,10 @@ use crate::worker::world::World;
 
 /// What a connection holds beside the budget: about one read of a member, as with HTTP/1.
 const FREE_BYTES: u64 = 64 * 1024;
+/// What each head may take beside the budget: about as much as its exchange needs in any case.
+const HEAD_FREE_BYTES: usize = 2 * 1024;
+/// Memory of connections counts as released for the system if it was at least this much.
+const RELEASED_BYTES_MIN: u64 = 8 << 20;
 /// Interval between looks at all connections while none of them may lose its memory.
 const LOOK_MS: u64 = 100;
 
@@ -27,7 +32,7 @@ pub fn count(desk: &mut Desk<'_>, key: ClientKey) {
     let Some(http2) = &mut client.http2 else { return };
     let queued = desk.io.queued(client.token);
     let unreleased = http2.frames.connection.unreleased_bytes();
-    let bytes = (http2.held.backlog_bytes + queued) as u64 + unreleased;
+    let bytes = (http2.held.backlog_bytes + http2.held.head_bytes + queued) as u64 + unreleased;
     let counted = bytes.saturating_sub(FREE_BYTES);
     let before = std::mem::replace(&mut http2.held.counted, counted);
     if counted != before {
@@ -36,10 +41,19 @@ pub fn count(desk: &mut Desk<'_>, key: ClientKey) {
 }
 
 fn change(world: &mut World, before: u64, after: u64) {
-    world.of_clients.http2_memory.bytes =
-        (world.of_clients.http2_memory.bytes + after).saturating_sub(before);
+    let memory = &mut world.of_clients.http2_memory;
+    let all_before = memory.bytes;
+    memory.bytes = (memory.bytes + after).saturating_sub(before);
+    let all = (all_before, memory.bytes);
+    let is_released = memory.peak.is_released(all, RELEASED_BYTES_MIN);
+    world.counted.memory_releases.add(u64::from(is_released));
     world.counted.http2_memory_bytes.add(after);
     world.counted.http2_memory_bytes.subtract(before);
+}
+
+/// The part of a request's head that counts: it stays in memory until the exchange ends.
+pub fn counted_head_bytes(text: &[u8]) -> usize {
+    text.len().saturating_sub(HEAD_FREE_BYTES)
 }
 
 /// A connection is gone, with all that it held.

@@ -62,6 +62,7 @@ impl Desk<'_> {
         let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
         let Some(mut stream) = http2.streams.remove(stream) else { return };
         http2.held.backlog_bytes -= stream.out.memory();
+        http2.held.head_bytes -= stream.head_bytes;
         if let Some(room) = http2.streams.give_room()
             && room.capacity() <= SPARE_MAX
             && self.world.spare.stream_rooms.len() < SPARE_MAX

@@ -1,5 +1,7 @@
 //! What clients with HTTP/2 make a worker hold in memory: see [`crate::worker::client::http2_memory`].
 
+use weir_exchange::parts::peak::Peak;
+
 /// A client that has taken nothing for this time reads nothing.
 const STILL_MS: u64 = 1_000;
 /// So many bytes that leave windows are a sign that the client reads: not every byte is.
@@ -11,6 +13,8 @@ pub struct Http2Memory {
     pub bytes: u64,
     /// No connection is looked for before this time.
     pub look_ms: u64,
+    /// Notices when much of it is released.
+    pub peak: Peak,
 }
 
 /// What the connection of a client holds.
@@ -18,6 +22,8 @@ pub struct Http2Memory {
 pub struct Held {
     /// The capacity of the data of responses that waits for windows.
     pub backlog_bytes: usize,
+    /// The heads of requests whose exchanges have not ended, without the free part of each.
+    pub head_bytes: usize,
     /// The part in the budget of the worker.
     pub counted: u64,
     /// The time when the client last took data of responses that had waited.
