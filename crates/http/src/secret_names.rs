@@ -139,7 +139,10 @@ const WHOLE: &[u8] = b"code";
 const ENDS: [&str; 3] = ["pass", "pswd", "psw"];
 
 /// Fields with secret values that no other entry recognizes.
-const FIELDS: [&[u8]; 2] = [b"cookie", b"set-cookie"];
+///
+/// Browsers cannot send `Authorization` with a WebSocket, so applications put tokens into the list of protocols.
+const FIELDS: [&[u8]; 5] =
+    [b"cookie", b"set-cookie", b"cookie2", b"dpop", b"sec-websocket-protocol"];
 
 /// Fields whose names have a word of the list, although their values are no secrets.
 const PLAIN_FIELDS: [&[u8]; 3] = [b"sec-websocket-key", b"idempotency-key", b"surrogate-key"];
@@ -368,9 +371,16 @@ mod tests {
 
     #[test]
     fn fields_with_secrets() {
-        for name in
-            ["Cookie", "SET-COOKIE", "Authorization", "X-Upstream-Key", "Cf-Access-Jwt-Assertion"]
-        {
+        for name in [
+            "Cookie",
+            "SET-COOKIE",
+            "Cookie2",
+            "DPoP",
+            "Authorization",
+            "X-Upstream-Key",
+            "Cf-Access-Jwt-Assertion",
+            "Sec-WebSocket-Protocol",
+        ] {
             assert!(is_secret_field(name.as_bytes()), "{name}");
         }
         for name in ["Accept", "Sec-WebSocket-Key", "Idempotency-Key", "Host", "X-Who"] {

@@ -10,6 +10,7 @@
 //! | `http://user:x@host/` | `http://***@host/` |
 //! | `a=b&password=x&c=d` | `a=b&password=***` |
 //! | `password: x` | `password: ***` up to the end of the line |
+//! | `a Bearer abcdefghijklmnop`, `eyJhbGciOi.eyJzdWIi.c2ln`, whatever their names | `a Bearer ***`, `***` |
 //! | one of these with escapes (`%22`, `\u0022`, `&lt;`), up to [`DECODINGS_MAX`] times | `***` from there on |
 //!
 //! Nothing is parsed: a text may be cut, or belong to no format. In doubt more is masked. The work is in proportion to the
@@ -57,6 +58,12 @@ const NAMERS: [&[u8]; 10] = [
 
 /// Names of keys, attributes and elements that hold a value named beside them.
 const NAMED: [&[u8]; 6] = [b"value", b"val", b"v", b"content", b"text", b"data"];
+
+/// Schemes of `Authorization` whose credentials are one token (RFC 9110 section 11.2).
+const SCHEMES: [&[u8]; 3] = [b"bearer", b"basic", b"negotiate"];
+
+/// A shorter token behind the name of a scheme may be a word of a text.
+const TOKEN_BYTES_MIN: usize = 16;
 
 /// What a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,6 +212,7 @@ impl<'t> Search<'t> {
             let next = match byte {
                 b'/' => self.url(at),
                 b'<' => self.element(at)?,
+                b'e' | b'b' | b'B' | b'n' | b'N' => self.token(at),
                 b':' => self.pair(at)?,
                 b'=' if self.kind != Kind::Target => self.pair(at)?,
                 b'{' | b'[' | b'(' => {
@@ -279,6 +287,38 @@ impl<'t> Search<'t> {
             }
             _ => start,
         }
+    }
+
+    /// A token that shows by itself what it is: a JWT (RFC 7519), or what follows the name of a scheme. Returns where the search
+    /// goes on.
+    fn token(&mut self, at: usize) -> usize {
+        let is_of_word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        if at > 0 && is_of_word(self.text[at - 1]) {
+            return at + 1;
+        }
+        let rest = &self.text[at..];
+        let is_jwt = rest.starts_with(b"eyJ");
+        let start = if is_jwt {
+            at
+        } else {
+            let is_scheme = |it: &&&[u8]| {
+                rest.get(..it.len()).is_some_and(|rest| rest.eq_ignore_ascii_case(it))
+            };
+            let Some(scheme) = SCHEMES.iter().find(is_scheme) else { return at + 1 };
+            let behind = at + scheme.len();
+            match self.text.get(behind) {
+                Some(b'+') => behind + 1,
+                Some(byte) if byte.is_ascii_whitespace() => blanks_end(self.text, behind),
+                _ => return behind,
+            }
+        };
+        let token = &self.text[start..];
+        let token = &token[..token.iter().position(|it| !is_of_token(it)).unwrap_or(token.len())];
+        let is_secret = token.len() >= TOKEN_BYTES_MIN && (!is_jwt || token.contains(&b'.'));
+        if is_secret {
+            self.put(start..start + token.len());
+        }
+        start + token.len()
     }
 
     /// The value of a name with this separator. Returns where the search goes on.
@@ -423,6 +463,11 @@ impl<'t> Search<'t> {
 
 fn is_one_of(names: &[&[u8]], name: &[u8]) -> bool {
     names.iter().any(|it| it.eq_ignore_ascii_case(name))
+}
+
+/// Whether a byte may be in a token of credentials (`token68`, RFC 9110 section 11.2).
+fn is_of_token(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~+/=".contains(byte)
 }
 
 /// The name at the end of a text, and whether it is quoted; `None`: there is none.

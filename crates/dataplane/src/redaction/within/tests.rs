@@ -133,6 +133,26 @@ fn pairs_and_lines() {
 }
 
 #[test]
+fn tokens_of_any_name() {
+    check(&[
+        ("Bearer abcdefghijklmnop", "Bearer ***"),
+        ("data=Bearer+abcdefghijklmnop&q=1", "data=Bearer+***&q=1"),
+        ("say bearer  abcdefghijklmnop, then", "say bearer  ***, then"),
+        ("x: BASIC dXNlcjpwYXNzd29yZA/a== y", "x: BASIC *** y"),
+        ("Negotiate YIIJvwYGKwYBBQUCoIIJszCCCa8=", "Negotiate ***"),
+        ("data=eyJhbGciOi.eyJzdWIi.c2ln&q=1", "data=***&q=1"),
+        ("see eyJhbGciOi.eyJzdWIi.c2ln, q", "see ***, q"),
+        ("data%3DeyJhbGciOi.eyJzdWIi.c2ln", "***"),
+        ("a bearer of news", "a bearer of news"),
+        ("forbearer abcdefghijklmnop", "forbearer abcdefghijklmnop"),
+        ("basic", "basic"),
+        ("eyJhbGciOi", "eyJhbGciOi"),
+        ("eyJhbGciOiJIUzI1NiJ9", "eyJhbGciOiJIUzI1NiJ9"),
+        ("xeyJhbGciOi.eyJzdWIi.c2ln", "xeyJhbGciOi.eyJzdWIi.c2ln"),
+    ]);
+}
+
+#[test]
 fn texts_without_secrets() {
     for text in [
         "",
