@@ -71,7 +71,7 @@ fn uploads_that_wait_for_a_member_count() {
 }
 
 #[test]
-fn heads_of_requests_that_wait_for_members_count() {
+fn heads_and_trailers_of_requests_that_wait_for_members_count() {
     let (member, is_open) = Member::gated("done");
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
@@ -82,25 +82,34 @@ fn heads_of_requests_that_wait_for_members_count() {
     let waiting: Vec<u32> = (0..20).map(|_| usual.request("GET", "/", &[], true)).collect();
     member.wait_for_requests(1);
     assert_eq!(proxy.metric("weir_http2_memory_bytes", &[]), 0.0, "usual heads are free");
-    let mut greedy = Peer::connect(proxy.address());
-    greedy.settle();
     let value = vec![b'v'; 15_000];
-    let lines: [(&[u8], &[u8]); 5] = [
-        (b":method", b"GET"),
+    let long: (&[u8], &[u8]) = (b"x-long", &value);
+    let mut head: Vec<(&[u8], &[u8])> = vec![
+        (b":method", b"POST"),
         (b":scheme", b"http"),
         (b":path", b"/"),
         (b":authority", b"test"),
-        (b"x-long", &value),
     ];
-    for _ in 0..95 {
-        let stream = greedy.new_stream();
-        // It may be ended before it has sent all of them.
-        let _ = greedy.send_bytes(Frame::headers(stream, &lines, true).bytes());
+    for (number, is_in_trailers) in [false, true].into_iter().enumerate() {
+        let mut greedy = Peer::connect(proxy.address());
+        greedy.settle();
+        if !is_in_trailers {
+            head.push(long);
+        }
+        for _ in 0..95 {
+            let stream = greedy.new_stream();
+            // It may be ended before it has sent all of them.
+            let _ = greedy.send_bytes(Frame::headers(stream, &head, !is_in_trailers).bytes());
+            if is_in_trailers {
+                let _ = greedy.send_bytes(Frame::headers(stream, &[long], true).bytes());
+            }
+        }
+        eventually("it is ended", STEP_TIMEOUT, || floods(&proxy) == number as f64 + 1.0);
+        eventually("what it sent is gone", STEP_TIMEOUT, || {
+            proxy.metric("weir_http2_memory_bytes", &[]) == 0.0
+        });
+        head.truncate(4);
     }
-    eventually("it is ended", STEP_TIMEOUT, || floods(&proxy) == 1.0);
-    eventually("its heads are gone", STEP_TIMEOUT, || {
-        proxy.metric("weir_http2_memory_bytes", &[]) == 0.0
-    });
     is_open.store(true, std::sync::atomic::Ordering::Release);
     for stream in waiting {
         usual.response(stream).assert_status(200);

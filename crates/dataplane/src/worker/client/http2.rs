@@ -186,8 +186,7 @@ impl Worker {
         if let Some(priority) = priority {
             stream.priority = Priority::parse(priority.value.of(input));
         }
-        stream.head_bytes = http2_memory::counted_head_bytes(input);
-        http2.held.head_bytes += stream.head_bytes;
+        http2_memory::count_head(stream, &mut http2.held, input);
         http2.frames.connection.set_tag(stream.out.id, key.to_bits());
         if !head.framing.is_empty() {
             self.world.queues.bodies_to_come.push(key);
@@ -252,6 +251,7 @@ impl Worker {
         let mut fields = std::mem::take(&mut self.inbox.trailers);
         let read = read_trailers(block, its.request_trailers(), &mut fields);
         if read.is_ok() {
+            self.count_trailers(exchange, block);
             let end = End::Trailers(&fields, block.text());
             self.with_any(io, exchange, |it, at| {
                 at.join_request_data(it, b"", end, Behind::Nothing)
@@ -267,6 +267,18 @@ impl Worker {
                 counters.requests_malformed.add(1);
                 self.with(io, exchange, |it, at| it.respond(at, 431, Termination::ClientLimit));
             }
+        }
+    }
+
+    /// Trailers may have to wait until the member can take them.
+    fn count_trailers(&mut self, key: ExchangeKey, block: &HeaderBlock) {
+        let Some(transaction) = self.exchanges.get(key) else { return };
+        let ends = transaction.ends();
+        let client = self.world.clients.get_mut(ends.client);
+        if let Some(http2) = client.and_then(|client| client.http2.as_mut())
+            && let Some(stream) = ends.stream.and_then(|stream| http2.streams.get_mut(stream))
+        {
+            http2_memory::count_head(stream, &mut http2.held, block.text());
         }
     }
 

@@ -15,6 +15,8 @@ use weir_exchange::termination::Termination;
 use crate::worker::Worker;
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
+use crate::worker::state::http2_memory::Held;
+use crate::worker::state::streams::Stream;
 use crate::worker::world::World;
 
 /// What a connection holds beside the budget: about one read of a member, as with HTTP/1.
@@ -51,9 +53,11 @@ fn change(world: &mut World, before: u64, after: u64) {
     world.counted.http2_memory_bytes.subtract(before);
 }
 
-/// The part of a request's head that counts: it stays in memory until the exchange ends.
-pub fn counted_head_bytes(text: &[u8]) -> usize {
-    text.len().saturating_sub(HEAD_FREE_BYTES)
+/// Counts a request's head, or its trailers: they stay in memory until the exchange ends.
+pub fn count_head(stream: &mut Stream, held: &mut Held, text: &[u8]) {
+    let counted = text.len().saturating_sub(HEAD_FREE_BYTES);
+    stream.head_bytes += counted;
+    held.head_bytes += counted;
 }
 
 /// A connection is gone, with all that it held.

@@ -22,7 +22,7 @@ pub struct Http2Memory {
 pub struct Held {
     /// The capacity of the data of responses that waits for windows.
     pub backlog_bytes: usize,
-    /// The heads of requests whose exchanges have not ended, without the free part of each.
+    /// The heads and trailers of requests whose exchanges have not ended, without the free part of each.
     pub head_bytes: usize,
     /// The part in the budget of the worker.
     pub counted: u64,

@@ -19,7 +19,7 @@ pub struct Stream {
     pub priority: Priority,
     /// The deadline of the client; `None`: no deadline.
     pub deadline_ms: Option<u64>,
-    /// The size of the request's head that counts for its connection; see [`Held`](crate::worker::state::http2_memory::Held).
+    /// The size of the request's head and trailers that counts for its connection; see [`Held`](crate::worker::state::http2_memory::Held).
     pub head_bytes: usize,
     /// The number of received request bytes whose window was not returned yet.
     pub unreleased: u32,
