@@ -75,9 +75,9 @@ impl Process {
         kill_process(pid, signal).expect("signalling a child");
     }
 
-    /// Stops the process (SIGSTOP) while `meanwhile` runs. After SIGCONT, the process gets all pending events at once.
+    /// Stops the process (SIGSTOP). A thread that waits must run to take the signal, and the others go on until then.
     #[track_caller]
-    pub fn while_stopped<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
+    pub fn stop(&self) {
         self.signal(Signal::STOP);
         crate::eventually("the process is stopped", crate::STEP_TIMEOUT, || {
             self.threads().all(|thread| {
@@ -85,6 +85,12 @@ impl Process {
                 stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
             })
         });
+    }
+
+    /// Stops the process while `meanwhile` runs. After SIGCONT, the process gets all pending events at once.
+    #[track_caller]
+    pub fn while_stopped<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
+        self.stop();
         let done = meanwhile();
         self.signal(Signal::CONT);
         done

@@ -267,9 +267,7 @@ fn a_stall_is_not_hidden() {
         let stall = scope.spawn(|| {
             thread::sleep(Duration::from_millis(2_000));
             let begun = Instant::now();
-            pid.signal(Signal::STOP);
-            thread::sleep(Duration::from_millis(200));
-            pid.signal(Signal::CONT);
+            pid.while_stopped(|| thread::sleep(Duration::from_millis(200)));
             begun.elapsed().as_micros() as u64
         });
         let result = load(&[&url, "--connections", "8", "--rate", "1000", "--duration", "4s"]);

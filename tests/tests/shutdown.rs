@@ -113,7 +113,7 @@ fn queue(
     request: &str,
     then: impl FnOnce(&mut Proxy),
 ) -> Vec<Client> {
-    proxy.process().signal(Signal::STOP);
+    proxy.process().stop();
     let clients = (0..QUEUED).map(|_| {
         let mut client = Client::connect(to);
         client.send(request);

@@ -360,7 +360,7 @@ fn a_member_that_refuses_an_upload_it_does_not_take_is_heard() {
     let stands_still = (0..UPLOAD_BLOCKS_MAX).any(|_| client.try_send(&block).is_err());
     assert!(stands_still, "the proxy takes what the member does not");
     // weir detects the response and the reset at once, while it still has bytes for the member.
-    proxy.process().signal(Signal::STOP);
+    proxy.process().stop();
     refuses.store(true, Ordering::Release);
     weir_tests::eventually("the member has closed", weir_tests::STEP_TIMEOUT, || {
         member.open_connections() == 0
