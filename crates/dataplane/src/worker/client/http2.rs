@@ -251,7 +251,7 @@ impl Worker {
         let mut fields = std::mem::take(&mut self.inbox.trailers);
         let read = read_trailers(block, its.request_trailers(), &mut fields);
         if read.is_ok() {
-            self.count_trailers(exchange, block);
+            http2_memory::count_trailers(&mut self.world, &its.ends, block.text());
             let end = End::Trailers(&fields, block.text());
             self.with_any(io, exchange, |it, at| {
                 at.join_request_data(it, b"", end, Behind::Nothing)
@@ -267,18 +267,6 @@ impl Worker {
                 counters.requests_malformed.add(1);
                 self.with(io, exchange, |it, at| it.respond(at, 431, Termination::ClientLimit));
             }
-        }
-    }
-
-    /// Trailers may have to wait until the member can take them.
-    fn count_trailers(&mut self, key: ExchangeKey, block: &HeaderBlock) {
-        let Some(transaction) = self.exchanges.get(key) else { return };
-        let ends = transaction.ends();
-        let client = self.world.clients.get_mut(ends.client);
-        if let Some(http2) = client.and_then(|client| client.http2.as_mut())
-            && let Some(stream) = ends.stream.and_then(|stream| http2.streams.get_mut(stream))
-        {
-            http2_memory::count_head(stream, &mut http2.held, block.text());
         }
     }
 

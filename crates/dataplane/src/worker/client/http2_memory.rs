@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ClientKey;
+use weir_exchange::parts::ends::Ends;
 use weir_exchange::termination::Termination;
 
 use crate::worker::Worker;
@@ -34,7 +35,7 @@ pub fn count(desk: &mut Desk<'_>, key: ClientKey) {
     let Some(http2) = &mut client.http2 else { return };
     let queued = desk.io.queued(client.token);
     let unreleased = http2.frames.connection.unreleased_bytes();
-    let bytes = (http2.held.backlog_bytes + http2.held.head_bytes + queued) as u64 + unreleased;
+    let bytes = (http2.held.bytes + queued) as u64 + unreleased;
     let counted = bytes.saturating_sub(FREE_BYTES);
     let before = std::mem::replace(&mut http2.held.counted, counted);
     if counted != before {
@@ -53,11 +54,21 @@ fn change(world: &mut World, before: u64, after: u64) {
     world.counted.http2_memory_bytes.subtract(before);
 }
 
-/// Counts a request's head, or its trailers: they stay in memory until the exchange ends.
+/// Counts a request's head, or its trailers, which have at most the size of a head: they stay in memory until the exchange ends.
 pub fn count_head(stream: &mut Stream, held: &mut Held, text: &[u8]) {
     let counted = text.len().saturating_sub(HEAD_FREE_BYTES);
-    stream.head_bytes += counted;
-    held.head_bytes += counted;
+    stream.head_bytes += counted as u32;
+    held.bytes += counted;
+}
+
+/// Counts the trailers of a request: they may have to wait until its member can take them.
+pub fn count_trailers(world: &mut World, ends: &Ends, text: &[u8]) {
+    let client = world.clients.get_mut(ends.client);
+    if let Some(http2) = client.and_then(|client| client.http2.as_mut())
+        && let Some(stream) = ends.stream.and_then(|stream| http2.streams.get_mut(stream))
+    {
+        count_head(stream, &mut http2.held, text);
+    }
 }
 
 /// A connection is gone, with all that it held.

@@ -61,8 +61,7 @@ impl Desk<'_> {
         let client = self.world.clients.get_mut(ends.client);
         let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
         let Some(mut stream) = http2.streams.remove(stream) else { return };
-        http2.held.backlog_bytes -= stream.out.memory();
-        http2.held.head_bytes -= stream.head_bytes;
+        http2.held.bytes -= stream.out.memory() + stream.head_bytes as usize;
         if let Some(room) = http2.streams.give_room()
             && room.capacity() <= SPARE_MAX
             && self.world.spare.stream_rooms.len() < SPARE_MAX
@@ -117,7 +116,7 @@ impl Desk<'_> {
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         let before = stream.out.memory();
         let sent = stream.out.send(self.io, client.token, &mut http2.frames, (body, pieces), end);
-        http2.held.backlog_bytes = http2.held.backlog_bytes + stream.out.memory() - before;
+        http2.held.bytes = http2.held.bytes + stream.out.memory() - before;
         ends.count_sent(sent);
         self.heed_gathered(client_key);
     }
@@ -132,7 +131,7 @@ impl Desk<'_> {
         let stream = http2.streams.get_mut(ends.stream?).filter(|it| it.out.is_behind())?;
         let before = stream.out.memory();
         let sent = stream.out.let_out(self.io, token, &mut http2.frames, bytes_max);
-        http2.held.backlog_bytes = http2.held.backlog_bytes + stream.out.memory() - before;
+        http2.held.bytes = http2.held.bytes + stream.out.memory() - before;
         http2.held.note_taken(sent.data_bytes, self.io.now_ms());
         let is_behind = stream.out.is_behind();
         ends.count_sent(sent.bytes);

@@ -20,10 +20,9 @@ pub struct Http2Memory {
 /// What the connection of a client holds.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// The capacity of the data of responses that waits for windows.
-    pub backlog_bytes: usize,
-    /// The heads and trailers of requests whose exchanges have not ended, without the free part of each.
-    pub head_bytes: usize,
+    /// The capacity of the data of responses that waits for windows, and the heads and trailers of requests whose exchanges have
+    /// not ended, without the free part of each.
+    pub bytes: usize,
     /// The part in the budget of the worker.
     pub counted: u64,
     /// The time when the client last took data of responses that had waited.

@@ -20,7 +20,7 @@ pub struct Stream {
     /// The deadline of the client; `None`: no deadline.
     pub deadline_ms: Option<u64>,
     /// The size of the request's head and trailers that counts for its connection; see [`Held`](crate::worker::state::http2_memory::Held).
-    pub head_bytes: usize,
+    pub head_bytes: u32,
     /// The number of received request bytes whose window was not returned yet.
     pub unreleased: u32,
     /// Request data that cannot be forwarded yet. Its window was not returned yet.
