@@ -343,6 +343,9 @@ struct Relayed {
     member_down: u64,
     operator: u64,
     stopped: u64,
+    /// Of all these: connections that the member ended within 10 seconds without sending a byte, by a reset or in place of an
+    /// answer.
+    unserved: u64,
 }
 
 /// The results of a monitor.
@@ -523,6 +526,7 @@ pub(crate) fn virtual_server(
         member_down: totals.relays_member_down,
         operator: totals.relays_operator,
         stopped: totals.relays_stopped,
+        unserved: totals.relays_unserved,
     });
     let pools = pools_in_order(snapshot, index);
     VirtualServerStatus {

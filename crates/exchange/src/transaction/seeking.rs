@@ -82,6 +82,9 @@ impl Ends {
             } else {
                 self.account.retries += 1;
                 pool.counters.retries.add(1);
+                if self.tries.failure.is_some_and(MemberFailure::is_of_member) {
+                    pool.counters.failures_retried.add(1);
+                }
             }
             self.tries.note(member);
             self.attempt.lease = Some(lease);
@@ -128,9 +131,10 @@ impl Ends {
         counters.requests_active.subtract(1);
         let Some(why) = failure else { return };
         at.note(Step::Failed { ends: self, member, why });
+        if !why.is_of_member() {
+            return;
+        }
         match why {
-            // Not a failure of the member.
-            MemberFailure::NoSocket | MemberFailure::Busy => return,
             MemberFailure::Connect | MemberFailure::ConnectTimeout => {
                 counters.connect_failures.add(1);
             }
