@@ -740,7 +740,7 @@ fn connections_that_a_member_ends_without_a_byte_have_failed() {
         proxy.settle();
         // A reset at once may come before weir has seen that the connection is open.
         let unserved = || {
-            proxy.metric("weir_virtual_server_unserved_connections_total", &["\"main\""])
+            proxy.metric("weir_virtual_server_relayed_connections_unserved_total", &["\"main\""])
                 + ended(&proxy, "member_connect")
         };
         let failures = || proxy.metric("weir_member_failures_total", &[]);
@@ -799,7 +799,7 @@ fn a_member_that_only_listens_has_not_failed() {
         assert_eq!(client.reader().rest(), b"");
     }
     eventually("all have ended", STEP_TIMEOUT, || ended(&proxy, "complete") >= before + 2.0);
-    assert_eq!(proxy.metric("weir_virtual_server_unserved_connections_total", &[]), 0.0);
+    assert_eq!(proxy.metric("weir_virtual_server_relayed_connections_unserved_total", &[]), 0.0);
     assert_eq!(proxy.metric("weir_member_failures_total", &["\"response\""]), 0.0);
 }
 

@@ -87,6 +87,11 @@ fn of_process(observed: &Observed, problems: &mut Vec<String>) {
     if totals.panics > 0 {
         problems.push(panics(totals.panics, observed.last_panic()));
     }
+    let tried = observed.monitors.tried(&observed.table().snapshot);
+    if !tried.is_empty() {
+        let tried = Pools(tried);
+        problems.push(format!("takes requests before the first probe has a result: {tried}"));
+    }
     packets(observed, problems);
     let ended = observed.workers_ended.load(Relaxed);
     if ended > 0 {

@@ -388,7 +388,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
                 to.labelled("termination", termination, count);
             }
         };
-    "weir_virtual_server_unserved_connections_total" Counter
+    "weir_virtual_server_relayed_connections_unserved_total" Counter
         "Connections (type tcp) that the member ended within 10 seconds without sending a byte, by a reset or in place of an answer. They also count by their termination."
         |server, to| if server.is_relay && !server.is_of_datagrams {
             to.value(server.totals.relays_unserved);

@@ -389,10 +389,10 @@ fn tell_unknown(events: &Events, unknown: &UnknownMembers, then: AfterFirstProbe
     let subject = format_args!("pool {}", unknown.pool);
     let members = Few(&unknown.members);
     let what = match then {
-        AfterFirstProbes::Serve => "they are tried until their probes fail",
+        AfterFirstProbes::Serve => "they are tried until a probe fails",
         AfterFirstProbes::Refuse => "they get no requests until a probe passes",
     };
-    let what = format_args!("has members that have answered no probe: {members}; {what}");
+    let what = format_args!("has members whose first probe has no result: {members}; {what}");
     events.warning(subject, what);
 }
 
