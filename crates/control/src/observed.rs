@@ -15,6 +15,7 @@ use crate::health::Judge;
 use crate::health::recent::Samples;
 use crate::log_writer::AllLogCounters;
 use crate::logs::LogsView;
+use crate::lost_lines::LostLines;
 use crate::monitors::Board;
 use crate::ocsp::Ocsp;
 use crate::overlay::changes::Changes;
@@ -53,6 +54,8 @@ pub struct Observed {
     pub rates: Rates,
     /// Samples of counters from the last half minute, for the health.
     pub(crate) recent: Samples,
+    /// Log lines that are being lost.
+    pub(crate) lost_lines: LostLines,
     /// The start of the process, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Whether no configuration has been active yet, so that clients wait.
@@ -154,6 +157,7 @@ impl Observed {
             upgrades: Upgrades::default(),
             rates: Rates::default(),
             recent: Samples::default(),
+            lost_lines: LostLines::default(),
             started_unix_ms: now,
             starting: AtomicBool::new(true),
             draining: AtomicBool::new(false),
