@@ -278,6 +278,8 @@ pub struct Disabled {
     pub kind: &'static str,
     /// The addresses in the file, which are not listened on.
     pub listen: Vec<String>,
+    /// The same, each by itself. Empty for networks of type fast_l4.
+    pub addresses: Vec<Address>,
 }
 
 /// Connection policies, in order.
