@@ -33,6 +33,7 @@ use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;
 
 use super::service::status_line;
+use super::without_effect::without_effect;
 use super::{Summary, Supervisor, tell_restart_needed, upgrading};
 use crate::events::Events;
 use crate::member_state::administrative_state;
@@ -54,6 +55,9 @@ const WAITS_MAX: u32 = 2;
 
 /// Minimum interval between activations of single pools.
 const BY_POOL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Maximum number of events about changes that a reload leaves without effect. The report has more.
+const TOLD_MAX: usize = 10;
 
 /// The waiting configuration.
 pub(super) struct Next {
@@ -317,14 +321,19 @@ impl Supervisor {
             let by = changed_by(&before_it, &self.configuration, &history);
             self.logs.replace(&self.table.snapshot.log, &before.snapshot.log, &by);
             self.move_admins().await;
-            self.tell_in_force(&before_it, &unusable);
+            self.tell_in_force(&before_it, &before, &unusable);
         }
         self.manager.in_force(status_line(&self.table), is_other);
         self.retain_names();
     }
 
     /// Reports an activated reload, an activated version, or both.
-    fn tell_in_force(&self, before: &Configuration, unusable: &Without<'_>) {
+    fn tell_in_force(
+        &self,
+        before: &Configuration,
+        table_before: &LiveTable,
+        unusable: &Without<'_>,
+    ) {
         let now = &self.configuration;
         let changes = now.config.changes_from(&before.config);
         self.observed.set_files(Arc::clone(&now.files));
@@ -334,7 +343,11 @@ impl Supervisor {
             tell_restart_needed(&self.events, &self.table, &self.observed);
             let what = format_args!("was reloaded: {summary}{changed}{unusable}");
             self.events.info("configuration", what);
-            self.observed.reloads.succeed(&changes);
+            let idle = self.without_effect(before, table_before);
+            for lost in idle.iter().take(TOLD_MAX) {
+                self.events.warning("configuration", format_args!("was reloaded: {lost}"));
+            }
+            self.observed.reloads.succeed(&changes, idle);
         }
         if now.version != before.version {
             self.observed.changes.put_in_force(now.version);
@@ -342,6 +355,15 @@ impl Supervisor {
             let what = format_args!("has version {version}: {summary}{changed}{unusable}");
             self.events.info("configuration", what);
         }
+    }
+
+    /// Changes at run time that have no effect any more since these files.
+    fn without_effect(&self, before: &Configuration, table_before: &LiveTable) -> Vec<String> {
+        let now = &self.configuration;
+        // The version in force is always stored.
+        let overlay = self.observed.changes.history().overlay_after(now.version);
+        let overlay = overlay.unwrap_or_default();
+        without_effect(&overlay, (&before.files, &now.files), (table_before, &self.table))
     }
 
     /// Drops the waiting configuration.
