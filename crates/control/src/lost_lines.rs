@@ -1,17 +1,15 @@
 //! Log lines that are being lost: a problem while it lasts. The metrics keep the totals.
 
 use std::fmt;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
-use crate::observed::Observed;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 use crate::wording::Counted;
 
 /// Lines are being lost until none was lost for this long.
 const LOSS_LASTS_MS: u64 = 5 * 60 * 1_000;
 
-/// The logs, in the order of [`totals`].
+/// The logs, in the order of [`LostLines::look`].
 const LOGS: [&str; 3] = ["access log line", "WAF log line", "audit log line"];
 
 /// What was lost of each log.
@@ -46,9 +44,10 @@ impl fmt::Display for Losing {
 }
 
 impl LostLines {
-    /// Looks at the totals, and says which lines are being lost.
-    pub fn look(&self, observed: &Observed) -> Vec<Losing> {
-        self.look_at(totals(observed), monotonic_ms(), unix_ms())
+    /// Looks at the lines of each log that were lost since the start (access log, WAF log, audit log), and says which are
+    /// being lost.
+    pub fn look(&self, totals: [u64; LOGS.len()]) -> Vec<Losing> {
+        self.look_at(totals, monotonic_ms(), unix_ms())
     }
 
     fn look_at(&self, totals: [u64; LOGS.len()], now_ms: u64, now_unix_ms: u64) -> Vec<Losing> {
@@ -76,16 +75,6 @@ impl Loss {
         }
         (self.seen, self.last_ms) = (total, Some(now_ms));
     }
-}
-
-/// The lines of each log that were lost since the start.
-fn totals(observed: &Observed) -> [u64; LOGS.len()] {
-    let (workers, logs) = (observed.workers.totals(), &observed.logs);
-    [
-        workers.log_lines_dropped + logs.access.lines_lost.load(Relaxed),
-        workers.waf_log_lines_dropped + logs.waf.lines_lost.load(Relaxed),
-        observed.admin.audit.dropped() + logs.audit.lines_lost.load(Relaxed),
-    ]
 }
 
 #[cfg(test)]

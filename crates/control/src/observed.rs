@@ -15,7 +15,7 @@ use crate::health::Judge;
 use crate::health::recent::Samples;
 use crate::log_writer::AllLogCounters;
 use crate::logs::LogsView;
-use crate::lost_lines::LostLines;
+use crate::lost_lines::Losing;
 use crate::monitors::Board;
 use crate::ocsp::Ocsp;
 use crate::overlay::changes::Changes;
@@ -54,8 +54,6 @@ pub struct Observed {
     pub rates: Rates,
     /// Samples of counters from the last half minute, for the health.
     pub(crate) recent: Samples,
-    /// Log lines that are being lost.
-    pub(crate) lost_lines: LostLines,
     /// The start of the process, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Whether no configuration has been active yet, so that clients wait.
@@ -157,7 +155,6 @@ impl Observed {
             upgrades: Upgrades::default(),
             rates: Rates::default(),
             recent: Samples::default(),
-            lost_lines: LostLines::default(),
             started_unix_ms: now,
             starting: AtomicBool::new(true),
             draining: AtomicBool::new(false),
@@ -171,6 +168,16 @@ impl Observed {
     /// A judge of the health of the table in force.
     pub(crate) fn judge(&self) -> Judge {
         Judge::new(self.table(), self.recent.get())
+    }
+
+    /// The log lines that are being lost.
+    pub(crate) fn losing(&self) -> Vec<Losing> {
+        let (workers, logs) = (self.workers.totals(), &self.logs);
+        logs.lost.look([
+            workers.log_lines_dropped + logs.access.lines_lost.load(Relaxed),
+            workers.waf_log_lines_dropped + logs.waf.lines_lost.load(Relaxed),
+            self.admin.audit.dropped() + logs.audit.lines_lost.load(Relaxed),
+        ])
     }
 
     /// The active table.

@@ -108,7 +108,7 @@ fn of_process(observed: &Observed, problems: &mut Vec<String>) {
         problems.push(format!("the upgrade of {time} failed: {reason}; this process serves on"));
     }
     problems.extend(udp_sockets(observed));
-    problems.extend(observed.lost_lines.look(observed).iter().map(ToString::to_string));
+    problems.extend(observed.losing().iter().map(ToString::to_string));
     if let Some(Failing { url, reason }) = observed.logs.spans.failing() {
         problems.push(format!("traces cannot be sent to {url}: {reason}"));
     }

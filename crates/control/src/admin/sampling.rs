@@ -19,6 +19,6 @@ pub(super) async fn sample(observed: Arc<Observed>) {
         let table = observed.table();
         observed.rates.sample(&table, observed.packets.report().as_deref());
         observed.recent.sample(&table);
-        observed.lost_lines.look(&observed);
+        observed.losing();
     }
 }

@@ -343,7 +343,10 @@ impl Supervisor {
             tell_restart_needed(&self.events, &self.table, &self.observed);
             let what = format_args!("was reloaded: {summary}{changed}{unusable}");
             self.events.info("configuration", what);
-            let idle = self.without_effect(before, table_before);
+            // The version in force is always stored.
+            let overlay = self.observed.changes.history().overlay_after(now.version);
+            let (overlay, files) = (overlay.unwrap_or_default(), (&*before.files, &*now.files));
+            let idle = without_effect(&overlay, files, (table_before, &self.table));
             for lost in idle.iter().take(TOLD_MAX) {
                 self.events.warning("configuration", format_args!("was reloaded: {lost}"));
             }
@@ -355,15 +358,6 @@ impl Supervisor {
             let what = format_args!("has version {version}: {summary}{changed}{unusable}");
             self.events.info("configuration", what);
         }
-    }
-
-    /// Changes at run time that have no effect any more since these files.
-    fn without_effect(&self, before: &Configuration, table_before: &LiveTable) -> Vec<String> {
-        let now = &self.configuration;
-        // The version in force is always stored.
-        let overlay = self.observed.changes.history().overlay_after(now.version);
-        let overlay = overlay.unwrap_or_default();
-        without_effect(&overlay, (&before.files, &now.files), (table_before, &self.table))
     }
 
     /// Drops the waiting configuration.

@@ -238,10 +238,7 @@ impl<S: Copy> Session<S> {
         }
         if self.tries.count > 0 {
             self.account.retries += 1;
-            self.tries.pool.counters.retries.add(1);
-            if self.tries.failure.is_some_and(MemberFailure::is_of_member) {
-                self.tries.pool.counters.failures_retried.add(1);
-            }
+            self.tries.count_retry();
         }
         self.tries.note(member);
         self.account.tried_us = now.now_us();

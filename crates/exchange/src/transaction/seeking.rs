@@ -81,10 +81,7 @@ impl Ends {
                 self.account.tried_us = now.now_us();
             } else {
                 self.account.retries += 1;
-                pool.counters.retries.add(1);
-                if self.tries.failure.is_some_and(MemberFailure::is_of_member) {
-                    pool.counters.failures_retried.add(1);
-                }
+                self.tries.count_retry();
             }
             self.tries.note(member);
             self.attempt.lease = Some(lease);

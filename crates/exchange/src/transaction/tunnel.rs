@@ -124,8 +124,8 @@ impl Tunnel {
             return;
         }
         self.ends.account.bytes_received += bytes.count() as u64;
+        self.has_client_sent |= bytes.count() > 0;
         if bytes.count() > 0 {
-            self.has_client_sent = true;
             at.pass(&mut self.ends, Side::Member, bytes);
             if at.lag(&self.ends, Side::Member) != Lag::None {
                 at.flow(&mut self.ends, Side::Client, Flow::Stop);
@@ -154,8 +154,8 @@ impl Tunnel {
     /// Bytes from the member: in memory, or already moved.
     pub fn member_passed(&mut self, at: &mut impl Edge, bytes: Passing<'_>) {
         self.ends.attempt.note_first_byte(at.turn().now_us());
+        self.has_member_sent |= bytes.count() > 0;
         if bytes.count() > 0 {
-            self.has_member_sent = true;
             at.pass(&mut self.ends, Side::Client, bytes);
             if self.ends.is_client_behind(at) {
                 self.ends.pause_member(at);
@@ -296,8 +296,8 @@ impl Tunnel {
     /// The member connection has failed and was closed. A broken tunnel does not count as a failure of the member.
     pub fn member_lost(&mut self, at: &mut impl Edge, reason: MemberFailure) {
         self.ends.attempt.connection = None;
-        self.failure = Some(reason);
         self.note_member_end(at, true);
+        self.failure = Some(reason);
         self.ends.leave_member(at, None);
         if self.has_member_ended && self.origin == Origin::Request {
             // All data of the member has arrived, and it can receive no more.
