@@ -417,3 +417,61 @@ fn virtual_servers_are_shown() {
     assert_eq!(bed.weir(0, &["vs", "main", "--json"]).json()["name"], "main");
     assert_eq!(bed.weir(0, &["vs", "--json"]).json()["items"][0]["name"], "main");
 }
+
+#[test]
+fn a_reload_tells_what_it_leaves_without_effect() {
+    let mut bed = Bed::new();
+    let [first, second] = bed.members.each_ref().map(Member::address);
+    let at =
+        |member: std::net::SocketAddr, key: &str| format!("/pools/members/members/{member}/{key}");
+    bed.weir(0, &["set", &at(second, "weight"), "5"]);
+    bed.weir(0, &["set", "/pools/members/retries", "3"]);
+    bed.weir(0, &["set", "/virtual_servers/main/server_timing", "true"]);
+    bed.weir(0, &["member", "members", &second.to_string(), "drain"]);
+    let reload = |bed: &Bed| bed.weir(0, &["reload"]).stdout;
+    let nothing = "in effect: nothing has changed, neither the file nor the files that it names\n";
+    assert_eq!(reload(&bed), nothing);
+
+    let state = bed._state.path().display().to_string();
+    let files = |members: &[std::net::SocketAddr]| {
+        let top = format!("state_dir: {state}");
+        Setup::new(members).pool("retries: 3").top(&top).admin_socket()
+    };
+    bed.proxy.write(&files(&[first]));
+    let told = reload(&bed);
+    let expected = [
+        format!("! the change of {} has no effect any more: pool `members` has no member `{second}`", at(second, "weight")),
+        "! the change of /pools/members/retries has no effect any more: the files have the same value now, at ".to_owned(),
+        format!("! the state `drain` of member members/{second}, set at run time, is gone with the member"),
+    ];
+    for expected in &expected {
+        assert!(told.lines().any(|line| line.starts_with(expected)), "{expected}: {told}");
+    }
+    assert_eq!(told.lines().filter(|line| line.starts_with('!')).count(), 3, "{told}");
+    let events = bed.proxy.process().output();
+    let event = format!("warning configuration was reloaded: {}", &expected[0][2..]);
+    assert!(events.contains(&event), "{events}");
+    let reports = bed.weir(0, &["reload", "--json"]).json();
+    assert_eq!(reports["without_effect"], serde_json::json!([]), "each is told once");
+    assert_eq!(reload(&bed), nothing);
+}
+
+#[test]
+fn a_reload_tells_of_a_state_that_the_files_have_now() {
+    let bed = Bed::new();
+    let second = bed.members[1].address();
+    bed.weir(0, &["member", "members", &second.to_string(), "drain"]);
+    let file = bed.proxy.config_path();
+    let text = std::fs::read_to_string(&file).expect("the configuration");
+    let quoted = [format!("\"{second}\""), second.to_string()];
+    let written = quoted.iter().find(|it| text.contains(*it)).expect("the member");
+    let drained = format!("{{ address: \"{second}\", state: drain }}");
+    std::fs::write(&file, text.replace(written, &drained)).expect("the folder of the test");
+    let told = bed.weir(0, &["reload"]).stdout;
+    let expected = format!(
+        "! the state `drain` of member members/{second}, set at run time, is that of the files now\n"
+    );
+    assert!(told.ends_with(&expected), "{told}");
+    let nothing = "in effect: nothing has changed, neither the file nor the files that it names\n";
+    assert_eq!(bed.weir(0, &["reload"]).stdout, nothing);
+}

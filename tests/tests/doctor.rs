@@ -199,3 +199,14 @@ fn settings_of_a_host() {
         assert_eq!(bad, [] as [&Value; 0], "{check}");
     }
 }
+
+/// `ExecReload` of the unit checks the file of the weir that has its ports.
+#[test]
+fn a_check_says_nothing_of_ports_that_a_running_weir_has() {
+    let member = Member::echo();
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).admin_socket());
+    let mut command = Command::new(weir_binary());
+    let output = command.arg("check").arg(proxy.config_path()).output().expect("the built command");
+    let error = String::from_utf8(output.stderr).expect("text");
+    assert_eq!((output.status.code(), error.contains("in use")), (Some(0), false), "{error}");
+}

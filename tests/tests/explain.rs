@@ -168,3 +168,41 @@ fn it_is_told_to_people_without_secrets() {
     let error = String::from_utf8(output.stderr).expect("text");
     assert!(error.contains("nothing listens on 127.0.0.1:1"), "{error}");
 }
+
+/// A member that is up gets the request, and every request fails.
+#[test]
+fn the_health_of_the_pool_is_told() {
+    let member = Member::script("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n");
+    let setup = Setup::new(&[member.address()]).admin_socket();
+    let proxy = Proxy::start(&setup);
+    let url = proxy.url("/");
+    let health = || explained(&proxy, &url, &[])["balancing"]["health"].clone();
+    assert_eq!(health(), Value::Null, "it is up");
+    weir_tests::eventually("it is told as failing", weir_tests::STEP_TIMEOUT, || {
+        proxy.client().get("/").assert_status(500);
+        health()["state"] == "failing"
+    });
+    let output = weir(&proxy, &[&url]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("\nhealth       ✗ pool members is failing: "), "{text}");
+    assert!(text.contains(" of pool members gets it"), "{text}");
+}
+
+#[test]
+fn a_disabled_virtual_server_is_named() {
+    let member = Member::echo();
+    let off = weir_tests::ports::Lease::new();
+    let disabled =
+        format!("off: {{ listen: \"{}\", pool: members, state: disabled }}", off.address());
+    let setup = Setup::new(&[member.address()]).also_virtual_server(&disabled).admin_socket();
+    let proxy = Proxy::start(&setup);
+    let check = |arguments: &[&str], expected: &str| {
+        let output = weir(&proxy, arguments);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let error = String::from_utf8(output.stderr).expect("text");
+        assert!(error.contains(expected), "{error}");
+    };
+    let of_off = "virtual server `off` is disabled (`state: disabled`)";
+    check(&[&format!("http://{}/", off.address())], of_off);
+    check(&[&proxy.url("/"), "--virtual-server", "off"], of_off);
+}

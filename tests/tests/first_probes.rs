@@ -204,11 +204,15 @@ fn members_that_never_answer_are_tried_after_the_time() {
     assert_none_failed(&tally);
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "silent");
     let told = format!(
-        "warning pool members has members that have answered no probe: {}; \
-         they are tried until their probes fail",
+        "warning pool members has members whose first probe has no result: {}; \
+         they are tried until a probe fails",
         silent.address()
     );
     assert!(proxy.process().output().contains(&told), "{}", proxy.process().output());
+    let problem =
+        "takes requests before the first probe has a result: pool members (1 of 1 member)";
+    let health = proxy.admin_get("/v1/health");
+    assert!(health.contains(problem) && health.contains("degraded"), "{health}");
 }
 
 #[test]
@@ -369,25 +373,22 @@ fn members_that_are_down_get_nothing_after_the_time() {
     assert!(reloaded.ends_with("; without a usable member: pool members"), "{reloaded}");
 }
 
-/// A timeout of a probe proves nothing about other requests, so weir sends requests to the member.
+/// A timeout is a failed probe: the end of the wait does not put such a member up, whatever `fall` is.
 #[test]
-fn members_whose_probes_time_out_are_tried_after_the_time() {
+fn members_whose_probes_time_out_get_nothing_after_the_time() {
     let silent = member("silent", None);
-    for (then, status) in [("serve", 200), ("refuse", 503)] {
+    for (then, fall) in [("serve", 1), ("serve", 3), ("refuse", 3)] {
+        let monitor = format!("monitors: [ {{ {SELDOM}, fall: {fall} }} ]");
         let settings = format!("first_probes: {{ wait: 1s, then: {then} }}");
-        let proxy = Proxy::start(&impatient(silent.address()).top(&settings));
-        proxy.client().get("/").assert_status(status);
+        let setup = Setup::new(&[silent.address()]).pool(&monitor).top(&settings);
+        let mut proxy = Proxy::start(&setup);
+        proxy.client().get("/").assert_status(503);
+        let health = proxy.admin_get("/v1/health");
+        assert!(health.contains("\"state\": \"down\""), "{health}");
+        let output = proxy.process().output();
+        assert!(output.contains("pool members has no usable member"), "{output}");
+        assert!(!output.contains("tried"), "{output}");
     }
-}
-
-/// `fall` timeouts in a row prove nothing either.
-#[test]
-fn members_that_probes_without_an_answer_took_down_are_tried_after_the_time() {
-    let silent = member("silent", None);
-    let strict = format!("monitors: [ {{ {SELDOM}, fall: 1 }} ]");
-    let setup = Setup::new(&[silent.address()]).pool(&strict).top("first_probes: { wait: 1s }");
-    let proxy = Proxy::start(&setup);
-    assert_eq!(proxy.client().get("/").assert_status(200).text(), "silent");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The health of virtual servers, pools and the process is the same wherever it is shown, by members and by requests.
 
+use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use weir_tests::http2::Peer;
 use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
+use weir_tests::stream::{StreamMember, reset};
 
 /// The pause between two requests of a client that goes on.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -130,6 +132,44 @@ fn a_member_that_cannot_be_reached_is_seen_without_a_monitor() {
         proxy.client().get("/").assert_status(502);
         json(&proxy, "/v1/pools/members")["health"]["state"] == "failing"
     });
+}
+
+#[test]
+fn websockets_that_members_break_at_once_make_their_virtual_server_failing() {
+    let member = StreamMember::new(|mut stream| {
+        // The head arrives in one piece.
+        stream.read(&mut [0; 4_096]).map(drop)?;
+        let agreed =
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n";
+        stream.write_all(agreed.as_bytes())?;
+        stream.read(&mut [0; 1]).map(drop)?;
+        reset(stream);
+        Ok(())
+    });
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).admin_socket());
+    weir_tests::eventually("both are failing", STEP_TIMEOUT, || {
+        let mut client = proxy.client();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n");
+        assert_eq!(client.response().status, 101);
+        client.send("x");
+        let _ = client.stream().read_to_end(&mut Vec::new());
+        let is_failing = |path: &str| json(&proxy, path)["health"]["state"] == "failing";
+        is_failing("/v1/virtual-servers/main") && is_failing("/v1/pools/members")
+    });
+}
+
+#[test]
+fn a_pool_whose_retries_save_all_requests_is_not_failing() {
+    let (member, nobody) = (Member::named("only"), Lease::new());
+    let setup = Setup::new(&[member.address(), nobody.address()]).admin_socket();
+    let proxy = Proxy::start(&setup);
+    weir_tests::eventually("the pool is degraded", STEP_TIMEOUT, || {
+        proxy.client().get("/").assert_status(200);
+        let health = &json(&proxy, "/v1/pools/members")["health"];
+        assert_ne!(health["state"], "failing", "{health}");
+        health["why"].as_str().is_some_and(|it| it.contains("but retries save the requests: 0 of "))
+    });
+    assert_everywhere(&proxy, "degraded", "degraded", [2.0; 3]);
 }
 
 #[test]

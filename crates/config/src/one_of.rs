@@ -48,6 +48,15 @@ pub(crate) fn the_one<'a, T: Decode + Clone>(
             if let Some(key) = keys.iter().find(|key| **key == entry.key) {
                 return Some(TheOne::Entry(key, entry));
             }
+            if let Some((word, value)) = words.iter().find(|(word, _)| *word == entry.key) {
+                let message = format!("`{word}` in {} takes no value", context.path());
+                context.error_help(
+                    entry.key_span,
+                    message,
+                    format!("write `{word}` without a map"),
+                );
+                return Some(TheOne::Word(value.clone()));
+            }
             let message = format!("unknown key `{}` in {}", clip(&entry.key), context.path());
             let meant = meant(&entry.key, known());
             let suggestion = match meant {

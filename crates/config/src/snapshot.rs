@@ -142,10 +142,10 @@ pub struct FirstProbesSettings {
     pub then: AfterFirstProbes,
 }
 
-/// The treatment of members that have not answered a probe in time.
+/// The treatment of members whose first probe has no result in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterFirstProbes {
-    /// Members get traffic until their probes fail.
+    /// Members get traffic until a probe fails.
     Serve,
     /// Members get no traffic.
     Refuse,
@@ -278,6 +278,8 @@ pub struct Disabled {
     pub kind: &'static str,
     /// The addresses in the file, which are not listened on.
     pub listen: Vec<String>,
+    /// The same, each by itself. Empty for networks of type fast_l4.
+    pub addresses: Vec<Address>,
 }
 
 /// Connection policies, in order.

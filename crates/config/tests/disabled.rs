@@ -1,6 +1,6 @@
 //! `state: disabled` of virtual servers: they are checked like others, and nothing of them remains.
 
-use weir_config::snapshot::{Disabled, Snapshot};
+use weir_config::snapshot::{Address, Disabled, Snapshot};
 use weir_config::{Resolutions, parse};
 
 fn file(servers: &str) -> String {
@@ -41,23 +41,36 @@ fn each_type_is_set_aside() {
     let names: Vec<&str> = found.virtual_servers.iter().map(|server| &*server.name).collect();
     assert_eq!(names, ["a"]);
     assert!(found.packets.is_none() && found.key_limits.is_empty() && found.persistence.is_empty());
-    let disabled = |name: &str, kind, listen: &[&str]| Disabled {
+    let disabled = |name: &str, kind, listen: &[&str], addresses: &[&str]| Disabled {
         name: name.into(),
         kind,
         listen: listen.iter().map(|it| (*it).to_owned()).collect(),
+        addresses: addresses.iter().map(|it| address(it)).collect(),
     };
     assert_eq!(
         found.disabled,
         [
-            disabled("b", "http", &["127.0.0.1:81", "127.0.0.1:90-92"]),
-            disabled("c", "tcp", &["127.0.0.1:82"]),
-            disabled("d", "udp", &["udp:127.0.0.1:53"]),
-            disabled("e", "fast_l4", &["10.0.0.0/24:*"]),
+            disabled(
+                "b",
+                "http",
+                &["127.0.0.1:81", "127.0.0.1:90-92"],
+                &["127.0.0.1:81", "127.0.0.1:90", "127.0.0.1:91", "127.0.0.1:92"]
+            ),
+            disabled("c", "tcp", &["127.0.0.1:82"], &["127.0.0.1:82"]),
+            disabled("d", "udp", &["udp:127.0.0.1:53"], &["udp:127.0.0.1:53"]),
+            disabled("e", "fast_l4", &["10.0.0.0/24:*"], &[]),
         ]
     );
     let loaded = parse("weir.yaml", &text);
     let summary = loaded.config.expect("a configuration").summary();
     assert_eq!((summary.virtual_servers, summary.disabled), (1, 4));
+}
+
+fn address(text: &str) -> Address {
+    match text.strip_prefix("udp:") {
+        Some(at) => Address::Udp(at.parse().expect("an address")),
+        None => Address::Socket(text.parse().expect("an address")),
+    }
 }
 
 #[test]

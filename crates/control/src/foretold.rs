@@ -12,9 +12,10 @@ use crate::probe::icmp_obstacle;
 use crate::wording::Few;
 
 /// Warnings about what this host does not have, virtual servers that nothing would serve, and monitors that could not probe.
-pub fn warnings(config: &Config, file: &Path) -> Vec<Diagnostic> {
+/// Errors where nothing but a change of the configuration or of this host's files would let weir start here.
+pub fn findings(config: &Config, file: &Path) -> Vec<Diagnostic> {
     let mut snapshot = config.snapshot(&Resolutions::default());
-    let mut messages = host::warnings(&snapshot);
+    let host::Found { refused, warnings: mut messages } = host::found(&snapshot);
     if let Some(packets) = &mut snapshot.packets {
         let rungs = packets.path.rungs;
         let obstacle = match rungs.xdp || rungs.tcx {
@@ -34,8 +35,10 @@ pub fn warnings(config: &Config, file: &Path) -> Vec<Diagnostic> {
     }
     messages.extend(icmp_obstacle().and_then(|why| unprobed(&snapshot.pools, why)));
     let file = file.display().to_string();
-    let warning = |message| Diagnostic::of_file(Severity::Warning, message, &file);
-    messages.into_iter().map(warning).collect()
+    let refused = refused.into_iter().map(|message| (Severity::Error, message));
+    let warnings = messages.into_iter().map(|message| (Severity::Warning, message));
+    let all = refused.chain(warnings);
+    all.map(|(severity, message)| Diagnostic::of_file(severity, message, &file)).collect()
 }
 
 /// The warning about pools whose monitors of type icmp cannot probe.

@@ -97,7 +97,12 @@ impl Board {
         self.members_that(snapshot, Verdicts::is_awaited).into_iter().chain(without).collect()
     }
 
-    /// The members with unknown state: no probe got an answer in time.
+    /// The members of a snapshot that get requests although their first probes have no result, by pool.
+    pub fn tried(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
+        self.members_that(snapshot, Verdicts::is_tried)
+    }
+
+    /// The members with unknown state: their first probes have no result.
     fn unknown(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
         self.members_that(snapshot, Verdicts::is_unknown)
     }
@@ -247,7 +252,7 @@ impl Monitors {
     }
 
     /// Stops waiting for first probes, except for those of the pools in `awaited`. Returns the members with unknown health
-    /// in pools of `table` without a usable member. They get traffic if `then` permits it.
+    /// in pools of `table` without a usable member. They are tried if `then` permits it, until a probe has a result.
     pub fn stop_waiting(
         &mut self,
         table: &LiveTable,
@@ -263,10 +268,10 @@ impl Monitors {
             }
             let mut members = pool.members.iter().zip(&live.members);
             let serves = members.any(|(configured, live)| is_in_service(configured, live));
+            let may_try = !serves && then == AfterFirstProbes::Serve;
             for member in &pool.members {
                 if let Some(watched) = self.members.get(&key_of(pool, member)) {
-                    let is_trusted = !serves && then == AfterFirstProbes::Serve;
-                    lock(&watched.verdicts).stop_waiting(is_trusted);
+                    lock(&watched.verdicts).stop_waiting(may_try);
                 }
             }
             stopped.extend(found.filter(|_| !serves));
@@ -400,7 +405,7 @@ impl Monitor {
             let is_scheduled = started_ms >= scheduled_ms;
             match probe.run(&shared.tls).await {
                 Err(failure) if !failure.is_conclusive() => shared.tell_local_trouble(&failure),
-                result => self.take(&probe, Probed { result, is_scheduled, started_ms }, &shared),
+                result => self.take(&probe, Probed { result, is_scheduled }, &shared),
             }
             let now_ms = monotonic_ms();
             if is_scheduled {

@@ -15,6 +15,7 @@ use crate::health::Judge;
 use crate::health::recent::Samples;
 use crate::log_writer::AllLogCounters;
 use crate::logs::LogsView;
+use crate::lost_lines::Losing;
 use crate::monitors::Board;
 use crate::ocsp::Ocsp;
 use crate::overlay::changes::Changes;
@@ -167,6 +168,16 @@ impl Observed {
     /// A judge of the health of the table in force.
     pub(crate) fn judge(&self) -> Judge {
         Judge::new(self.table(), self.recent.get())
+    }
+
+    /// The log lines that are being lost.
+    pub(crate) fn losing(&self) -> Vec<Losing> {
+        let (workers, logs) = (self.workers.totals(), &self.logs);
+        logs.lost.look([
+            workers.log_lines_dropped + logs.access.lines_lost.load(Relaxed),
+            workers.waf_log_lines_dropped + logs.waf.lines_lost.load(Relaxed),
+            self.admin.audit.dropped() + logs.audit.lines_lost.load(Relaxed),
+        ])
     }
 
     /// The active table.

@@ -1,21 +1,18 @@
 //! Problems as sentences: of the process as a whole, and of what does not serve.
 
 use std::borrow::Borrow;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-
-use weir_exchange::shared::counters::WorkerTotals;
 
 use crate::health::{Condition, Health, Judge, Serving};
 use crate::observed::{Observed, Waiting, WorkerPanic};
 use crate::reloads::Failure;
 use crate::span_export::counters::Failing;
 use crate::status::files::expired;
-use crate::time::{monotonic_ms, rfc3339};
+use crate::time::{monotonic_ms, rfc3339, unix_ms};
 use crate::upgrade::reports::State;
-use crate::wording::{Few, Pools, Seconds};
+use crate::wording::{Counted, Few, Pools, Seconds};
 
 /// All current problems, most important first.
 pub(crate) fn problems(observed: &Observed, judge: &Judge) -> Vec<String> {
@@ -84,8 +81,15 @@ fn of_process(observed: &Observed, problems: &mut Vec<String>) {
     if let Some(waiting) = observed.waiting() {
         problems.push(waits(&waiting, observed));
     }
-    if totals.panics > 0 {
-        problems.push(panics(totals.panics, observed.last_panic()));
+    let last_panic = observed.last_panic();
+    let is_told = |last: &WorkerPanic| unix_ms().saturating_sub(last.unix_ms) < PANIC_TOLD_MS;
+    if totals.panics > 0 && last_panic.as_ref().is_none_or(is_told) {
+        problems.push(panics(totals.panics, last_panic));
+    }
+    let tried = observed.monitors.tried(&observed.table().snapshot);
+    if !tried.is_empty() {
+        let tried = Pools(tried);
+        problems.push(format!("takes requests before the first probe has a result: {tried}"));
     }
     packets(observed, problems);
     let ended = observed.workers_ended.load(Relaxed);
@@ -104,22 +108,15 @@ fn of_process(observed: &Observed, problems: &mut Vec<String>) {
         problems.push(format!("the upgrade of {time} failed: {reason}; this process serves on"));
     }
     problems.extend(udp_sockets(observed));
-    let lost = lines_lost(observed, &totals);
-    if lost > 0 {
-        problems.push(format!("{} lost", Counted(lost, "access log line")));
-    }
-    let lost = waf_lines_lost(observed, &totals);
-    if lost > 0 {
-        problems.push(format!("{} lost", Counted(lost, "WAF log line")));
-    }
-    let lost = observed.admin.audit.dropped() + observed.logs.audit.lines_lost.load(Relaxed);
-    if lost > 0 {
-        problems.push(format!("{} lost", Counted(lost, "audit log line")));
-    }
+    problems.extend(observed.losing().iter().map(ToString::to_string));
     if let Some(Failing { url, reason }) = observed.logs.spans.failing() {
         problems.push(format!("traces cannot be sent to {url}: {reason}"));
     }
 }
+
+/// A panic of a worker is a problem for this long: its connections are gone, and it serves again. The metrics keep the
+/// number.
+const PANIC_TOLD_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// Maximum number of certificates that are listed one by one.
 const CERTIFICATES_MAX: usize = 3;
@@ -201,25 +198,6 @@ fn panics(count: u64, last: Option<WorkerPanic>) -> String {
     format!("{} of workers: {what}{last}", Counted(count, "panic"))
 }
 
-fn lines_lost(observed: &Observed, totals: &WorkerTotals) -> u64 {
-    totals.log_lines_dropped + observed.logs.access.lines_lost.load(Relaxed)
-}
-
-fn waf_lines_lost(observed: &Observed, totals: &WorkerTotals) -> u64 {
-    totals.waf_log_lines_dropped + observed.logs.waf.lines_lost.load(Relaxed)
-}
-
-/// A number with its noun: `1 panic`, `2 panics`.
-struct Counted(u64, &'static str);
-
-impl fmt::Display for Counted {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(count, noun) = self;
-        let plural = if *count == 1 { "" } else { "s" };
-        write!(formatter, "{count} {noun}{plural}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use weir_config::snapshot::Address;
@@ -245,26 +223,33 @@ mod tests {
             "the reload of {} was refused: bad; the previous configuration is in effect",
             failure.time
         );
+        let told = problems_of(&observed);
         assert_eq!(
-            problems_of(&observed),
+            told[..3],
             [
                 "drains: takes no new connections, and exits after the last client",
                 "1 panic of workers: each one closed the connections of one worker; please report this defect of weir",
                 &refused,
-                "2 access log lines lost",
             ]
         );
+        assert!(told[3].starts_with("2 access log lines lost since "), "{told:?}");
+        assert_eq!(told.len(), 4);
         observed.workers.of(0).panics.add(1);
         observed.workers_ended.fetch_add(1, Relaxed);
         let message = "as told (worker.rs:1:2)".to_owned();
-        observed.set_last_panic(WorkerPanic { worker: 1, unix_ms: 0, message });
+        let panicked = WorkerPanic { worker: 1, unix_ms: unix_ms(), message };
+        observed.set_last_panic(panicked.clone());
         let told = problems_of(&observed);
-        let last = "; last at 1970-01-01T00:00:00.000Z in worker 1: as told (worker.rs:1:2)";
+        let at = rfc3339(panicked.unix_ms);
+        let last = format!("; last at {at} in worker 1: as told (worker.rs:1:2)");
         assert!(
-            told[1].starts_with("2 panics of workers: ") && told[1].ends_with(last),
+            told[1].starts_with("2 panics of workers: ") && told[1].ends_with(&last),
             "{told:?}"
         );
         assert_eq!(told[2], "1 worker ended for good: restart weir");
+        let unix_ms = panicked.unix_ms - PANIC_TOLD_MS;
+        observed.set_last_panic(WorkerPanic { unix_ms, ..panicked });
+        assert_eq!(problems_of(&observed)[1], "1 worker ended for good: restart weir");
     }
 
     #[test]

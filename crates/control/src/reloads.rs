@@ -70,6 +70,9 @@ pub struct Report {
     pub changes: Vec<String>,
     /// The number of changes that are not listed.
     pub changes_omitted: usize,
+    /// Changes at run time that this reload has left without effect, with the reasons: of the configuration, and states of
+    /// members.
+    pub without_effect: Vec<String>,
 }
 
 /// The state of a reload.
@@ -134,14 +137,16 @@ impl Reloads {
         self.reported.notify_waiters();
     }
 
-    /// Records a successful reload.
-    pub fn succeed(&self, changes: &[Change]) {
+    /// Records a successful reload, and what it leaves without effect.
+    pub fn succeed(&self, changes: &[Change], mut without_effect: Vec<String>) {
         self.succeeded.fetch_add(1, Relaxed);
         self.last_success_unix_ms.store(unix_ms(), Relaxed);
         self.last_succeeded.store(true, Relaxed);
         if let Some(report) = self.reports().advance(State::Waiting, State::InForce) {
             report.changes = changes.iter().take(CHANGES_MAX).map(Change::to_string).collect();
             report.changes_omitted = changes.len().saturating_sub(CHANGES_MAX);
+            without_effect.truncate(CHANGES_MAX);
+            report.without_effect = without_effect;
         }
         self.reported.notify_waiters();
     }
@@ -224,6 +229,7 @@ impl Report {
             findings: Vec::new(),
             changes: Vec::new(),
             changes_omitted: 0,
+            without_effect: Vec::new(),
         }
     }
 }
@@ -270,7 +276,9 @@ mod tests {
         reloads.prepared();
         let report = reloads.report(second).expect("a report");
         assert_eq!(report.reason.as_deref(), Some("a later reload has taken its place"));
-        reloads.succeed(&[]);
+        reloads.succeed(&[], vec!["it is gone".to_owned()]);
+        let report = reloads.report(second + 1).expect("a report");
+        assert_eq!(report.without_effect, ["it is gone"]);
         assert_eq!(reloads.report(second + 1).map(|it| it.state), Some(State::InForce));
         for _ in 0..2 * REPORTS_MAX {
             reloads.begin();

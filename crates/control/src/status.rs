@@ -15,6 +15,7 @@ use weir_exchange::shared::counters::{HistogramTotals, VirtualServerTotals};
 use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use self::files::FileStatus;
+use self::relayed::Relayed;
 use crate::figures::{quantile, round, shown_gauge};
 use crate::health::{Health, Judge, Serving, pools_in_order};
 use crate::member_state::{MemberState, administrative_state};
@@ -31,6 +32,7 @@ mod brief;
 mod certificates;
 pub(crate) mod files;
 mod packets;
+mod relayed;
 
 pub(crate) use brief::Brief;
 pub(crate) use certificates::{CertificateStatus, report_of, status as certificate};
@@ -327,24 +329,6 @@ struct Datagrams {
     answers_dropped: u64,
 }
 
-/// Connections of a virtual server of type tcp, or sessions of type udp, by their end.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Relayed {
-    complete: u64,
-    client_abort: u64,
-    member_abort: u64,
-    idle_timeout: u64,
-    no_member: u64,
-    member_connect: u64,
-    queue_timeout: u64,
-    hello_timeout: u64,
-    client_malformed: u64,
-    unknown_server_name: u64,
-    member_down: u64,
-    operator: u64,
-    stopped: u64,
-}
-
 /// The results of a monitor.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Monitor")]
@@ -509,21 +493,7 @@ pub(crate) fn virtual_server(
     let live = &judge.table().virtual_servers[index];
     let configured = &snapshot.virtual_servers[index];
     let totals = live.counters.totals();
-    let relayed = configured.service.is_relay().then_some(Relayed {
-        complete: totals.relays_complete,
-        client_abort: totals.relays_client_abort,
-        member_abort: totals.relays_member_abort,
-        idle_timeout: totals.relays_idle_timeout,
-        no_member: totals.relays_no_member,
-        member_connect: totals.relays_member_connect,
-        queue_timeout: totals.relays_queue_timeout,
-        hello_timeout: totals.relays_hello_timeout,
-        client_malformed: totals.relays_client_malformed,
-        unknown_server_name: totals.relays_unknown_server_name,
-        member_down: totals.relays_member_down,
-        operator: totals.relays_operator,
-        stopped: totals.relays_stopped,
-    });
+    let relayed = configured.service.is_relay().then(|| Relayed::of(&totals));
     let pools = pools_in_order(snapshot, index);
     VirtualServerStatus {
         named: Named::of(judge, index),

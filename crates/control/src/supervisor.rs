@@ -56,6 +56,7 @@ mod next;
 mod reading;
 mod service;
 mod upgrading;
+mod without_effect;
 mod worker_events;
 
 /// Capacity of the channel for events of workers.

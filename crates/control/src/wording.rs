@@ -48,6 +48,17 @@ impl fmt::Display for Few<'_> {
     }
 }
 
+/// A number with its noun: `1 panic`, `2 panics`.
+pub(crate) struct Counted(pub(crate) u64, pub(crate) &'static str);
+
+impl fmt::Display for Counted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, noun) = self;
+        let plural = if *count == 1 { "" } else { "s" };
+        write!(formatter, "{count} {noun}{plural}")
+    }
+}
+
 /// A duration as text: `3.2 s`.
 pub(crate) struct Seconds(pub(crate) Duration);
 

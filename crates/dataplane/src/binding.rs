@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::io::Errno;
+use weir_config::snapshot::packet::PathSettings;
 use weir_config::snapshot::{Address, ListenPoint, Member, Pool, Snapshot, Source, VirtualServer};
 use weir_event_loop::{ListenOptions, Source as SocketSource, sockets};
 
@@ -97,6 +98,12 @@ pub fn missing_interfaces(snapshot: &Snapshot) -> Vec<(Arc<str>, Arc<str>)> {
         }
     }
     missing
+}
+
+/// The interfaces of the packet path that do not exist.
+pub fn missing_packet_interfaces(path: &PathSettings) -> impl Iterator<Item = &Arc<str>> {
+    let named = path.interfaces.iter().flatten();
+    named.filter(|interface| !sockets::has_interface_named(interface))
 }
 
 /// The socket options for listeners of a virtual server.

@@ -69,6 +69,7 @@ pub fn of(live: &LiveTable, pool: &str, preference: Preference, now: Clock) -> O
             queue_ms: settings.queue.map(|queue| queue.timeout_ms),
             retries: settings.retries.max,
         },
+        health: None,
     })
 }
 

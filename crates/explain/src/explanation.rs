@@ -291,6 +291,18 @@ pub struct Balancing {
     pub because: String,
     /// The timeouts.
     pub timeouts: Timeouts,
+    /// The health of the pool; `None`: it is up, or unknown.
+    #[serde(default)]
+    pub health: Option<PoolHealth>,
+}
+
+/// The health of a pool that is not up, as the status has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PoolHealth {
+    /// `degraded`, `failing` or `down`.
+    pub state: String,
+    /// The reason.
+    pub why: String,
 }
 
 /// A member as a candidate for a request.

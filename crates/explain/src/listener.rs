@@ -1,9 +1,10 @@
 //! The virtual server that receives a request, and its certificate.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use weir_config::snapshot::{Address, Service, Snapshot, VirtualServer};
+use weir_config::snapshot::packet::{PacketServer, Packets};
+use weir_config::snapshot::{Address, Disabled, Service, Snapshot, VirtualServer};
 use weir_exchange::shared::live::LiveTable;
 use weir_http::message::Scheme;
 
@@ -40,7 +41,9 @@ pub fn find(snapshot: &Snapshot, asked: &Asked, url: &Url) -> Result<Found, Stri
     if there.is_empty() {
         // Also if there is only one virtual server: such a request reaches none.
         let place = if host.is_some() { url.host.clone() + ":" } else { "port ".to_owned() };
-        return Err(none_there(snapshot, &format!("{place}{port}")));
+        let place = format!("{place}{port}");
+        let other = something_else(snapshot, host, port, &place);
+        return Err(other.unwrap_or_else(|| none_there(snapshot, &place)));
     }
     let mut candidates = there;
     candidates.retain(|(_, it)| matches!(it.service, Service::Http));
@@ -57,6 +60,13 @@ pub fn find(snapshot: &Snapshot, asked: &Asked, url: &Url) -> Result<Found, Stri
 fn named(snapshot: &Snapshot, name: &str, url: &Url) -> Result<Found, String> {
     let mut all = snapshot.virtual_servers.iter();
     let Some(index) = all.position(|server| *server.name == *name) else {
+        if let Some(server) = snapshot.disabled.iter().find(|server| *server.name == *name) {
+            return Err(disabled(server));
+        }
+        let mut packets = snapshot.packets.iter().flat_map(packet_servers);
+        if packets.any(|server| *server.name == *name) {
+            return Err(format!("`{name}` has no requests to explain: it is of type fast_l4"));
+        }
         let names = snapshot.virtual_servers.iter().map(|server| &*server.name);
         let near = weir_config::nearest(name, names);
         let near = near.map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
@@ -80,14 +90,61 @@ fn named(snapshot: &Snapshot, name: &str, url: &Url) -> Result<Found, String> {
 
 /// The address on which a virtual server accepts connections to this host and port.
 fn listening(server: &VirtualServer, host: Option<IpAddr>, port: u16) -> Option<&Address> {
-    let is_it = |address: &Address| match address {
-        Address::Socket(own) => {
-            let is_host = |host: IpAddr| own.ip() == host || own.ip().is_unspecified();
-            own.port() == port && host.is_none_or(is_host)
-        }
-        Address::Unix(_) | Address::Udp(_) => false,
-    };
-    server.listen.iter().map(|it| &it.address).find(|it| is_it(it))
+    let mut listen = server.listen.iter().map(|it| &it.address);
+    listen.find(|it| matches!(it, Address::Socket(own) if is_at(*own, host, port)))
+}
+
+fn is_at(own: SocketAddr, host: Option<IpAddr>, port: u16) -> bool {
+    let is_host = |host: IpAddr| own.ip() == host || own.ip().is_unspecified();
+    own.port() == port && host.is_none_or(is_host)
+}
+
+/// What has this address in place of a virtual server with requests.
+fn something_else(
+    snapshot: &Snapshot,
+    host: Option<IpAddr>,
+    port: u16,
+    place: &str,
+) -> Option<String> {
+    let is_there = |address: &Address| address.socket().is_some_and(|it| is_at(it, host, port));
+    let of_datagrams = snapshot.virtual_servers.iter();
+    let of_datagrams =
+        of_datagrams.filter(|server| server.listen.iter().any(|it| is_there(&it.address)));
+    let of_packets = snapshot.packets.iter().flat_map(packet_servers);
+    let of_packets =
+        of_packets.filter(|server| server.destinations.iter().any(|it| it.takes(host, port)));
+    let relaying = of_datagrams
+        .map(|server| (&server.name, server.service.name()))
+        .chain(of_packets.map(|server| (&server.name, "fast_l4")));
+    let relaying: Vec<String> = relaying
+        .take(NAMES_MAX)
+        .map(|(name, kind)| format!("`{name}` is of type {kind}"))
+        .collect();
+    if !relaying.is_empty() {
+        return Some(without_requests(port, &relaying));
+    }
+    let mut all = snapshot.disabled.iter();
+    if let Some(server) = all.find(|server| server.addresses.iter().any(is_there)) {
+        return Some(format!("nothing listens on {place}: {}", disabled(server)));
+    }
+    let mut admin = snapshot.admin.listen.iter();
+    admin.any(is_there).then(|| {
+        format!("{place} is an admin listener of weir, and no virtual server: no rule or pool concerns its requests")
+    })
+}
+
+/// The virtual servers of type fast_l4 without sockets.
+fn packet_servers(packets: &Packets) -> impl Iterator<Item = &PacketServer> {
+    let fallen = packets.fallen.iter().filter(|it| it.unserved.is_some());
+    packets.servers.iter().chain(fallen.map(|it| &it.server)).map(|server| &**server)
+}
+
+fn disabled(server: &Disabled) -> String {
+    let name = &server.name;
+    format!(
+        "virtual server `{name}` is disabled (`state: disabled`); enabled, it would listen on {}",
+        server.listen.join(", ")
+    )
 }
 
 /// Selects one of several virtual servers: by TLS, then by the names in certificates.
@@ -147,7 +204,11 @@ fn no_requests(snapshot: &Snapshot, host: Option<IpAddr>, port: u16) -> String {
         .take(NAMES_MAX)
         .map(|server| format!("`{}` is of type {}", server.name, server.service.name()))
         .collect();
-    format!("port {port} has no requests to explain: virtual server {}", names.join(", "))
+    without_requests(port, &names)
+}
+
+fn without_requests(port: u16, servers: &[String]) -> String {
+    format!("port {port} has no requests to explain: virtual server {}", servers.join(", "))
 }
 
 fn none_there(snapshot: &Snapshot, place: &str) -> String {
@@ -243,6 +304,51 @@ mod tests {
             "port 90 has no requests to explain: virtual server `t` is of type tcp",
         );
         refused("https://shop:81/", None, "has no TLS");
+    }
+
+    #[test]
+    fn what_is_disabled_or_of_another_kind_is_named() {
+        let text = "admin: { listen: [ 127.0.0.1:9900 ] }
+packet_path: { interfaces: [ lo ] }
+virtual_servers:
+  a: { listen: 127.0.0.1:80, pool: p }
+  off: { listen: \"127.0.0.1:8000-8002\", pool: p, state: disabled }
+  off4: { type: fast_l4, listen: 192.0.2.1:81, pool: p, state: disabled }
+  u: { type: udp, listen: 127.0.0.1:53, pool: p }
+  l4: { type: fast_l4, listen: \"192.0.2.0/24:82\", pool: p }
+pools: { p: { members: [ 127.0.0.1:1 ] } }
+";
+        let parsed = parse("test.yaml", text);
+        let config = parsed.config.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
+        let it = config.snapshot(&Resolutions::default());
+        let check = |url, named, expected: &str| {
+            let why = found(&it, url, named).expect_err(url);
+            assert!(why.starts_with(expected), "{url}: {why}");
+        };
+        check(
+            "http://127.0.0.1:8001/",
+            None,
+            "nothing listens on 127.0.0.1:8001: virtual server `off` is disabled (`state: disabled`); enabled, it",
+        );
+        check("http://shop:8002/", None, "nothing listens on port 8002: virtual server `off` is ");
+        check("http://127.0.0.2:8001/", None, "nothing listens on 127.0.0.2:8001: there is ");
+        check("http://127.0.0.1/", Some("off"), "virtual server `off` is disabled");
+        check(
+            "http://192.0.2.1:81/",
+            None,
+            "nothing listens on 192.0.2.1:81: virtual server `off4`",
+        );
+        check("http://127.0.0.1:9900/", None, "127.0.0.1:9900 is an admin listener of weir");
+        check("http://localhost:9900/", None, "port 9900 is an admin listener of weir");
+        check(
+            "http://127.0.0.1:53/",
+            None,
+            "port 53 has no requests to explain: virtual server `u` is of type udp",
+        );
+        let packets = "port 82 has no requests to explain: virtual server `l4` is of type fast_l4";
+        check("http://192.0.2.200:82/", None, packets);
+        check("http://192.0.3.1:82/", None, "nothing listens on 192.0.3.1:82: there is ");
+        check("http://a/", Some("l4"), "`l4` has no requests to explain: it is of type fast_l4");
     }
 
     #[test]

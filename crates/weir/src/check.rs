@@ -1,15 +1,18 @@
 //! `weir check`: reports all errors in a configuration, with their places.
 
 mod explain;
+mod ports;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use weir_config::{Colour, Config, Diagnostic, Loaded, Resolutions, Severity, Summary};
+use weir_config::snapshot::Snapshot;
+use weir_config::{Colour, Diagnostic, Loaded, Resolutions, Severity, Summary};
 use weir_dataplane::handle;
 
+use crate::doctor::host::Host;
 use crate::input::Input;
 use crate::output;
 
@@ -23,9 +26,9 @@ const EXIT_OUTPUT: u8 = 3;
 ///
 /// Reports all errors and warnings with file, line, column and a fix. It reads the files named in the configuration. It
 /// opens no sockets, so it is safe to run anywhere. It also warns of what a start by this user on this host would report:
-/// addresses, network interfaces, folders of sockets and logs that this host does not have, ports and folders that this user
-/// may not use, virtual servers of type fast_l4 that nothing would serve, monitors of type icmp without permission and of type
-/// script without their program. Run it as weir's user.
+/// addresses, network interfaces, folders of sockets and logs that this host does not have, ports that another process than a
+/// weir has, ports and folders that this user may not use, virtual servers of type fast_l4 that nothing would serve, monitors of type icmp without permission and of type
+/// script without their program. A file in the place of a unix socket is an error. Run it as weir's user.
 ///
 /// Exit status: 0 valid (warnings are possible), 1 invalid, 2 wrong usage, 3 the output could not be written.
 #[derive(Debug, Args)]
@@ -99,9 +102,13 @@ fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
         loaded.config = None;
     }
     if let Some(config) = &loaded.config {
-        let missing = missing_interfaces(config, file);
-        loaded.diagnostics.extend(missing);
-        loaded.diagnostics.extend(weir_control::foretold::warnings(config, file));
+        let snapshot = config.snapshot(&Resolutions::default());
+        loaded.diagnostics.extend(missing_interfaces(&snapshot, file));
+        loaded.diagnostics.extend(weir_control::foretold::findings(config, file));
+        loaded.diagnostics.extend(ports::in_use(&snapshot, &Host::here(), file));
+        if loaded.diagnostics.iter().any(|it| it.severity == Severity::Error) {
+            loaded.config = None;
+        }
     }
     let verdict = match loaded.config {
         Some(_) => ExitCode::SUCCESS,
@@ -118,18 +125,26 @@ fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
     (verdict, written)
 }
 
-/// Warns about interfaces in `listen` that this host does not have; the target host may have them.
-fn missing_interfaces(config: &Config, file: &Path) -> Vec<Diagnostic> {
-    let missing = handle::missing_interfaces(&config.snapshot(&Resolutions::default()));
+/// Warns about interfaces in `listen` and in `packet_path` that this host does not have; the target host may have them.
+fn missing_interfaces(snapshot: &Snapshot, file: &Path) -> Vec<Diagnostic> {
     let file = file.display().to_string();
-    let missing = missing.into_iter().map(|(server, interface)| {
-        let message = format!(
+    let missing = handle::missing_interfaces(snapshot).into_iter();
+    let of_listeners = missing.map(|(server, interface)| {
+        format!(
             "virtual server `{server}`: this host has no network interface `{interface}` now: \
              without it a start or a reload is refused"
-        );
-        Diagnostic::of_file(Severity::Warning, message, &file)
+        )
     });
-    missing.collect()
+    let packets = snapshot.packets.iter();
+    let missing = packets.flat_map(|packets| handle::missing_packet_interfaces(&packets.path));
+    let of_packets = missing.map(|interface| {
+        format!(
+            "`packet_path.interfaces`: this host has no network interface `{interface}` now: \
+             a start goes on without its packets"
+        )
+    });
+    let warning = |message| Diagnostic::of_file(Severity::Warning, message, &file);
+    of_listeners.chain(of_packets).map(warning).collect()
 }
 
 /// Writes findings to standard error, and the summary of a valid configuration to standard output.

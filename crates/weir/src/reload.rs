@@ -37,6 +37,9 @@ const CHANGES_SHOWN_MAX: usize = 50;
 /// Files named in the configuration (certificates, rules, pages) are read again as well; the list of changes includes
 /// those with another content.
 ///
+/// A line with `!` tells of a change at run time (weir set, weir member) that has no effect any more: the files no longer
+/// have what it changes, or say the same. `weir diff` shows all changes, `weir unset PATH` removes one.
+///
 /// Needs the unix socket of the admin listener, or a token with the role operate. SIGHUP does the same without an
 /// answer.
 ///
@@ -74,6 +77,9 @@ struct Report {
     diagnostics: String,
     changes: Vec<String>,
     changes_omitted: usize,
+    /// Absent: an older weir.
+    #[serde(default)]
+    without_effect: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -181,9 +187,23 @@ fn tell(report: &Report, waited: Duration) -> ExitCode {
     }
 }
 
-/// `in effect: 2 changes`, and the list of changes.
+/// `in effect: 2 changes`, the list of changes, and what has no effect any more.
 fn in_effect_text(report: &Report) -> String {
+    let mut text = changes_text(report);
+    for lost in report.without_effect.iter().take(CHANGES_SHOWN_MAX) {
+        text += &format!("! {}\n", printable(lost));
+    }
+    match report.without_effect.len().saturating_sub(CHANGES_SHOWN_MAX) {
+        0 => text,
+        more => text + &format!("! and {more} more without effect\n"),
+    }
+}
+
+fn changes_text(report: &Report) -> String {
     let count = report.changes.len() + report.changes_omitted;
+    if count == 0 && !report.without_effect.is_empty() {
+        return "in effect: the configuration is the same\n".to_owned();
+    }
     if count == 0 {
         return "in effect: nothing has changed, neither the file nor the files that it names\n"
             .to_owned();

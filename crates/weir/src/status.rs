@@ -397,17 +397,24 @@ fn shown(datagrams: &Datagrams) -> String {
     text
 }
 
+/// The name of the count that is not one more termination: connections that a member ended at once, without a byte.
+const UNSERVED: &str = "unserved";
+
 /// The ends of relayed connections: normal ends first, then others by frequency.
 fn ended(relayed: &BTreeMap<String, u64>) -> String {
     let complete = relayed.get("complete").copied().unwrap_or(0);
     let mut others: Vec<(&str, u64)> = relayed
         .iter()
-        .filter(|(word, count)| *word != "complete" && **count > 0)
+        .filter(|(word, count)| !matches!(&***word, "complete" | UNSERVED) && **count > 0)
         .map(|(word, count)| (word.as_str(), *count))
         .collect();
     others.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let others = others.iter().map(|(word, count)| format!("; {} {word}", grouped(*count)));
-    format!("{} complete{}", grouped(complete), others.collect::<String>())
+    let unserved = match relayed.get(UNSERVED) {
+        None | Some(0) => String::new(),
+        Some(count) => format!("; {} of them without a byte of the member", grouped(*count)),
+    };
+    format!("{} complete{}{unserved}", grouped(complete), others.collect::<String>())
 }
 
 #[cfg(test)]
@@ -483,6 +490,7 @@ virtual server shop is degraded";
                 server["bytes_sent"] = 67.into();
                 server["relayed"] = serde_json::json!({
                     "client_abort": 2, "complete": 1_190, "idle_timeout": 0, "no_member": 3,
+                    "member_abort": 1, "unserved": 5,
                 });
             }),
             Paint::Plain,
@@ -492,7 +500,7 @@ virtual server shop is degraded";
   pools        rest, mail, shop
   connections  12 open; 1,204 accepted
   bytes        12,345 from clients; 67 to clients
-  ended        1,190 complete; 3 no_member; 2 client_abort
+  ended        1,190 complete; 3 no_member; 2 client_abort; 1 member_abort; 5 of them without a byte of the member
 
 ";
         assert!(text.contains(expected), "{text}");

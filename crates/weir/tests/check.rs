@@ -44,9 +44,80 @@ fn a_sound_file_gives_a_summary_and_0() {
     let file = example("minimal.yaml");
     let output = weir(&["check", &file]);
     assert_eq!(output.status.code(), Some(0));
-    let expected = format!("{file}: fine: 1 virtual server, 1 pool, 1 member; 0 warnings\n");
+    // Another process of this host may have the port of the example.
+    let taken = text(&output.stderr).lines().filter(|line| line.contains(" is in use by ")).count();
+    let plural = if taken == 1 { "" } else { "s" };
+    let expected =
+        format!("{file}: fine: 1 virtual server, 1 pool, 1 member; {taken} warning{plural}\n");
     assert_eq!(text(&output.stdout), expected);
-    assert_eq!(text(&output.stderr), "");
+    assert_eq!(text(&output.stderr).lines().count(), taken);
+}
+
+/// What `weir check` says on standard error about these virtual servers and other keys, and its exit status.
+fn said(name: &str, servers: &str, keys: &str) -> (String, Option<i32>) {
+    let content = format!(
+        "{keys}virtual_servers: {{ {servers} }}\npools: {{ p: {{ members: [ 127.0.0.1:1 ] }} }}\n"
+    );
+    let file = Temporary::new(name, &content);
+    let output = weir(&["check", file.path()]);
+    (text(&output.stderr).replace(file.path(), "F"), output.status.code())
+}
+
+/// The holder is this test, which is no weir.
+#[test]
+fn a_port_of_another_process_is_a_warning() {
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let udp = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let at = tcp.local_addr().expect("its address");
+    let datagrams = udp.local_addr().expect("its address");
+    let process = std::process::id();
+    let check = |servers: &str, keys: &str, expected: &str| {
+        let (found, status) = said("taken.yaml", servers, keys);
+        let expected = format!("F: warning: {expected} is in use by ");
+        assert!(found.starts_with(&expected), "{found}");
+        let by = format!(
+            " (process {process}) now: while it is, a start, or a reload that adds it, is refused\n"
+        );
+        assert!(found.ends_with(&by), "{found}");
+        assert_eq!((found.lines().count(), status), (1, Some(0)), "{found}");
+    };
+    let port = at.port();
+    let server = format!("a: {{ listen: \"{at}\", pool: p }}");
+    check(&server, "", &format!("virtual server `a`: {at}"));
+    let everywhere = format!("a: {{ listen: \"0.0.0.0:{port}\", pool: p }}");
+    check(&everywhere, "", &format!("virtual server `a`: 0.0.0.0:{port}"));
+    let sessions = format!("u: {{ type: udp, listen: \"{datagrams}\", pool: p }}");
+    check(&sessions, "", &format!("virtual server `u`: udp:{datagrams}"));
+    let admin = format!("admin: {{ listen: \"{at}\" }}\n");
+    let free = format!("{}/weir-check.sock", std::env::temp_dir().display());
+    let free = format!("b: {{ listen: \"unix:{free}\", pool: p }}");
+    check(&free, &admin, &format!("`admin.listen`: {at}"));
+    let disabled =
+        format!("{server}, {free}").replace("pool: p }, b", "pool: p, state: disabled }, b");
+    assert_eq!(said("disabled.yaml", &disabled, ""), (String::new(), Some(0)));
+}
+
+#[test]
+fn a_file_in_the_place_of_a_socket_is_an_error() {
+    let file = Temporary::new("no-socket", "");
+    let at = file.path();
+    let (found, status) =
+        said("path.yaml", &format!("a: {{ listen: \"unix:{at}\", pool: p }}"), "");
+    let expected = format!("F: error: virtual server `a`: {at} is there, and is no socket: ");
+    assert!(found.starts_with(&expected), "{found}");
+    assert!(found.ends_with("F: 1 error, 0 warnings\n"), "{found}");
+    assert_eq!(status, Some(1));
+}
+
+#[test]
+fn an_interface_of_the_packet_path_that_is_not_there_is_a_warning() {
+    let server = "a: { type: fast_l4, listen: 192.0.2.1:80, pool: p }";
+    let keys = "packet_path: { interfaces: [ lo, weir-none-0 ] }\n";
+    let (found, status) = said("packets.yaml", server, keys);
+    let expected = "warning: `packet_path.interfaces`: this host has no network interface `weir-none-0` now: \
+                    a start goes on without its packets";
+    assert!(found.contains(expected) && !found.contains("`lo`"), "{found}");
+    assert_eq!(status, Some(0));
 }
 
 #[test]

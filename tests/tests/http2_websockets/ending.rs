@@ -227,8 +227,9 @@ fn a_member_that_dies_takes_its_tunnels_with_it() {
     }
     assert_logged(&mut proxy, 101, "member_abort");
     assert_logged(&mut proxy, 101, "member_malformed");
-    // The end of a tunnel is not a failure of the member.
-    assert_eq!(proxy.metric("weir_member_failures_total", &[]), 0.0);
+    // It has not sent a byte in any of them. It is not ejected for that, and takes the next tunnel.
+    assert_eq!(proxy.metric("weir_member_failures_total", &[]), 6.0);
+    assert_eq!(proxy.metric("weir_member_ejections_total", &[]), 0.0);
 }
 
 #[test]

@@ -218,7 +218,7 @@ section! {
     FirstProbes at "first_probes" {
         /// Maximum wait. weir waits the full time if all members of a new pool are down. `0s`: no wait.
         default wait: Duration<0, FIRST_PROBES_WAIT_MS_MAX> = Duration(5 * SECOND);
-        /// Treatment of members that have not answered a probe, if their pool has no usable member after `wait`. A member is usable if it is up and takes new clients.
+        /// Treatment of members whose first probe has no result, if their pool has no usable member after `wait`. A member is usable if it is up and takes new clients. A member with a failed probe gets no requests until one has passed.
         default then: AfterFirstProbes = AfterFirstProbes::Serve;
     }
     later []
@@ -238,9 +238,9 @@ section! {
 }
 
 choice! {
-    /// Treatment of members that have not answered a probe in time.
+    /// Treatment of members whose first probe has no result in time.
     AfterFirstProbes {
-        /// These members get requests until their probes fail.
+        /// These members get requests until a probe fails.
         Serve = "serve",
         /// These members get no requests before a probe has passed; clients get 503.
         Refuse = "refuse",

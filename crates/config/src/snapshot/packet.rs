@@ -126,6 +126,19 @@ impl Prefix {
     pub fn is_host(&self) -> bool {
         *self == Self::host(self.address)
     }
+
+    /// Whether it has this address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (own, other, bits) = match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                (own.to_bits().into(), other.to_bits().into(), 32)
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128),
+            _ => return false,
+        };
+        let differing: u128 = own ^ other;
+        differing.checked_shr(bits - u32::from(self.length).min(bits)).is_none_or(|it| it == 0)
+    }
 }
 
 /// The destination of packets.
@@ -135,6 +148,20 @@ pub struct PacketDestination {
     pub prefix: Prefix,
     /// The port; `None`: any port, and protocols without ports.
     pub port: Option<u16>,
+}
+
+impl PacketDestination {
+    /// The address and port, if it is a single one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        let port = self.port.filter(|_| self.prefix.is_host())?;
+        Some(SocketAddr::new(self.prefix.address, port))
+    }
+
+    /// Whether packets to this address and port have this destination. Any address: `None`.
+    pub fn takes(&self, address: Option<IpAddr>, port: u16) -> bool {
+        let is_in = |address| self.prefix.contains(address);
+        self.port.is_none_or(|own| own == port) && address.is_none_or(is_in)
+    }
 }
 
 /// `10.0.0.1:80`, `10.0.0.1:*`, `10.0.0.0/24:*`, `[2001:db8::]/64:*`.

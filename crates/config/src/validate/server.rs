@@ -193,15 +193,18 @@ impl<'a> Servers<'a> {
         context: &mut Context,
     ) -> Option<Disabled> {
         let before = (policies.compiler.limits.len(), policies.persistence.len());
-        let listen = if raw.kind.value == VirtualServerType::FastL4 {
+        let (listen, addresses) = if raw.kind.value == VirtualServerType::FastL4 {
             let server = self.packet_server(name, raw, policies, context)?;
-            server.destinations.iter().map(ToString::to_string).collect()
+            let addresses = server.destinations.iter().filter_map(|it| it.address());
+            let addresses = addresses.map(Address::Socket).collect();
+            (server.destinations.iter().map(ToString::to_string).collect(), addresses)
         } else {
-            ranges(&self.one(name, raw, policies, context)?.listen)
+            let listen = self.one(name, raw, policies, context)?.listen;
+            (ranges(&listen), listen.into_iter().map(|it| it.address).collect())
         };
         policies.compiler.limits.truncate(before.0);
         policies.persistence.truncate(before.1);
-        Some(Disabled { name: name.into(), kind: raw.kind.value.word(), listen })
+        Some(Disabled { name: name.into(), kind: raw.kind.value.word(), listen, addresses })
     }
 
     fn one(

@@ -14,6 +14,20 @@ fn check_actions(actions: &str, expected: &[&str]) {
 fn actions_that_cannot_be_meant() {
     check_actions("{ respond: { status: 204 } }", &[]);
     check_actions("{ pool: { p: 1 } }", &[]);
+    for value in ["{}", "{ a: 1 }", "~", "true"] {
+        check_actions(
+            &format!("{{ close: {value} }}"),
+            &[
+                "error 12:19 `close` in `policies.q.rules[0].then[0]` takes no value -> write `close` without a map",
+            ],
+        );
+    }
+    check_actions(
+        "close: {}",
+        &[
+            "error 12:17 `close` in `policies.q.rules[0].then[0]` takes no value -> write `close` without a map",
+        ],
+    );
     check_actions(
         "{ redirect: 'https://a/' }",
         &[

@@ -118,6 +118,7 @@ function firewall(it) {
 
 function balancing(it) {
   return [h("h2", null, "Which member"), h("p", null, `${it.method} in pool ${it.pool}: ${it.member ?? "one of those marked"}: ${it.because}.`),
+    it.health && h("p", null, mark([it.health.state, it.health.state === "degraded" ? "warn" : "bad"]), ` pool ${it.pool}: ${it.health.why}`),
     table("Candidates", [
       { name: "Member", cell: (member) => h("span", { class: "mono" }, member.name ? `${member.name} (${member.member})` : member.member) },
       { name: "State", cell: (member) => mark(memberState(member)) },

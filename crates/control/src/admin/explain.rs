@@ -5,7 +5,7 @@
 
 use weir_config::snapshot::Role;
 use weir_explain::asked::BODY_BYTES_MAX;
-use weir_explain::explanation::Explanation;
+use weir_explain::explanation::{Explanation, PoolHealth};
 use weir_explain::{Asked, explain};
 
 use super::answer::Answer;
@@ -13,6 +13,7 @@ use super::ask::Ask;
 use super::problem::Problem;
 use super::route::{Handled, Route};
 use crate::explaining;
+use crate::health::Judge;
 
 /// Maximum size of the document: a body, each of whose bytes may be escaped, and a head.
 const BODY_SIZE_MAX: usize = 6 * BODY_BYTES_MAX + 64 * 1024;
@@ -32,6 +33,19 @@ fn answer(ask: &Ask) -> Handled {
     let asked: Asked = ask.document()?;
     let observed = &ask.context.observed;
     let _turn = observed.admin.explain();
-    let explanation = explain(&observed.table(), &asked, explaining::now());
-    Answer::json(&explanation.map_err(Problem::bad_request)?)
+    let judge = observed.judge();
+    let explanation = explain(judge.table(), &asked, explaining::now());
+    let mut explanation = explanation.map_err(Problem::bad_request)?;
+    if let Some(balancing) = &mut explanation.balancing {
+        balancing.health = health_of(&judge, &balancing.pool);
+    }
+    Answer::json(&explanation)
+}
+
+/// The health of the pool, if it is not up.
+fn health_of(judge: &Judge, pool: &str) -> Option<PoolHealth> {
+    let index = judge.table().snapshot.pools.iter().position(|it| *it.name == *pool)?;
+    let health = judge.pool(index);
+    let why = health.why.clone()?;
+    Some(PoolHealth { state: health.state.as_str().to_owned(), why })
 }

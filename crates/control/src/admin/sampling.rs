@@ -19,5 +19,6 @@ pub(super) async fn sample(observed: Arc<Observed>) {
         let table = observed.table();
         observed.rates.sample(&table, observed.packets.report().as_deref());
         observed.recent.sample(&table);
+        observed.losing();
     }
 }

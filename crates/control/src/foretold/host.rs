@@ -26,6 +26,9 @@ const NONLOCAL_BIND: [&str; 2] =
 /// The capability to listen on privileged ports (capabilities(7)).
 const CAP_NET_BIND_SERVICE: u32 = 10;
 
+/// Where the kernel lists unix sockets with their paths.
+const UNIX_SOCKETS: &str = "/proc/net/unix";
+
 /// The end of warnings about what refuses a start.
 const REFUSED: &str = "a start or a reload is refused";
 
@@ -83,15 +86,56 @@ impl Host {
     }
 }
 
-/// Warnings about what a start on this host would refuse, and about monitors whose program cannot run.
-pub(super) fn warnings(snapshot: &Snapshot) -> Vec<String> {
+/// What is foretold for a start on this host.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// What refuses each start here, whatever else changes.
+    pub refused: Vec<String>,
+    /// What would refuse a start now, and monitors whose program cannot run.
+    pub warnings: Vec<String>,
+}
+
+/// Looks at this host.
+pub(super) fn found(snapshot: &Snapshot) -> Found {
     let host = Host::here();
-    let mut told = Vec::new();
-    listeners(snapshot, &host, &mut told);
-    logs(snapshot, &mut told);
-    state(&snapshot.state_dir, &mut told);
-    programs(&snapshot.pools, &mut told);
-    told
+    let mut found = Found { refused: foreign_files(snapshot), ..Found::default() };
+    listeners(snapshot, &host, &mut found.warnings);
+    logs(snapshot, &mut found.warnings);
+    state(&snapshot.state_dir, &mut found.warnings);
+    programs(&snapshot.pools, &mut found.warnings);
+    found
+}
+
+/// Files in the place of sockets. A process that listens there since before, as the weir that checks its new file, has the
+/// path in the kernel's table.
+fn foreign_files(snapshot: &Snapshot) -> Vec<String> {
+    let listening = read_to_string(UNIX_SOCKETS).unwrap_or_default();
+    let is_held = |path: &Path| {
+        let mut paths = listening.lines().filter_map(|line| line.split_whitespace().nth(7));
+        paths.any(|held| Path::new(held) == path)
+    };
+    let of_servers = snapshot.virtual_servers.iter().flat_map(|server| {
+        let points = server.listen.iter();
+        points.map(|point| (format!("virtual server `{}`", server.name), &point.address))
+    });
+    let of_admin = snapshot.admin.listen.iter();
+    let of_admin = of_admin.map(|address| ("`admin.listen`".to_owned(), address));
+    let of_sockets = of_servers.chain(of_admin).filter_map(|(owner, address)| match address {
+        Address::Unix(path) => Some((owner, path)),
+        Address::Socket(_) | Address::Udp(_) => None,
+    });
+    let foreign = of_sockets.filter(|(_, path)| is_other_file(path) && !is_held(path));
+    foreign
+        .map(|(owner, path)| {
+            let shown = path.display();
+            format!("{owner}: {shown} is there, and is no socket: {REFUSED} until it is removed, or the path is another")
+        })
+        .collect()
+}
+
+/// Whether a file that is no socket has this path.
+fn is_other_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|it| !it.file_type().is_socket())
 }
 
 fn listeners(snapshot: &Snapshot, host: &Host, told: &mut Vec<String>) {
@@ -122,9 +166,8 @@ fn listeners(snapshot: &Snapshot, host: &Host, told: &mut Vec<String>) {
 
 /// Why a unix socket cannot be made here.
 fn socket_obstacle(path: &Path) -> Option<String> {
-    let is_socket = |path: &Path| path.symlink_metadata().map(|it| it.file_type().is_socket());
-    if let Ok(false) = is_socket(path) {
-        return Some(format!("{} is there, and is no socket: {REFUSED}", path.display()));
+    if is_other_file(path) {
+        return None;
     }
     folder_obstacle(path).map(|why| format!("the socket {} cannot be made: {why}", path.display()))
 }
@@ -271,10 +314,13 @@ mod tests {
             );
             let loaded = weir_config::parse("test.yaml", &text);
             let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics));
-            let found = warnings(&config.snapshot(&Default::default()));
+            let Found { refused, warnings } = found(&config.snapshot(&Default::default()));
+            let found = refused.iter().map(|it| format!("error: {it}")).chain(warnings);
+            let found: Vec<String> = found.collect();
             assert_eq!(found.len(), expected.len(), "{keys}: {found:?}");
             for (found, part) in found.iter().zip(expected) {
                 assert!(found.contains(part), "{found}");
+                assert_eq!(found.starts_with("error: "), part.contains("is no socket"));
             }
         };
         let server = "virtual_servers: { v: { listen: \"127.0.0.1:0\", pool: a } }";
@@ -291,6 +337,19 @@ mod tests {
         );
         check(&listens(format!("unix:{at}/plain/a.sock")), tcp, &["plain is no folder"]);
         check(&listens(format!("unix:{at}/plain")), tcp, &["is no socket"]);
+        check(&listens(format!("unix:{at}")), tcp, &["is no socket"]);
+        check(
+            &format!("{server}\nadmin: {{ listen: \"unix:{at}/plain\" }}"),
+            tcp,
+            &["is no socket"],
+        );
+        // A process listens there, and its socket file was replaced.
+        let held = folder.join("held.sock");
+        let listener = std::os::unix::net::UnixListener::bind(&held).unwrap();
+        std::fs::remove_file(&held).unwrap();
+        std::fs::write(&held, "").unwrap();
+        check(&listens(format!("unix:{}", held.display())), tcp, &[]);
+        drop(listener);
         let admin = format!("{server}\nadmin: {{ listen: unix:/nowhere/a.sock }}");
         check(&admin, tcp, &["`admin.listen`: the socket /nowhere/a.sock cannot be made"]);
         let log = |to: &str| format!("{server}\nlog: {{ access: {{ to: {to} }} }}");

@@ -42,12 +42,13 @@ const DEGRADED_PERCENT: u64 = 5;
 struct Counts {
     requests: u64,
     failed: u64,
+    retried: u64,
 }
 
 impl Counts {
     /// The requests of a pool as its members get them: each try counts.
     fn of_pool(live: &TablePool) -> Self {
-        let (mut tries, mut failures, mut lost) = (0_u64, 0_u64, 0_u64);
+        let (mut tries, mut failures, mut lost, mut retried) = (0_u64, 0_u64, 0_u64, 0_u64);
         let add = |to: &mut u64, counted: u64| *to = to.wrapping_add(counted);
         for member in &live.members {
             for worker in 0..member.counters.workers() {
@@ -62,8 +63,10 @@ impl Counts {
             let counters = live.pool.counters.of(worker);
             add(&mut lost, counters.no_member.get());
             add(&mut lost, counters.queue_timeouts.get());
+            add(&mut retried, counters.failures_retried.get());
         }
-        Self { requests: tries.wrapping_add(lost), failed: failures.wrapping_add(lost) }
+        let (requests, failed) = (tries.wrapping_add(lost), failures.wrapping_add(lost));
+        Self { requests, failed, retried }
     }
 
     /// The requests of a virtual server, or its connections and sessions.
@@ -76,14 +79,18 @@ impl Counts {
                     .relays_no_member
                     .get()
                     .wrapping_add(counters.relays_member_connect.get())
+                    .wrapping_add(counters.relays_unserved.get())
                     .wrapping_add(counters.relays_queue_timeout.get());
                 let ended = counters
                     .relays_complete
                     .get()
+                    .wrapping_add(counters.relays_no_member.get())
+                    .wrapping_add(counters.relays_member_connect.get())
+                    .wrapping_add(counters.relays_queue_timeout.get())
                     .wrapping_add(counters.relays_client_abort.get())
                     .wrapping_add(counters.relays_member_abort.get())
                     .wrapping_add(counters.relays_idle_timeout.get());
-                (ended.wrapping_add(failed), failed)
+                (ended, failed)
             } else {
                 (counters.requests.get(), counters.failed_requests())
             };
@@ -98,6 +105,7 @@ impl Counts {
         Some(Self {
             requests: self.requests.checked_sub(earlier.requests)?,
             failed: self.failed.checked_sub(earlier.failed)?,
+            retried: self.retried.checked_sub(earlier.retried)?,
         })
     }
 }
@@ -110,30 +118,60 @@ pub(crate) struct Window {
     /// sessions that have ended.
     pub requests: u64,
     /// Those that failed: without a response of a member, answered 5xx (of a virtual server: other than by a rule for requests or
-    /// the firewall), or with a response that was cut off.
+    /// the firewall), or with a response that was cut off. Of connections also those that a member ended at once, without a
+    /// byte.
     pub failed: u64,
+    /// Of the failed tries of a pool: those after which another member was tried.
+    pub retried: u64,
     /// The length of the period.
     pub seconds: u64,
 }
 
 impl Window {
-    /// What these requests say.
+    /// What these requests say. Tries may fail although clients get what they ask for: then others have saved it.
     pub fn condition(&self) -> Condition {
-        let reaches =
-            |percent: u64| self.failed.saturating_mul(100) >= self.requests.saturating_mul(percent);
-        match self.failed {
-            ..FAILED_MIN => Condition::Up,
-            _ if reaches(FAILING_PERCENT) => Condition::Failing,
-            _ if reaches(DEGRADED_PERCENT) => Condition::Degraded,
-            _ => Condition::Up,
+        match condition(self.failed, self.requests) {
+            Condition::Failing => self.after_retries().max(Condition::Degraded),
+            milder => milder,
         }
+    }
+
+    fn after_retries(&self) -> Condition {
+        let (failed, requests) = self.unsaved();
+        condition(failed, requests)
+    }
+
+    /// The requests that no further try has saved, and all requests.
+    fn unsaved(&self) -> (u64, u64) {
+        let left = |count: u64| count.saturating_sub(self.retried);
+        (left(self.failed), left(self.requests))
+    }
+}
+
+fn condition(failed: u64, requests: u64) -> Condition {
+    let reaches = |percent: u64| failed.saturating_mul(100) >= requests.saturating_mul(percent);
+    match failed {
+        ..FAILED_MIN => Condition::Up,
+        _ if reaches(FAILING_PERCENT) => Condition::Failing,
+        _ if reaches(DEGRADED_PERCENT) => Condition::Degraded,
+        _ => Condition::Up,
     }
 }
 
 impl fmt::Display for Window {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { requests, failed, seconds } = self;
-        write!(formatter, "{failed} of {requests} requests failed in the last {seconds} s")
+        let Self { requests, failed, retried, seconds } = self;
+        let what = if *retried == 0 { "requests" } else { "tries" };
+        write!(formatter, "{failed} of {requests} {what} failed in the last {seconds} s")?;
+        if *retried == 0 {
+            return Ok(());
+        }
+        let (failed, requests) = self.unsaved();
+        match self.after_retries() {
+            Condition::Failing => write!(formatter, ", and retries save too few requests: ")?,
+            _ => write!(formatter, ", but retries save the requests: ")?,
+        }
+        write!(formatter, "{failed} of {requests} failed")
     }
 }
 
@@ -241,9 +279,11 @@ impl Recent {
                 Earlier::Absent => Counts::default(),
                 Earlier::Other => break,
             };
-            let Some(Counts { requests, failed }) = counts.since(&then) else { break };
+            let Some(Counts { requests, failed, retried }) = counts.since(&then) else { break };
             let span_ms = now_ms.saturating_sub(sample.at_ms);
-            found = Some(Window { requests, failed, seconds: span_ms.div_ceil(1_000).max(1) });
+            // A worker counts meanwhile.
+            let (failed, seconds) = (failed.min(requests), span_ms.div_ceil(1_000).max(1));
+            found = Some(Window { requests, failed, retried: retried.min(failed), seconds });
             let is_enough = span_ms >= WINDOW_MS_MIN && requests >= WINDOW_REQUESTS;
             if is_enough || matches!(earlier(sample), Earlier::Absent) {
                 break;
@@ -269,7 +309,7 @@ mod tests {
     use super::*;
 
     fn counts(requests: u64, failed: u64) -> Counts {
-        Counts { requests, failed }
+        Counts { requests, failed, retried: 0 }
     }
 
     /// The window at `now_ms`, with samples of a virtual server: time, requests and failed requests.
@@ -304,7 +344,7 @@ mod tests {
     #[test]
     fn a_few_failures_are_chance_and_a_share_is_not() {
         let check = |failed, requests, expected| {
-            let found = Window { requests, failed, seconds: 10 }.condition();
+            let found = Window { requests, failed, retried: 0, seconds: 10 }.condition();
             assert_eq!(found, expected, "{failed} of {requests}");
         };
         check(0, 0, Condition::Up);
@@ -315,6 +355,57 @@ mod tests {
         check(5, 100, Condition::Degraded);
         check(4, 100, Condition::Up);
         check(u64::MAX, u64::MAX, Condition::Failing);
+    }
+
+    #[test]
+    fn what_retries_save_is_degraded_at_most() {
+        let check = |(failed, requests, retried), expected, told: &str| {
+            let found = Window { requests, failed, retried, seconds: 9 };
+            assert_eq!((found.condition(), &*found.to_string()), (expected, told));
+        };
+        check(
+            (30, 60, 30),
+            Condition::Degraded,
+            "30 of 60 tries failed in the last 9 s, but retries save the requests: 0 of 30 failed",
+        );
+        check(
+            (45, 60, 30),
+            Condition::Failing,
+            "45 of 60 tries failed in the last 9 s, and retries save too few requests: 15 of 30 failed",
+        );
+        // Two members, and both fail.
+        check(
+            (60, 60, 30),
+            Condition::Failing,
+            "60 of 60 tries failed in the last 9 s, and retries save too few requests: 30 of 30 failed",
+        );
+        check((3, 60, 0), Condition::Degraded, "3 of 60 requests failed in the last 9 s");
+        check(
+            (2, 60, 2),
+            Condition::Up,
+            "2 of 60 tries failed in the last 9 s, but retries save the requests: 0 of 58 failed",
+        );
+    }
+
+    #[test]
+    fn connections_that_a_member_ends_without_a_byte_fail() {
+        let observed = crate::testing::observed_with(&[], 1);
+        let table = observed.table();
+        let server = &table.virtual_servers[0];
+        let counters = server.counters.of(0);
+        counters.relays_complete.add(7);
+        counters.relays_member_abort.add(5);
+        assert_eq!(Counts::of_server(server, true), counts(12, 0));
+        counters.relays_unserved.add(6);
+        assert_eq!(
+            Counts::of_server(server, true),
+            counts(12, 6),
+            "they are among those that ended"
+        );
+        counters.relays_no_member.add(2);
+        counters.relays_member_connect.add(1);
+        counters.relays_queue_timeout.add(1);
+        assert_eq!(Counts::of_server(server, true), counts(16, 10));
     }
 
     #[test]
@@ -329,10 +420,12 @@ mod tests {
         pool.members[0].counters.of(0).connect_failures.add(6);
         pool.members[0].counters.of(1).responses_5xx.add(4);
         pool.members[1].counters.of(1).requests.add(9);
-        pool.pool.counters.of(1).retries.add(9);
-        assert_eq!(Counts::of_pool(pool), counts(19, 10));
+        // Retries of stale connections follow no failure.
+        pool.pool.counters.of(1).retries.add(12);
+        pool.pool.counters.of(1).failures_retried.add(9);
+        assert_eq!(Counts::of_pool(pool), Counts { retried: 9, ..counts(19, 10) });
         pool.pool.counters.of(0).no_member.add(5);
-        assert_eq!(Counts::of_pool(pool), counts(24, 15));
+        assert_eq!(Counts::of_pool(pool), Counts { retried: 9, ..counts(24, 15) });
     }
 
     #[test]

@@ -388,6 +388,11 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
                 to.labelled("termination", termination, count);
             }
         };
+    "weir_virtual_server_relayed_connections_unserved_total" Counter
+        "Connections (type tcp) that the member ended within 10 seconds without sending a byte, by a reset or in place of an answer. They also count by their termination."
+        |server, to| if server.is_relay && !server.is_of_datagrams {
+            to.value(server.totals.relays_unserved);
+        };
     "weir_virtual_server_datagrams_total" Counter + ",what"
         "Datagrams of a virtual server of type udp: from clients (what received), to clients (sent), refused because of a limit, of no available member or of a broadcast or multicast address (refused), answers dropped because of amplification_max (answers_dropped)."
         |server, to| if server.is_of_datagrams {
@@ -513,7 +518,7 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
         "Idle connections kept for reuse now."
         |member, to| to.gauge(member.totals.connections_idle);
     "weir_member_failures_total" Counter + ",kind"
-        "Connections that could not be opened (kind connect) and responses that were malformed, cut short or late (kind response)."
+        "Connections that could not be opened (kind connect) and responses that were malformed, cut short or late, or relayed connections that the member ended at once without a byte (kind response)."
         |member, to| {
             to.labelled("kind", "connect", member.totals.connect_failures);
             to.labelled("kind", "response", member.totals.response_failures);

@@ -584,9 +584,9 @@ async fn a_member_in_force_that_comes_up_ends_the_wait() {
     monitors.fewer_awaited_than(1).await;
 }
 
-/// A member whose probes time out may be tried. A member with a wrong answer is not tried.
+/// A member without a result may be tried. A member whose probes have failed is not, however they did.
 #[tokio::test]
-async fn only_members_without_an_answer_are_tried() {
+async fn only_members_without_a_failed_probe_are_tried() {
     let (events, _) = Captured::new();
     let (silent, bad) = (silent().await, Member::start(false).await);
     let hasty = |interval_ms| {
@@ -594,10 +594,10 @@ async fn only_members_without_an_answer_are_tried() {
         Monitor { schedule: Schedule { timeout_ms: 50, ..monitor.schedule }, ..monitor }
     };
     for (member, interval_ms, expected) in [
-        (&silent, 3_600_000, Health::Up),
+        (&silent, 3_600_000, Health::Pending),
         (&bad, 3_600_000, Health::Pending),
-        // The number of timeouts does not matter.
-        (&silent, 10, Health::Up),
+        (&silent, 10, Health::Down),
+        (&bad, 10, Health::Down),
     ] {
         let mut monitors = Monitors::new(events.clone());
         let table = table(&[member], &[hasty(interval_ms)], None);
@@ -607,7 +607,95 @@ async fn only_members_without_an_answer_are_tried() {
         let failures = || board.of(&live.pool.name, &live.label)[0].failures;
         eventually(|| failures() > 3).await;
         let stopped = monitors.stop_waiting(&table, AfterFirstProbes::Serve, &HashSet::new());
-        assert_eq!((live.health(), stopped.len()), (expected, usize::from(expected == Health::Up)));
+        assert_eq!((live.health(), stopped.len()), (expected, 0));
+        assert_eq!(board.tried(&table.snapshot), []);
+    }
+}
+
+/// A member whose only answer is kept back by a gate.
+struct Gated {
+    address: Address,
+    is_open: Arc<AtomicBool>,
+}
+
+impl Gated {
+    async fn start(status: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = Address::Socket(listener.local_addr().unwrap());
+        let is_open = Arc::new(AtomicBool::new(false));
+        let gate = Arc::clone(&is_open);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let gate = Arc::clone(&gate);
+                tokio::spawn(async move {
+                    let _ = stream.read(&mut [0; 1_024]).await;
+                    eventually(|| gate.load(Relaxed)).await;
+                    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+                    let _ = stream.write_all(answer.as_bytes()).await;
+                });
+            }
+        });
+        Self { address, is_open }
+    }
+}
+
+/// The probe that was under way when the wait ended counts.
+#[tokio::test]
+async fn the_first_result_judges_a_member_that_is_tried() {
+    for (fall, status, expected, told) in [
+        (1, "200 OK", Health::Up, "info member web/{} stays up: passed"),
+        (1, "500 No", Health::Down, "warning member web/{} is down: status 500 (1 of 1)"),
+        (
+            3,
+            "500 No",
+            Health::Pending,
+            "warning member web/{} is pending: status 500, and no probe has passed yet",
+        ),
+    ] {
+        let (events, captured) = Captured::new();
+        let member = Gated::start(status).await;
+        let monitor = patient(3_600_000);
+        let monitor = Monitor { schedule: Schedule { fall, ..monitor.schedule }, ..monitor };
+        let pool = pool("web", std::slice::from_ref(&member.address), &[monitor]);
+        let table = LiveTable::build(snapshot(vec![pool]), None, 1, &outside());
+        let mut monitors = Monitors::new(events.clone());
+        apply(&mut monitors, &table);
+        monitors.stop_waiting(&table, AfterFirstProbes::Serve, &HashSet::new());
+        let live = Arc::clone(&table.pools[0].members[0]);
+        let board = monitors.board();
+        let monitored = || board.of(&live.pool.name, &live.label)[0].health;
+        assert_eq!((live.health(), monitored()), (Health::Up, Health::Pending));
+        let tried = board.tried(&table.snapshot);
+        assert_eq!((tried.len(), tried[0].members.len()), (1, 1));
+        member.is_open.store(true, Relaxed);
+        eventually(|| board.tried(&table.snapshot).is_empty()).await;
+        assert_eq!((live.health(), monitored()), (expected, expected));
+        assert_eq!(captured.lines(&events), [told.replace("{}", &live.label)]);
+    }
+}
+
+/// With several monitors, one failure is enough, although another one has no result.
+#[tokio::test]
+async fn a_member_with_a_failed_probe_among_others_is_not_tried() {
+    let (events, _) = Captured::new();
+    let (failing, silent) = (Member::start(false).await, silent().await);
+    let port = |member: &Member| match member.address {
+        Address::Socket(address) => address.port(),
+        _ => unreachable!("it has a port"),
+    };
+    let at = |port| Monitor { port: Some(port), ..patient(3_600_000) };
+    let both = [at(port(&failing)), at(port(&silent))];
+    for up_min in [1, 2] {
+        let mut pool = pool("web", std::slice::from_ref(&silent.address), &both);
+        pool.monitors_min = up_min;
+        let table = LiveTable::build(snapshot(vec![pool]), None, 1, &outside());
+        let mut monitors = Monitors::new(events.clone());
+        apply(&mut monitors, &table);
+        let board = monitors.board();
+        let live = Arc::clone(&table.pools[0].members[0]);
+        eventually(|| board.of(&live.pool.name, &live.label)[0].failures > 0).await;
+        let stopped = monitors.stop_waiting(&table, AfterFirstProbes::Serve, &HashSet::new());
+        assert_eq!((stopped, live.health()), (vec![], Health::Pending));
     }
 }
 

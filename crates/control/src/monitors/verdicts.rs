@@ -40,8 +40,8 @@ pub(super) struct Verdict {
     state: MonitorState,
     pub(super) report: MonitorReport,
     first: FirstResult,
-    /// The time at which the member was trusted without a result. A failure of a probe that began earlier is ignored.
-    trusted_ms: u64,
+    /// The member is tried without a result: the monitor counts as up until its first one.
+    is_tried: bool,
     /// Whether the first probe is awaited.
     is_awaited: bool,
     /// Triggers the next probe at once.
@@ -54,11 +54,8 @@ enum FirstResult {
     /// There is no result yet.
     Missing,
     /// All probes so far have failed.
-    Failed {
-        /// Whether a probe was answered or refused. If not, all of them timed out.
-        is_answered: bool,
-    },
-    /// The monitor passes, or its first result does not matter, because the member is trusted or the wait is over.
+    Failed,
+    /// The monitor passes, or its first result does not matter, because the member has traffic or the wait is over.
     Settled,
 }
 
@@ -67,8 +64,6 @@ pub(super) struct Probed {
     pub(super) result: Result<Outcome, Failure>,
     /// Whether the probe was due by the schedule. A failure of an additional, earlier probe is ignored.
     pub(super) is_scheduled: bool,
-    /// The start of the probe, by the monotonic clock.
-    pub(super) started_ms: u64,
 }
 
 /// The configuration that a monitor belongs to.
@@ -108,7 +103,7 @@ impl Verdict {
             state,
             report,
             first,
-            trusted_ms: 0,
+            is_tried: false,
             is_awaited: false,
             probe_now: Arc::default(),
         }
@@ -118,37 +113,37 @@ impl Verdict {
         self.is_awaited && self.first != FirstResult::Settled
     }
 
-    fn is_unknown(&self) -> bool {
-        let is_unanswered = match self.first {
-            FirstResult::Missing => true,
-            FirstResult::Failed { is_answered } => !is_answered,
-            FirstResult::Settled => false,
-        };
-        self.is_awaited && is_unanswered
+    fn is_without_result(&self) -> bool {
+        self.is_awaited && self.first == FirstResult::Missing
+    }
+
+    /// What the monitor contributes to the member's health.
+    fn health(&self) -> Health {
+        if self.is_tried { Health::Up } else { self.state.health() }
     }
 
     /// Applies the result of a probe. Returns the change.
     fn take(
         &mut self,
         outcome: Outcome,
-        probed: &Probed,
+        is_scheduled: bool,
         schedule: &Schedule,
     ) -> Option<Transition> {
-        let is_scheduled = probed.is_scheduled && probed.started_ms >= self.trusted_ms;
+        let from = self.health();
+        let was_tried = std::mem::take(&mut self.is_tried);
         let counts = is_scheduled || outcome != Outcome::Failed;
         let change =
             if counts { self.state.on_result(outcome, monotonic_ms(), schedule) } else { None };
         self.report.health = self.state.health();
         self.report.held_up_until_ms = self.state.held_up_until_ms(schedule);
+        let to = self.state.health();
         if self.first != FirstResult::Settled {
-            let was_answered = matches!(self.first, FirstResult::Failed { is_answered: true });
-            let is_answered = was_answered || !matches!(probed.result, Err(Failure::Timeout(..)));
-            self.first = match self.state.health() {
+            self.first = match to {
                 Health::Up | Health::Draining => FirstResult::Settled,
-                Health::Pending | Health::Down => FirstResult::Failed { is_answered },
+                Health::Pending | Health::Down => FirstResult::Failed,
             };
         }
-        change
+        if was_tried { Some(Transition { from, to }) } else { change }
     }
 
     fn counts(&self) -> Counts {
@@ -191,10 +186,18 @@ impl Verdicts {
         self.monitors.iter().any(Verdict::is_waited_for)
     }
 
-    /// Whether the member's state is unknown: no probe of an awaited monitor was answered. The number of timeouts does not
-    /// matter.
+    /// Whether the member's state is unknown: an awaited monitor has no result, and no monitor has failed.
     pub(super) fn is_unknown(&self) -> bool {
-        self.monitors.iter().any(Verdict::is_unknown)
+        let has_failed = |verdict: &Verdict| {
+            verdict.first == FirstResult::Failed || verdict.health() == Health::Down
+        };
+        self.monitors.iter().any(Verdict::is_without_result)
+            && !self.monitors.iter().any(has_failed)
+    }
+
+    /// Whether the member gets requests although no probe has a result.
+    pub(super) fn is_tried(&self) -> bool {
+        self.monitors.iter().any(|verdict| verdict.is_tried)
     }
 
     /// Whether this monitor's probe is repeated soon.
@@ -212,13 +215,13 @@ impl Verdicts {
     /// Whether all probes so far of one of these monitors have failed.
     pub(super) fn have_first_failed(&self, ids: &[u64]) -> bool {
         let mut of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
-        of_them.any(|verdict| matches!(verdict.first, FirstResult::Failed { .. }))
+        of_them.any(|verdict| verdict.first == FirstResult::Failed)
     }
 
     /// Whether the member accepts requests once these monitors are active, of which `up_min` must pass.
     pub(super) fn is_usable(&self, ids: &[u64], up_min: usize, configured: AdminState) -> bool {
         let of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
-        let health = Health::of_monitors(of_them.map(|verdict| verdict.state.health()), up_min);
+        let health = Health::of_monitors(of_them.map(Verdict::health), up_min);
         self.state(configured).admission(health) == Admission::All
     }
 
@@ -232,7 +235,7 @@ impl Verdicts {
         for verdict in &mut self.monitors {
             let was_awaited = verdict.is_awaited;
             verdict.is_awaited = ids.contains(&verdict.id);
-            let has_failed = matches!(verdict.first, FirstResult::Failed { .. });
+            let has_failed = verdict.first == FirstResult::Failed;
             if has_failed && verdict.is_awaited && !was_awaited {
                 verdict.probe_now.notify_one();
             }
@@ -248,7 +251,9 @@ impl Verdicts {
 
     /// Adds a monitor of the next configuration. Returns its id, and a trigger for its next probe.
     pub(super) fn add(&mut self, probe: &Probe) -> (u64, Arc<Notify>) {
-        let member = self.live.as_ref().map(|live| live.health());
+        // A member that is only tried has nothing that a new monitor could trust.
+        let live = self.live.as_ref().filter(|_| !self.is_tried());
+        let member = live.map(|live| live.health());
         let verdict = Verdict::new(probe, member);
         let added = (verdict.id, Arc::clone(&verdict.probe_now));
         self.monitors.push(verdict);
@@ -293,14 +298,12 @@ impl Verdicts {
         }
     }
 
-    /// Ends the wait for all monitors. `is_trusted`: monitors without a known state count as up until their probes fail.
-    pub(super) fn stop_waiting(&mut self, is_trusted: bool) {
+    /// Ends the wait for all monitors. `may_try`: if no probe of the member has failed, monitors without a result count as
+    /// up until their first one.
+    pub(super) fn stop_waiting(&mut self, may_try: bool) {
+        let is_tried = may_try && self.is_unknown();
         for verdict in &mut self.monitors {
-            if is_trusted && verdict.is_unknown() {
-                verdict.state = MonitorState::trusting();
-                verdict.trusted_ms = monotonic_ms();
-                verdict.report.health = verdict.state.health();
-            }
+            verdict.is_tried |= is_tried && verdict.is_without_result();
             verdict.first = FirstResult::Settled;
             verdict.is_awaited = false;
         }
@@ -312,7 +315,7 @@ impl Verdicts {
     fn health(&self) -> Health {
         let shown = self.shown();
         let monitors = self.monitors.iter().filter(|verdict| verdict.standing == shown);
-        Health::of_monitors(monitors.map(|verdict| verdict.state.health()), self.up_min)
+        Health::of_monitors(monitors.map(Verdict::health), self.up_min)
     }
 
     /// The standing of the monitors whose results are reported.
@@ -340,7 +343,7 @@ impl Verdicts {
         // A result that arrives after the removal of its monitor is ignored.
         let verdict = self.monitors.iter_mut().find(|verdict| verdict.id == id)?;
         let (outcome, failure) = judged(&probed.result, probe.monitor.is_reverse);
-        let change = verdict.take(outcome, &probed, schedule);
+        let change = verdict.take(outcome, probed.is_scheduled, schedule);
         let report = &mut verdict.report;
         report.probed_unix_ms = Some(unix_ms());
         report.last_failure = failure;
@@ -406,6 +409,9 @@ impl fmt::Display for Change<'_> {
         }
         let schedule = &self.probe.monitor.schedule;
         match (&self.reason, self.change.from) {
+            (Some(reason), _) if self.change.to == Health::Pending => {
+                write!(formatter, ": {reason}, and no probe has passed yet")
+            }
             (Some(reason), _) => {
                 let fall = schedule.fall.max(1);
                 write!(formatter, ": {reason} ({fall} of {fall})")

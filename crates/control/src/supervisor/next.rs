@@ -33,6 +33,7 @@ use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;
 
 use super::service::status_line;
+use super::without_effect::without_effect;
 use super::{Summary, Supervisor, tell_restart_needed, upgrading};
 use crate::events::Events;
 use crate::member_state::administrative_state;
@@ -54,6 +55,9 @@ const WAITS_MAX: u32 = 2;
 
 /// Minimum interval between activations of single pools.
 const BY_POOL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Maximum number of events about changes that a reload leaves without effect. The report has more.
+const TOLD_MAX: usize = 10;
 
 /// The waiting configuration.
 pub(super) struct Next {
@@ -317,14 +321,19 @@ impl Supervisor {
             let by = changed_by(&before_it, &self.configuration, &history);
             self.logs.replace(&self.table.snapshot.log, &before.snapshot.log, &by);
             self.move_admins().await;
-            self.tell_in_force(&before_it, &unusable);
+            self.tell_in_force(&before_it, &before, &unusable);
         }
         self.manager.in_force(status_line(&self.table), is_other);
         self.retain_names();
     }
 
     /// Reports an activated reload, an activated version, or both.
-    fn tell_in_force(&self, before: &Configuration, unusable: &Without<'_>) {
+    fn tell_in_force(
+        &self,
+        before: &Configuration,
+        table_before: &LiveTable,
+        unusable: &Without<'_>,
+    ) {
         let now = &self.configuration;
         let changes = now.config.changes_from(&before.config);
         self.observed.set_files(Arc::clone(&now.files));
@@ -334,7 +343,14 @@ impl Supervisor {
             tell_restart_needed(&self.events, &self.table, &self.observed);
             let what = format_args!("was reloaded: {summary}{changed}{unusable}");
             self.events.info("configuration", what);
-            self.observed.reloads.succeed(&changes);
+            // The version in force is always stored.
+            let overlay = self.observed.changes.history().overlay_after(now.version);
+            let (overlay, files) = (overlay.unwrap_or_default(), (&*before.files, &*now.files));
+            let idle = without_effect(&overlay, files, (table_before, &self.table));
+            for lost in idle.iter().take(TOLD_MAX) {
+                self.events.warning("configuration", format_args!("was reloaded: {lost}"));
+            }
+            self.observed.reloads.succeed(&changes, idle);
         }
         if now.version != before.version {
             self.observed.changes.put_in_force(now.version);
@@ -389,10 +405,10 @@ fn tell_unknown(events: &Events, unknown: &UnknownMembers, then: AfterFirstProbe
     let subject = format_args!("pool {}", unknown.pool);
     let members = Few(&unknown.members);
     let what = match then {
-        AfterFirstProbes::Serve => "they are tried until their probes fail",
+        AfterFirstProbes::Serve => "they are tried until a probe fails",
         AfterFirstProbes::Refuse => "they get no requests until a probe passes",
     };
-    let what = format_args!("has members that have answered no probe: {members}; {what}");
+    let what = format_args!("has members whose first probe has no result: {members}; {what}");
     events.warning(subject, what);
 }
 

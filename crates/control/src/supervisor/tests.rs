@@ -248,7 +248,7 @@ async fn what_does_not_answer_in_time_is_tried_or_refused() {
     let silent = gated("silent", &Gate::default()).await;
     let listen = free_port();
     for (then, answer, told) in [
-        ("serve", "HTTP/1.1 200 ", "they are tried until their probes fail"),
+        ("serve", "HTTP/1.1 200 ", "they are tried until a probe fails"),
         ("refuse", "HTTP/1.1 503 ", "they get no requests until a probe passes"),
     ] {
         let settings = format!("first_probes: {{ wait: 100ms, then: {then} }}");
@@ -257,8 +257,9 @@ async fn what_does_not_answer_in_time_is_tried_or_refused() {
             Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
         let answered = ask(socket(listen), "/").await;
         assert!(answered.starts_with(answer), "{then}: {answered}");
-        let line =
-            format!("warning pool web has members that have answered no probe: {silent}; {told}");
+        let line = format!(
+            "warning pool web has members whose first probe has no result: {silent}; {told}"
+        );
         assert!(captured.lines(&events).contains(&line));
         supervisor.stop().await;
         supervisor.finish();

@@ -24,6 +24,11 @@ pub enum MemberFailure {
 }
 
 impl MemberFailure {
+    /// Whether it counts as a failure of the member.
+    pub fn is_of_member(self) -> bool {
+        !matches!(self, Self::NoSocket | Self::Busy)
+    }
+
     /// The status for the client.
     pub fn status(self) -> u16 {
         match self {

@@ -73,6 +73,15 @@ impl Tries {
         *self = Self { was_sought, ..Self::new(Rc::clone(pool), Preference::Any) };
     }
 
+    /// Counts that another member is tried.
+    pub fn count_retry(&self) {
+        let counters = &self.pool.counters;
+        counters.retries.add(1);
+        if self.failure.is_some_and(MemberFailure::is_of_member) {
+            counters.failures_retried.add(1);
+        }
+    }
+
     /// The members tried so far.
     pub fn tried(&self) -> &[u32] {
         match &self.tried {

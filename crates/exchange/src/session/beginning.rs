@@ -238,7 +238,7 @@ impl<S: Copy> Session<S> {
         }
         if self.tries.count > 0 {
             self.account.retries += 1;
-            self.tries.pool.counters.retries.add(1);
+            self.tries.count_retry();
         }
         self.tries.note(member);
         self.account.tried_us = now.now_us();

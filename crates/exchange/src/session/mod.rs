@@ -361,7 +361,8 @@ impl<S: Copy> Session<S> {
         let LocalMember { live, counters, .. } = &*pool.members[member as usize];
         counters.requests_active.subtract(1);
         match failure {
-            None | Some(MemberFailure::NoSocket | MemberFailure::Busy) => return,
+            Some(failure) if !failure.is_of_member() => return,
+            None => return,
             Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
                 counters.connect_failures.add(1);
             }

@@ -237,7 +237,8 @@ counters! {
         responses_5xx,
         /// Of these: responses of request rules and of the firewall, which are meant.
         responses_5xx_meant,
-        /// Responses with another status that stayed incomplete because of their member.
+        /// Responses with another status that stayed incomplete because of their member, and tunnels that it ended at
+        /// once, without a byte.
         responses_cut,
         /// Relayed connections that both sides ended in order.
         relays_complete,
@@ -265,6 +266,8 @@ counters! {
         relays_operator,
         /// Relayed connections that were cut because draining took too long.
         relays_stopped,
+        /// Of all that have ended: relayed connections that the member ended at once, without a byte.
+        relays_unserved,
         /// Datagrams received from clients.
         datagrams_received,
         /// Datagrams sent to clients.
@@ -317,6 +320,8 @@ counters! {
     PoolCounters => PoolTotals {
         /// Retries on another member.
         retries,
+        /// Failures of members after which another one was tried.
+        failures_retried,
         /// Requests that got 503 because no member was available.
         no_member,
         /// Requests that currently wait in the pool's queue.
@@ -346,7 +351,8 @@ counters! {
         connections_idle,
         /// Connections that could not be opened (refused, unreachable, timed out).
         connect_failures,
-        /// Responses that were malformed, truncated or too late.
+        /// Responses that were malformed, truncated or too late, and tunnels and relayed connections that were ended at once,
+        /// without a byte.
         response_failures,
         /// Responses accepted although they have more than one Content-Length.
         flawed_repeated_content_length,

@@ -39,6 +39,10 @@ pub fn repeat(
     }
     exchange.ends.attempt.note_first_byte(clock.now_us());
     exchange.ends.note_response(at, head.status, head.status >= 500);
+    // Other failures are counted where the next member is found.
+    if head.status >= 500 && exchange.ends.tries.failure.is_none() {
+        pool.counters.failures_retried.add(1);
+    }
     note_repeated(&mut exchange.ends, at, head.status);
     tell_anew(exchange, at);
     let is_kept = is_all(head.framing, body) && exchange.request.is_whole;

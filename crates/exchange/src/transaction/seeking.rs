@@ -81,7 +81,7 @@ impl Ends {
                 self.account.tried_us = now.now_us();
             } else {
                 self.account.retries += 1;
-                pool.counters.retries.add(1);
+                self.tries.count_retry();
             }
             self.tries.note(member);
             self.attempt.lease = Some(lease);
@@ -128,9 +128,10 @@ impl Ends {
         counters.requests_active.subtract(1);
         let Some(why) = failure else { return };
         at.note(Step::Failed { ends: self, member, why });
+        if !why.is_of_member() {
+            return;
+        }
         match why {
-            // Not a failure of the member.
-            MemberFailure::NoSocket | MemberFailure::Busy => return,
             MemberFailure::Connect | MemberFailure::ConnectTimeout => {
                 counters.connect_failures.add(1);
             }

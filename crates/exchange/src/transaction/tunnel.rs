@@ -19,6 +19,13 @@ use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::relay::{Relay, count_relay};
 
+/// A member that ends a tunnel this soon, without a byte of its own, has not served it. Later, it may be a protocol in
+/// which only clients send.
+const UNSERVED_MS_MAX: u64 = 10_000;
+
+/// The same, if it ends in order and the client has sent nothing that it could answer: many servers end idle connections.
+const UNSERVED_IDLE_MS_MAX: u64 = 1_000;
+
 /// The kind of transaction before the tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -39,6 +46,11 @@ pub struct Tunnel {
     failure: Option<MemberFailure>,
     has_client_ended: bool,
     has_member_ended: bool,
+    begun_ms: u64,
+    has_client_sent: bool,
+    has_member_sent: bool,
+    /// The member ended the tunnel at once, without a byte.
+    is_unserved: bool,
 }
 
 impl Tunnel {
@@ -62,6 +74,10 @@ impl Tunnel {
             failure: None,
             has_client_ended: false,
             has_member_ended: false,
+            begun_ms: 0,
+            has_client_sent: false,
+            has_member_sent: false,
+            is_unserved: false,
         }
     }
 
@@ -82,6 +98,7 @@ impl Tunnel {
         at: &mut impl Edge,
         (has_client_ended, has_member_ended): (bool, bool),
     ) {
+        self.begun_ms = at.turn().now_ms();
         self.ends.clear_member_deadline(at);
         self.is_alive(at);
         at.flow(&mut self.ends, Side::Client, Flow::Straight);
@@ -107,6 +124,7 @@ impl Tunnel {
             return;
         }
         self.ends.account.bytes_received += bytes.count() as u64;
+        self.has_client_sent |= bytes.count() > 0;
         if bytes.count() > 0 {
             at.pass(&mut self.ends, Side::Member, bytes);
             if at.lag(&self.ends, Side::Member) != Lag::None {
@@ -136,6 +154,7 @@ impl Tunnel {
     /// Bytes from the member: in memory, or already moved.
     pub fn member_passed(&mut self, at: &mut impl Edge, bytes: Passing<'_>) {
         self.ends.attempt.note_first_byte(at.turn().now_us());
+        self.has_member_sent |= bytes.count() > 0;
         if bytes.count() > 0 {
             at.pass(&mut self.ends, Side::Client, bytes);
             if self.ends.is_client_behind(at) {
@@ -254,6 +273,7 @@ impl Tunnel {
 
     /// The member has ended its sending side: the client gets the end after all queued data.
     pub fn member_ended(&mut self, at: &mut impl Edge) {
+        self.note_member_end(at, false);
         self.has_member_ended = true;
         if !self.ends.is_client_behind(at) {
             at.half_close(&mut self.ends, Side::Client);
@@ -276,6 +296,7 @@ impl Tunnel {
     /// The member connection has failed and was closed. A broken tunnel does not count as a failure of the member.
     pub fn member_lost(&mut self, at: &mut impl Edge, reason: MemberFailure) {
         self.ends.attempt.connection = None;
+        self.note_member_end(at, true);
         self.failure = Some(reason);
         self.ends.leave_member(at, None);
         if self.has_member_ended && self.origin == Origin::Request {
@@ -284,6 +305,24 @@ impl Tunnel {
             return self.may_end(at);
         }
         self.truncate(at, reason.termination());
+    }
+
+    /// Notes whether the member has served the tunnel that it ends.
+    fn note_member_end(&mut self, at: &impl Edge, is_broken: bool) {
+        if self.has_member_sent || self.has_member_ended {
+            return;
+        }
+        let may_take_ms = match (self.has_client_ended, self.has_client_sent) {
+            // The end of the client is answered by an end.
+            (true, sent) if !is_broken || !sent => return,
+            (false, false) if !is_broken => UNSERVED_IDLE_MS_MAX,
+            _ => UNSERVED_MS_MAX,
+        };
+        self.is_unserved = at.turn().now_ms().saturating_sub(self.begun_ms) < may_take_ms;
+        if let Some(lease) = self.ends.attempt.lease.as_ref().filter(|_| self.is_unserved) {
+            let member = &lease.pool.members[lease.member as usize];
+            member.counters.response_failures.add(1);
+        }
     }
 
     /// Ends the tunnel when both directions have ended and all data is delivered. A member's stream is released as soon
@@ -341,8 +380,18 @@ impl Tunnel {
         }
         let counters = &self.ends.server.counters;
         match self.origin {
-            Origin::Relay => count_relay(counters, termination),
-            Origin::Request => self.ends.count_request(at),
+            Origin::Relay => {
+                count_relay(counters, termination);
+                if self.is_unserved {
+                    counters.relays_unserved.add(1);
+                }
+            }
+            Origin::Request => {
+                self.ends.count_request(at);
+                if self.is_unserved {
+                    counters.responses_cut.add(1);
+                }
+            }
         }
         self.ends.end(at, termination, StreamEnd::of_tunnel(termination));
         self.ends.over = Some(after);

@@ -1,5 +1,6 @@
 //! Facts about this host, read from files of `/proc`.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -81,20 +82,37 @@ impl Host {
         u64::from_str_radix(mask.trim(), 16).ok()
     }
 
-    /// The name and id of the process that owns this socket, if its descriptors are readable.
-    pub fn holder_of(&self, inode: u64) -> Option<(String, u32)> {
-        let link = format!("socket:[{inode}]");
-        self.entries("/proc").into_iter().find_map(|process| {
-            let id: u32 = process.file_name()?.to_str()?.parse().ok()?;
-            let descriptors = self.entries(&format!("/proc/{id}/fd"));
-            let has_it =
-                |path: &PathBuf| fs::read_link(path).is_ok_and(|to| to == Path::new(&link));
-            // The descriptors of other processes may be unreadable.
-            descriptors.iter().any(has_it).then_some(())?;
-            let name = self.text(&format!("/proc/{id}/comm"))?;
-            Some((name.trim().to_owned(), id))
-        })
+    /// The programs and processes that hold these sockets, by inode. Only processes whose program this accepts are looked
+    /// at. The descriptors of other users' processes may be unreadable.
+    pub fn holders_of(
+        &self,
+        inodes: &HashSet<u64>,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> HashMap<u64, (String, u32)> {
+        let mut holders = HashMap::new();
+        for process in self.entries("/proc") {
+            let id: Option<u32> =
+                process.file_name().and_then(|name| name.to_str()).and_then(|it| it.parse().ok());
+            let Some(id) = id else { continue };
+            let Some(name) = self.text(&format!("/proc/{id}/comm")) else { continue };
+            let name = name.trim();
+            if !is_wanted(name) {
+                continue;
+            }
+            for descriptor in self.entries(&format!("/proc/{id}/fd")) {
+                let inode = fs::read_link(descriptor).ok().and_then(|link| socket_inode(&link));
+                if let Some(inode) = inode.filter(|inode| inodes.contains(inode)) {
+                    holders.entry(inode).or_insert_with(|| (name.to_owned(), id));
+                }
+            }
+        }
+        holders
     }
+}
+
+/// The inode in `socket:[4711]`.
+fn socket_inode(link: &Path) -> Option<u64> {
+    link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 #[cfg(test)]
@@ -155,7 +173,9 @@ pub mod tests {
         let folder = fake.folder.join("proc/7/fd");
         fs::create_dir_all(&folder).unwrap();
         std::os::unix::fs::symlink("socket:[4711]", folder.join("3")).unwrap();
-        assert_eq!(fake.host.holder_of(4_711), Some(("nginx".into(), 7)));
-        assert_eq!(fake.host.holder_of(4_712), None);
+        let inodes = HashSet::from([4_711, 4_712]);
+        let holders = fake.host.holders_of(&inodes, |_| true);
+        assert_eq!(holders, HashMap::from([(4_711, ("nginx".to_owned(), 7))]));
+        assert_eq!(fake.host.holders_of(&inodes, |program| program != "nginx"), HashMap::new());
     }
 }

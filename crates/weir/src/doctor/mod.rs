@@ -8,12 +8,13 @@ mod certificates;
 mod clock;
 mod configuration;
 mod finding;
-mod host;
+pub mod host;
 mod kernel;
 mod limits;
 mod members;
 mod ports;
 mod running;
+pub mod sockets;
 mod storage;
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! Checks whether weir can bind the configured addresses.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use rustix::fs::{Access, access};
@@ -11,11 +12,7 @@ use weir_config::snapshot::{Address, ListenPoint, VirtualServer};
 use super::case::Case;
 use super::finding::{Checked, Finding};
 use super::host::Host;
-
-/// Socket tables below `/proc/net`, and the state of listening sockets.
-const TCP_TABLES: [&str; 2] = ["tcp", "tcp6"];
-const UDP_TABLES: [&str; 2] = ["udp", "udp6"];
-const TCP_LISTEN: &str = "0A";
+use super::sockets::Sockets;
 
 /// Tries to bind each address, except those that the running weir uses.
 pub fn check(case: &Case<'_>) -> Checked {
@@ -139,7 +136,9 @@ fn bind(address: SocketAddr, is_udp: bool) -> Result<(), Errno> {
 }
 
 fn in_use(host: &Host, address: SocketAddr, is_udp: bool, place: String, name: &str) -> Finding {
-    let holder = inode_of(host, address, is_udp).and_then(|inode| host.holder_of(inode));
+    let it = if is_udp { Address::Udp(address) } else { Address::Socket(address) };
+    let inodes: HashSet<u64> = Sockets::of(host).at(&it).into_iter().collect();
+    let holder = host.holders_of(&inodes, |_| true).into_values().next();
     let (by, mend) = match holder {
         Some((program, id)) => (
             format!("{program} (process {id})"),
@@ -154,44 +153,6 @@ fn in_use(host: &Host, address: SocketAddr, is_udp: bool, place: String, name: &
         }
     };
     Finding::error(format!("{address} of {name} is in use by {by}"), place, mend)
-}
-
-/// The inode of the socket that is bound to an address, or to its port on all addresses.
-fn inode_of(host: &Host, address: SocketAddr, is_udp: bool) -> Option<u64> {
-    let tables = if is_udp { UDP_TABLES } else { TCP_TABLES };
-    let texts = tables.iter().filter_map(|name| host.text(&format!("/proc/net/{name}")));
-    texts.flat_map(|text| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()).find_map(
-        |line| {
-            let mut words = line.split_whitespace().skip(1);
-            let local = socket_address(words.next()?)?;
-            let state = words.nth(1)?;
-            let inode = words.nth(5)?.parse().ok()?;
-            let is_there = local.port() == address.port()
-                && (local.ip() == address.ip()
-                    || local.ip().is_unspecified()
-                    || address.ip().is_unspecified());
-            (is_there && (is_udp || state == TCP_LISTEN)).then_some(inode)
-        },
-    )
-}
-
-/// Parses `0100007F:1F90`: 32-bit words in native byte order, in hexadecimal digits.
-fn socket_address(text: &str) -> Option<SocketAddr> {
-    let (ip, port) = text.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    let word = |text: &str| u32::from_str_radix(text, 16).ok().map(u32::to_ne_bytes);
-    let ip: IpAddr = match ip.len() {
-        8 => Ipv4Addr::from(word(ip)?).into(),
-        32 => {
-            let mut bytes = [0; 16];
-            for (place, bytes) in bytes.chunks_exact_mut(4).enumerate() {
-                bytes.copy_from_slice(&word(ip.get(place * 8..place * 8 + 8)?)?);
-            }
-            Ipv6Addr::from(bytes).to_canonical()
-        }
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, port))
 }
 
 fn trouble_of_path(path: &Path, place: String, name: &str) -> Option<Finding> {
@@ -263,19 +224,6 @@ mod tests {
         let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
         assert_eq!(bind(address, true), Err(Errno::ADDRINUSE));
-        assert!(inode_of(&Host::here(), address, true).is_some());
-        assert_eq!(inode_of(&Host::here(), address, false), None);
-    }
-
-    #[test]
-    fn addresses_in_tables_of_the_kernel() {
-        let check = |text: &str, expected: &str| {
-            assert_eq!(socket_address(text).unwrap().to_string(), expected);
-        };
-        check(&format!("{:08X}:1F90", u32::from_ne_bytes([127, 0, 0, 1])), "127.0.0.1:8080");
-        let last = format!("{:08X}", u32::from_ne_bytes([0, 0, 0, 1]));
-        check(&format!("000000000000000000000000{last}:0050"), "[::1]:80");
-        assert_eq!(socket_address("00:1"), None);
     }
 
     #[test]

@@ -291,6 +291,14 @@ fn balancing(story: &mut Story, balancing: &Balancing) {
             timeouts.connect_ms, timeouts.response_ms
         ),
     );
+    if let Some(health) = &balancing.health {
+        let mark = if health.state == "degraded" { Mark::Neutral } else { Mark::No };
+        story.marked_in(
+            "health",
+            mark,
+            &format!("pool {pool} is {}: {}", health.state, health.why),
+        );
+    }
 }
 
 fn label(candidate: &Candidate) -> String {
@@ -417,6 +425,28 @@ balancing    round_robin in pool web: it is the only member that takes requests
         assert!(text.contains("               GET /new/a?b HTTP/1.1\n"), "{text}");
         assert!(!text.contains("s3cr3t"), "{text}");
         assert!(text.lines().count() < 40, "{text}");
+    }
+
+    #[test]
+    fn a_pool_that_is_not_up_is_told() {
+        let config = weir_config::parse("weir.yaml", TEXT).config.expect("a configuration");
+        let asked = serde_json::json!({ "url": "http://127.0.0.1:8080/a.png" });
+        let asked: Asked = serde_json::from_value(asked).expect("a request");
+        let explanation = explaining::by_configuration(&config, &asked).expect("it is clear");
+        let check = |state: &str, expected: &str| {
+            let mut explanation = explanation.clone();
+            let health = weir_explain::explanation::PoolHealth {
+                state: state.into(),
+                why: "9 of 9 requests failed in the last 6 s".into(),
+            };
+            explanation.balancing.as_mut().expect("a member").health = Some(health);
+            let text = render(&explanation, Paint::Plain);
+            assert!(text.contains(expected), "{text}");
+        };
+        let why = "9 of 9 requests failed in the last 6 s";
+        check("failing", &format!("\nhealth       ✗ pool images is failing: {why}\n\nresult"));
+        check("degraded", &format!("\nhealth       · pool images is degraded: {why}\n\nresult"));
+        assert!(!render(&explanation, Paint::Plain).contains("\nhealth "));
     }
 
     #[test]
