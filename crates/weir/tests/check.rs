@@ -148,9 +148,13 @@ fn an_error_gives_1_and_its_place() {
 
 #[test]
 fn a_warning_gives_0() {
-    let content = "virtual_servers: { a: { listen: 127.0.0.1:8080, pool: p } }\n\
-                   pools: { p: { members: [ 127.0.0.1:1 ] }, q: { members: [ 127.0.0.1:1 ] } }\n";
-    let file = Temporary::new("warning.yaml", content);
+    let socket = std::env::temp_dir().join("weir-check-free.sock");
+    let content = format!(
+        "virtual_servers: {{ a: {{ listen: \"unix:{}\", pool: p }} }}\n\
+         pools: {{ p: {{ members: [ 127.0.0.1:1 ] }}, q: {{ members: [ 127.0.0.1:1 ] }} }}\n",
+        socket.display()
+    );
+    let file = Temporary::new("warning.yaml", &content);
     let output = weir(&["check", file.path()]);
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stdout).ends_with("2 members; 1 warning\n"));
