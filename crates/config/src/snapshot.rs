@@ -27,7 +27,7 @@ mod waf;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_compression::Rules;
@@ -182,6 +182,23 @@ pub struct LogSettings {
     pub spans_to: Option<Arc<Exporting>>,
     /// Records of requests, in memory; `None`: disabled.
     pub recent_requests: Option<RecentRequests>,
+}
+
+impl LogSettings {
+    /// The files of logs with their keys, each once: without a target of its own, the firewall's log goes where the access log
+    /// goes.
+    pub fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let waf_to = Some(&self.waf_to).filter(|to| **to != self.access_to);
+        let all = [
+            ("log.access.to", Some(&self.access_to)),
+            ("log.waf.to", waf_to),
+            ("log.audit.to", self.audit_to.as_ref()),
+        ];
+        all.into_iter().filter_map(|(key, target)| match target? {
+            LogTarget::File(path) => Some((key, &**path)),
+            LogTarget::Stdout | LogTarget::Syslog(_) => None,
+        })
+    }
 }
 
 /// The format of an access log line.

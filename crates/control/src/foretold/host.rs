@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rustix::fs::{Access, access};
 use weir_config::host_addresses;
-use weir_config::snapshot::{Address, LogTarget, Monitor, MonitorKind, Pool, Snapshot};
+use weir_config::snapshot::{Address, Monitor, MonitorKind, Pool, Snapshot};
 
 use crate::wording::Few;
 
@@ -189,15 +189,7 @@ fn folder_obstacle(path: &Path) -> Option<String> {
 }
 
 fn logs(snapshot: &Snapshot, told: &mut Vec<String>) {
-    let log = &snapshot.log;
-    let waf_to = Some(&log.waf_to).filter(|to| **to != log.access_to);
-    let all = [
-        ("log.access.to", Some(&log.access_to)),
-        ("log.waf.to", waf_to),
-        ("log.audit.to", log.audit_to.as_ref()),
-    ];
-    for (key, target) in all {
-        let Some(LogTarget::File(path)) = target else { continue };
+    for (key, path) in snapshot.log.files() {
         let shown = path.display();
         let obstacle = if path.exists() {
             let may_write = access(path, Access::WRITE_OK).is_ok();

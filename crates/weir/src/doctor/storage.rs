@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access, statvfs};
-use weir_config::snapshot::{Address, LogTarget, Snapshot};
+use weir_config::snapshot::{Address, Snapshot};
 
 use super::case::Case;
 use super::finding::{Checked, Finding};
@@ -95,16 +95,7 @@ fn state_folder(folder: &Path, metadata: &Metadata, checked: &mut Checked) {
 }
 
 fn logs(snapshot: &Snapshot, checked: &mut Checked) {
-    let log = &snapshot.log;
-    // Without its own target, the firewall log goes to the target of the access log.
-    let waf_to = Some(&log.waf_to).filter(|to| **to != log.access_to);
-    let all = [
-        ("log.access.to", Some(&log.access_to)),
-        ("log.waf.to", waf_to),
-        ("log.audit.to", log.audit_to.as_ref()),
-    ];
-    for (key, target) in all {
-        let Some(LogTarget::File(path)) = target else { continue };
+    for (key, path) in snapshot.log.files() {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         let can_be_written = match path.exists() {
