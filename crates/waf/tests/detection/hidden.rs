@@ -224,6 +224,8 @@ fn attacks_in_files_and_their_names_are_found() {
     let object = format!("{{\"id\":\"{ESCAPED}\"}}");
     let photo =
         [b"\xff\xd8\xff\xe0".to_vec(), vec![0xaa; 200_000], b"<?php echo 1;".to_vec()].concat();
+    let decoys =
+        [b"\xff\xd8<?printx><cfqueryx:><%abcdefghij>".repeat(9), b"<?php f();".to_vec()].concat();
     let mut cases = vec![];
     let mut add = |disposition: &str, media_type: &str, content: &[u8]| {
         let name = format!("{disposition} {media_type} {}", content.len());
@@ -249,6 +251,13 @@ fn attacks_in_files_and_their_names_are_found() {
         ("x.jpg", &photo),
         ("x.jpg", b"\xff\xd8<%@ page import=\"java.util.*\" %>"),
         ("x", b"GIF89a<?php system(1); ?>"),
+        ("x.png", b"\x89PNG<?if(1)system($_GET[0]);?>"),
+        ("x.gif", b"GIF89a<?die(`$_GET[0]`);?>"),
+        ("x.gif", b"GIF89a<?const A=\"x\";system(A);?>"),
+        ("x.gif", b"GIF89a<?#\nsystem(1);?>"),
+        ("x.png", b"<?xml:system($_GET[0]);?>"),
+        ("x.jpg", b"\xff\xd8<%\0eval request(\"c\")%>"),
+        ("x.jpg", &decoys),
         ("x.html", b"<script>alert(1)</script>"),
         ("x.png", b" <html><script>alert(1)</script></html>"),
         ("x.html", b"<p>a</p><img src=x onerror=alert(1)>"),
