@@ -8,9 +8,12 @@
 
 mod code;
 mod media;
+mod names;
 mod program;
 
 use media::MediaScan;
+use names::{DOCUMENTS, MEDIA, MEDIA_TYPES, extension};
+pub(super) use names::{Upload, upload_of};
 
 /// Number of bytes that show what a file is, behind blanks and a byte order mark.
 const START_BYTES_MAX: usize = 64;
@@ -72,6 +75,12 @@ impl FileScan {
         self.kind = Kind::Unknown;
         self.content.clear();
         self.media = MediaScan::default();
+    }
+
+    /// Starts a body that is a file in media. Its content is in a field of this name.
+    pub fn start_media(&mut self, field: &[u8]) {
+        self.start(field, b"");
+        self.kind = Kind::Media;
     }
 
     pub fn content(&mut self, bytes: &[u8]) {
@@ -160,25 +169,6 @@ impl FileScan {
         self.content = content;
         self.content.drain(..kept);
     }
-}
-
-/// Extensions of documents that browsers run.
-const DOCUMENTS: [&str; 11] =
-    ["html", "htm", "xhtml", "xht", "mhtml", "svg", "svgz", "xml", "xsl", "xslt", "hta"];
-
-/// Extensions of images and other media.
-const MEDIA: [&str; 36] = [
-    "png", "apng", "jpg", "jpeg", "jpe", "jfif", "gif", "bmp", "dib", "webp", "avif", "heic",
-    "heif", "ico", "cur", "tif", "tiff", "psd", "pdf", "mp3", "mp4", "m4a", "m4v", "mov", "avi",
-    "mkv", "webm", "ogg", "oga", "ogv", "wav", "flac", "woff", "woff2", "ttf", "otf",
-];
-const MEDIA_TYPES: [&str; 5] = ["image/", "audio/", "video/", "font/", "/pdf"];
-
-/// The extension of a file name in lower case.
-fn extension(name: &[u8]) -> &[u8] {
-    let start = name.iter().rposition(|byte| matches!(byte, b'/' | b'\\')).map_or(0, |at| at + 1);
-    let name = name.get(start..).unwrap_or_default().trim_ascii_end();
-    name.iter().rposition(|byte| *byte == b'.').map_or(&[], |at| &name[at + 1..])
 }
 
 #[cfg(test)]

@@ -296,6 +296,106 @@ fn attacks_in_files_and_their_names_are_found() {
     check(cases, true);
 }
 
+/// A body that is a file, with these headers.
+fn upload(method: &'static str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Sent {
+    let sent = Sent { method, ..Sent::get(path) };
+    let sent = headers.iter().fold(sent, |sent, (name, value)| sent.with(name, value));
+    Sent { body: body.to_vec(), ..sent }
+}
+
+#[test]
+fn files_that_are_bodies_are_judged_like_parts() {
+    let image = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+    let far = |code: &[u8]| [&image[..], &[0xaa; 100_000], code, &[0; 300]].concat();
+    let php = b"<?php system($_GET['c']); ?>";
+    let png = [("Content-Type", "image/png")];
+    let octets = [("Content-Type", "application/octet-stream")];
+    let mut attacks = vec![];
+    for (types, code) in
+        [(&png[..], &php[..]), (&octets, php), (&[], php), (&png, b"<?if(1)system($_GET[0]);?>")]
+    {
+        attacks.push(upload("PUT", "/up/x.png", types, &far(code)));
+        attacks.push(upload("POST", "/up", types, &far(code)));
+    }
+    let unknown = [&b"\x81\x01".repeat(1_000), &php[..]].concat();
+    attacks.push(upload("PUT", "/up/x.png", &[], &unknown));
+    attacks.push(upload("POST", "/up", &[("X-File-Name", "x.jpg")], &unknown));
+    attacks.push(upload(
+        "POST",
+        "/up",
+        &[("Content-Disposition", "x; filename=\"a.gif\"")],
+        &unknown,
+    ));
+    attacks.push(upload("PUT", "/x.mp4", &[("Content-Type", "video/mp4")], &unknown));
+    // What begins like EBCDIC may be other bytes.
+    attacks.push(upload("PUT", "/up/x.png", &[], &[&[0x81; 2_000], &php[..]].concat()));
+    attacks.push(upload("PUT", "/x", &[], &[&b"a\0".repeat(1_000), &php[..]].concat()));
+    for (name, value) in [
+        ("Content-Disposition", "attachment; filename=\"shell.php\""),
+        ("Content-Disposition", "attachment; filename=shell.php"),
+        ("Content-Disposition", "attachment; filename*=utf-8''shell.p%68p"),
+        ("Content-Disposition", "attachment; filename=\"../x.png\""),
+        ("X-File-Name", "shell.php"),
+        ("X-Filename", "../../x.png"),
+        ("X-Filename", ".htaccess"),
+        ("Slug", "shell.jsp"),
+        ("Content-Location", "/shell.php"),
+        ("Destination", "http://shop.example/shell.php"),
+        ("Destination", "/dav/shell.asp;.jpg"),
+        ("Destination", "/../../etc/x"),
+    ] {
+        let method = if name == "Destination" { "MOVE" } else { "POST" };
+        attacks.push(upload(method, "/up", &[png[0], (name, value)], &image));
+    }
+    for path in [
+        "/shell.php",
+        "/up/shell.jsp%20",
+        "/up/shell.aspx;.jpg",
+        "/shell.JSP",
+        "/fileserver/a.jsp",
+        "/a.php::$DATA",
+        "/x/web.config",
+    ] {
+        attacks.push(upload("PUT", path, &octets, b"hello"));
+        attacks.push(upload("PUT", path, &[], &image));
+    }
+    let shown = |all: Vec<Sent>| all.into_iter().map(|sent| (format!("{sent:.200?}"), sent));
+    check(shown(attacks), true);
+    let name = |value| [png[0], ("Content-Disposition", value)];
+    check(
+        shown(vec![
+            upload("PUT", "/up/x.png", &png, &far(b"")),
+            upload(
+                "POST",
+                "/wp-json/wp/v2/media",
+                &name("attachment; filename=\"photo.jpg\""),
+                &image,
+            ),
+            upload("POST", "/up", &[png[0], ("X-File-Name", "my.php-notes.png")], &image),
+            upload("PUT", "/remote.php/dav/files/a/b.png", &png, &image),
+            upload("MOVE", "/remote.php/dav/a", &[("Destination", "/remote.php/dav/b.txt")], b""),
+            upload("PUT", "/api.php/items/1", &octets, b"hello"),
+            upload("PUT", "/api.php", &[("Content-Type", "application/json")], b"{\"a\":1}"),
+            upload(
+                "PUT",
+                "/x.php",
+                &[("Content-Type", "application/x-www-form-urlencoded")],
+                b"a=1",
+            ),
+            upload("DELETE", "/shell.php", &[], b""),
+            upload("GET", "/x.php", &[("Content-Disposition", "inline")], b""),
+            upload("PUT", "/backup.tar", &octets, &[&unknown[..], php].concat()),
+            upload(
+                "POST",
+                "/rpc",
+                &[("Content-Type", "application/x-protobuf")],
+                b"\x0a\x03abc\x10\x01",
+            ),
+        ]),
+        false,
+    );
+}
+
 #[test]
 fn attacks_in_headers_are_found() {
     let attacks = [

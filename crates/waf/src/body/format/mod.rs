@@ -44,6 +44,11 @@ pub fn is_binary(content_type: &[u8], look: &[u8]) -> bool {
     messages::begins(content_type, look) || (text_bytes < TEXT_BYTES_MIN && is_no_text(look))
 }
 
+/// Whether a file of this format begins with these bytes: an image.
+pub fn is_image(look: &[u8]) -> bool {
+    containers::begins_image(look)
+}
+
 /// Whether so many bytes are no text that neither UTF-8 nor a charset of single bytes explains them.
 fn is_no_text(look: &[u8]) -> bool {
     let foreign: usize = look.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
