@@ -30,6 +30,7 @@ mod recorded;
 mod removals;
 mod report;
 mod request;
+mod shell;
 mod state;
 mod text;
 mod texts;

@@ -7,6 +7,7 @@ use memchr::memmem::Finder;
 
 use super::message::Message;
 use super::names::{ELEMENT, NAMES_BYTES_MIN, NAMES_PER_BYTE, of_first_elements};
+use super::shell;
 use super::texts::{TextId, Texts};
 use crate::body::{Nested, cookie_text, may_be_nested};
 use crate::seclang::Variable;
@@ -16,12 +17,16 @@ pub(super) fn head(message: &mut Message) {
     judge(message, Variable::ArgsGet, false);
     quoted_cookies(message);
     judge(message, Variable::RequestCookies, true);
+    shell::judge(message, Variable::ArgsGet, false);
+    shell::judge(message, Variable::RequestCookies, true);
 }
 
 /// Adds the contents of the arguments of a body.
 pub(super) fn body(message: &mut Message) {
     judge(message, Variable::ArgsPost, false);
     judge(message, Variable::Xml, false);
+    shell::judge(message, Variable::ArgsPost, false);
+    shell::judge(message, Variable::Xml, false);
 }
 
 /// A value that contains others: its name, and its bytes.

