@@ -11,6 +11,7 @@ mod media;
 mod names;
 mod program;
 
+use crate::body::{encoding_of, is_control, readings, significant};
 use media::MediaScan;
 use names::{DOCUMENTS, MEDIA, MEDIA_TYPES, extension};
 pub(super) use names::{Upload, upload_of};
@@ -106,11 +107,11 @@ impl FileScan {
     }
 
     /// Drops the blanks and the byte order mark in front: they say nothing, and kept they would be read again with each
-    /// piece that arrives.
+    /// piece that arrives. Control characters are parts of binary formats, and of texts in UTF-16.
     fn drop_blanks(&mut self) {
-        let start = self.content.trim_ascii_start();
-        let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
-        let dropped = self.content.len() - start.len();
+        let dropped = self.content.len() - significant(&self.content).len();
+        let controls = self.content[..dropped].iter().position(|byte| is_control(*byte));
+        let dropped = controls.unwrap_or(dropped);
         self.passed_bytes += dropped as u64;
         self.content.drain(..dropped);
     }
@@ -121,6 +122,21 @@ impl FileScan {
         if start.len() < START_BYTES_MAX && !is_whole {
             return None;
         }
+        let look = start.get(..START_BYTES_MAX).unwrap_or(start);
+        match encoding_of(look) {
+            // In another encoding, only documents matter.
+            Some(encoding) => {
+                let readings = readings(encoding, look);
+                let kinds = readings.iter().map(|it| self.kind_of_text(significant(it)));
+                let is_document = |kind: &Kind| !matches!(kind, Kind::Media | Kind::Nothing);
+                let kind = kinds.into_iter().find(is_document);
+                Some(kind.unwrap_or_else(|| self.kind_of_text(start)))
+            }
+            None => Some(self.kind_of_text(start)),
+        }
+    }
+
+    fn kind_of_text(&self, start: &[u8]) -> Kind {
         let is_type = |words: &[&str]| {
             words
                 .iter()
@@ -130,20 +146,22 @@ impl FileScan {
         // Programs name parts without a file of their own so.
         let is_unnamed = extension.is_empty();
         let is_one_of = |list: &[&str]| list.iter().any(|it| it.as_bytes() == extension);
+        let is_xml = |is_unnamed: bool| {
+            let is_page = is_type(&["svg", "html", "xsl"]);
+            (is_type(&["xml"]) && is_unnamed && !is_page) || (extension == b"xml" && !is_page)
+        };
         let is_json = matches!(start.first(), Some(b'{' | b'['));
-        Some(match start.first() {
+        match start.first() {
             _ if is_type(&["json"]) || (is_json && (is_unnamed || extension == b"json")) => {
                 Kind::Json
             }
-            Some(b'<') if is_unnamed && is_type(&["xml"]) && !is_type(&["svg", "html"]) => {
-                Kind::Xml
-            }
+            Some(b'<') if is_xml(is_unnamed) => Kind::Xml,
             Some(b'<') if !code::begins_file(start) || is_one_of(&DOCUMENTS) => Kind::Document,
             _ if is_type(&["html", "svg", "xml"]) || is_one_of(&DOCUMENTS) => Kind::Document,
             _ if is_unnamed && self.media_type.starts_with(b"text/") => Kind::Text,
             _ if is_unnamed || is_one_of(&MEDIA) || is_type(&MEDIA_TYPES) => Kind::Media,
             _ => Kind::Nothing,
-        })
+        }
     }
 
     /// Looks at media, and drops what is not needed any more.

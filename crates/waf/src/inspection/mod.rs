@@ -20,6 +20,7 @@ mod groups;
 mod handle;
 mod hit;
 mod lookup;
+mod markup;
 mod message;
 mod names;
 mod nested;

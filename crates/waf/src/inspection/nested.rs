@@ -7,8 +7,8 @@ use memchr::memmem::Finder;
 
 use super::message::Message;
 use super::names::{ELEMENT, NAMES_BYTES_MIN, NAMES_PER_BYTE, of_first_elements};
-use super::shell;
 use super::texts::{TextId, Texts};
+use super::{markup, shell};
 use crate::body::{Nested, cookie_text, may_be_nested};
 use crate::seclang::Variable;
 
@@ -17,6 +17,8 @@ pub(super) fn head(message: &mut Message) {
     judge(message, Variable::ArgsGet, false);
     quoted_cookies(message);
     judge(message, Variable::RequestCookies, true);
+    markup::judge(message, Variable::ArgsGet, false);
+    markup::judge(message, Variable::RequestCookies, true);
     shell::judge(message, Variable::ArgsGet, false);
     shell::judge(message, Variable::RequestCookies, true);
 }
@@ -25,6 +27,8 @@ pub(super) fn head(message: &mut Message) {
 pub(super) fn body(message: &mut Message) {
     judge(message, Variable::ArgsPost, false);
     judge(message, Variable::Xml, false);
+    markup::judge(message, Variable::ArgsPost, false);
+    markup::judge(message, Variable::Xml, false);
     shell::judge(message, Variable::ArgsPost, false);
     shell::judge(message, Variable::Xml, false);
 }

@@ -246,6 +246,90 @@ fn attacks_within_values_are_found() {
     );
 }
 
+const ENTITY: &str =
+    "<?xml version=\"1.0\"?><!DOCTYPE a [<!ENTITY x SYSTEM \"file:///etc/passwd\">]><a>&x;</a>";
+
+/// A text in EBCDIC, with these bytes for `!` and `[` of its code page.
+fn ebcdic(text: &str, (mark, bracket): (u8, u8)) -> Vec<u8> {
+    let signs = |byte: u8| match byte {
+        b' ' => 0x40,
+        b'<' => 0x4c,
+        b'>' => 0x6e,
+        b'?' => 0x6f,
+        b'"' => 0x7f,
+        b'=' => 0x7e,
+        b'.' => 0x4b,
+        b'/' => 0x61,
+        b':' => 0x7a,
+        b'&' => 0x50,
+        b';' => 0x5e,
+        b'!' => mark,
+        b'[' => bracket,
+        _ => bracket + 1,
+    };
+    let byte = |byte: u8| match byte {
+        b'a'..=b'i' => byte - b'a' + 0x81,
+        b'j'..=b'r' => byte - b'j' + 0x91,
+        b's'..=b'z' => byte - b's' + 0xa2,
+        b'A'..=b'I' => byte - b'A' + 0xc1,
+        b'J'..=b'R' => byte - b'J' + 0xd1,
+        b'S'..=b'Z' => byte - b'S' + 0xe2,
+        b'0'..=b'9' => byte - b'0' + 0xf0,
+        _ => signs(byte),
+    };
+    text.bytes().map(byte).collect()
+}
+
+#[test]
+fn markup_within_values_is_read() {
+    let references: String = SQL.bytes().map(|byte| format!("&#{byte};")).collect();
+    let element = format!("<a>{references}</a>");
+    let attribute = format!("<a b='{references}'/>");
+    let part_of = |text: &[u8]| part("name=\"x\"", "", text);
+    let texts = [element.clone(), attribute, references, format!("\u{a0}<a><![CDATA[{SQL}]]></a>")];
+    check(named(&texts, field), true);
+    check(named(&texts, value), true);
+    check(named(&texts, |text| part_of(text.as_bytes())), true);
+    check(named(&texts, |text| json(&format!("{{\"x\":{}}}", serde_json(text)))), true);
+    let soap = |text: &str| Sent::post("/", "text/xml", format!("<s><![CDATA[{text}]]></s>"));
+    check(named([&element], soap), true);
+    for page in [(0x5a, 0xba), (0x4f, 0x4a)] {
+        let document = ebcdic(ENTITY, page);
+        let sent = Sent::form("/page", &[("x", &document)]);
+        check([("form".to_owned(), sent), ("part".to_owned(), part_of(&document))], true);
+    }
+    check(
+        named(
+            [
+                "O&#39;Brien &amp; sons &#8212; a &#60; b",
+                "<p>It&#39;s &#8220;quoted&#8221;; who&#39;s there?</p>",
+                "Lo\u{a7}a",
+                "<note><![CDATA[Fish & chips]]></note>",
+            ],
+            field,
+        ),
+        false,
+    );
+}
+
+#[test]
+fn arguments_among_binary_bytes_are_judged_to_their_end() {
+    let query = "' UNION SELECT password FROM users-- x";
+    let before: [&[u8]; 6] =
+        [b"", b"%c3%a91", b"\xc3\xa91", b"\x80", b"%00", &b"%80\xff".repeat(150)];
+    for mark in
+        [&b"\xff\xd8\xff"[..], b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"PK\x03\x04", b"\x1f\x8b\x08"]
+    {
+        for before in before {
+            let body = [mark, b"&id=", before, query.as_bytes(), b"\xff\x01\x02"].concat();
+            for media_type in ["image/jpeg", "application/octet-stream"] {
+                let sent = Sent::post("/", media_type, body.clone());
+                check([(body.escape_ascii().to_string(), sent)], true);
+            }
+        }
+    }
+}
+
 /// A text as a string of JSON.
 fn serde_json(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
@@ -301,6 +385,31 @@ fn attacks_in_files_and_their_names_are_found() {
         "text/xml",
         b"<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>",
     );
+    let (sql, xxe) = (format!("<a><id>{SQL}</id></a>"), "<!DOCTYPE a SYSTEM 'http://e/x.dtd'><a/>");
+    let include =
+        "<a xmlns:xi='http://www.w3.org/2001/XInclude'><xi:include href='file:///etc/x'/></a>";
+    let utf_7 = "<?xml version='1.0' encoding='UTF-7'?>+ADwAIQ-DOCTYPE a";
+    for name in ["a.xml", "blob", "a.svg", "a.bin"] {
+        let disposition = format!("name=\"f\"; filename=\"{name}\"");
+        add(&disposition, "application/octet-stream", xxe.as_bytes());
+        add(&disposition, "text/xml", include.as_bytes());
+        add(&disposition, "text/xml", utf_7.as_bytes());
+        for page in [(0x5a, 0xba), (0x4f, 0x4a)] {
+            add(&disposition, "text/xml", &ebcdic(ENTITY, page));
+        }
+        for is_little in [true, false] {
+            let units = ENTITY.encode_utf16();
+            let of = |it: u16| if is_little { it.to_le_bytes() } else { it.to_be_bytes() };
+            add(&disposition, "", &units.flat_map(of).collect::<Vec<u8>>());
+        }
+    }
+    add("name=\"f\"; filename=\"a.xml\"", "text/xml", sql.as_bytes());
+    add("name=\"f\"; filename=\"a.xml\"", "", sql.as_bytes());
+    add("name=\"f\"; filename=\"blob\"", "text/xml; charset=utf-7", b"+ADw-a");
+    for blanks in ["\u{a0}", "\u{b}", "\u{200b}\u{3000}"] {
+        add("name=\"f\"; filename=\"blob\"", "", format!("{blanks}{object}").as_bytes());
+        add("name=\"f\"; filename=\"blob\"", "text/xml", format!("{blanks}{sql}").as_bytes());
+    }
     for (name, content) in [
         ("x.png", &b"<?php system($_GET['c']); ?>"[..]),
         ("x.gif", b"GIF89a;\n<?php system($_GET['c']); ?>"),
