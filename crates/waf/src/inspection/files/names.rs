@@ -11,13 +11,13 @@ pub(super) const DOCUMENTS: [&str; 11] =
     ["html", "htm", "xhtml", "xht", "mhtml", "svg", "svgz", "xml", "xsl", "xslt", "hta"];
 
 /// Extensions of images and other media.
-pub(super) const MEDIA: [&str; 36] = [
+pub(super) const MEDIA: [&str; 37] = [
     "png", "apng", "jpg", "jpeg", "jpe", "jfif", "gif", "bmp", "dib", "webp", "avif", "heic",
-    "heif", "ico", "cur", "tif", "tiff", "psd", "pdf", "woff", "woff2", "ttf", "otf", "mp3", "mp4",
-    "m4a", "m4v", "mov", "avi", "mkv", "webm", "ogg", "oga", "ogv", "wav", "flac",
+    "heif", "ico", "cur", "cer", "tif", "tiff", "psd", "pdf", "woff", "woff2", "ttf", "otf", "mp3",
+    "mp4", "m4a", "m4v", "mov", "avi", "mkv", "webm", "ogg", "oga", "ogv", "wav", "flac",
 ];
 /// The first of them that are sound or video, which are often longer than what is held.
-const RECORDINGS_FROM: usize = 23;
+const RECORDINGS_FROM: usize = 24;
 pub(super) const MEDIA_TYPES: [&str; 5] = ["image/", "audio/", "video/", "font/", "/pdf"];
 
 /// The extension of a file name in lower case.
