@@ -14,6 +14,7 @@ mod effects;
 mod encoded;
 mod evaluate;
 mod expand;
+mod file_names;
 mod files;
 mod found_files;
 mod groups;

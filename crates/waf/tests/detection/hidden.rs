@@ -313,6 +313,43 @@ fn markup_within_values_is_read() {
 }
 
 #[test]
+fn json_is_found_wherever_it_stands() {
+    let object = format!("{{\"id\":\"{ESCAPED}\"}}");
+    let mut deep = object.clone();
+    for depth in 2..=8 {
+        deep = format!("{{\"k\":{}}}", serde_json(&deep));
+        let sent = [("json", json(&deep)), ("field", field(&deep)), ("value", value(&deep))];
+        check(sent.map(|(name, sent)| (format!("{name} {depth}"), sent)), true);
+    }
+    let encoded: String = object.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let twice = encoded.replace('%', "%25");
+    let named = |name: &str| Sent::form("/page", &[(name, b"1")]);
+    check(
+        [
+            ("name", named(&object)),
+            ("name of an element", named(&format!("a[{object}]"))),
+            ("name in the query", Sent::query("/page", &[(&object, b"1")])),
+            ("cookie", header("Cookie", &format!("a={encoded}"))),
+            ("cookie, encoded twice", header("Cookie", &format!("a={twice}"))),
+            ("referrer", header("Referer", &format!("https://a.example/?x={encoded}"))),
+            ("no-break space", field(&format!("\u{a0}{object}"))),
+        ]
+        .map(|(name, sent)| (name.to_owned(), sent)),
+        true,
+    );
+    check(
+        [
+            ("name", named("items[0][name]")),
+            ("quoted name", named("a[\"b\"]")),
+            ("braces", named("{a}")),
+            ("referrer", header("Referer", "https://a.example/?x=%7B%22a%22%3A%22b%5Cn%22%7D")),
+        ]
+        .map(|(name, sent)| (name.to_owned(), sent)),
+        false,
+    );
+}
+
+#[test]
 fn arguments_among_binary_bytes_are_judged_to_their_end() {
     let query = "' UNION SELECT password FROM users-- x";
     let before: [&[u8]; 6] =
@@ -454,6 +491,10 @@ fn attacks_in_files_and_their_names_are_found() {
         "web.config",
         "shell.php:$i30:$INDEX_ALLOCATION",
         "shell.shtml",
+        "=?utf-8?B?c2hlbGwucGhw?=",
+        "shell.p\u{200b}hp",
+        "shell.\u{ff30}\u{ff28}\u{ff30}",
+        ".ssh/authorized_keys",
     ] {
         add(&format!("name=\"f\"; filename=\"{name}\""), "", b"x");
     }
