@@ -138,6 +138,9 @@ pub(super) fn is_plain_sheet(text: &[u8]) -> bool {
 
 /// Whether an attribute of `meta` tells nothing but the charset, the program or the author of a page.
 pub(super) fn is_plain_meta(name: &[u8], value: &[u8]) -> bool {
+    // In a string of JSON, the quotes are escaped.
+    let value = value.strip_prefix(b"\\\"").unwrap_or(value);
+    let value = value.strip_suffix(b"\\\"").unwrap_or(value);
     let value = value.trim_ascii().to_ascii_lowercase();
     let has = |mark: &[u8]| memchr::memmem::find(&value, mark).is_some();
     let is_one_of = |list: &[&str]| list.iter().any(|it| it.as_bytes() == value);
