@@ -46,7 +46,24 @@ pub(super) fn judge(message: &mut Message, variable: Variable, is_escaped: bool)
 /// Whether a value may be read as markup with another result than its characters.
 fn has_contents(value: &[u8]) -> bool {
     let has = |mark: &[u8]| memchr::memmem::find(value, mark).is_some();
-    has(b"&#") || (has(b"<![CDATA[") && significant(value).starts_with(b"<")) || is_ebcdic(value)
+    has_reference(value)
+        || (has(b"<![CDATA[") && significant(value).starts_with(b"<"))
+        || is_ebcdic(value)
+}
+
+/// Whether a value has a reference to a character of ASCII by its number. Others, such as those of quotes in print, hide nothing.
+fn has_reference(value: &[u8]) -> bool {
+    memchr::memmem::find_iter(value, b"&#").any(|at| {
+        let number = value.get(at + 2..).unwrap_or_default();
+        let (number, radix) = match number {
+            [b'x' | b'X', digits @ ..] => (digits, 16),
+            _ => (number, 10),
+        };
+        let digits = number.iter().map_while(|byte| char::from(*byte).to_digit(radix));
+        let mut digits = digits.skip_while(|digit| *digit == 0).peekable();
+        digits.peek().is_some()
+            && digits.fold(0, |code: u32, it| code.saturating_mul(radix).saturating_add(it)) < 0x80
+    })
 }
 
 /// Whether a value begins like a document in EBCDIC. Text in UTF-8 never does.
@@ -67,6 +84,10 @@ fn contents(message: &Message, value: &[u8]) -> Vec<Vec<u8>> {
         let mut reading: Body = message.reader(Processor::Xml);
         reading.feed(significant(value), &mut found);
         reading.finish(&mut found);
+        // Rules see the others in the value itself.
+        if memchr::memmem::find(value, b"<![CDATA[").is_none() {
+            found.0.retain(|text| memchr::memmem::find(value, text).is_none());
+        }
     }
     found.0
 }
@@ -95,6 +116,8 @@ mod tests {
             (b"a < b & c", false),
             (b"<p>a</p>", false),
             (b"a &#39; b", true),
+            (b"a &#x00027 b", true),
+            (b"a &#8217; b &#x201c; &# &#0;", false),
             (b"<a><![CDATA[b]]></a>", true),
             (b"about <![CDATA[", false),
             (b"Lorem ipsum", false),

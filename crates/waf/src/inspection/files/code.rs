@@ -80,30 +80,28 @@ pub(super) fn begins_file(start: &[u8]) -> bool {
     }
 }
 
-/// What begins at `text`, which begins with `<` and has [`WINDOW_BYTES`], or less at the end of a file. `work` counts the
-/// bytes that were looked at.
-pub(super) fn at(text: &[u8], is_end: bool, work: &mut u64) -> Found {
+/// What begins at `text`, which begins with `<` and has [`WINDOW_BYTES`], or less at the end of a file. `is_cut`: more bytes
+/// follow. `work` counts the bytes that were looked at.
+pub(super) fn at(text: &[u8], is_cut: bool, work: &mut u64) -> Found {
     let rest = text.get(1..).unwrap_or_default();
     match rest {
         [b'?' | b's' | b'S' | b'j' | b'J' | b'c' | b'C', ..] if is_word(rest) => Found::Code,
         [b'?', b'h' | b'H', b'h' | b'H', b' ' | b'\t' | b'\n' | b'\r', ..] => Found::Code,
-        [b'?', b'=', code @ ..] => read((Language::Php, Before::Print), code, is_end, work),
-        [b'?', code @ ..] => read((Language::Php, Before::Mark), code, is_end, work),
-        [b'%', code @ ..] => read((Language::Asp, Before::Mark), code, is_end, work),
+        [b'?', b'=', code @ ..] => read((Language::Php, Before::Print), code, is_cut, work),
+        [b'?', code @ ..] => read((Language::Php, Before::Mark), code, is_cut, work),
+        [b'%', code @ ..] => read((Language::Asp, Before::Mark), code, is_cut, work),
         [b'!', ..] if is_include(rest) => Found::Code,
         _ => Found::Nothing,
     }
 }
 
-/// What code of a language begins at `code`, which has [`WINDOW_BYTES`], or less at the end of a file.
+/// What code of a language begins at `code`. `is_cut`: more bytes follow.
 pub(super) fn read(
     language: (Language, Before),
     code: &[u8],
-    is_end: bool,
+    is_cut: bool,
     work: &mut u64,
 ) -> Found {
-    let is_cut = !is_end || code.len() > WINDOW_BYTES;
-    let code = code.get(..WINDOW_BYTES).unwrap_or(code);
     match program::read(language, code, is_cut, work) {
         Read::Code => Found::Code,
         Read::Nothing => Found::Nothing,

@@ -61,7 +61,7 @@ impl MediaScan {
             if rest.len() <= WINDOW_BYTES && !is_end {
                 break at;
             }
-            self.judge(content, at, is_end, &mut found);
+            self.judge(content, at, &mut found);
             from = at + 1;
         };
         if is_end {
@@ -108,20 +108,22 @@ impl MediaScan {
         self.open.iter().copied().filter(move |it| it.ends(place, before, byte))
     }
 
-    fn judge(&mut self, content: &[u8], at: usize, is_end: bool, found: &mut Vec<Vec<u8>>) {
+    /// Judges a place, by the bytes of a window. Pieces in which the content arrives make no difference.
+    fn judge(&mut self, content: &[u8], at: usize, found: &mut Vec<Vec<u8>>) {
+        let rest = &content[at..];
+        let is_cut = rest.len() > WINDOW_BYTES;
+        let rest = rest.get(..WINDOW_BYTES).unwrap_or(rest);
         let place = self.looked_at + at as u64;
         let ended: Vec<Open> = self.ended(content, at).collect();
         self.open.retain(|it| !ended.contains(it));
         for Open { language, comment, acts, .. } in ended {
             let is_before = matches!(comment, Comment::Line | Comment::Block);
-            let start = if is_before { at + 1 } else { at };
-            let code = content.get(start..).unwrap_or_default();
-            let read = code::read((language, Before::Part(acts)), code, is_end, &mut self.work);
+            let code = &rest[usize::from(is_before)..];
+            let read = code::read((language, Before::Part(acts)), code, is_cut, &mut self.work);
             self.note(read, (&marked(language, code), place), found);
         }
-        let rest = &content[at..];
         if rest.first() == Some(&b'<') {
-            let read = code::at(rest, is_end, &mut self.work);
+            let read = code::at(rest, is_cut, &mut self.work);
             self.note(read, (excerpt(rest), place), found);
         }
         let work_max = WORK_BYTES_MIN + place * WORK_PER_BYTE;

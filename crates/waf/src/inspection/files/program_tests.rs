@@ -4,7 +4,7 @@ use super::super::code::{Found, WINDOW_BYTES, at, begins_file};
 use super::*;
 
 fn found(text: &[u8]) -> Found {
-    at(text, true, &mut 0)
+    at(text, false, &mut 0)
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn other_bytes_are_no_code() {
 fn code_that_goes_on_is_code_unless_it_is_empty() {
     let of = |first: &str, then: &str| {
         let text = [first, &then.repeat(WINDOW_BYTES)].concat();
-        at(text.as_bytes(), false, &mut 0)
+        at(&text.as_bytes()[..WINDOW_BYTES], true, &mut 0)
     };
     assert_eq!(of("<?", "1;"), Found::Comment(Language::Php, Comment::Statements, false));
     assert_eq!(of("<?ff()", ";"), Found::Code);
