@@ -13,6 +13,8 @@ use crate::setup::{ask, counted, guarded, wait_for_any, with_type};
 const ATTACK: &str = "{\"id\":\"1' UNION SELECT password FROM users--\"}";
 /// The beginning of a PNG file.
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
+/// The beginning of an archive.
+const ARCHIVE: &[u8] = b"PK\x03\x04\x14\0\0\0\x08\0";
 /// Two messages of gRPC, with one field each.
 const CALL: &[u8] = b"\0\0\0\0\x07\x0a\x05first\0\0\0\0\x02\x08\x01";
 
@@ -56,11 +58,11 @@ fn a_file_passes_as_it_comes_when_its_beginning_is_known() {
     for mode in ["block", "detect"] {
         let waf = format!("waf: {{ mode: {mode}, body_size_max: 4KiB }}");
         let proxy = Proxy::start(&guarded(&member, &waf));
-        let first = [PICTURE, &[0xee; 2_000]].concat();
+        let first = [ARCHIVE, &[0xee; 2_000]].concat();
         let rest = [0xee; 100_000];
         seen.store(0, Ordering::Relaxed);
         let mut client = proxy.client();
-        client.send(head("image/png", first.len() + rest.len()));
+        client.send(head("application/zip", first.len() + rest.len()));
         client.send(&first);
         eventually("the member has the first part", STEP_TIMEOUT, || {
             seen.load(Ordering::Relaxed) == first.len()
@@ -70,10 +72,35 @@ fn a_file_passes_as_it_comes_when_its_beginning_is_known() {
         assert_eq!(seen.load(Ordering::Relaxed), first.len() + rest.len());
         assert_eq!(counted(&proxy, "unjudged"), 0.0, "{mode}");
     }
-    // A text of the same length is judged, and is too long for that.
+    // A text of that length is judged, and is too long for that.
     let proxy = Proxy::start(&guarded(&member, "waf: { mode: block, body_size_max: 4KiB }"));
     let text = "an ordinary text ".repeat(1_000);
     ask(&proxy, with_type("/", "image/png", &text)).assert_status(413);
+}
+
+#[test]
+fn an_image_is_held_until_code_was_looked_for_in_all_of_it() {
+    let member = Member::echo();
+    let waf = "waf: { mode: block, body_size_max: 4KiB, files_size_max: 256KiB }";
+    let proxy = Proxy::start(&guarded(&member, waf));
+    let image = [PICTURE, &[0xee; 100_000]].concat();
+    let code = [&image[..], b"<?if(1)system($_GET[0]);?>", &[0; 10_000]].concat();
+    for (body, status) in [(&image, 200), (&code, 403), (&[&image[..]; 3].concat(), 413)] {
+        for content_type in ["image/png", "application/octet-stream"] {
+            let mut client = proxy.client();
+            client.send(head(content_type, body.len()));
+            client.send(body);
+            client.response().assert_status(status);
+        }
+    }
+    assert_eq!(member.request_count(), 2);
+    // In the other mode, it passes as it comes, and is logged.
+    let proxy = Proxy::start(&guarded(&member, "waf: { mode: detect, body_size_max: 4KiB }"));
+    let mut client = proxy.client();
+    client.send(head("image/png", code.len()));
+    client.send(&code);
+    client.response().assert_status(200);
+    eventually("the finding is counted", STEP_TIMEOUT, || counted(&proxy, "detected") == 1.0);
 }
 
 /// A member that answers each request with the body that it got.

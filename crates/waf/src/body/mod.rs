@@ -31,7 +31,9 @@ pub(crate) use characters::Characters;
 pub(crate) use charset::Charset;
 pub use cookies::cookies;
 pub use differences::{Difference, Differences};
-pub use format::{Call, LOOK_BYTES, arguments_in, call, is_binary, is_control, significant};
+pub use format::{
+    Call, LOOK_BYTES, arguments_in, call, is_binary, is_control, is_image, significant,
+};
 pub use json::{Json, JsonNames};
 pub use limits::Limits;
 pub use media_type::{MediaType, PARAMETERS_MAX, Parameter, Processor};

@@ -7,15 +7,15 @@
 
 mod escapes;
 
+use super::format::significant;
 use super::json::{Json, JsonNames};
 use super::limits::Limits;
 use super::sink::Sink;
 pub use escapes::{cookie_text, without_escapes};
 
 /// Maximum number of values around a value: JSON in a string of JSON has depth 2.
-pub const NESTED_DEPTH_MAX: usize = 4;
+pub const NESTED_DEPTH_MAX: usize = 8;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The mark of JSON in the cookies of some frameworks.
 const COOKIE_MARK: &[u8] = b"j:";
 
@@ -29,10 +29,9 @@ fn begins_like_json(value: &[u8]) -> bool {
     matches!(json_of(value).first(), Some(b'{' | b'[' | b'"'))
 }
 
-/// The value without blanks and marks before the JSON.
+/// The value without blanks, invisible characters and marks before the JSON.
 fn json_of(value: &[u8]) -> &[u8] {
-    let value = value.trim_ascii_start();
-    let value = value.strip_prefix(BYTE_ORDER_MARK).unwrap_or(value).trim_ascii_start();
+    let value = significant(value);
     value.strip_prefix(COOKIE_MARK).unwrap_or(value)
 }
 
@@ -48,6 +47,13 @@ impl Nested {
     /// A decoder with these limits, for all values of a request.
     pub fn new(limits: Limits) -> Self {
         Self { limits, left: limits.arguments_max }
+    }
+
+    /// Takes a place for a value that was decoded in another way. Returns whether there was one.
+    pub fn take_one(&mut self) -> bool {
+        let left = self.left.checked_sub(1);
+        self.left = left.unwrap_or_default();
+        left.is_some()
     }
 
     /// Decodes the contents of a value. `to` gets each value with its path: `json.a.b`; the path of a text whose escapes

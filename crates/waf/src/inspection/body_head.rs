@@ -13,6 +13,8 @@ pub(super) struct BodyHead {
     /// The reason why the body cannot be inspected; `None`: it can.
     pub unreadable: Option<&'static str>,
     pub charset: Charset,
+    /// The length of the body, if it is known.
+    pub bytes: Option<u64>,
     pub has_types: bool,
     has_type: bool,
     has_encoding: bool,

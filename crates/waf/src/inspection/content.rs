@@ -19,6 +19,8 @@ pub enum Kind {
     Unknown,
     /// The body is judged as text.
     Text,
+    /// The body is an image or the like: code in it is looked for.
+    Media,
     /// The body is in a binary format and is not judged.
     Binary,
 }

@@ -6,18 +6,20 @@
 //! such files if they can be made to include them. Other files are not inspected: texts and archives of programs are usual
 //! uploads.
 
-use memchr::memchr;
+mod code;
+mod media;
+mod names;
+mod program;
+
+use crate::body::{encoding_of, is_control, readings, significant};
+use media::MediaScan;
+use names::{DOCUMENTS, MEDIA, MEDIA_TYPES, extension};
+pub(super) use names::{Upload, upload_of};
 
 /// Number of bytes that show what a file is, behind blanks and a byte order mark.
 const START_BYTES_MAX: usize = 64;
-/// Number of bytes that are inspected from the place where code begins.
-const EXCERPT_BYTES: usize = 256;
-/// Number of legible bytes behind a short mark such as `<?=`, which random data also has.
-const LEGIBLE_BYTES: usize = 8;
-/// Number of legible bytes behind a mark that random data often has, unless the program ends earlier.
-const TEXT_BYTES: usize = 20;
-/// Maximum number of such places in a file. Each of them is a finding.
-const EXCERPTS_MAX: usize = 8;
+/// Number of bytes of media that are looked at together, so that small pieces are not moved often.
+const LOOK_BYTES_MIN: usize = 2 * code::WINDOW_BYTES;
 
 /// What of a file is inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +47,7 @@ pub(super) struct FileScan {
     kind: Kind,
     /// The content of a document, or the end of other content.
     content: Vec<u8>,
-    excerpts: usize,
+    media: MediaScan,
     /// The found contents: the kind, the field, and the bytes.
     pub(super) found: Vec<(Kind, Vec<u8>, Vec<u8>)>,
     /// The number of bytes of all files that were not kept.
@@ -73,7 +75,13 @@ impl FileScan {
         self.file_name = file_name.to_ascii_lowercase();
         self.kind = Kind::Unknown;
         self.content.clear();
-        self.excerpts = 0;
+        self.media = MediaScan::default();
+    }
+
+    /// Starts a body that is a file in media. Its content is in a field of this name.
+    pub fn start_media(&mut self, field: &[u8]) {
+        self.start(field, b"");
+        self.kind = Kind::Media;
     }
 
     pub fn content(&mut self, bytes: &[u8]) {
@@ -99,11 +107,11 @@ impl FileScan {
     }
 
     /// Drops the blanks and the byte order mark in front: they say nothing, and kept they would be read again with each
-    /// piece that arrives.
+    /// piece that arrives. Control characters are parts of binary formats, and of texts in UTF-16.
     fn drop_blanks(&mut self) {
-        let start = self.content.trim_ascii_start();
-        let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
-        let dropped = self.content.len() - start.len();
+        let dropped = self.content.len() - significant(&self.content).len();
+        let controls = self.content[..dropped].iter().position(|byte| is_control(*byte));
+        let dropped = controls.unwrap_or(dropped);
         self.passed_bytes += dropped as u64;
         self.content.drain(..dropped);
     }
@@ -114,6 +122,21 @@ impl FileScan {
         if start.len() < START_BYTES_MAX && !is_whole {
             return None;
         }
+        let look = start.get(..START_BYTES_MAX).unwrap_or(start);
+        match encoding_of(look) {
+            // In another encoding, only documents matter.
+            Some(encoding) => {
+                let readings = readings(encoding, look);
+                let kinds = readings.iter().map(|it| self.kind_of_text(significant(it)));
+                let is_document = |kind: &Kind| !matches!(kind, Kind::Media | Kind::Nothing);
+                let kind = kinds.into_iter().find(is_document);
+                Some(kind.unwrap_or_else(|| self.kind_of_text(start)))
+            }
+            None => Some(self.kind_of_text(start)),
+        }
+    }
+
+    fn kind_of_text(&self, start: &[u8]) -> Kind {
         let is_type = |words: &[&str]| {
             words
                 .iter()
@@ -123,20 +146,22 @@ impl FileScan {
         // Programs name parts without a file of their own so.
         let is_unnamed = extension.is_empty();
         let is_one_of = |list: &[&str]| list.iter().any(|it| it.as_bytes() == extension);
+        let is_xml = |is_unnamed: bool| {
+            let is_page = is_type(&["svg", "html", "xsl"]);
+            (is_type(&["xml"]) && is_unnamed && !is_page) || (extension == b"xml" && !is_page)
+        };
         let is_json = matches!(start.first(), Some(b'{' | b'['));
-        Some(match start.first() {
+        match start.first() {
             _ if is_type(&["json"]) || (is_json && (is_unnamed || extension == b"json")) => {
                 Kind::Json
             }
-            Some(b'<') if is_unnamed && is_type(&["xml"]) && !is_type(&["svg", "html"]) => {
-                Kind::Xml
-            }
-            Some(b'<') if !begins_with_code(start) || is_one_of(&DOCUMENTS) => Kind::Document,
+            Some(b'<') if is_xml(is_unnamed) => Kind::Xml,
+            Some(b'<') if !code::begins_file(start) || is_one_of(&DOCUMENTS) => Kind::Document,
             _ if is_type(&["html", "svg", "xml"]) || is_one_of(&DOCUMENTS) => Kind::Document,
             _ if is_unnamed && self.media_type.starts_with(b"text/") => Kind::Text,
             _ if is_unnamed || is_one_of(&MEDIA) || is_type(&MEDIA_TYPES) => Kind::Media,
             _ => Kind::Nothing,
-        })
+        }
     }
 
     /// Looks at media, and drops what is not needed any more.
@@ -152,100 +177,15 @@ impl FileScan {
     }
 
     fn look_at_media(&mut self, is_end: bool) {
-        let mut from = 0;
-        let mut kept = self.content.len();
-        while let Some(at) = memchr(b'<', self.content.get(from..).unwrap_or_default()) {
-            let start = from + at;
-            let rest = self.content.get(start..).unwrap_or_default();
-            if rest.len() < EXCERPT_BYTES && !is_end {
-                kept = start;
-                break;
-            }
-            if begins_with_code(rest) && self.excerpts < EXCERPTS_MAX {
-                self.excerpts += 1;
-                let excerpt = rest.get(..EXCERPT_BYTES).unwrap_or(rest).to_vec();
-                self.found.push((Kind::Media, self.field.clone(), excerpt));
-            }
-            from = start + 1;
-        }
+        let content = std::mem::take(&mut self.content);
+        let (found, kept) = match content.len() < LOOK_BYTES_MIN && !is_end {
+            true => (Vec::new(), 0),
+            false => self.media.look(&content, is_end),
+        };
+        self.found.extend(found.into_iter().map(|it| (Kind::Media, self.field.clone(), it)));
         self.passed_bytes += kept as u64;
+        self.content = content;
         self.content.drain(..kept);
-    }
-}
-
-/// Extensions of documents that browsers run.
-const DOCUMENTS: [&str; 11] =
-    ["html", "htm", "xhtml", "xht", "mhtml", "svg", "svgz", "xml", "xsl", "xslt", "hta"];
-
-/// Extensions of images and other media.
-const MEDIA: [&str; 36] = [
-    "png", "apng", "jpg", "jpeg", "jpe", "jfif", "gif", "bmp", "dib", "webp", "avif", "heic",
-    "heif", "ico", "cur", "tif", "tiff", "psd", "pdf", "mp3", "mp4", "m4a", "m4v", "mov", "avi",
-    "mkv", "webm", "ogg", "oga", "ogv", "wav", "flac", "woff", "woff2", "ttf", "otf",
-];
-const MEDIA_TYPES: [&str; 5] = ["image/", "audio/", "video/", "font/", "/pdf"];
-
-/// The extension of a file name in lower case.
-fn extension(name: &[u8]) -> &[u8] {
-    let start = name.iter().rposition(|byte| matches!(byte, b'/' | b'\\')).map_or(0, |at| at + 1);
-    let name = name.get(start..).unwrap_or_default().trim_ascii_end();
-    name.iter().rposition(|byte| *byte == b'.').map_or(&[], |at| &name[at + 1..])
-}
-
-/// Marks of programs that random data and descriptions of images (XMP) do not have.
-const PROGRAMS: [&[u8]; 24] = [
-    b"<?php",
-    b"<?eval",
-    b"<?echo",
-    b"<?assert",
-    b"<?system",
-    b"<?exec",
-    b"<?include",
-    b"<?require",
-    b"<?passthru",
-    b"<?print",
-    b"<script",
-    b"<jsp:scriptlet",
-    b"<jsp:expression",
-    b"<jsp:declaration",
-    b"<jsp:include",
-    b"<cfexecute",
-    b"<cfscript",
-    b"<cfoutput",
-    b"<cfinclude",
-    b"<cfquery",
-    b"<cffile",
-    b"<!--#exec",
-    b"<!--#include",
-    b"<!-- #exec",
-];
-
-fn is_legible_byte(byte: u8) -> bool {
-    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
-}
-
-/// Whether code for a server or a browser begins here. `text` begins with `<`.
-fn begins_with_code(text: &[u8]) -> bool {
-    let begins =
-        |word: &[u8]| text.get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
-    let is_legible = |from: usize| {
-        let behind = text.get(from..from + LEGIBLE_BYTES).or(text.get(from..)).unwrap_or_default();
-        !behind.is_empty() && behind.iter().all(|it| is_legible_byte(*it))
-    };
-    // Random bytes have no long text, and no short one with an end.
-    let is_text = |from: usize| {
-        let behind = text.get(from..from + TEXT_BYTES).or(text.get(from..)).unwrap_or_default();
-        let is_end = |two: &[u8]| matches!(two, b"%>" | b"?>");
-        let end = behind.windows(2).position(is_end).unwrap_or(behind.len());
-        behind.len() >= LEGIBLE_BYTES && behind[..end].iter().all(|it| is_legible_byte(*it))
-    };
-    match text {
-        _ if PROGRAMS.iter().any(|start| begins(start)) => true,
-        [_, b'%', letter, ..] if letter.is_ascii_alphabetic() => is_text(2),
-        [_, b'?', b'@' | b'$' | b'`', ..] => is_text(3),
-        [_, b'?', b'=' | b' ' | b'\t' | b'\r' | b'\n', ..] => is_legible(3),
-        [_, b'%', b'@' | b'=' | b'!' | b'-' | b' ' | b'\t' | b'\r' | b'\n', ..] => is_legible(3),
-        _ => false,
     }
 }
 

@@ -3,26 +3,42 @@
 use super::files::Kind;
 use super::message::Message;
 use super::nested;
-use crate::body::{self, Body, Nested, Processor};
+use super::text::declaration_bytes;
+use crate::body::{self, Body, LOOK_BYTES, Nested, Processor};
 use crate::seclang::Variable;
 
 /// Adds what was found in the files to the values that rules inspect.
 pub(super) fn judge(message: &mut Message) {
     let found = std::mem::take(&mut message.body.files.found);
     for (kind, field, content) in found {
-        match kind {
-            Kind::Json => add_json(message, &field, &content, false),
-            Kind::Xml => {
-                let mut reading: Body = message.reader(Processor::Xml);
-                reading.feed(&content, &mut message.arguments());
-                reading.finish(&mut message.arguments());
-                message.add_joined();
-                message.add(Variable::FilesTmpContent, &field, &content);
+        let encoding = body::encoding_of(content.get(..LOOK_BYTES).unwrap_or(&content));
+        match encoding.filter(|_| kind != Kind::Media) {
+            Some(encoding) => {
+                for reading in body::readings(encoding, &content) {
+                    let declaration = declaration_bytes(body::significant(&reading));
+                    let text = body::significant(&reading).get(declaration..).unwrap_or_default();
+                    add(message, (kind, &field, text));
+                }
             }
-            Kind::Text => add_json(message, &field, &content, true),
-            Kind::Document | Kind::Media | Kind::Unknown | Kind::Nothing => {
-                message.add(Variable::FilesTmpContent, &field, &content);
-            }
+            None => add(message, (kind, &field, &content)),
+        }
+    }
+}
+
+/// Adds what was found in a file.
+fn add(message: &mut Message, (kind, field, content): (Kind, &[u8], &[u8])) {
+    match kind {
+        Kind::Json => add_json(message, field, content, false),
+        Kind::Xml => {
+            let mut reading: Body = message.reader(Processor::Xml);
+            reading.feed(content, &mut message.arguments());
+            reading.finish(&mut message.arguments());
+            message.add_joined();
+            message.add(Variable::FilesTmpContent, field, content);
+        }
+        Kind::Text => add_json(message, field, content, true),
+        Kind::Document | Kind::Media | Kind::Unknown | Kind::Nothing => {
+            message.add(Variable::FilesTmpContent, field, content);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::content::Kind;
 use super::options::Options;
 use super::recorded::RecordedBody;
 use super::report::{BodyProgress, Counts, Limit, Match, Stopped, Verdict};
@@ -135,7 +136,8 @@ impl Inspection {
             limit: body.limit,
             decoding_bytes: body.decoding_bytes(),
             is_open,
-            may_have_files: body.processor == Processor::Multipart,
+            may_have_files: body.processor == Processor::Multipart
+                || body.content.kind == Kind::Media,
             files_bytes: body.files.passed_bytes,
         }
     }

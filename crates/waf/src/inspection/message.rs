@@ -8,7 +8,7 @@ use super::hit::Hit;
 use super::options::Options;
 use super::recorded::Recording;
 use super::report::Limit;
-use super::request::{Request, Response, basename, decoded, parts};
+use super::request::{BodyLength, Request, Response, basename, decoded, parts};
 use super::text::Text;
 use super::texts::{TextId, Texts};
 use super::values::{Values, sources};
@@ -155,6 +155,9 @@ impl Message {
             } else if name.eq_ignore_ascii_case(b"content-encoding") {
                 self.body.head.encoding_is(value);
             }
+        }
+        if let BodyLength::Known(bytes) = request.body {
+            self.body.head.bytes = Some(bytes);
         }
         self.query(parts.query);
         self.body.processor = Processor::of(&self.body.head.content_type);

@@ -8,20 +8,33 @@ use memchr::memmem::Finder;
 use super::message::Message;
 use super::names::{ELEMENT, NAMES_BYTES_MIN, NAMES_PER_BYTE, of_first_elements};
 use super::texts::{TextId, Texts};
-use crate::body::{Nested, cookie_text, may_be_nested};
+use super::{file_names, markup, shell};
+use crate::body::{Nested, cookie_text, may_be_nested, without_escapes};
 use crate::seclang::Variable;
+
+/// Maximum number of percent-encodings around JSON in a cookie.
+const ESCAPES_MAX: usize = 2;
 
 /// Adds the contents of the arguments and cookies of a head.
 pub(super) fn head(message: &mut Message) {
     judge(message, Variable::ArgsGet, false);
-    quoted_cookies(message);
+    in_fields(message);
     judge(message, Variable::RequestCookies, true);
+    markup::judge(message, Variable::ArgsGet, false);
+    markup::judge(message, Variable::RequestCookies, true);
+    shell::judge(message, Variable::ArgsGet, false);
+    shell::judge(message, Variable::RequestCookies, true);
 }
 
 /// Adds the contents of the arguments of a body.
 pub(super) fn body(message: &mut Message) {
+    file_names::judge(message);
     judge(message, Variable::ArgsPost, false);
     judge(message, Variable::Xml, false);
+    markup::judge(message, Variable::ArgsPost, false);
+    markup::judge(message, Variable::Xml, false);
+    shell::judge(message, Variable::ArgsPost, false);
+    shell::judge(message, Variable::Xml, false);
 }
 
 /// A value that contains others: its name, and its bytes.
@@ -31,19 +44,16 @@ type Outer = (TextId, Vec<u8>);
 fn judge(message: &mut Message, variable: Variable, is_escaped: bool) {
     let entries = message.values.of(variable).iter();
     let texts = &message.texts;
-    let outer: Vec<Outer> = entries
-        .filter_map(|entry| {
-            let value = texts.get(entry.text);
-            if may_be_nested(value) {
-                return Some((entry.name, value.to_vec()));
-            }
-            if !is_escaped || memchr::memchr(b'%', value).is_none() {
-                return None;
-            }
-            let decoded = super::request::decoded(value);
-            may_be_nested(&decoded).then_some((entry.name, decoded))
-        })
-        .collect();
+    let mut outer: Vec<Outer> = Vec::new();
+    for entry in entries {
+        let value = match is_escaped {
+            true => unescaped(texts.get(entry.text)),
+            false => nested_in(texts.get(entry.text)),
+        };
+        outer.extend(value.map(|value| (entry.name, value)));
+        let name = in_name(texts.get(entry.name)).filter(|name| may_be_nested(name));
+        outer.extend(name.map(|name| (entry.name, name.to_vec())));
+    }
     if outer.is_empty() {
         return;
     }
@@ -52,6 +62,34 @@ fn judge(message: &mut Message, variable: Variable, is_escaped: bool) {
         add(message, variable, name, (&mut nested, &value));
     }
     message.nested = Some(nested);
+}
+
+fn nested_in(value: &[u8]) -> Option<Vec<u8>> {
+    may_be_nested(value).then(|| value.to_vec())
+}
+
+/// A value that may be nested, once it is decoded. Scripts encode JSON, and libraries of cookies encode what they get.
+fn unescaped(value: &[u8]) -> Option<Vec<u8>> {
+    let mut value = std::borrow::Cow::Borrowed(value);
+    for _ in 0..=ESCAPES_MAX {
+        if may_be_nested(&value) {
+            return Some(value.into_owned());
+        }
+        memchr::memchr(b'%', &value)?;
+        value = super::request::decoded(&value).into();
+    }
+    None
+}
+
+/// JSON in the name of an argument: the body of a client that says that it sends a form, or a key in brackets.
+fn in_name(name: &[u8]) -> Option<&[u8]> {
+    let at = memchr::memchr2(b'{', b'"', name)?;
+    match at.checked_sub(1).map(|before| (before, name[before])) {
+        None => Some(name),
+        Some((0, b'[')) => Some(name),
+        Some((_, b'[')) => Some(name[at..].strip_suffix(b"]").unwrap_or(&name[at..])),
+        Some(_) => None,
+    }
 }
 
 /// Adds the contents of a value. Returns whether the whole value is JSON.
@@ -107,23 +145,44 @@ impl Names {
     }
 }
 
-/// Adds the contents of quoted cookies. Some frameworks decode them, and find their end behind semicolons.
-fn quoted_cookies(message: &mut Message) {
+/// Adds the contents of quoted cookies, which some frameworks decode, and find their end behind semicolons; and of the address
+/// in Referer, whose values may have escapes.
+fn in_fields(message: &mut Message) {
     let texts = &message.texts;
-    let mut found = Vec::new();
+    let (mut found, mut address) = (Vec::new(), None);
     for entry in message.values.of(Variable::RequestHeaders) {
         let value = texts.get(entry.text);
         if memchr::memchr(b'"', value).is_some()
             && texts.get(entry.name).eq_ignore_ascii_case(b"cookie")
         {
             quoted(value, &mut found);
+        } else if texts.get(entry.name).eq_ignore_ascii_case(b"referer") && has_backslash(value) {
+            address = referred(value).map(|value| (entry.name, value));
         }
+    }
+    if let Some((name, value)) = address {
+        let text = message.texts.add(&value);
+        message.values.add_nested(Variable::RequestHeaders, name, None, text);
     }
     for (name, value) in found {
         let name = message.texts.add(&name);
         let text = message.texts.add(&value);
         message.values.add_nested(Variable::RequestCookies, name, None, text);
     }
+}
+
+/// Whether an address has a backslash, percent-encoded or not.
+fn has_backslash(address: &[u8]) -> bool {
+    memchr::memchr(b'\\', address).is_some()
+        || memchr::memmem::find(address, b"%5C").is_some()
+        || memchr::memmem::find(address, b"%5c").is_some()
+}
+
+/// An address with its escapes decoded; `None`: it has none.
+fn referred(address: &[u8]) -> Option<Vec<u8>> {
+    let decoded = super::request::decoded(address);
+    let plain = without_escapes(&decoded);
+    (plain != decoded).then_some(plain)
 }
 
 /// The names and contents of the quoted cookies of a field that differ from what the field has between their quotes, or

@@ -30,6 +30,9 @@ pub(super) fn judge(message: &mut Message) -> Vec<Body> {
                 let of_it = Reading { text: &reading, way: Way::Content, is_converted: true };
                 of_it.judge(message, &mut documents);
             }
+            // Behind the beginning, the bytes may be others.
+            let is_read = Reading { text: &bytes, way: Way::Content, is_converted: true };
+            add_pieces(message, &is_read.plain());
         }
         None => Reading { text: &bytes, way, is_converted: false }.judge(message, &mut documents),
     }

@@ -28,7 +28,7 @@ SecRule REQUEST_HEADERS:Content-Type "@rx (?i)xml" "id:3,phase:1,pass,nolog,ctl:
 SecRule REQUEST_HEADERS:Content-Type "@rx (?i)any" "id:16,phase:1,pass,nolog,ctl:requestBodyProcessor=CONTENT"
 SecRule REQUEST_URI "@beginsWith /free" "id:4,phase:1,pass,nolog,ctl:ruleRemoveTargetByTag=words;ARGS:/^z/"
 SecRule ARGS|ARGS_NAMES|REQUEST_COOKIES|XML:/* "@rx (?i)\b(?:select|union\s+all)\b.*?(\d+|foo)?" "id:5,phase:2,block,capture,t:none,t:urlDecodeUni,t:lowercase,tag:words,msg:'%{tx.0} %{tx.1} in %{MATCHED_VAR_NAME}',setvar:tx.score=+5"
-SecRule ARGS|REQUEST_BODY|FILES "@pmFromFile words.data" "id:6,phase:2,pass,multiMatch,t:none,t:base64Decode,t:htmlEntityDecode,tag:words,setvar:'tx.found_%{MATCHED_VAR_NAME}=%{MATCHED_VAR}'"
+SecRule ARGS|REQUEST_BODY|FILES|FILES_TMP_CONTENT "@pmFromFile words.data" "id:6,phase:2,pass,multiMatch,t:none,t:base64Decode,t:htmlEntityDecode,tag:words,setvar:'tx.found_%{MATCHED_VAR_NAME}=%{MATCHED_VAR}'"
 SecRule TX:level "@lt 2" "id:7,phase:2,pass,nolog,skipAfter:END"
 SecRule ARGS "@detectSQLi" "id:8,phase:2,pass,t:none,t:urlDecodeUni,setvar:tx.score=+5,logdata:'%{tx.0}'"
 SecRule ARGS|REQUEST_HEADERS "@detectXSS" "id:9,phase:2,pass,t:none,t:jsDecode,t:cssDecode,setvar:tx.score=+5"

@@ -96,10 +96,13 @@ pub fn encoded() -> Vec<Vec<u8>> {
     chains.iter().enumerate().map(seed).collect()
 }
 
-pub const REQUESTS: [&[u8]; 5] = [
+pub const REQUESTS: [&[u8]; 8] = [
     super::requests::REQUEST,
     b"\x04/free?z=foo\nContent-Type: application/json\nfoo: bar\n{\"a\": \"select 1\", \"b\": [\"Zm9v\"]}",
     b"\x08/\nContent-Type: text/xml\nx: y\n<a b='foo'>union all</a>",
     b"\x10/?a=1&b=2&c=3\nContent-Type: multipart/form-data; boundary=b\nx: y\n--b\r\nContent-Disposition: form-data; name=\"x\"; filename=\"foo\"\r\n\r\nfoo\r\n--b--\r\n",
+    b"\x30/?a=1;c''at&b={\"a\":1}=2\nContent-Type: multipart/form-data; boundary=b\nReferer: /?x=%5Cu0027\n--b\r\nContent-Disposition: form-data; name=\"x\"; filename=\"=?utf-8?B?YS5wbmc=?=\"\r\n\r\n\x89PNG<?/*x*/if($a){f0('b',\"c\")}#\n?><%@ page x=y%><?=`id`?>\r\n--b--\r\n",
+    b"\x09/a.png\nContent-Type: any\nSlug: a.php\n\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01<?$x=[1,2]; foo($x[0])?>",
+    b"\x05/?a=8;X=cu\\rl;$X+/b??/c?t&b=<a>%26%2339;</a>\nContent-Type: text/any\nCookie: a=%257B%2522b%2522%253A1%257D\n\x4c\x6f\xa7\x94\x93\x40",
     b"\x00/?a=1'+or+'1'='1&b=<svg/onload=alert(1)>\nContent-Type: application/x-www-form-urlencoded\nCookie: a=select\nx=1&y=2",
 ];

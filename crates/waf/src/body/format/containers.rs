@@ -7,6 +7,26 @@ pub(super) fn begins(look: &[u8]) -> bool {
     MARKS.iter().any(|mark| look.starts_with(mark)) || is_marked_by_text(look) || is_at_place(look)
 }
 
+/// Whether the bytes begin an image.
+pub(super) fn begins_image(look: &[u8]) -> bool {
+    let is_marked = MARKS[..IMAGES].iter().any(|mark| look.starts_with(mark));
+    is_marked
+        || match look {
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => true,
+            [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..] => true,
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => true,
+            [0, 0, _, _, b'f', b't', b'y', b'p', kind @ ..] => {
+                [&b"heic"[..], b"heix", b"hevc", b"mif1", b"msf1", b"avif", b"avis"]
+                    .iter()
+                    .any(|it| kind.starts_with(it))
+            }
+            _ => false,
+        }
+}
+
+/// The number of marks of images, which come first.
+const IMAGES: usize = 13;
+
 /// Marks with bytes that occur in no text.
 const MARKS: [&[u8]; 42] = [
     b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR",

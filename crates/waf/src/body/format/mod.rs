@@ -20,6 +20,10 @@ const DOCUMENT_BYTES_MIN: usize = 8;
 /// The share of bytes that are no text, in a body without a known format: one in this number.
 const BINARY_SHARE: usize = 10;
 
+/// The share of text in a value among other bytes, in percent. Of random bytes, 38 are.
+const TEXT_PERCENT_MIN: usize = 60;
+/// Minimum length of a text behind that, which random bytes rarely have.
+const PIECE_BYTES_MIN: usize = 12;
 /// Maximum length of a name of an argument among other bytes.
 const NAME_BYTES_MAX: usize = 128;
 
@@ -42,6 +46,11 @@ pub fn is_binary(content_type: &[u8], look: &[u8]) -> bool {
         return false;
     }
     messages::begins(content_type, look) || (text_bytes < TEXT_BYTES_MIN && is_no_text(look))
+}
+
+/// Whether a file of this format begins with these bytes: an image.
+pub fn is_image(look: &[u8]) -> bool {
+    containers::begins_image(look)
 }
 
 /// Whether so many bytes are no text that neither UTF-8 nor a charset of single bytes explains them.
@@ -92,7 +101,7 @@ pub fn is_control(byte: u8) -> bool {
 }
 
 /// The arguments that a reader of forms finds in a binary body. Only arguments with a short name of text between separators
-/// are delivered, because a program looks for no other; a value ends at the first byte that is no text.
+/// are delivered, because a program looks for no other; a value ends where most of its bytes are no text.
 pub fn arguments_in(look: &[u8], settings: &Settings) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut found = Arguments(Vec::new());
     let mut form = Body::new(Processor::UrlEncoded, b"", settings);
@@ -107,10 +116,31 @@ impl Sink for Arguments {
     fn argument(&mut self, name: &[u8], value: &[u8]) {
         let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
         if (1..=NAME_BYTES_MAX).contains(&name.len()) && name.iter().all(is_text) {
-            let end = value.iter().position(|byte| !is_text(byte)).unwrap_or(value.len());
-            self.0.push((name.to_vec(), value[..end].to_vec()));
+            self.0.push((name.to_vec(), text_of(value)));
         }
     }
+}
+
+/// The longest beginning of a value of which most bytes are text, and the long texts behind it. Control characters become
+/// blanks.
+fn text_of(value: &[u8]) -> Vec<u8> {
+    let is_text = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    let (mut texts, mut end) = (0, 0);
+    for (at, byte) in value.iter().enumerate() {
+        texts += usize::from(is_text(*byte));
+        if is_text(*byte) && texts * 100 >= (at + 1) * TEXT_PERCENT_MIN {
+            end = at + 1;
+        }
+    }
+    let (before, behind) = value.split_at(end);
+    let plain = |byte: &u8| if is_control(*byte) { b' ' } else { *byte };
+    let mut text: Vec<u8> = before.iter().map(plain).collect();
+    let pieces = behind.split(|byte| !is_text(*byte));
+    for piece in pieces.filter(|piece| piece.len() >= PIECE_BYTES_MIN) {
+        text.push(b' ');
+        text.extend_from_slice(piece);
+    }
+    text
 }
 
 #[cfg(test)]

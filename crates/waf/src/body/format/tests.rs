@@ -120,7 +120,16 @@ fn calls_begin_with_messages() {
 #[test]
 fn arguments_are_found_between_other_bytes() {
     for (bytes, expected) in [
-        (&b"\x89PNG\r\n\x1a\n\0\0&id=1' or 1=1&x=a\0b"[..], &[("id", "1' or 1=1"), ("x", "a")][..]),
+        (
+            &b"\x89PNG\r\n\x1a\n\0\0&id=1' or 1=1&x=a\0b"[..],
+            &[("id", "1' or 1=1"), ("x", "a b")][..],
+        ),
+        (b"\x89PNG&id=\xc3\xa91' or 1=1\xff\x01", &[("id", "\u{e9}1' or 1=1")]),
+        (
+            b"\x89PNG&id=%80\x80%80%80%80%80%80%80%80%80%80%80%80%80%80%80%801' or 1=1 or 2",
+            &[("id", " 1' or 1=1 or 2")],
+        ),
+        (b"\x89PNG&id=\xff\xfe\xfd\xfcabc\xfb\xfa\xf9\xf8\xf7\xf6", &[("id", "")]),
         (b"GIF89a=attack", &[("GIF89a", "attack")]),
         (b"\xff\xd8\xff\0=attack&\0a=attack&=attack", &[]),
         (b"\x0a\x05a=b%27", &[]),

@@ -41,25 +41,39 @@ fn brings_script(mut tokens: Tokenizer<'_>) -> bool {
     let mut element: &[u8] = &[];
     // A frame whose address was not read yet.
     let mut is_frame_open = false;
-    let has_script = tokens.any(|token| match token {
-        Token::TagOpen(name) => {
-            element = name;
-            std::mem::replace(&mut is_frame_open, lists::is_frame(name)) || lists::is_element(name)
-        }
-        Token::Attribute(attribute) => {
-            if is_frame_open && attribute.in_own_tag && attribute.name.eq_ignore_ascii_case(b"src")
-            {
-                is_frame_open = !attribute.value.is_some_and(values::is_of_another_site);
-                return is_frame_open || attribute_brings_script(&attribute);
+    while let Some(token) = tokens.next() {
+        let brings = match token {
+            Token::TagOpen(name) => {
+                element = name;
+                let is_plain = name.eq_ignore_ascii_case(b"style")
+                    && values::is_plain_sheet(tokens.not_read());
+                std::mem::replace(&mut is_frame_open, lists::is_frame(name))
+                    || (lists::is_element(name) && !is_plain)
             }
-            attribute_brings_script(&attribute)
-                || (attribute.in_own_tag
-                    && attribute.value.is_some()
-                    && lists::is_element_with_attributes(element))
+            Token::Attribute(it)
+                if is_frame_open && it.in_own_tag && it.name.eq_ignore_ascii_case(b"src") =>
+            {
+                is_frame_open = !it.value.is_some_and(values::is_of_another_site);
+                is_frame_open || attribute_brings_script(&it)
+            }
+            Token::Attribute(it) => {
+                attribute_brings_script(&it)
+                    || (it.in_own_tag
+                        && lists::is_element_with_attributes(element)
+                        && it.value.is_some_and(|value| !is_plain(element, it.name, value)))
+            }
+            Token::Comment(text) => comment_brings_script(text),
+        };
+        if brings {
+            return true;
         }
-        Token::Comment(text) => comment_brings_script(text),
-    });
-    has_script || is_frame_open
+    }
+    is_frame_open
+}
+
+/// Whether an attribute is harmless although its element may introduce a script.
+fn is_plain(element: &[u8], name: &[u8], value: &[u8]) -> bool {
+    element.eq_ignore_ascii_case(b"meta") && values::is_plain_meta(name, value)
 }
 
 fn attribute_brings_script(attribute: &Attribute<'_>) -> bool {
@@ -82,13 +96,30 @@ fn attribute_brings_script(attribute: &Attribute<'_>) -> bool {
         || (name.eq_ignore_ascii_case(b"attributename") && lists::is_known_handler(value))
 }
 
+/// Whether a conditional comment introduces a script. Programs of Office write their settings into them.
+fn branch_brings_script(text: &[u8]) -> bool {
+    let Some(begin) = memchr::memchr(b'>', text) else { return true };
+    let inner = text.get(begin + 1..).unwrap_or_default();
+    let mut element: &[u8] = &[];
+    Tokenizer::new(inner, Place::Text).any(|token| match token {
+        Token::TagOpen(name) => {
+            element = name;
+            lists::is_element(name) || lists::is_frame(name)
+        }
+        Token::Attribute(it) => {
+            attribute_brings_script(&it) || lists::is_element_with_attributes(element)
+        }
+        Token::Comment(text) => !text.starts_with(b"[endif"),
+    })
+}
+
 /// Whether a comment introduces a script: a conditional comment of Internet Explorer, or a declaration that defines entities
 /// or imports.
 fn comment_brings_script(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     let begins =
         |word: &[u8]| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-    begins(b"[if")
+    (begins(b"[if") && branch_brings_script(text))
         || begins(b"entity")
         || begins(b"import")
         || memchr::memmem::find(text, b"<!ENTITY").is_some()

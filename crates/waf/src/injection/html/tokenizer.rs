@@ -66,6 +66,11 @@ impl<'a> Tokenizer<'a> {
         tokenizer
     }
 
+    /// The input that is not read yet.
+    pub(super) fn not_read(&self) -> &'a [u8] {
+        self.rest(self.at)
+    }
+
     fn byte(&self, at: usize) -> Option<u8> {
         self.input.get(at).copied()
     }

@@ -7,6 +7,15 @@ const SCHEME_BYTES_MAX: usize = 24;
 const SCRIPT_SCHEMES: &[&[u8]] =
     &[b"javascript:", b"vbscript:", b"livescript:", b"mocha:", b"view-source:"];
 
+/// Scripts that do nothing, which editors put into links.
+const EMPTY_SCRIPTS: &[&[u8]] = &[
+    b"javascript:",
+    b"javascript:;",
+    b"javascript:void(0)",
+    b"javascript:void(0);",
+    b"javascript:void0",
+];
+
 /// Media types of `data:` URLs that cannot contain scripts.
 const HARMLESS_DATA: &[&[u8]] = &[
     b"data:image/png",
@@ -53,7 +62,9 @@ pub(super) fn address(value: &[u8]) -> Address {
     }
     let start = Start::of(value);
     let begins = |scheme: &&[u8]| start.bytes().starts_with(scheme);
-    if SCRIPT_SCHEMES.iter().any(begins) {
+    if start.is_whole && EMPTY_SCRIPTS.contains(&start.bytes()) {
+        Address::Plain
+    } else if SCRIPT_SCHEMES.iter().any(begins) {
         Address::Script
     } else if begins(&&b"data:"[..]) && !HARMLESS_DATA.iter().any(begins) {
         Address::Document
@@ -65,6 +76,8 @@ pub(super) fn address(value: &[u8]) -> Address {
 /// Whether the value is a whole URL of HTTPS with the name of a host.
 pub(super) fn is_of_another_site(value: &[u8]) -> bool {
     const SCHEME: &[u8] = b"https://";
+    // In a string of JSON, the quotes are escaped.
+    let value = value.strip_prefix(b"\\\"").unwrap_or(value);
     let Some((scheme, rest)) = value.split_at_checked(SCHEME.len()) else { return false };
     let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len());
     let host = rest.get(..end).unwrap_or_default();
@@ -105,15 +118,54 @@ pub(super) fn style_runs_script(style: &[u8]) -> bool {
     false
 }
 
+/// Whether the sheet in a `style` element only describes how a page looks: it loads nothing and runs no script. `text` begins
+/// within the tag. The element has to end.
+pub(super) fn is_plain_sheet(text: &[u8]) -> bool {
+    let Some(begin) = memchr::memchr(b'>', text) else { return false };
+    let text = text.get(begin + 1..).unwrap_or_default().to_ascii_lowercase();
+    let Some(end) = memchr::memmem::find(&text, b"</style") else { return false };
+    let sheet = text.get(..end).unwrap_or_default();
+    let sheet = sheet.trim_ascii();
+    let sheet = sheet.strip_prefix(b"<!--").unwrap_or(sheet);
+    let loads = |mark: &[u8]| memchr::memmem::find(sheet, mark).is_some();
+    let is_odd = |byte: &u8| matches!(byte, b'<' | b'&' | b'\\' | b'`' | 0);
+    !sheet.iter().any(is_odd)
+        && ![&b"url"[..], b"import", b"script", b"charset", b"namespace", b"attr"]
+            .into_iter()
+            .any(loads)
+        && !style_runs_script(sheet)
+}
+
+/// Whether an attribute of `meta` tells nothing but the charset, the program or the author of a page.
+pub(super) fn is_plain_meta(name: &[u8], value: &[u8]) -> bool {
+    // In a string of JSON, the quotes are escaped.
+    let value = value.strip_prefix(b"\\\"").unwrap_or(value);
+    let value = value.strip_suffix(b"\\\"").unwrap_or(value);
+    let value = value.trim_ascii().to_ascii_lowercase();
+    let has = |mark: &[u8]| memchr::memmem::find(&value, mark).is_some();
+    let is_one_of = |list: &[&str]| list.iter().any(|it| it.as_bytes() == value);
+    match name.to_ascii_lowercase().as_slice() {
+        b"charset" => is_one_of(&["utf-8", "utf8", "us-ascii", "windows-1252", "iso-8859-1"]),
+        b"http-equiv" => is_one_of(&["content-type", "content-language", "x-ua-compatible"]),
+        b"name" => is_one_of(&["generator", "progid", "originator", "author", "viewport"]),
+        b"content" => {
+            ![&b"utf-7"[..], b"script", b"url", b"data:", b"<", b"&"].into_iter().any(has)
+        }
+        _ => false,
+    }
+}
+
 /// The beginning of a URL, without control characters and with entities decoded.
 struct Start {
     bytes: [u8; SCHEME_BYTES_MAX],
     length: usize,
+    /// Whether it is all of the URL.
+    is_whole: bool,
 }
 
 impl Start {
     fn of(value: &[u8]) -> Self {
-        let mut start = Self { bytes: [0; SCHEME_BYTES_MAX], length: 0 };
+        let mut start = Self { bytes: [0; SCHEME_BYTES_MAX], length: 0, is_whole: true };
         let mut rest = value;
         while let Some((byte, after)) = decode(rest) {
             rest = after;
@@ -125,6 +177,7 @@ impl Start {
                 continue;
             }
             let Some(place) = start.bytes.get_mut(start.length) else {
+                start.is_whole = false;
                 break;
             };
             *place = byte.to_ascii_lowercase();

