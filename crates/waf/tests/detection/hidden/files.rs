@@ -266,6 +266,7 @@ fn files_that_are_bodies_are_judged_like_parts() {
     ] {
         attacks.push(upload("PUT", path, &octets, b"hello"));
         attacks.push(upload("PUT", path, &[], &image));
+        attacks.push(upload("PUT", path, &[("Content-Type", "text/plain")], b"hello"));
     }
     let shown = |all: Vec<Sent>| all.into_iter().map(|sent| (format!("{sent:.200?}"), sent));
     check(shown(attacks), true);
