@@ -48,7 +48,7 @@ section! {
         optional cookies: Cookies;
         /// Maximum size of a body that is inspected, before and after decoding (`Content-Encoding`), without the files of `files_size_max`. A larger body is not inspected; `unjudged` then applies. weir holds bodies until they are inspected.
         default body_size_max: Size<KIB, BODY_BYTES_MAX> = Size(MIB);
-        /// Maximum size of the files of a multipart form that do not count toward `body_size_max`: all except documents whose contents rules inspect (JSON, HTML, SVG, XML). For more, `unjudged` applies. weir holds them with the body.
+        /// Maximum size of the files of a multipart form, and of an image or the like as a body, that do not count toward `body_size_max`: all except documents whose contents rules inspect (JSON, HTML, SVG, XML). For more, `unjudged` applies. weir holds them with the body.
         default files_size_max: Size<0, BODY_BYTES_MAX> = Size(16 * MIB);
         /// Maximum time until a held body is complete. After it, the client gets 408.
         default body_timeout: Timeout = Duration(2 * MINUTE);

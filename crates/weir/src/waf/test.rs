@@ -375,11 +375,13 @@ mod tests {
 
     #[test]
     fn a_body_that_is_not_read_has_a_reason() {
+        let archive = "PK\u{3}\u{4}\u{14}\0\0\0\u{8}\0 and more";
         let picture = "GIF89a\u{1}\0\u{1}\0\0\0\0 and more";
         let part = "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nx\r\n--b--\r\n";
         let two_lines = part.replace("form-data;", "form-data;\r\n");
         for (rules, content_type, body, reason) in [
-            ("builtin", "image/gif", picture, Some("its first bytes show a binary format")),
+            ("builtin", "application/zip", archive, Some("its first bytes show a binary format")),
+            ("builtin", "image/gif", picture, None),
             ("builtin", "image/gif", "a text", None),
             ("builtin", "text/plain", picture, None),
         ] {

@@ -121,6 +121,29 @@ fn styles_and_comments() {
         ("<!-- <img src=x onerror=f()> -->", true), // within a tag that is not a comment
         ("<!-- --!><img src=x onerror=f()>", true),
         ("<!ENTITY x 'y'>", true),
+        ("<!--[if gte mso 9]><xml><w:View>Normal</w:View></xml><![endif]-->", false),
+        ("<!--[if IE]><a onclick=f()>x</a><![endif]-->", true),
+        ("<!--[if IE]", true),
+        ("<meta charset=\"utf-8\">", false),
+        ("<meta name=Generator content=\"Microsoft Word 15\">", false),
+        ("<meta http-equiv=content-type content='text/html; charset=utf-8'>", false),
+        ("<meta http-equiv=refresh content=1>", true),
+        ("<meta charset=utf-7>", true),
+        ("<meta property=x>", true),
+        ("<style type='text/css'>p { margin: 0 }</style>", false),
+        ("<style><!-- p { margin: 0 } --></style>", false),
+        ("<style>p{}</STYLE >", false),
+        ("<style>p{}", true),
+        ("<style>p{}<b></style>", true),
+        ("<style>@IMPORT 'x'</style>", true),
+        ("<style>a{b:url(x)}</style>", true),
+        ("<style>a{b:u\\rl(x)}</style>", true),
+        ("<style>a{b:exp/**/ression(f())}</style>", true),
+        ("<style onload=f()>p{}</style>", true),
+        ("<a href='javascript:void(0)'>", false),
+        ("<a href=\" JavaScript:;\">", false),
+        ("<a href='javascript:void(0),f()'>", true),
+        ("<a href='javascript:f()'>", true),
         ("<?xml version='1.0'?><a/>", false),
         ("<!doctype html>", false),
     ]);
@@ -131,7 +154,7 @@ fn styles_and_comments() {
 const HOSTILE: &[&str] = &[
     "<", "<a ", "<a", "<a<", "<a b=", "<a b=\"", "<a b='", "=", "a=", "a=b ", "\"", "'", "`", "=`", "=``",
     ">", "<!", "<!--", "<!-->", "-->", "--!", "<!--<", "<?", "</", "</a ", "/", " ", "\0", "&", "&#", "&#x0",
-    "=&#1;", "a", "style=/*", "style=a", "on", "<style ", "=javascript",
+    "=&#1;", "a", "style=/*", "style=a", "on", "<style ", "=javascript", "<style>a</style>", "<!--[if",
 ];
 
 #[test]

@@ -119,22 +119,25 @@ pub(super) fn style_runs_script(style: &[u8]) -> bool {
 }
 
 /// Whether the sheet in a `style` element only describes how a page looks: it loads nothing and runs no script. `text` begins
-/// within the tag. The element has to end.
+/// within the tag. The element has to end at the next tag, so sheets do not overlap, and all of them are read in linear time.
 pub(super) fn is_plain_sheet(text: &[u8]) -> bool {
     let Some(begin) = memchr::memchr(b'>', text) else { return false };
-    let text = text.get(begin + 1..).unwrap_or_default().to_ascii_lowercase();
-    let Some(end) = memchr::memmem::find(&text, b"</style") else { return false };
-    let sheet = text.get(..end).unwrap_or_default();
-    let sheet = sheet.trim_ascii();
+    let sheet = text.get(begin + 1..).unwrap_or_default().trim_ascii_start();
     let sheet = sheet.strip_prefix(b"<!--").unwrap_or(sheet);
-    let loads = |mark: &[u8]| memchr::memmem::find(sheet, mark).is_some();
-    let is_odd = |byte: &u8| matches!(byte, b'<' | b'&' | b'\\' | b'`' | 0);
-    !sheet.iter().any(is_odd)
-        && ![&b"url"[..], b"import", b"script", b"charset", b"namespace", b"attr"]
-            .into_iter()
-            .any(loads)
-        && !style_runs_script(sheet)
+    let Some(end) = memchr::memchr(b'<', sheet) else { return false };
+    let (sheet, tag) = sheet.split_at(end);
+    let is_end = tag.get(..7).is_some_and(|tag| tag.eq_ignore_ascii_case(b"</style"));
+    let is_odd = |byte: &u8| matches!(byte, b'&' | b'\\' | b'`' | 0);
+    let sheet = sheet.to_ascii_lowercase();
+    let has = |mark: &[u8]| memchr::memmem::find(&sheet, mark).is_some();
+    is_end
+        && !sheet.iter().any(is_odd)
+        && !LOADING.iter().any(|mark| has(mark))
+        && !style_runs_script(&sheet)
 }
+
+/// Parts of a sheet that load something, or change how it is read.
+const LOADING: &[&[u8]] = &[b"url", b"import", b"script", b"charset", b"namespace", b"attr"];
 
 /// Whether an attribute of `meta` tells nothing but the charset, the program or the author of a page.
 pub(super) fn is_plain_meta(name: &[u8], value: &[u8]) -> bool {

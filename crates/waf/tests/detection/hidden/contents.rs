@@ -80,6 +80,9 @@ fn attacks_like_contents_of_editors_are_found() {
     let queries = [
         Sent::query("/login", &[("password[$ne]", b"x")]),
         Sent::query("/api", &[("filters[$where]", b"1")]),
+        Sent::query("/api", &[("query[$ne]", b"1")]),
+        Sent::query("/api", &[("where", b"{\"$ne\":1}")]),
+        json("{\"filter\":{\"$gt\":\"\"}}"),
         Sent::query("/api", &[("where", b"{\"$where\":\"sleep(1)\"}")]),
         Sent::query("/api", &[("user", b"{\"$ne\":null}")]),
         json("{\"password\":{\"$ne\":null}}"),
