@@ -3,7 +3,7 @@
 //! Each place that is found here is a finding of a rule. So a file cannot use up the places with text that only looks like
 //! code. Random bytes are code at one of 20 thousand million places, and ASCII85 (streams of PDF) at one of 100 million.
 
-use super::program::{self, Before, Language, Read};
+use super::program::{self, Before, Comment, Language, Read};
 
 /// The number of bytes behind a mark that decide whether it begins code.
 pub(super) const WINDOW_BYTES: usize = 4096;
@@ -15,19 +15,6 @@ pub(super) enum Found {
     Code,
     /// A comment that does not end within the window, in code that does something before it or does not.
     Comment(Language, Comment, bool),
-}
-
-/// A comment, or another part of a program without effect, by its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Comment {
-    /// At the end of the line.
-    Line,
-    /// At `*/`.
-    Block,
-    /// At the first byte that is neither blank nor of a name: a long empty space.
-    Blanks,
-    /// At the next operator: many statements of no effect.
-    Statements,
 }
 
 /// Words behind `<` that begin code. All are so long that random bytes do not have them.

@@ -2,8 +2,8 @@
 
 use memchr::memchr;
 
-use super::code::{self, Comment, Found, WINDOW_BYTES};
-use super::program::{Before, Language, is_between, is_empty};
+use super::code::{self, Found, WINDOW_BYTES};
+use super::program::{Before, Comment, Language, is_between, is_empty};
 
 /// Number of bytes of found code that rules get.
 pub(super) const EXCERPT_BYTES: usize = 256;

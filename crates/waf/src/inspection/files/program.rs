@@ -6,8 +6,6 @@
 
 use memchr::memmem::find;
 
-use super::code::Comment;
-
 /// Maximum number of open brackets that are matched with their ends.
 const BRACKETS_MAX: usize = 64;
 /// Maximum number of tokens of a window that says nothing.
@@ -22,6 +20,19 @@ pub(super) enum Language {
     Php,
     /// Also JSP: calls, words and brackets are the same as far as they matter here.
     Asp,
+}
+
+/// A comment, or another part of a program without effect, by its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comment {
+    /// At the end of the line.
+    Line,
+    /// At `*/`.
+    Block,
+    /// At the first byte that is neither blank nor of a name: a long empty space.
+    Blanks,
+    /// At the next operator: many statements of no effect.
+    Statements,
 }
 
 /// What a text is.
