@@ -11,6 +11,10 @@ use crate::seclang::Variable;
 const VARIABLES_MAX: usize = 8;
 /// Maximum length of a variable's value.
 const VARIABLE_BYTES_MAX: usize = 64;
+/// Maximum length of all values that are put in place of variables in a text.
+const REPLACED_BYTES_MAX: usize = 4096;
+/// Longer patterns of names match no command.
+const PATTERN_BYTES_MAX: usize = 32;
 
 /// Adds the values of a variable that contain such commands, as a shell reads them. `is_escaped`: the values are
 /// percent-encoded.
@@ -76,8 +80,11 @@ fn ends_word(byte: u8) -> bool {
 /// Appends the text behind a place as a shell reads it.
 fn unquote(text: &[u8], variables: &mut Vec<(Vec<u8>, Vec<u8>)>, plain: &mut Vec<u8>) {
     let mut rest = text;
+    let mut replaced = 0;
     while !rest.is_empty() {
-        let word = Word::read(rest, variables);
+        let may_replace = replaced < REPLACED_BYTES_MAX;
+        let word = Word::read(rest, if may_replace { variables.as_slice() } else { &[] });
+        replaced += word.replaced;
         word.keep_variable(variables);
         plain.extend_from_slice(&word.plain);
         let (between, behind) = rest.split_at((word.bytes).min(rest.len()));
@@ -96,6 +103,8 @@ struct Word {
     /// The length of the word as it is written.
     bytes: usize,
     has_marks: bool,
+    /// The length of the values in place of variables.
+    replaced: usize,
     /// Whether the word is a single quoted string.
     is_quoted: bool,
     /// Whether a separator follows directly.
@@ -160,15 +169,16 @@ impl Word {
         };
         let known = variables.iter().rev().find(|(known, _)| known == name);
         match known {
-            Some((_, value)) => {
+            Some((_, value)) if self.replaced < REPLACED_BYTES_MAX => {
                 self.has_marks = true;
+                self.replaced += value.len();
                 self.plain.extend_from_slice(value);
             }
             // Variables of the environment are not known.
             None if name.is_empty() || name.iter().all(u8::is_ascii_digit) => {
                 self.has_marks |= bytes > 0;
             }
-            None => {
+            _ => {
                 self.plain.push(b'$');
                 self.plain.extend_from_slice(&rest[..bytes]);
             }
@@ -178,13 +188,14 @@ impl Word {
 
     /// Whether the word is the name of a command that is put together.
     fn is_command(&self) -> bool {
-        let word = without_sets(&self.plain.to_ascii_lowercase());
+        let word = simple_pattern(&self.plain.to_ascii_lowercase());
         let start = word.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
         let (path, name) = word.split_at(start);
         let has_pattern = path.starts_with(b"/") && word.iter().any(|it| b"?*".contains(it));
         // Tables of texts have quoted cells.
         let is_marked = self.has_marks && !(self.is_quoted && self.is_cell);
         (is_marked || has_pattern)
+            && name.len() <= PATTERN_BYTES_MAX
             && name.iter().any(u8::is_ascii_alphabetic)
             && COMMANDS.iter().any(|command| fits(name, command.as_bytes()))
     }
@@ -225,16 +236,22 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
     pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
-/// A pattern with `?` in place of sets of characters: `[c]at`.
-fn without_sets(pattern: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::new();
-    let mut rest = pattern;
-    while let Some((byte, behind)) = rest.split_first() {
-        let end = (*byte == b'[').then(|| memchr::memchr(b']', behind)).flatten();
-        plain.push(if end.is_some() { b'?' } else { *byte });
-        rest = end.map_or(behind, |end| &behind[end + 1..]);
+/// A pattern with `?` in place of sets of characters (`[c]at`), and one `*` in place of several.
+fn simple_pattern(pattern: &[u8]) -> Vec<u8> {
+    let mut simple: Vec<u8> = Vec::with_capacity(pattern.len());
+    let last_end = memchr::memrchr(b']', pattern).unwrap_or(0);
+    let mut at = 0;
+    while let Some(byte) = pattern.get(at).copied() {
+        let end = (byte == b'[' && at < last_end)
+            .then(|| memchr::memchr(b']', &pattern[at + 1..]))
+            .flatten();
+        at += 1 + end.map_or(0, |end| end + 1);
+        let byte = if end.is_some() { b'?' } else { byte };
+        if byte != b'*' || simple.last() != Some(&b'*') {
+            simple.push(byte);
+        }
     }
-    plain
+    simple
 }
 
 /// Commands of attackers.
@@ -373,11 +390,38 @@ mod tests {
             ("8.8.8.8;/???/c?rl http://e/x", "8.8.8.8;/???/c?rl http://e/x"),
             ("8.8.8.8;/u''sr/bin/c''url x", "8.8.8.8;/usr/bin/curl x"),
             ("8.8.8.8;/bin/[c]at /x", "8.8.8.8;/bin/[c]at /x"),
+            ("8.8.8.8;/bin/c***a***t /x", "8.8.8.8;/bin/c***a***t /x"),
             ("x;C''URL x", "x;CURL x"),
         ] {
             let is_none = value.contains("wh$1") || value.contains("wh${u");
             check(value, (!is_none).then_some(expected));
         }
+    }
+
+    #[test]
+    fn variables_make_a_text_little_longer() {
+        let long = "v".repeat(VARIABLE_BYTES_MAX);
+        for repeated in ["$X", "$X;", "$X ", "${X}"] {
+            let value = format!("X={long};c''url {}", repeated.repeat(10_000));
+            let plain = plain(value.as_bytes()).expect("a command");
+            let bytes_max = value.len() + 2 * REPLACED_BYTES_MAX;
+            assert!(plain.len() <= bytes_max, "{repeated}: {} bytes", plain.len());
+        }
+    }
+
+    #[test]
+    fn patterns_are_simplified_in_one_pass() {
+        for (pattern, expected) in [
+            ("[c]at", "?at"),
+            ("c**a*t", "c*a*t"),
+            ("[[", "[["),
+            ("a]b[", "a]b["),
+            ("[]", "?"),
+            ("", ""),
+        ] {
+            assert_eq!(simple_pattern(pattern.as_bytes()), expected.as_bytes(), "{pattern}");
+        }
+        assert_eq!(simple_pattern(&[b'['; 1 << 20]).len(), 1 << 20);
     }
 
     #[test]
