@@ -47,6 +47,7 @@ pub use recorded::RecordedBody;
 pub use report::{BodyProgress, Counts, Limit, Match, MatchedValue, Stopped, Verdict};
 pub use request::{BodyLength, Request, Response};
 pub(crate) use request::{TargetParts, decoded as decoded_path, parts as target_parts};
+pub use shell::shell_text;
 
 #[cfg(test)]
 mod body_tests;

@@ -25,8 +25,8 @@ pub(super) fn judge(message: &mut Message, variable: Variable, is_escaped: bool)
         .filter_map(|entry| {
             let value = texts.get(entry.text);
             let plain = match is_escaped && memchr::memchr(b'%', value).is_some() {
-                true => plain(&super::request::decoded(value)),
-                false => plain(value),
+                true => shell_text(&super::request::decoded(value)),
+                false => shell_text(value),
             };
             plain.map(|plain| (entry.name, plain))
         })
@@ -39,7 +39,7 @@ pub(super) fn judge(message: &mut Message, variable: Variable, is_escaped: bool)
 }
 
 /// A value as a shell reads it; `None`: no name of a command in it is put together.
-fn plain(value: &[u8]) -> Option<Vec<u8>> {
+pub fn shell_text(value: &[u8]) -> Option<Vec<u8>> {
     if !value.iter().any(|byte| is_mark(*byte)) {
         return None;
     }
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     fn check(value: &str, expected: Option<&str>) {
-        let plain = plain(value.as_bytes());
+        let plain = shell_text(value.as_bytes());
         let plain = plain.as_deref().map(String::from_utf8_lossy);
         assert_eq!(plain.as_deref(), expected, "{value}");
     }
@@ -403,7 +403,7 @@ mod tests {
         let long = "v".repeat(VARIABLE_BYTES_MAX);
         for repeated in ["$X", "$X;", "$X ", "${X}"] {
             let value = format!("X={long};c''url {}", repeated.repeat(10_000));
-            let plain = plain(value.as_bytes()).expect("a command");
+            let plain = shell_text(value.as_bytes()).expect("a command");
             let bytes_max = value.len() + 2 * REPLACED_BYTES_MAX;
             assert!(plain.len() <= bytes_max, "{repeated}: {} bytes", plain.len());
         }

@@ -3,7 +3,7 @@
 use weir_waf::body::{
     Body, Limits, Nested, Processor, Query, Settings, Sink, cookies, may_be_nested,
 };
-use weir_waf::inspection::{Request, Response};
+use weir_waf::inspection::{Request, Response, shell_text};
 use weir_waf::seclang::Variable as V;
 
 /// A member of a variable, or a variable without members.
@@ -95,6 +95,12 @@ impl Message {
                 let member = Member { name: name.clone(), value: leaf.to_vec(), nested };
                 self.members.push((variable, member));
             });
+        }
+        for Member { name, value, .. } in self.of(variable) {
+            let value = if is_escaped { unescaped(&value) } else { value };
+            let read = shell_text(&value);
+            let members = read.map(|value| Member { name, value, nested: Some(None) });
+            self.members.extend(members.map(|member| (variable, member)));
         }
     }
 
