@@ -14,6 +14,15 @@ fn floods(proxy: &Proxy) -> f64 {
     proxy.metric("weir_virtual_server_http2_floods_total", &["kind=\"memory\""])
 }
 
+/// A proxy whose requests wait until a member has answered the one before.
+fn queueing(member: &Member) -> Proxy {
+    let setup = Setup::new(&[])
+        .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
+        .pool("queue: { timeout: 60s }")
+        .http("http2: true");
+    Proxy::start(&setup.top(BUDGET))
+}
+
 #[test]
 fn connections_that_hold_most_and_read_nothing_lose_it() {
     let member = Member::new(|exchange| exchange.answer(vec![b'x'; 200_000]));
@@ -46,11 +55,7 @@ fn connections_that_hold_most_and_read_nothing_lose_it() {
 #[test]
 fn uploads_that_wait_for_a_member_count() {
     let (member, is_open) = Member::gated("done");
-    let setup = Setup::new(&[])
-        .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
-        .pool("queue: { timeout: 60s }")
-        .http("http2: true");
-    let proxy = Proxy::start(&setup.top(BUDGET));
+    let proxy = queueing(&member);
     let mut first = proxy.client();
     first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     member.wait_for_requests(1);
@@ -73,11 +78,7 @@ fn uploads_that_wait_for_a_member_count() {
 #[test]
 fn heads_and_trailers_of_requests_that_wait_for_members_count() {
     let (member, is_open) = Member::gated("done");
-    let setup = Setup::new(&[])
-        .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
-        .pool("queue: { timeout: 60s }")
-        .http("http2: true");
-    let proxy = Proxy::start(&setup.top(BUDGET));
+    let proxy = queueing(&member);
     let mut usual = Peer::connect(proxy.address());
     let waiting: Vec<u32> = (0..20).map(|_| usual.request("GET", "/", &[], true)).collect();
     member.wait_for_requests(1);

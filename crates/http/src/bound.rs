@@ -12,11 +12,19 @@ pub(crate) fn is_by_credentials(value: &[u8]) -> bool {
     is_scheme(value)
 }
 
+/// The fields that have credentials.
+const NAMES: [&[u8]; 2] = [b"authorization", b"proxy-authorization"];
+
 /// Whether a field of a request has such credentials.
 pub fn is_credentials(name: &[u8], value: &[u8]) -> bool {
-    let names: [&[u8]; 2] = [b"authorization", b"proxy-authorization"];
-    names.iter().any(|it| it.eq_ignore_ascii_case(name))
+    NAMES.iter().any(|it| it.eq_ignore_ascii_case(name))
         && is_by_credentials(value.trim_ascii_start())
+}
+
+/// Whether a name of this length may be of a field with credentials.
+#[inline]
+pub(crate) fn may_be_name(bytes: usize) -> bool {
+    NAMES.iter().any(|it| it.len() == bytes)
 }
 
 /// Whether challenges (`WWW-Authenticate`, `Proxy-Authenticate`) begin or continue such an authentication. Commas

@@ -91,7 +91,9 @@ impl FieldEdits {
     #[inline]
     pub fn binds_connection(&self) -> bool {
         let is_bound = |line: &Line| {
-            bound::is_credentials(line.name.of(&self.text), line.value.of(&self.text))
+            // Most requests get lines, and hardly any of them has a name of these lengths.
+            bound::may_be_name(line.name.len())
+                && bound::is_credentials(line.name.of(&self.text), line.value.of(&self.text))
         };
         self.added.iter().any(is_bound)
     }

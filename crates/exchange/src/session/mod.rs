@@ -360,21 +360,19 @@ impl<S: Copy> Session<S> {
         let (pool, member) = (&lease.pool, lease.member);
         let LocalMember { live, counters, .. } = &*pool.members[member as usize];
         counters.requests_active.subtract(1);
+        let Some(failure) = failure.filter(|failure| failure.is_of_member()) else { return };
         match failure {
-            Some(failure) if !failure.is_of_member() => return,
-            None => return,
-            Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
+            MemberFailure::Connect | MemberFailure::ConnectTimeout => {
                 counters.connect_failures.add(1);
             }
-            Some(_) => counters.response_failures.add(1),
+            _ => counters.response_failures.add(1),
         }
         let turn = at.turn();
         if pool.is_timed() {
             let elapsed_us = turn.now_us().saturating_sub(self.account.tried_us);
             live.note_response_time(turn.now_ms(), elapsed_us.max(FAILED_US_MIN), true);
         }
-        if let (Some(failure), Some(until_ms)) = (failure, pool.mark_failure(member, turn.now_ms()))
-        {
+        if let Some(until_ms) = pool.mark_failure(member, turn.now_ms()) {
             let (member, why) = (&pool.members[member as usize], Blame::Failure(failure));
             member.live.note_ejection(why.to_bits());
             at.tell(Notice::Ejected { pool, member, until_ms, why });
