@@ -121,7 +121,7 @@ fn what_is_so_already_is_unchanged() {
     let reload = bed.weir(0, &["reload"]).stdout;
     assert_eq!(
         reload,
-        "in effect: nothing has changed, neither the file nor the files that it names\n"
+        "in effect: no setting has changed, and none of the files that the settings name\n"
     );
     assert_eq!(bed.weir(1, &["diff"]).stdout.lines().next(), Some("version 1: 1 change"));
 }
@@ -182,7 +182,7 @@ fn a_value_is_set_tried_and_taken_back() {
     assert!(version.contains(&format!("    set {weight} 5\n")), "{version}");
 
     let back = bed.weir(0, &["rollback", "0", "--yes", "--comment", "enough"]);
-    let goes = "returning to version 0 takes back 1 version, the newest first:\n  1  ";
+    let goes = "version 0 is followed by 1 version, the newest first:\n  1  ";
     assert!(back.stderr.starts_with(goes), "{}", back.stderr);
     assert_eq!(back.stdout, format!("version 2 is in effect: {changed}"));
     assert_eq!(bed.weight(), 1);
@@ -237,7 +237,7 @@ fn a_rollback_that_takes_versions_back_asks_first() {
     // Nobody can be asked: there is no terminal.
     let refused = bed.weir(1, &["rollback", "0"]).stderr;
     for expected in [
-        "returning to version 0 takes back 2 versions, the newest first:\n  2  ",
+        "version 0 is followed by 2 versions, the newest first:\n  2  ",
         "(second)\n  1  ",
         "weir rollback: it needs --yes where nobody can be asked; nothing has changed\n",
     ] {
@@ -429,7 +429,8 @@ fn a_reload_tells_what_it_leaves_without_effect() {
     bed.weir(0, &["set", "/virtual_servers/main/server_timing", "true"]);
     bed.weir(0, &["member", "members", &second.to_string(), "drain"]);
     let reload = |bed: &Bed| bed.weir(0, &["reload"]).stdout;
-    let nothing = "in effect: nothing has changed, neither the file nor the files that it names\n";
+    let nothing =
+        "in effect: no setting has changed, and none of the files that the settings name\n";
     assert_eq!(reload(&bed), nothing);
 
     let state = bed._state.path().display().to_string();
@@ -472,6 +473,7 @@ fn a_reload_tells_of_a_state_that_the_files_have_now() {
         "! the state `drain` of member members/{second}, set at run time, is that of the files now\n"
     );
     assert!(told.ends_with(&expected), "{told}");
-    let nothing = "in effect: nothing has changed, neither the file nor the files that it names\n";
+    let nothing =
+        "in effect: no setting has changed, and none of the files that the settings name\n";
     assert_eq!(bed.weir(0, &["reload"]).stdout, nothing);
 }

@@ -423,7 +423,7 @@ fn a_reload_says_what_it_has_changed_or_why_not() {
     let output = weir(&proxy, &["reload"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let unchanged =
-        "in effect: nothing has changed, neither the file nor the files that it names\n";
+        "in effect: no setting has changed, and none of the files that the settings name\n";
     assert_eq!(text(&output.stdout), unchanged);
 
     proxy.write(&Setup::new(&[two.address()]).admin_socket().also_pool("spare: { members: [] }"));

@@ -224,6 +224,13 @@ pub struct Resolved {
     pub pools_to_be_filled: Vec<Arc<str>>,
 }
 
+impl Resolved {
+    /// Whether the configuration has members for this pool, and none of their names has an address.
+    pub fn lacks_addresses(&self, pool: &Pool) -> bool {
+        pool.members.is_empty() && !self.pools_to_be_filled.contains(&pool.name)
+    }
+}
+
 /// An address to listen on or to connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {

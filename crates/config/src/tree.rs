@@ -121,6 +121,26 @@ impl Node {
         let NodeValue::Map(entries) = &self.value else { return None };
         entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
+
+    /// The same with one place for all of it: weir has written it for a key that stands there.
+    pub fn all_at(mut self, span: Span) -> Self {
+        self.put_at(span);
+        self
+    }
+
+    fn put_at(&mut self, span: Span) {
+        self.span = span;
+        match &mut self.value {
+            NodeValue::Null | NodeValue::Scalar(_) => {}
+            NodeValue::List(nodes) => nodes.iter_mut().for_each(|node| node.put_at(span)),
+            NodeValue::Map(entries) => {
+                for entry in entries {
+                    entry.key_span = span;
+                    entry.value.put_at(span);
+                }
+            }
+        }
+    }
 }
 
 /// The value of a node.

@@ -96,10 +96,30 @@ impl Events {
 
     /// Reports an event. Never waits.
     pub fn tell(&self, level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) {
+        self.tell_stream(level, subject, what);
+        self.tell_host(level, subject, what);
+    }
+
+    /// Reports to the followers alone.
+    pub(crate) fn tell_stream(
+        &self,
+        level: Level,
+        subject: &dyn fmt::Display,
+        what: &dyn fmt::Display,
+    ) {
         if let Some(requests) = self.requests.get().filter(|requests| requests.has_followers()) {
             let text = printable(&format!("{subject} {what}")).collect();
             requests.tell(EventLine { unix_ms: time::unix_ms(), level: level.as_str(), text });
         }
+    }
+
+    /// Reports on this host alone: for lines of the configuration, which is for the role `admin`.
+    pub(crate) fn tell_host(
+        &self,
+        level: Level,
+        subject: &dyn fmt::Display,
+        what: &dyn fmt::Display,
+    ) {
         let line = line_of(level, subject, what);
         if self.lines.try_send(Line::Text(line)).is_err() {
             self.dropped.fetch_add(1, Relaxed);

@@ -126,7 +126,7 @@ pub(crate) struct Members {
     pub in_service: usize,
     /// Up, regardless of their administrative state.
     pub up: usize,
-    /// Not in service, although the file wants them to be.
+    /// Not in service, although the file and the operators want them to be.
     missed: usize,
 }
 
@@ -205,7 +205,11 @@ impl Judge {
             let (configured, live) = (&self.table.snapshot.pools[index], &self.table.pools[index]);
             let members = Members::of(configured, live);
             let health = Health::up(self.recent.of_pool(live)).by_requests();
-            (members, health.or(members.condition(), || members.why()))
+            let why = || match self.table.snapshot.resolved.lacks_addresses(configured) {
+                true => "the names of its members have no address".to_owned(),
+                false => members.why(),
+            };
+            (members, health.or(members.condition(), why))
         })
     }
 
@@ -305,13 +309,20 @@ impl Judge {
         all
     }
 
+    /// The number of pools of the configuration.
+    pub fn pools_count(&self) -> usize {
+        self.table.pools.iter().filter(|live| *live.pool.name != *NOBODY).count()
+    }
+
     /// The health of the pools that count for the process, with their names. A pool without members in service counts only
-    /// if the file wants some: a virtual server that needs it is down by itself.
+    /// if the file and the operators want some: a virtual server that needs it is down by itself.
     pub fn pools(&self) -> Vec<(Arc<str>, &Health)> {
         let pools = self.table.pools.iter().enumerate();
+        let snapshot = &self.table.snapshot;
         let counts = |index: &usize| {
             let Members { in_service, missed, .. } = self.members(*index);
-            in_service > 0 || missed > 0
+            let is_unresolved = || snapshot.resolved.lacks_addresses(&snapshot.pools[*index]);
+            in_service > 0 || missed > 0 || is_unresolved()
         };
         let pools = pools.filter(|(_, live)| *live.pool.name != *NOBODY);
         let pools = pools.filter(|(index, _)| counts(index));

@@ -85,10 +85,7 @@ impl Board {
 
     /// The members of a snapshot whose first probes are awaited, by pool. Pools without an address are included.
     pub fn awaited(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
-        let is_awaited = |pool: &&Arc<Pool>| {
-            pool.members.is_empty() && !snapshot.resolved.pools_to_be_filled.contains(&pool.name)
-        };
-        let without = snapshot.pools.iter().filter(is_awaited);
+        let without = snapshot.pools.iter().filter(|pool| snapshot.resolved.lacks_addresses(pool));
         let without = without.map(|pool| UnknownMembers {
             pool: Arc::clone(&pool.name),
             of: 0,

@@ -9,6 +9,7 @@ use crate::health::{Condition, Health, Judge, Serving};
 use crate::observed::{Observed, Waiting, WorkerPanic};
 use crate::reloads::Failure;
 use crate::span_export::counters::Failing;
+use crate::status::certificates::expired_for_clients;
 use crate::status::files::expired;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 use crate::upgrade::reports::State;
@@ -21,8 +22,9 @@ pub(crate) fn problems(observed: &Observed, judge: &Judge) -> Vec<String> {
         problems
             .push("drains: takes no new connections, and exits after the last client".to_owned());
     }
-    not_serving("virtual server", judge.servers(), &mut problems);
-    not_serving("pool", &judge.pools(), &mut problems);
+    let (servers, pools) = (judge.servers(), judge.pools());
+    not_serving("virtual server", (servers, servers.len()), &mut problems);
+    not_serving("pool", (&pools, judge.pools_count()), &mut problems);
     of_process(observed, &mut problems);
     problems
 }
@@ -47,10 +49,14 @@ pub(crate) fn serving(observed: &Observed, judge: &Judge) -> Serving {
     }
 }
 
-/// Adds those of a kind that do not serve, by their state.
-fn not_serving<H: Borrow<Health>>(kind: &str, all: &[(Arc<str>, H)], problems: &mut Vec<String>) {
+/// Adds those of a kind that do not serve, by their state. `of`: their number, and that of others of the kind.
+fn not_serving<H: Borrow<Health>>(
+    kind: &str,
+    (judged, of): (&[(Arc<str>, H)], usize),
+    problems: &mut Vec<String>,
+) {
     for state in [Condition::Down, Condition::Failing] {
-        let found = all.iter().filter(|(_, health)| health.borrow().state == state);
+        let found = judged.iter().filter(|(_, health)| health.borrow().state == state);
         let found: Vec<_> = found.collect();
         let word = state.as_str();
         match found.as_slice() {
@@ -62,7 +68,7 @@ fn not_serving<H: Borrow<Health>>(kind: &str, all: &[(Arc<str>, H)], problems: &
             several => {
                 let names: Vec<Arc<str>> =
                     several.iter().map(|(name, _)| Arc::clone(name)).collect();
-                let (count, of) = (several.len(), all.len());
+                let count = several.len();
                 problems.push(format!("{count} of {of} {kind}s are {word}: {}", Few(&names)));
             }
         }
@@ -99,8 +105,11 @@ fn of_process(observed: &Observed, problems: &mut Vec<String>) {
     if !observed.reloads.last_succeeded.load(Relaxed) {
         problems.push(refused(observed));
     }
+    problems.extend(observed.changes.left_out());
     problems.extend(certificates(observed));
-    problems.extend(expired(&observed.table().snapshot));
+    let table = observed.table();
+    problems.extend(expired(&table.snapshot));
+    problems.extend(expired_for_clients(&table.snapshot, &observed.obtained.acme));
     problems.extend(observed.obtained.token_keys.problems(monotonic_ms()));
     if let Some(failed) = observed.upgrades.last().filter(|it| it.state == State::Failed) {
         let reason = failed.reason.unwrap_or_default();

@@ -60,10 +60,10 @@ pub struct Report {
     /// The reason for a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Errors in the file, as `weir check` shows them. Only the role admin sees them, because they quote values.
+    /// Errors in the file, or its warnings, as `weir check` shows them. Only the role admin sees them, because they quote values.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diagnostics: String,
-    /// The same errors, each with its file, line and column, as in `weir check --json`.
+    /// The same findings, each with its file, line and column, as in `weir check --json`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<serde_json::Value>,
     /// The changed parts of the configuration, `changed pools.web`, and files that it names, `changed file shop.pem`.
@@ -125,6 +125,15 @@ impl Reloads {
         self.reports().begin();
     }
 
+    /// Records warnings about the configuration that is read now.
+    pub fn warn(&self, warnings: &[Diagnostic]) {
+        let mut reports = self.reports();
+        let mut kept = reports.kept.iter_mut().rev();
+        if let Some(report) = kept.find(|report| report.state == State::Reading) {
+            report.tell(warnings);
+        }
+    }
+
     /// Records that the new configuration waits for first probes. It replaces a configuration that was waiting.
     pub fn prepared(&self) {
         let mut reports = self.reports();
@@ -160,10 +169,7 @@ impl Reloads {
         reports.last_failure = Some(failure);
         if let Some(report) = reports.advance(State::Reading, State::Refused) {
             report.reason = Some(reason.to_owned());
-            report.diagnostics = render_text(wrong, Colour::Never);
-            let first = &wrong[..wrong.len().min(FINDINGS_MAX)];
-            let findings = render_json(first)["diagnostics"].as_array().cloned();
-            report.findings = findings.unwrap_or_default();
+            report.tell(wrong);
         }
         drop(reports);
         self.reported.notify_waiters();
@@ -220,6 +226,13 @@ impl Reloads {
 }
 
 impl Report {
+    fn tell(&mut self, found: &[Diagnostic]) {
+        self.diagnostics = render_text(found, Colour::Never);
+        let first = &found[..found.len().min(FINDINGS_MAX)];
+        let findings = render_json(first)["diagnostics"].as_array().cloned();
+        self.findings = findings.unwrap_or_default();
+    }
+
     fn reading(number: u64) -> Self {
         Self {
             number,

@@ -29,7 +29,7 @@ use crate::time::{monotonic_ms, rfc3339, unix_ms};
 use crate::upgrade::reports::Report;
 
 mod brief;
-mod certificates;
+pub(crate) mod certificates;
 pub(crate) mod files;
 mod packets;
 mod relayed;

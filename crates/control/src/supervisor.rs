@@ -31,7 +31,7 @@ use weir_exchange::shared::live::LiveTable;
 use crate::acme::{Acme, AcmeError};
 use crate::admin::Admin;
 use crate::admin::open_streams::Reason;
-use crate::events::Events;
+use crate::events::{Events, Level};
 use crate::freed_memory::FreedMemory;
 use crate::key_log::KeyLog;
 use crate::logs::{LogError, Logs};
@@ -704,6 +704,9 @@ async fn first(
     let ((configuration, diagnostics), changes) = read.map_err(Error::Overlay)?;
     let Some(configuration) = configuration else { return Err(unsound(diagnostics)) };
     events.report(&diagnostics);
+    if let Some(what) = changes.left_out() {
+        events.warning("state_dir", what);
+    }
     Ok((Arc::new(configuration), Arc::new(changes)))
 }
 
@@ -759,17 +762,21 @@ impl fmt::Display for Summary<'_> {
 }
 
 impl Events {
-    /// Reports the diagnostics of a configuration in the format of `weir check`.
+    /// Reports the diagnostics of a configuration in the format of `weir check`. Followers, whose role may be less than `admin`,
+    /// do not get the lines of the file.
     fn report(&self, diagnostics: &[Diagnostic]) {
+        const SUBJECT: &&str = &"configuration:";
+        let text = |diagnostic| weir_config::render_text(&[diagnostic], Colour::Never);
         for diagnostic in diagnostics {
-            let text = weir_config::render_text(std::slice::from_ref(diagnostic), Colour::Never);
-            let is_error = diagnostic.severity == Severity::Error;
-            for line in text.lines() {
-                if is_error {
-                    self.error("configuration:", line)
-                } else {
-                    self.warning("configuration:", line)
-                }
+            let level = match diagnostic.severity {
+                Severity::Error => Level::Error,
+                Severity::Warning => Level::Warning,
+            };
+            for line in text(diagnostic.clone()).lines() {
+                self.tell_host(level, SUBJECT, &line);
+            }
+            for line in text(Diagnostic { excerpt: None, ..diagnostic.clone() }).lines() {
+                self.tell_stream(level, SUBJECT, &line);
             }
         }
     }

@@ -33,6 +33,8 @@ pub async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 /// A snapshot with one virtual server `shop`, which uses the first of these pools.
 pub fn snapshot(pools: Vec<Pool>) -> Arc<Snapshot> {
     let mut snapshot = minimal();
+    let empty = pools.iter().filter(|pool| pool.members.is_empty());
+    snapshot.resolved.pools_to_be_filled = empty.map(|pool| Arc::clone(&pool.name)).collect();
     snapshot.pools = pools.into_iter().map(Arc::new).collect();
     Arc::new(snapshot)
 }

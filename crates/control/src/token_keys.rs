@@ -247,7 +247,7 @@ impl Fetching {
     }
 
     fn subject(&self) -> String {
-        format!("token keys at {}", self.url)
+        format!("token keys at {}", self.url.origin())
     }
 
     fn tell(&self, error: &FetchError) {

@@ -178,7 +178,7 @@ pub fn adjust(
 }
 
 /// Checks that this process can use a pool's source addresses. The error contains the reason and the remedy.
-fn look_at_source(pool: &Pool) -> Result<(), String> {
+pub fn look_at_source(pool: &Pool) -> Result<(), String> {
     match &pool.source {
         Source::System => Ok(()),
         Source::Client => {

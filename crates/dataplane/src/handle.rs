@@ -12,7 +12,9 @@ use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
-pub use crate::binding::{BindError, missing_interfaces, missing_packet_interfaces};
+pub use crate::binding::{
+    BindError, look_at_source, missing_interfaces, missing_packet_interfaces,
+};
 use crate::binding::{addresses, adjust, are_on_interface, bind, port, remove_socket_file};
 use crate::departed_listeners::DepartedListeners;
 use crate::error_text::io_error_text;

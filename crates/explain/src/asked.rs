@@ -1,11 +1,16 @@
 //! The request to explain.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use weir_exchange::local::table::LocalServer;
 use weir_http::h1::{HeadLimits, Parsed, RequestError, parse_request};
-use weir_http::message::{RequestHead, Scheme, Version};
+use weir_http::h2;
+use weir_http::h2::hpack::{Decoder, Encoder, HeaderBlock};
+use weir_http::h2::message::{Malformed, ReadError, read_request};
+use weir_http::message::{RequestHead, Scheme};
 use weir_http::path::TargetForm;
 
 /// Maximum size of the body of an explained request.
@@ -150,6 +155,8 @@ pub enum NoRequest {
     Unclear(String),
     /// The request is malformed, and gets an error response.
     Malformed(RequestError),
+    /// The message of HTTP/2 is malformed, and its stream is reset.
+    Reset(Malformed),
 }
 
 impl Asked {
@@ -159,11 +166,23 @@ impl Asked {
         SocketAddr::new(address, CLIENT_PORT)
     }
 
-    /// The request as a virtual server with these settings receives it.
+    /// The request as a virtual server receives it.
     ///
     /// # Errors
     /// See [`NoRequest`].
-    pub fn receive(
+    pub fn arrive(&self, url: &Url, server: &LocalServer) -> Result<Received, NoRequest> {
+        match self.http2 {
+            true if !server.http.http2 => Err(NoRequest::Unclear(format!(
+                "virtual server `{}` does not speak HTTP/2: ask without it, or set `http: {{ http2: true }}`",
+                server.live.name
+            ))),
+            true => self.receive_over_http2(url, &server.http2_limits, server.http.target),
+            false => self.receive(url, &server.limits, server.http.target),
+        }
+    }
+
+    /// The request as a virtual server with these settings receives it over HTTP/1.
+    fn receive(
         &self,
         url: &Url,
         limits: &HeadLimits,
@@ -179,14 +198,54 @@ impl Asked {
             }
             Err(error) => return Err(NoRequest::Malformed(error)),
         }
-        if self.http2 {
-            head.version = Version::Http2;
-        }
         let body = self.body.clone().unwrap_or_default().into_bytes();
         Ok(Received { head, input, body })
     }
 
-    fn text(&self, url: &Url) -> Result<Vec<u8>, String> {
+    /// The request as a virtual server with these settings receives it over HTTP/2. As clients do, it names the host in
+    /// `:authority`.
+    fn receive_over_http2(
+        &self,
+        url: &Url,
+        limits: &h2::Limits,
+        form: TargetForm,
+    ) -> Result<Received, NoRequest> {
+        let lines = self.lines().map_err(NoRequest::Unclear)?;
+        let is_host = |name: &str| name.eq_ignore_ascii_case("host");
+        let host = lines.iter().find(|(name, _)| is_host(name)).map(|(_, value)| &**value);
+        let scheme = if url.scheme == Scheme::Https { "https" } else { "http" };
+        let (mut encoder, mut sent) = (Encoder::new(0), Vec::new());
+        let mut list = encoder.block(&mut sent);
+        for (name, value) in [
+            (":method", self.method()),
+            (":scheme", scheme),
+            (":authority", host.unwrap_or(&url.authority)),
+            (":path", &url.target),
+        ] {
+            list.field(name.as_bytes(), value.as_bytes());
+        }
+        for (name, value) in lines.iter().filter(|(name, _)| !is_host(name)) {
+            list.field_of_any_case(name.as_bytes(), value.as_bytes(), false);
+        }
+        let (mut block, mut head) = (HeaderBlock::new(), RequestHead::new());
+        let decoded = Decoder::new().decode(&sent, &limits.list(), &mut block);
+        decoded.map_err(|error| NoRequest::Unclear(error.to_string()))?;
+        match read_request(&mut block, self.body.is_none(), form, &mut head) {
+            Ok(()) => {}
+            Err(ReadError::Malformed(error)) => return Err(NoRequest::Reset(error)),
+            Err(ReadError::Refused(error)) => return Err(NoRequest::Malformed(error)),
+        }
+        let body = self.body.clone().unwrap_or_default().into_bytes();
+        Ok(Received { head, input: block.text().to_vec(), body })
+    }
+
+    fn method(&self) -> &str {
+        let by_body = if self.body.is_some() { "POST" } else { "GET" };
+        self.method.as_deref().unwrap_or(by_body)
+    }
+
+    /// The fields, with the length of the body if nothing else frames it.
+    fn lines(&self) -> Result<Vec<(&str, Cow<'_, str>)>, String> {
         let body = self.body.as_deref();
         if body.is_some_and(|body| body.len() > BODY_BYTES_MAX) {
             return Err(format!("the body is longer than {BODY_BYTES_MAX} bytes"));
@@ -196,19 +255,25 @@ impl Asked {
             let (name, value) = line
                 .split_once(':')
                 .ok_or_else(|| format!("`{line}` is no header: as in 'Cookie: a=b'"))?;
-            lines.push((name.trim(), value.trim()));
+            lines.push((name.trim(), value.trim().into()));
         }
-        let has = |name: &str| lines.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-        let method = self.method.as_deref().unwrap_or(if body.is_some() { "POST" } else { "GET" });
-        let mut text = format!("{method} {} HTTP/1.1\r\n", url.target);
-        if !has("host") {
+        let frames = |(name, _): &(&str, Cow<'_, str>)| {
+            ["content-length", "transfer-encoding"].iter().any(|it| name.eq_ignore_ascii_case(it))
+        };
+        if let Some(body) = body.filter(|_| !lines.iter().any(frames)) {
+            lines.push(("Content-Length", body.len().to_string().into()));
+        }
+        Ok(lines)
+    }
+
+    fn text(&self, url: &Url) -> Result<Vec<u8>, String> {
+        let lines = self.lines()?;
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method(), url.target);
+        if !lines.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             text += &format!("Host: {}\r\n", url.authority);
         }
         for (name, value) in &lines {
             text += &format!("{name}: {value}\r\n");
-        }
-        if let (Some(body), false) = (body, has("content-length") || has("transfer-encoding")) {
-            text += &format!("Content-Length: {}\r\n", body.len());
         }
         text += "\r\n";
         Ok(text.into_bytes())
@@ -266,6 +331,36 @@ mod tests {
         let expected = "POST /a?b HTTP/1.1\r\nhost: other\r\nX: 1: 2\r\nContent-Length: 3\r\n\r\n";
         assert_eq!(text(&it).unwrap(), expected);
         assert!(text(&Asked { headers: vec!["no".into()], ..asked("http://a") }).is_err());
+    }
+
+    #[test]
+    fn over_http2_it_is_read_as_a_stream_would_be() {
+        let check = |headers: &[&str], body: Option<&str>, expected: Result<&str, Malformed>| {
+            let headers: Vec<String> = headers.iter().map(ToString::to_string).collect();
+            let it = Asked { headers, body: body.map(str::to_owned), ..asked("https://shop/a?b") };
+            let url = Url::parse(&it.url).expect("a URL");
+            let limits = h2::Limits::DEFAULT;
+            let received = it.receive_over_http2(&url, &limits, TargetForm::default());
+            match (received, expected) {
+                (Ok(received), Ok(host)) => {
+                    let Received { head, input, .. } = received;
+                    assert_eq!(head.authority(&input), host.as_bytes(), "{:?}", it.headers);
+                    assert_eq!(head.target.of(&input), b"/a?b");
+                }
+                (Err(NoRequest::Reset(error)), Err(expected)) => assert_eq!(error, expected),
+                (Err(error), _) => panic!("{:?}: {error:?}", it.headers),
+                (Ok(_), Err(expected)) => panic!("{:?}: taken in place of {expected}", it.headers),
+            }
+        };
+        check(&[], None, Ok("shop"));
+        check(&["Host: other", "Cookie: a=b"], None, Ok("other"));
+        check(&["te: trailers"], Some("abc"), Ok("shop"));
+        check(&["Connection: close"], None, Err(Malformed::ConnectionField));
+        check(&["Transfer-Encoding: chunked"], Some("a"), Err(Malformed::ConnectionField));
+        check(&["Upgrade: websocket"], None, Err(Malformed::ConnectionField));
+        check(&["TE: gzip"], None, Err(Malformed::Te));
+        check(&["Content-Length: 5"], None, Err(Malformed::ContentLength));
+        check(&["A: b\r\nc: d"], None, Err(Malformed::Value));
     }
 
     #[test]

@@ -88,10 +88,20 @@ pub fn explain(
     let table = LocalTable::new(&copy, None, 0);
     let name = &live.snapshot.virtual_servers[found.index].name;
     let server = table.server(name).ok_or_else(|| Unexplained(format!("`{name}` is gone")))?;
-    let received = match asked.receive(&url, &server.limits, server.http.target) {
+    let received = match asked.arrive(&url, server) {
         Ok(received) => received,
         Err(NoRequest::Unclear(why)) => return Err(Unexplained(why)),
-        Err(NoRequest::Malformed(error)) => return Ok(malformed(live, asked, &url, found, error)),
+        Err(NoRequest::Malformed(error)) => {
+            let told = (answered(error), refused(live, found.index, error));
+            return Ok(malformed(live, asked, &url, found, told));
+        }
+        Err(NoRequest::Reset(error)) => {
+            let termination = "client_malformed".into();
+            let outcome = Outcome::Closed { termination, is_reset: true };
+            let remark =
+                format!("the message of HTTP/2 is malformed, and its stream is reset: {error}");
+            return Ok(malformed(live, asked, &url, found, (outcome, remark)));
+        }
     };
     let fields = &live.snapshot.authenticating.credential_fields;
     let masks = Masks::of(&received.head, &received.input, fields);
@@ -166,20 +176,26 @@ fn asked_of(notes: &Recorded, head: &RequestHead, input: &[u8], server: &str) ->
     }
 }
 
-/// The explanation of a malformed request, which gets an error response before any decision.
-fn malformed(
-    live: &LiveTable,
-    asked: &Asked,
-    url: &Url,
-    found: Found,
-    error: RequestError,
-) -> Explanation {
+/// The error response to a malformed request.
+fn answered(error: RequestError) -> Outcome {
     let is_by_form = matches!(error, RequestError::Path(error) if error.is_by_form());
     let termination = match error.status() {
         414 | 431 => "client_limit",
         _ if is_by_form => "path_refused",
         _ => "client_malformed",
     };
+    let (status, termination) = (error.status(), termination.into());
+    Outcome::Answer { status, termination, headers: Vec::new(), body: None }
+}
+
+/// The explanation of a malformed request, which ends before any decision.
+fn malformed(
+    live: &LiveTable,
+    asked: &Asked,
+    url: &Url,
+    found: Found,
+    (outcome, remark): (Outcome, String),
+) -> Explanation {
     let masks = Masks::default();
     Explanation {
         request: RequestTold {
@@ -196,13 +212,8 @@ fn malformed(
         virtual_servers: Vec::new(),
         firewall: None,
         balancing: None,
-        outcome: Outcome::Answer {
-            status: error.status(),
-            termination: termination.into(),
-            headers: Vec::new(),
-            body: None,
-        },
-        remarks: vec![refused(live, found.index, error)],
+        outcome,
+        remarks: vec![remark],
     }
 }
 

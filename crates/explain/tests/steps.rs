@@ -81,6 +81,21 @@ fn a_request_is_followed_to_the_virtual_server_that_it_is_handed_to() {
 }
 
 #[test]
+fn the_place_of_a_key_that_is_short_for_a_rule_is_that_of_the_key() {
+    let keys = "https_redirect: true,\n    allowed_clients: [ 10.0.0.0/8 ]";
+    let live = live(&format!("{SERVER}{keys} }}\n{POOLS}"));
+    let asked = |from: &str| json!({ "url": "http://127.0.0.1/", "from": from });
+    let it = explained(&live, asked("192.0.2.1"));
+    let rule = &it.connection_policies[0].rules[0];
+    assert_eq!(&*rule.name, "allowed_clients");
+    assert!(rule.place.ends_with("test.yaml:3:22"), "{}", rule.place);
+    let it = explained(&live, asked("10.0.0.1"));
+    let rule = &it.virtual_servers[0].policies[0].rules[0];
+    assert_eq!(&*rule.name, "https_redirect");
+    assert!(rule.place.ends_with("test.yaml:2:58"), "{}", rule.place);
+}
+
+#[test]
 fn limits_have_room_until_they_are_used() {
     let limits = "limits: { requests: 1, per_key: [ { key: \"${request.headers['x-user']}\", requests_per_second: 2, burst: 2, entries_max: 16 } ] }";
     let live = live(&format!("{SERVER}{limits} }}\n{POOLS}"));

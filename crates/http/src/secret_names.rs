@@ -22,7 +22,7 @@ const ENTITY_BYTES_MAX: usize = 10;
 const SHORT_BYTES_MAX: usize = 256;
 
 /// Substrings that make a name secret.
-const PARTS: [&str; 96] = [
+const PARTS: [&str; 111] = [
     // `password`, `passwd`, `passwort`.
     "passw",
     "passphrase",
@@ -72,6 +72,21 @@ const PARTS: [&str; 96] = [
     "recoverycode",
     "backup_code",
     "backupcode",
+    "device_code",
+    "devicecode",
+    "user_code",
+    "usercode",
+    "access_code",
+    "accesscode",
+    "login_code",
+    "logincode",
+    "reset_code",
+    "resetcode",
+    "activation_code",
+    "activationcode",
+    "confirmation_code",
+    "confirmationcode",
+    "wresult",
     "sms_code",
     "smscode",
     "otpcode",
@@ -130,7 +145,7 @@ const WORDS: [&str; 24] = [
 ];
 
 /// Words that make a name secret, but are common in running text.
-const WORDS_OF_NAMES: [&str; 3] = ["key", "keys", "passe"];
+const WORDS_OF_NAMES: [&str; 4] = ["key", "keys", "passe", "ticket"];
 
 /// A whole name: the authorization code of OAuth (RFC 6749 section 4.1.2).
 const WHOLE: &[u8] = b"code";
@@ -345,13 +360,13 @@ mod tests {
             hasło HASŁO lösenord LÖSENORD losenord l%C3%B6senord l%F6senord пароль Пароль ПАРОЛЬ \
             %D0%BF%D0%B0%D1%80%D0%BE%D0%BB%D1%8C 密码 用户密码 密碼 パスワード 비밀번호 passord salasana privkey \
             mnemonic connectionString conn_str rememberMe remember_me pass\\u0077ord p\\x61ssword pass&#119;ord \
-            pass&#x77;ord";
+            pass&#x77;ord ticket device_code userCode wresult resetCode access-code";
         for name in secret.split_ascii_whitespace() {
             assert!(is_secret_name(name.as_bytes()), "{name}");
         }
         let plain = "id user pine shipping pinterest spin q% %7 pas%zzword passenger passport side inside design \
             sigma tank stand keyword monkey turkey country_code zipcode codec power q page enclave autoclave puke \
-            имя 名前 größe a&b &amp; \\u \\x7 &#; &#999;";
+            tickets ticketing country_codes имя 名前 größe a&b &amp; \\u \\x7 &#; &#999;";
         for name in plain.split_ascii_whitespace().chain([""]) {
             assert!(!is_secret_name(name.as_bytes()), "{name}");
         }

@@ -167,7 +167,11 @@ fn status(state: State) -> ExitCode {
 
 fn tell(report: &Report, waited: Duration) -> ExitCode {
     match report.state {
-        State::InForce => admin::print(COMMAND, &in_effect_text(report)),
+        State::InForce => {
+            // Warnings.
+            output::tell(&report.diagnostics);
+            admin::print(COMMAND, &in_effect_text(report))
+        }
         State::Refused => {
             output::tell(&report.diagnostics);
             let reason = printable(report.reason.as_deref().unwrap_or("no reason is known"));
@@ -205,7 +209,7 @@ fn changes_text(report: &Report) -> String {
         return "in effect: the configuration is the same\n".to_owned();
     }
     if count == 0 {
-        return "in effect: nothing has changed, neither the file nor the files that it names\n"
+        return "in effect: no setting has changed, and none of the files that the settings name\n"
             .to_owned();
     }
     let mut text = format!("in effect: {}\n", counted(count as u64, "change"));

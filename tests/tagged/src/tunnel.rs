@@ -39,12 +39,11 @@ impl Side {
 /// Whether a break of one end must reach the other end as a break and not as an orderly end.
 pub fn shows_breaks(plan: &Plan) -> bool {
     // An end that half-closes before the tunnel opens has ended in order. A close at that time looks the same.
-    let is_ended = match plan.abort {
-        Some((_, Break::Half)) => true,
-        Some((_, Break::Close)) => plan.place.client == Version::Http1,
-        _ => false,
-    };
-    (plan.place.server == Server::Relay || plan.place.member == Version::Http2) && !is_ended
+    match plan.abort {
+        Some((_, Break::Half)) => false,
+        Some((_, Break::Close)) => plan.place.client != Version::Http1,
+        _ => true,
+    }
 }
 
 /// Counts a tunnel that ended as planned.

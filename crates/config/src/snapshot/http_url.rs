@@ -22,6 +22,12 @@ pub struct HttpUrl {
 }
 
 impl HttpUrl {
+    /// Scheme, host and port, for events and problems, which every role sees: path and query may have keys.
+    pub fn origin(&self) -> String {
+        let scheme = if self.is_secure { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority)
+    }
+
     /// The server of the URL.
     pub(crate) fn endpoint(&self) -> Endpoint {
         match self.host.parse() {
@@ -33,7 +39,6 @@ impl HttpUrl {
 
 impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.is_secure { "https" } else { "http" };
-        write!(f, "{scheme}://{}{}", self.authority, self.path)
+        write!(f, "{}{}", self.origin(), self.path)
     }
 }

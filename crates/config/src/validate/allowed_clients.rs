@@ -42,12 +42,12 @@ pub(super) fn are_sound(
     true
 }
 
-/// The condition under which a client is refused; `None`: never.
-pub(super) fn refusing(raw: &raw::VirtualServer) -> Option<String> {
+/// The condition under which a client is refused, and the place of the key; `None`: never.
+pub(super) fn refusing(raw: &raw::VirtualServer) -> Option<(String, Span)> {
     let listed = raw.allowed_clients.as_ref()?;
     let networks: Vec<String> =
         listed.iter().map(|network| format!("'{}'", network.value.0)).collect();
-    Some(format!("!(client.ip in [{}])", networks.join(", ")))
+    Some((format!("!(client.ip in [{}])", networks.join(", ")), listed.span))
 }
 
 /// The addresses of the list; `None`: all clients are allowed.

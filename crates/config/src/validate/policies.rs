@@ -57,7 +57,12 @@ impl Policies<'_, '_> {
             let to = format!("https://${{request.host}}{port}${{request.target}}");
             let action = format!("redirect: {{ to: \"{to}\", status: {status} }}");
             if is_sound {
-                found.push(self.built_in(server, "https_redirect", &action, context));
+                found.push(self.built_in(
+                    server,
+                    ("https_redirect", raw.https_redirect.span),
+                    &action,
+                    context,
+                ));
             }
         }
         if let Some(name) = &raw.authenticate {
@@ -65,7 +70,7 @@ impl Policies<'_, '_> {
             is_sound &= self.compiler.authentications.require(name, context).is_some();
             if is_sound {
                 let action = format!("authenticate: {}", name.value.0);
-                found.push(self.built_in(server, "authenticate", &action, context));
+                found.push(self.built_in(server, ("authenticate", name.span), &action, context));
             }
         }
         let place =
@@ -82,7 +87,7 @@ impl Policies<'_, '_> {
             let value = hsts_value(&hsts.value);
             let action =
                 format!("set_response_header: {{ Strict-Transport-Security: \"{value}\" }}");
-            found.push(self.built_in(server, "hsts", &action, context));
+            found.push(self.built_in(server, ("hsts", hsts.span), &action, context));
         }
         let found: Vec<Arc<Policy>> = found.into_iter().collect::<Option<_>>()?;
         unreachable::warn_of_policies(raw, &found, context);
@@ -145,33 +150,37 @@ impl Policies<'_, '_> {
         raw: &raw::VirtualServer,
         context: &mut Context,
     ) -> Option<Vec<Arc<Policy>>> {
-        let Some(condition) = allowed_clients::refusing(raw) else { return Some(Vec::new()) };
+        let Some((condition, span)) = allowed_clients::refusing(raw) else {
+            return Some(Vec::new());
+        };
         let rule = format!("name: allowed_clients, when: \"{condition}\", then: [ reset ]");
-        self.of_one_rule(server, &rule, context).map(|policy| vec![policy])
+        self.of_one_rule(server, (&rule, span), context).map(|policy| vec![policy])
     }
 
     /// A policy of one rule that always matches, for a key that is a shorthand.
     fn built_in(
         &mut self,
         server: &str,
-        rule: &str,
+        (name, span): (&str, Span),
         action: &str,
         context: &mut Context,
     ) -> Option<Arc<Policy>> {
-        self.of_one_rule(server, &format!("name: {rule}, then: [ {{ {action} }} ]"), context)
+        let rule = format!("name: {name}, then: [ {{ {action} }} ]");
+        self.of_one_rule(server, (&rule, span), context)
     }
 
+    /// `span`: the place of the key, which the rule has in explanations.
     fn of_one_rule(
         &mut self,
         server: &str,
-        rule: &str,
+        (rule, span): (&str, Span),
         context: &mut Context,
     ) -> Option<Arc<Policy>> {
         let text = format!("rules: [ {{ {rule} }} ]");
         let (root, _) = tree::parse(&Lines::new(&text));
-        let value = raw::policy::Policy::decode(&root?, context);
+        let value = raw::policy::Policy::decode(&root?.all_at(span), context);
         let name = format!("virtual_servers.{server}");
-        let item = NamedItem { name, name_span: Span::at(1, 1), value };
+        let item = NamedItem { name, name_span: span, value };
         self.compiler.policy(&item, context)
     }
 

@@ -127,5 +127,5 @@ function reloaded({ number, state: reached, changes, changes_omitted: more, with
   if (reached !== "in_force") return `Reload ${number} goes on: it waits for the first probes of new members.`;
   const count = changes.length + more;
   if (idle.length > 0) return `Reload ${number} is in effect, with ${count} ${count === 1 ? "change" : "changes"}. ${idle.slice(0, 5).join(". ")}${idle.length > 5 ? `, and ${idle.length - 5} more` : ""}.`;
-  return count === 0 ? `Reload ${number} is in effect: nothing has changed, neither the file nor the files that it names.` : `Reload ${number} is in effect, with ${count} ${count === 1 ? "change" : "changes"}.`;
+  return count === 0 ? `Reload ${number} is in effect: no setting has changed, and none of the files that the settings name.` : `Reload ${number} is in effect, with ${count} ${count === 1 ? "change" : "changes"}.`;
 }

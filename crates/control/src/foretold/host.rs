@@ -1,15 +1,18 @@
 //! What this host lacks for a configuration: addresses, folders, programs and rights, as far as files and the kernel's tables
-//! tell. Nothing is opened or bound, so the target host may have it, and another process may still hold an address.
+//! tell. No address is bound, so the target host may have it, and another process may still hold an address.
 
 use std::collections::BTreeSet;
-use std::fs::read_to_string;
+use std::fs::{File, read_to_string};
+use std::io::Read as _;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{Access, access};
 use weir_config::host_addresses;
-use weir_config::snapshot::{Address, Monitor, MonitorKind, Pool, Snapshot};
+use weir_config::snapshot::{Address, Monitor, MonitorKind, Pool, Snapshot, Source};
+use weir_dataplane::handle::look_at_source;
 
 use crate::wording::Few;
 
@@ -28,6 +31,9 @@ const CAP_NET_BIND_SERVICE: u32 = 10;
 
 /// Where the kernel lists unix sockets with their paths.
 const UNIX_SOCKETS: &str = "/proc/net/unix";
+
+/// The part of a script's first line that the kernel reads (execve(2)).
+const INTERPRETER_BYTES_MAX: u64 = 256;
 
 /// The end of warnings about what refuses a start.
 const REFUSED: &str = "a start or a reload is refused";
@@ -102,8 +108,25 @@ pub(super) fn found(snapshot: &Snapshot) -> Found {
     listeners(snapshot, &host, &mut found.warnings);
     logs(snapshot, &mut found.warnings);
     state(&snapshot.state_dir, &mut found.warnings);
+    sources(&snapshot.pools, &host, &mut found.warnings);
     programs(&snapshot.pools, &mut found.warnings);
     found
+}
+
+/// The `source` of pools: what refuses a start, and addresses from which no connection can come.
+fn sources(pools: &[Arc<Pool>], host: &Host, told: &mut Vec<String>) {
+    for pool in pools {
+        if let Err(why) = look_at_source(pool) {
+            told.push(format!("pool `{}`: `source`: {why}: {REFUSED}", pool.name));
+        }
+        let Source::Addresses(own) = &pool.source else { continue };
+        told.extend(own.addresses.iter().filter(|ip| !host.has(**ip)).map(|ip| {
+            format!(
+                "pool `{}`: `source`: this host does not have the address {ip} now: without it no connection can come from there",
+                pool.name
+            )
+        }));
+    }
 }
 
 /// Files in the place of sockets. A process that listens there since before, as the weir that checks its new file, has the
@@ -217,7 +240,7 @@ fn state(folder: &Path, told: &mut Vec<String>) {
     told.extend(obstacle.map(|why| format!("`state_dir`: {why}")));
 }
 
-fn programs(pools: &[std::sync::Arc<Pool>], told: &mut Vec<String>) {
+fn programs(pools: &[Arc<Pool>], told: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for pool in pools {
         let of_members = pool.members.iter().filter_map(|member| member.monitors.as_deref());
@@ -227,14 +250,14 @@ fn programs(pools: &[std::sync::Arc<Pool>], told: &mut Vec<String>) {
                 continue;
             }
             let Some(why) = program_obstacle(program) else { continue };
-            let is_its = |pool: &&std::sync::Arc<Pool>| {
+            let is_its = |pool: &&Arc<Pool>| {
                 let of_members =
                     pool.members.iter().filter_map(|member| member.monitors.as_deref());
                 let mut all = pool.monitors.iter().chain(of_members.flatten());
                 all.any(|monitor| self::program(monitor) == Some(program))
             };
             let names: Vec<_> =
-                pools.iter().filter(is_its).map(|pool| std::sync::Arc::clone(&pool.name)).collect();
+                pools.iter().filter(is_its).map(|pool| Arc::clone(&pool.name)).collect();
             let which = if names.len() == 1 { "pool" } else { "pools" };
             told.push(format!(
                 "the monitors of type script of {which} {} could not probe here: {why}",
@@ -258,7 +281,20 @@ fn program_obstacle(program: &str) -> Option<String> {
         return Some(format!("there is no {program}"));
     }
     let may_run = path.is_file() && access(path, Access::EXEC_OK).is_ok();
-    (!may_run).then(|| format!("this user may not run {program}"))
+    if !may_run {
+        return Some(format!("this user may not run {program}"));
+    }
+    let interpreter = interpreter_of(path).filter(|it| !Path::new(it).exists())?;
+    Some(format!("{program} is run by {interpreter}, which is not there"))
+}
+
+/// The program in the first line of a script (`#!`), which runs it.
+fn interpreter_of(script: &Path) -> Option<String> {
+    let mut line = Vec::new();
+    File::open(script).ok()?.take(INTERPRETER_BYTES_MAX).read_to_end(&mut line).ok()?;
+    let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = std::str::from_utf8(line).ok()?;
+    line.split_whitespace().next().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -292,6 +328,35 @@ mod tests {
         check("[fe80::5]:8080", false, true, None);
         check("10.0.0.5:81", false, false, Some("port 81"));
         assert_eq!(root.obstacle("127.0.0.1:81".parse().unwrap(), false, false), None);
+    }
+
+    #[test]
+    fn sources_of_connections() {
+        let check = |source: &str, expected: Option<&str>| {
+            let text = format!(
+                "virtual_servers: {{ v: {{ listen: \"127.0.0.1:0\", pool: a }} }}\n\
+                 pools: {{ a: {{ members: [ 127.0.0.1:1 ], source: {source} }} }}\n"
+            );
+            let config = weir_config::parse("test.yaml", &text).config.expect("valid");
+            let host = Host {
+                addresses: BTreeSet::from([IpAddr::from([10, 0, 0, 5])]),
+                is_nonlocal_bind: [false; 2],
+                unprivileged_from: 1024,
+                may_bind_privileged: false,
+            };
+            let mut told = Vec::new();
+            sources(&config.snapshot(&Default::default()).pools, &host, &mut told);
+            match expected {
+                None => assert!(told.is_empty(), "{source}: {told:?}"),
+                Some(part) => {
+                    assert!(told.len() == 1 && told[0].contains(part), "{source}: {told:?}")
+                }
+            }
+        };
+        check("10.0.0.5", None);
+        check("192.0.2.9", Some("does not have the address 192.0.2.9 now"));
+        let ports = "{ addresses: [ 10.0.0.5 ], ports: 100-200 }";
+        check(ports, Some("the ports 100-200 do not lie within"));
     }
 
     #[test]
@@ -349,6 +414,15 @@ mod tests {
         check(&log("/nowhere/a.log"), tcp, &["`log.access.to`: the folder /nowhere"]);
         check(server, &script("/bin/sh"), &[]);
         check(server, &script("/nowhere/check"), &["there is no /nowhere/check"]);
+        let broken = folder.join("broken");
+        std::fs::write(&broken, "#! /nowhere/sh -e\nexit 0\n").unwrap();
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&broken, all).unwrap();
+        check(
+            server,
+            &script(&broken.display().to_string()),
+            &["broken is run by /nowhere/sh, which is not there"],
+        );
         check(
             server,
             &script("/etc/passwd"),

@@ -63,6 +63,7 @@ impl Counts {
             let counters = live.pool.counters.of(worker);
             add(&mut lost, counters.no_member.get());
             add(&mut lost, counters.queue_timeouts.get());
+            add(&mut failures, counters.unconnected.get());
             add(&mut retried, counters.failures_retried.get());
         }
         let (requests, failed) = (tries.wrapping_add(lost), failures.wrapping_add(lost));
@@ -426,6 +427,10 @@ mod tests {
         assert_eq!(Counts::of_pool(pool), Counts { retried: 9, ..counts(19, 10) });
         pool.pool.counters.of(0).no_member.add(5);
         assert_eq!(Counts::of_pool(pool), Counts { retried: 9, ..counts(24, 15) });
+        // The host had no socket for two attempts, which the members count as tries.
+        pool.members[1].counters.of(0).requests.add(2);
+        pool.pool.counters.of(1).unconnected.add(2);
+        assert_eq!(Counts::of_pool(pool), Counts { retried: 9, ..counts(26, 17) });
     }
 
     #[test]

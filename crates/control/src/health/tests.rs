@@ -133,6 +133,18 @@ fn a_pool_that_is_meant_to_be_empty_is_no_problem() {
 }
 
 #[test]
+fn a_pool_whose_names_have_no_address_is_a_problem() {
+    let pools = vec![pool("web", &addresses(1), &[]), pool("named", &[], &[])];
+    let mut snapshot = (*snapshot(pools)).clone();
+    snapshot.resolved.pools_to_be_filled.clear();
+    let observed = observed_of(Arc::new(snapshot), 1);
+    let judge = observed.judge();
+    assert_eq!(serving(&observed, &judge), Serving::Degraded);
+    let why = "pool named is down: the names of its members have no address";
+    assert_eq!(problems(&observed, &judge), [why]);
+}
+
+#[test]
 fn a_fallback_serves_in_the_place_of_its_pool() {
     let mut web = pool("web", &addresses(1), &[]);
     web.instead = Instead { fallback: Some(1), ..Instead::default() };

@@ -468,6 +468,9 @@ pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
     "weir_pool_no_member_total" Counter
         "Requests answered 503 because no member could take them."
         |pool, to| to.value(pool.totals.no_member);
+    "weir_pool_unconnected_total" Counter
+        "Attempts without a connection for a reason that is not the member's: no socket on this host, an address of `source` that it lacks, a full queue of connections."
+        |pool, to| to.value(pool.totals.unconnected);
     "weir_pool_queue_requests" Gauge
         "Requests waiting in the pool's queue now."
         |pool, to| to.gauge(pool.totals.queue_length);

@@ -140,6 +140,8 @@ pub struct Changes {
     history: RwLock<Arc<History>>,
     /// Locked only by threads that may block on the disk.
     pub(super) journal: Mutex<Journal>,
+    /// What was left out of the journal, in words, until a version is stored.
+    left_out: Mutex<Option<String>>,
     in_force: AtomicU64,
 }
 
@@ -168,6 +170,7 @@ impl Changes {
             reported: Notify::new(),
             in_force: AtomicU64::new(history.version()),
             history: RwLock::new(Arc::new(history)),
+            left_out: Mutex::new(journal.left_out()),
             journal: Mutex::new(journal),
         }
     }
@@ -330,8 +333,14 @@ impl Changes {
     pub(super) fn store(&self, entries: &[Entry], history: History) -> Result<(), JournalError> {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         journal.append(entries, &history)?;
+        *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *self.history.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(history);
         Ok(())
+    }
+
+    /// The problem that a part of the journal was left out.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Changes a report.

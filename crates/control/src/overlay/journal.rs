@@ -126,6 +126,16 @@ impl Journal {
         Ok((Self { path, whole_bytes, bytes, versions }, history))
     }
 
+    /// What the file has behind its last whole line, in words; `None`: nothing. The next version overwrites it.
+    pub fn left_out(&self) -> Option<String> {
+        let bytes = self.bytes.checked_sub(self.whole_bytes).filter(|bytes| *bytes > 0)?;
+        Some(format!(
+            "the last {bytes} bytes of {} are no whole version, and are left out: a write that a crash has cut off, or damage. \
+             If a version is missing, restore the file and restart; the next change overwrites them",
+            self.path.display()
+        ))
+    }
+
     /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path

@@ -266,12 +266,12 @@ impl Exporter {
             return self.note_failure(exporting, reason);
         }
         if self.counters.spans.set_failing(None).is_some() {
-            self.events.info(SUBJECT, format_args!("are sent to {} again", exporting.url));
+            self.events.info(SUBJECT, format_args!("are sent to {} again", exporting.url.origin()));
         }
     }
 
     fn note_failure(&self, exporting: &Exporting, reason: String) {
-        let url = exporting.url.to_string();
+        let url = exporting.url.origin();
         let failing = Failing { url, reason };
         let before = self.counters.spans.set_failing(Some(failing.clone()));
         if before.is_none_or(|before| before.url != failing.url) {

@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use weir_config::snapshot::{DatedFile, Snapshot};
 
-use super::certificates::date;
-use crate::time::unix_ms;
+use super::certificates::{date, now_unix_s};
 
 /// A file with contents that expire.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -25,10 +24,6 @@ pub struct FileStatus {
     told: String,
     /// Whether it expires within 14 days or has expired.
     is_due: bool,
-}
-
-fn now_unix_s() -> i64 {
-    i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX)
 }
 
 /// The files of a configuration.

@@ -103,12 +103,13 @@ impl Supervisor {
             check(&file, files, (history.overlay(), history.version()))
         };
         let task = tokio::task::spawn_blocking(read);
-        let file = self.file.clone();
+        let (file, observed) = (self.file.clone(), Arc::clone(&self.observed));
         self.reading = Some(Reading::Files(Box::pin(async move {
             let (configuration, diagnostics) = task.await.map_err(|it| defect(&file, &it))?;
             match configuration {
                 Some(configuration) => {
                     events.report(&diagnostics);
+                    observed.reloads.warn(&diagnostics);
                     Ok(Arc::new(configuration))
                 }
                 None => Err(diagnostics),

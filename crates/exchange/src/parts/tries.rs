@@ -77,7 +77,7 @@ impl Tries {
     pub fn count_retry(&self) {
         let counters = &self.pool.counters;
         counters.retries.add(1);
-        if self.failure.is_some_and(MemberFailure::is_of_member) {
+        if self.failure.is_some() {
             counters.failures_retried.add(1);
         }
     }

@@ -360,7 +360,10 @@ impl<S: Copy> Session<S> {
         let (pool, member) = (&lease.pool, lease.member);
         let LocalMember { live, counters, .. } = &*pool.members[member as usize];
         counters.requests_active.subtract(1);
-        let Some(failure) = failure.filter(|failure| failure.is_of_member()) else { return };
+        let Some(failure) = failure else { return };
+        if !failure.is_of_member() {
+            return pool.counters.unconnected.add(1);
+        }
         match failure {
             MemberFailure::Connect | MemberFailure::ConnectTimeout => {
                 counters.connect_failures.add(1);

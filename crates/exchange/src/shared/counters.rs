@@ -320,10 +320,13 @@ counters! {
     PoolCounters => PoolTotals {
         /// Retries on another member.
         retries,
-        /// Failures of members after which another one was tried.
+        /// Failed attempts after which another member was tried.
         failures_retried,
         /// Requests that got 503 because no member was available.
         no_member,
+        /// Attempts without a connection for a reason that is not the member's: this host had no socket for it, or the member's
+        /// queue of connections was full.
+        unconnected,
         /// Requests that currently wait in the pool's queue.
         queue_length,
         /// Requests that have waited in the pool's queue.

@@ -129,7 +129,7 @@ impl Ends {
         let Some(why) = failure else { return };
         at.note(Step::Failed { ends: self, member, why });
         if !why.is_of_member() {
-            return;
+            return pool.counters.unconnected.add(1);
         }
         match why {
             MemberFailure::Connect | MemberFailure::ConnectTimeout => {

@@ -40,8 +40,6 @@ pub struct Tunnel {
     /// The client connection, the member connection, and facts about them.
     pub ends: Ends,
     origin: Origin,
-    /// The member's protocol can report a broken connection, as distinct from an orderly end.
-    tells_breaks: bool,
     /// Why the member connection was lost, if it did not end in order.
     failure: Option<MemberFailure>,
     has_client_ended: bool,
@@ -56,9 +54,8 @@ pub struct Tunnel {
 impl Tunnel {
     /// The tunnel of an exchange after the member has accepted it.
     pub fn of(exchange: Exchange) -> Self {
-        let tells_breaks = exchange.ends.tells_breaks();
         let has_client_ended = exchange.client_ended;
-        Self { tells_breaks, has_client_ended, ..Self::between(exchange.ends, Origin::Request) }
+        Self { has_client_ended, ..Self::between(exchange.ends, Origin::Request) }
     }
 
     /// The tunnel of a relayed connection whose member is connected.
@@ -70,7 +67,6 @@ impl Tunnel {
         Self {
             ends,
             origin,
-            tells_breaks: false,
             failure: None,
             has_client_ended: false,
             has_member_ended: false,
@@ -349,16 +345,13 @@ impl Tunnel {
     /// Ends in a way that shows the client that data is missing.
     pub fn truncate(&mut self, at: &mut impl Edge, termination: Termination) {
         self.drop_member(at);
-        // An orderly end would make the part look like the whole.
-        let is_broken = self.tells_breaks && self.failure.is_some();
-        let must_reset = self.origin == Origin::Relay || is_broken;
-        // The client's stream is reset with it.
-        self.end(at, termination, After::Broken { must_reset });
+        // An orderly end would make the part look like the whole. The client's stream is reset with it.
+        self.end(at, termination, After::Broken { must_reset: true });
     }
 
     /// Ends because the client is gone. The caller closes the client connection.
     pub fn abandon(&mut self, at: &mut impl Edge, termination: Termination) {
-        if self.origin == Origin::Relay && self.has_client_ended {
+        if self.has_client_ended {
             at.release(&mut self.ends, Release::ResetWhenTaken);
         }
         self.drop_member(at);
@@ -366,11 +359,7 @@ impl Tunnel {
     }
 
     fn drop_member(&mut self, at: &mut impl Edge) {
-        let how = match self.origin {
-            Origin::Relay => Release::Reset { is_told: self.has_client_ended },
-            Origin::Request => Release::Drop,
-        };
-        at.release(&mut self.ends, how);
+        at.release(&mut self.ends, Release::Reset { is_told: self.has_client_ended });
         self.ends.leave_member(at, None);
     }
 

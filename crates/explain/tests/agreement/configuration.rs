@@ -38,6 +38,7 @@ impl Files for OneFile {
 /// A configuration, and its text.
 pub fn draw(size: Size, random: &mut Random) -> (String, Snapshot) {
     let Size { servers, pools, policies, rate, .. } = size;
+    let mut calls = 0;
     let mut shape = Shape {
         servers,
         pools,
@@ -47,7 +48,11 @@ pub fn draw(size: Size, random: &mut Random) -> (String, Snapshot) {
         before_inner: "",
         listen: &mut |number| format!("127.0.0.1:{}", port(number)),
         member: &mut |pool, member| format!("10.0.{pool}.{member}:80"),
-        further: &mut |_| String::new(),
+        further: &mut |_| {
+            calls += 1;
+            // The last one has no connections of its own.
+            if calls > servers { String::new() } else { ", http: { http2: true }".to_owned() }
+        },
     };
     let text = configuration(&mut shape, random);
     let parsed = weir_config::parse("random.yaml", &text);

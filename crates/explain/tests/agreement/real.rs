@@ -75,7 +75,7 @@ pub fn run(
     let server = table.server(&explained.listener.virtual_server).expect("it is there");
     let mut recorder = Recorder::new(None);
     recorder.follow(true);
-    let received = match asked.receive(&url, &server.limits, server.http.target) {
+    let received = match asked.arrive(&url, server) {
         Ok(received) => received,
         Err(NoRequest::Malformed(error)) => {
             let ended = Ended::Answered(error.status(), "client_malformed");
@@ -83,6 +83,7 @@ pub fn run(
             return (really, None, tools);
         }
         Err(NoRequest::Unclear(why)) => panic!("{why}"),
+        Err(NoRequest::Reset(error)) => panic!("{error}"),
     };
     let (head, input) = (&received.head, &received.input);
     let masks = Masks::of(head, input, &Default::default());

@@ -137,7 +137,7 @@ impl Limits {
     }
 
     /// The limits for header lists.
-    pub(super) fn list(&self) -> ListLimits {
+    pub fn list(&self) -> ListLimits {
         ListLimits {
             size_max: self.header_list_size_max,
             lines_max: self.headers_max,

@@ -95,8 +95,7 @@ fn list(version: u64, gone: &[Version]) -> String {
         return String::new();
     }
     let count = counted(gone.len() as u64, "version");
-    let mut text =
-        format!("returning to version {version} takes back {count}, the newest first:\n");
+    let mut text = format!("version {version} is followed by {count}, the newest first:\n");
     for gone in gone.iter().rev().take(VERSIONS_SHOWN_MAX) {
         let Version { number, time, author, comment, .. } = gone;
         let comment = if comment.is_empty() { String::new() } else { format!(" ({comment})") };
@@ -148,7 +147,7 @@ mod tests {
         assert_eq!(
             list(6, &[version(7, ""), version(8, "less\u{1b}[2J")]),
             concat!(
-                "returning to version 6 takes back 2 versions, the newest first:\n",
+                "version 6 is followed by 2 versions, the newest first:\n",
                 "  8  2026-11-27T09:00:00.000Z  ann: set /pools/web/retries (less\u{fffd}[2J)\n",
                 "  7  2026-11-27T09:00:00.000Z  ann: set /pools/web/retries\n",
             )

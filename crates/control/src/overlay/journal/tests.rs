@@ -91,8 +91,11 @@ fn torn_writes_lose_nothing_that_was_whole() {
             fs::write(&path, [&whole[..cut], rest].concat()).unwrap();
             let (mut journal, mut read) = Journal::open(folder.path()).unwrap();
             assert_eq!(read.version(), expected as u64, "cut at {cut}");
+            let is_torn = cut + rest.len() > ends[expected];
+            assert_eq!(journal.left_out().is_some(), is_torn, "cut at {cut}");
             assert_eq!(read.overlay_after(read.version()), history.overlay_after(read.version()));
             push(&mut journal, &mut read, &overlay(8));
+            assert_eq!(journal.left_out(), None);
             let (_, again) = Journal::open(folder.path()).unwrap();
             assert_eq!(shown(&again), shown(&read), "cut at {cut}");
         }
@@ -122,7 +125,9 @@ fn damage_is_told() {
     let last = damaged.len() - 2;
     damaged[last] ^= 1;
     fs::write(&path, damaged).unwrap();
-    assert_eq!(Journal::open(folder.path()).unwrap().1.version(), 2);
+    let (journal, read) = Journal::open(folder.path()).unwrap();
+    assert_eq!(read.version(), 2);
+    assert!(journal.left_out().is_some_and(|what| what.contains("are no whole version")));
     // A version is missing between others.
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     fs::write(&path, [lines[0], lines[2], lines[2]].concat()).unwrap();
