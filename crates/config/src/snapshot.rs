@@ -19,6 +19,7 @@ mod probe;
 mod probe_answer;
 mod probe_login;
 mod request_id;
+mod resolved;
 mod service;
 mod service_probe;
 mod source;
@@ -70,6 +71,7 @@ pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptP
 pub use probe_answer::{BodyMatch, DrainAnswer};
 pub use probe_login::{Credentials, ProbeTls};
 pub use request_id::RequestIdSettings;
+pub use resolved::Resolved;
 pub use service::{
     ConnectionIdSettings, Relay, ResetOn, ServerIdPlace, ServerNames, Service, Sessions,
 };
@@ -212,23 +214,6 @@ pub enum AccessFormat {
     Given,
     /// No access log.
     Off,
-}
-
-/// What follows from the addresses that the names of a configuration have now.
-#[derive(Debug, Clone, Default)]
-pub struct Resolved {
-    /// A fingerprint of the configuration, of the files that it names, and of the addresses of its names. It stays the same if
-    /// a reload has changed nothing.
-    pub content: u64,
-    /// Pools without configured members: requests do not wait for a member of them.
-    pub pools_to_be_filled: Vec<Arc<str>>,
-}
-
-impl Resolved {
-    /// Whether the configuration has members for this pool, and none of their names has an address.
-    pub fn lacks_addresses(&self, pool: &Pool) -> bool {
-        pool.members.is_empty() && !self.pools_to_be_filled.contains(&pool.name)
-    }
 }
 
 /// An address to listen on or to connect to.

@@ -105,7 +105,7 @@ fn of_process(observed: &Observed, problems: &mut Vec<String>) {
     if !observed.reloads.last_succeeded.load(Relaxed) {
         problems.push(refused(observed));
     }
-    problems.extend(observed.changes.left_out());
+    problems.extend(observed.changes.left_out.told());
     problems.extend(certificates(observed));
     let table = observed.table();
     problems.extend(expired(&table.snapshot));

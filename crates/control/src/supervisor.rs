@@ -704,7 +704,7 @@ async fn first(
     let ((configuration, diagnostics), changes) = read.map_err(Error::Overlay)?;
     let Some(configuration) = configuration else { return Err(unsound(diagnostics)) };
     events.report(&diagnostics);
-    if let Some(what) = changes.left_out() {
+    if let Some(what) = changes.left_out.told() {
         events.warning("state_dir", what);
     }
     Ok((Arc::new(configuration), Arc::new(changes)))

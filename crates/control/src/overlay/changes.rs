@@ -12,7 +12,7 @@ use weir_config::Diagnostic;
 use weir_config::parts;
 
 use super::history::{History, OWN_AUTHOR, Unconfirmed, Wanted};
-use super::journal::{Entry, Journal, JournalError};
+use super::journal::{Entry, Journal, JournalError, LeftOut};
 use super::reports::{Report, Reports, State};
 use crate::time::unix_ms;
 
@@ -140,8 +140,8 @@ pub struct Changes {
     history: RwLock<Arc<History>>,
     /// Locked only by threads that may block on the disk.
     pub(super) journal: Mutex<Journal>,
-    /// What was left out of the journal, in words, until a version is stored.
-    left_out: Mutex<Option<String>>,
+    /// What was left out of the journal.
+    pub(crate) left_out: LeftOut,
     in_force: AtomicU64,
 }
 
@@ -170,7 +170,7 @@ impl Changes {
             reported: Notify::new(),
             in_force: AtomicU64::new(history.version()),
             history: RwLock::new(Arc::new(history)),
-            left_out: Mutex::new(journal.left_out()),
+            left_out: LeftOut::of(&journal),
             journal: Mutex::new(journal),
         }
     }
@@ -333,14 +333,9 @@ impl Changes {
     pub(super) fn store(&self, entries: &[Entry], history: History) -> Result<(), JournalError> {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         journal.append(entries, &history)?;
-        *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.left_out.forget();
         *self.history.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(history);
         Ok(())
-    }
-
-    /// The problem that a part of the journal was left out.
-    pub(crate) fn left_out(&self) -> Option<String> {
-        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Changes a report.

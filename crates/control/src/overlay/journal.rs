@@ -9,7 +9,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lc_rs::digest;
 use data_encoding::HEXLOWER;
@@ -86,6 +86,25 @@ impl fmt::Display for JournalError {
 }
 
 impl std::error::Error for JournalError {}
+
+/// The part of the journal that was left out at the start, in words, until a version is stored in its place.
+#[derive(Debug)]
+pub(crate) struct LeftOut(Mutex<Option<String>>);
+
+impl LeftOut {
+    pub(super) fn of(journal: &Journal) -> Self {
+        Self(Mutex::new(journal.left_out()))
+    }
+
+    pub(super) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The problem; `None`: all of the journal is in use.
+    pub fn told(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 /// The journal file, as this process knows it.
 #[derive(Debug)]
