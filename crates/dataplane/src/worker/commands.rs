@@ -265,7 +265,10 @@ impl Worker {
     /// time of the next check.
     pub fn drain_step(&mut self, io: &mut EventLoop) -> Option<u64> {
         let now_ms = io.now_ms();
-        let has_ended = self.world.clients.is_empty() && self.udp.is_empty();
+        // Members may still take what the last clients have sent.
+        let has_ended = self.world.clients.is_empty()
+            && self.udp.is_empty()
+            && self.world.counted.member_connections_leaving.get() == 0;
         let draining = self.world.draining;
         if draining.is_some_and(|draining| has_ended || now_ms >= draining.until_ms) {
             self.stop(io);

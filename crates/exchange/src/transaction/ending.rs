@@ -127,6 +127,10 @@ impl Exchange {
 
     /// Ends an exchange whose response is no longer needed.
     pub fn abandon(&mut self, at: &mut impl Edge, termination: Termination, after: After) {
+        if self.request.upgrade_bytes > 0 {
+            // The member may have agreed already, and would take an orderly end for that of the tunnel.
+            at.release(&mut self.ends, Release::Reset { is_told: self.client_ended });
+        }
         self.ends.drop_member(at);
         self.end(at, termination, after);
     }
