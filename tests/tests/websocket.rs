@@ -84,6 +84,51 @@ fn a_half_close_that_comes_before_the_101_reaches_the_member() {
     assert_eq!(String::from_utf8_lossy(&client.reader().rest()), "the member received Ok(0)");
 }
 
+/// What is cut short must not look whole, on either side: `docker exec` has no length.
+#[test]
+fn a_break_of_one_side_is_a_break_for_the_other() {
+    const AGREED: &str =
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n";
+    const ASKED: &str =
+        "GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n";
+    let (told, ends) = std::sync::mpsc::channel();
+    let member = Member::new(move |exchange| {
+        exchange.send(AGREED)?;
+        exchange.stream().set_read_timeout(Some(weir_tests::STEP_TIMEOUT))?;
+        match exchange.receive(&mut [0; 16]) {
+            Ok(count) if count > 0 => {
+                exchange.send("half of the outp")?;
+                Ok(Then::Reset)
+            }
+            end => {
+                told.send(end.map_err(|error| error.kind())).expect("the test waits");
+                Ok(Then::Close)
+            }
+        }
+    });
+    let proxy = Proxy::start(&Setup::new(&[member.address()]));
+    let mut client = proxy.client();
+    client.send(ASKED);
+    assert_eq!(client.response().status, 101);
+    client.send("break");
+    let (mut got, mut buffer) = (Vec::new(), [0; 64]);
+    let end = loop {
+        match client.reader().some(&mut buffer) {
+            Ok(0) => break None,
+            Ok(count) => got.extend_from_slice(&buffer[..count]),
+            Err(error) => break Some(error.kind()),
+        }
+    };
+    assert_eq!(String::from_utf8_lossy(&got), "half of the outp");
+    assert_eq!(end, Some(std::io::ErrorKind::ConnectionReset));
+    let mut client = proxy.client();
+    client.send(ASKED);
+    assert_eq!(client.response().status, 101);
+    client.reset();
+    let end = ends.recv_timeout(weir_tests::STEP_TIMEOUT).expect("the member is told");
+    assert_eq!(end, Err(std::io::ErrorKind::ConnectionReset));
+}
+
 #[test]
 fn an_idle_tunnel_ends_after_its_timeout() {
     let member = echo_member();
