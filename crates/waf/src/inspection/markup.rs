@@ -9,8 +9,8 @@ use crate::body::{self, Body, Encoding, Nested, Processor, Sink, significant};
 use crate::seclang::Variable;
 use crate::transformation::Transformation;
 
-/// Adds the contents of the values of a variable that are markup. `is_escaped`: the values are percent-encoded.
-pub(super) fn judge(message: &mut Message, variable: Variable, is_escaped: bool) {
+/// Adds the contents of the values of a variable that are markup, also percent-encoded.
+pub(super) fn judge(message: &mut Message, variable: Variable) {
     let texts = &message.texts;
     let entries = message.values.of(variable).iter();
     let outer: Vec<(TextId, Vec<u8>)> = entries
@@ -19,9 +19,7 @@ pub(super) fn judge(message: &mut Message, variable: Variable, is_escaped: bool)
             if has_contents(value) {
                 return Some((entry.name, value.to_vec()));
             }
-            if !is_escaped || memchr::memmem::find(value, b"%23").is_none() {
-                return None;
-            }
+            memchr::memmem::find(value, b"%23")?;
             let decoded = super::request::decoded(value);
             has_contents(&decoded).then_some((entry.name, decoded))
         })

@@ -12,46 +12,47 @@ use super::{file_names, markup, shell};
 use crate::body::{Nested, cookie_text, may_be_nested, without_escapes};
 use crate::seclang::Variable;
 
-/// Maximum number of percent-encodings around JSON in a cookie.
+/// Maximum number of percent-encodings around JSON in a value.
 const ESCAPES_MAX: usize = 2;
 
 /// Adds the contents of the arguments and cookies of a head.
 pub(super) fn head(message: &mut Message) {
-    judge(message, Variable::ArgsGet, false);
     in_fields(message);
-    judge(message, Variable::RequestCookies, true);
-    markup::judge(message, Variable::ArgsGet, false);
-    markup::judge(message, Variable::RequestCookies, true);
-    shell::judge(message, Variable::ArgsGet, false);
-    shell::judge(message, Variable::RequestCookies, true);
+    for variable in [Variable::ArgsGet, Variable::RequestHeaders, Variable::RequestCookies] {
+        judge(message, variable);
+    }
+    for variable in [Variable::ArgsGet, Variable::RequestCookies] {
+        markup::judge(message, variable);
+        shell::judge(message, variable);
+    }
 }
 
 /// Adds the contents of the arguments of a body.
 pub(super) fn body(message: &mut Message) {
     file_names::judge(message);
-    judge(message, Variable::ArgsPost, false);
-    judge(message, Variable::Xml, false);
-    markup::judge(message, Variable::ArgsPost, false);
-    markup::judge(message, Variable::Xml, false);
-    shell::judge(message, Variable::ArgsPost, false);
-    shell::judge(message, Variable::Xml, false);
+    for variable in [Variable::ArgsPost, Variable::Xml] {
+        judge(message, variable);
+        markup::judge(message, variable);
+        shell::judge(message, variable);
+    }
 }
 
 /// A value that contains others: its name, and its bytes.
 type Outer = (TextId, Vec<u8>);
 
-/// `is_escaped`: the values are percent-encoded.
-fn judge(message: &mut Message, variable: Variable, is_escaped: bool) {
+fn judge(message: &mut Message, variable: Variable) {
     let entries = message.values.of(variable).iter();
     let texts = &message.texts;
     let mut outer: Vec<Outer> = Vec::new();
     for entry in entries {
-        let value = match is_escaped {
-            true => unescaped(texts.get(entry.text)),
-            false => nested_in(texts.get(entry.text)),
-        };
-        outer.extend(value.map(|value| (entry.name, value)));
-        let name = in_name(texts.get(entry.name)).filter(|name| may_be_nested(name));
+        let (name, value) = (texts.get(entry.name), texts.get(entry.text));
+        if variable == Variable::RequestHeaders {
+            let value = if is_read_elsewhere(name) { None } else { unescaped(value) };
+            outer.extend(value.filter(|it| is_of_application(it)).map(|it| (entry.name, it)));
+            continue;
+        }
+        outer.extend(unescaped(value).map(|value| (entry.name, value)));
+        let name = in_name(name).filter(|name| may_be_nested(name));
         outer.extend(name.map(|name| (entry.name, name.to_vec())));
     }
     if outer.is_empty() {
@@ -64,8 +65,14 @@ fn judge(message: &mut Message, variable: Variable, is_escaped: bool) {
     message.nested = Some(nested);
 }
 
-fn nested_in(value: &[u8]) -> Option<Vec<u8>> {
-    may_be_nested(value).then(|| value.to_vec())
+/// Whether the contents of a header are decoded in another way.
+fn is_read_elsewhere(header: &[u8]) -> bool {
+    header.eq_ignore_ascii_case(b"cookie") || header.eq_ignore_ascii_case(b"referer")
+}
+
+/// Whether a header is JSON of an application or has an escape. Entity tags and client hints are strings in quotes, which hide nothing.
+fn is_of_application(header: &[u8]) -> bool {
+    memchr::memchr3(b'\\', b'{', b'[', header).is_some()
 }
 
 /// A value that may be nested, once it is decoded. Scripts encode JSON, and libraries of cookies encode what they get.
@@ -103,7 +110,9 @@ pub(super) fn add(
     let mut names = Names::new(value.len());
     texts.count_work(value.len());
     nested.read(value, &mut |path, leaf| {
-        let path = names.judged(path, texts, has_too_many);
+        // Keys of JSON are no names of headers.
+        let is_name = variable != Variable::RequestHeaders;
+        let path = if is_name { names.judged(path, texts, has_too_many) } else { None };
         let text = texts.add(leaf);
         values.add_nested(variable, name, path, text);
     })

@@ -6,6 +6,8 @@ use weir_waf::body::{
 use weir_waf::inspection::{Request, Response, shell_text};
 use weir_waf::seclang::Variable as V;
 
+use super::markup::contents;
+
 /// A member of a variable, or a variable without members.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
@@ -64,20 +66,17 @@ impl Message {
         ZERO.into_iter().for_each(|variable| message.set(variable, b"0"));
         message.head(request);
         message.sizes(0);
-        message.nest(V::ArgsGet, false);
-        message.nest(V::RequestCookies, true);
+        message.nest(V::ArgsGet);
+        message.nest_headers();
+        message.nest(V::RequestCookies);
         message
     }
 
     /// Adds the values within the values of a variable.
-    fn nest(&mut self, variable: V, is_escaped: bool) {
+    fn nest(&mut self, variable: V) {
         let mut decoder = Nested::new(Limits::DEFAULT);
-        let outer = self.of(variable).into_iter().flat_map(|Member { name, mut value, .. }| {
-            for _ in 0..2 {
-                if !may_be_nested(&value) && is_escaped {
-                    value = unescaped(&value);
-                }
-            }
+        let outer = self.of(variable).into_iter().flat_map(|Member { name, value, .. }| {
+            let value = unescaped_until_nested(value);
             let of_name = json_in(&name).unwrap_or_default().to_vec();
             [(name.clone(), value), (name, of_name)]
         });
@@ -97,10 +96,38 @@ impl Message {
             });
         }
         for Member { name, value, .. } in self.of(variable) {
-            let value = if is_escaped { unescaped(&value) } else { value };
-            let read = shell_text(&value);
+            let found = match contents(&value) {
+                found if found.is_empty() && value.windows(3).any(|it| it == b"%23") => {
+                    contents(&unescaped(&value))
+                }
+                found => found,
+            };
+            let member = |value| Member { name: name.clone(), value, nested: Some(None) };
+            self.members.extend(found.into_iter().map(|value| (variable, member(value))));
+        }
+        for Member { name, value, .. } in self.of(variable) {
+            let read = shell_text(&unescaped(&value));
             let members = read.map(|value| Member { name, value, nested: Some(None) });
             self.members.extend(members.map(|member| (variable, member)));
+        }
+    }
+
+    /// Adds the values within headers of the application.
+    fn nest_headers(&mut self) {
+        let mut decoder = Nested::new(Limits::DEFAULT);
+        for Member { name, value, .. } in self.of(V::RequestHeaders) {
+            let value = unescaped_until_nested(value);
+            let is_read_elsewhere =
+                [&b"cookie"[..], b"referer"].contains(&name.to_ascii_lowercase().as_slice());
+            let has_mark = value.iter().any(|byte| matches!(byte, b'\\' | b'{' | b'['));
+            if is_read_elsewhere || !has_mark || !may_be_nested(&value) {
+                continue;
+            }
+            decoder.read(&value, &mut |_, leaf| {
+                let member =
+                    Member { name: name.clone(), value: leaf.to_vec(), nested: Some(None) };
+                self.members.push((V::RequestHeaders, member));
+            });
         }
     }
 
@@ -233,8 +260,8 @@ impl Message {
             self.set(V::RequestBody, bytes);
         }
         self.sizes(bytes.len());
-        self.nest(V::ArgsPost, false);
-        self.nest(V::Xml, false);
+        self.nest(V::ArgsPost);
+        self.nest(V::Xml);
     }
 
     pub fn response(&mut self, response: &Response<'_>) {
@@ -310,6 +337,16 @@ impl Sink for Message {
     fn xml_attribute(&mut self, value: &[u8]) {
         self.add(V::Xml, b"//@*", value);
     }
+}
+
+/// A value that may contain others, decoded until it looks like that.
+fn unescaped_until_nested(mut value: Vec<u8>) -> Vec<u8> {
+    for _ in 0..2 {
+        if !may_be_nested(&value) {
+            value = unescaped(&value);
+        }
+    }
+    value
 }
 
 /// Decodes percent-encoding once.
