@@ -2,6 +2,7 @@
 //! requests that look similar.
 
 mod contents;
+mod definitions;
 mod files;
 mod headers;
 
