@@ -1,6 +1,7 @@
 //! Attacks that hide: behind an ordinary value, in long names, within other values, in files, in headers. And ordinary
 //! requests that look similar.
 
+mod commands;
 mod contents;
 mod definitions;
 mod files;
