@@ -47,11 +47,12 @@ fn judge(message: &mut Message, variable: Variable) {
     for entry in entries {
         let (name, value) = (texts.get(entry.name), texts.get(entry.text));
         if variable == Variable::RequestHeaders {
-            let value = if is_read_elsewhere(name) { None } else { unescaped(value) };
-            outer.extend(value.filter(|it| is_of_application(it)).map(|it| (entry.name, it)));
+            let found = if is_read_elsewhere(name) { Vec::new() } else { readings(value) };
+            let found = found.into_iter().filter(|it| is_of_application(it));
+            outer.extend(found.map(|it| (entry.name, it)));
             continue;
         }
-        outer.extend(unescaped(value).map(|value| (entry.name, value)));
+        outer.extend(readings(value).into_iter().map(|value| (entry.name, value)));
         let name = in_name(name).filter(|name| may_be_nested(name));
         outer.extend(name.map(|name| (entry.name, name.to_vec())));
     }
@@ -75,17 +76,36 @@ fn is_of_application(header: &[u8]) -> bool {
     memchr::memchr3(b'\\', b'{', b'[', header).is_some()
 }
 
-/// A value that may be nested, once it is decoded. Scripts encode JSON, and libraries of cookies encode what they get.
-fn unescaped(value: &[u8]) -> Option<Vec<u8>> {
+/// A value and what percent-encoding hides in it, as far as they may be nested. Scripts encode JSON, and libraries of cookies
+/// encode what they get. In JSON, only an encoded backslash hides something from rules.
+fn readings(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
     let mut value = std::borrow::Cow::Borrowed(value);
     for _ in 0..=ESCAPES_MAX {
         if may_be_nested(&value) {
-            return Some(value.into_owned());
+            found.push(value.to_vec());
         }
-        memchr::memchr(b'%', &value)?;
+        let is_decoded = match found.is_empty() {
+            true => memchr::memchr(b'%', &value).is_none(),
+            false => !hides_backslash(&value),
+        };
+        if is_decoded {
+            break;
+        }
         value = super::request::decoded(&value).into();
     }
-    None
+    found
+}
+
+/// Whether a text has an encoded backslash: `%5C`, `%255c`.
+fn hides_backslash(text: &[u8]) -> bool {
+    memchr::memchr_iter(b'%', text).any(|at| {
+        let mut rest = text.get(at + 1..).unwrap_or_default();
+        while let Some(behind) = rest.strip_prefix(b"25") {
+            rest = behind;
+        }
+        matches!(rest, [b'5', b'c' | b'C', ..])
+    })
 }
 
 /// JSON in the name of an argument: the body of a client that says that it sends a form, or a key in brackets.
@@ -217,6 +237,26 @@ fn quoted(field: &[u8], found: &mut Vec<(Vec<u8>, Vec<u8>)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn encoded_values_have_readings() {
+        for (value, expected) in [
+            ("a", &[][..]),
+            ("100% a%20b", &[]),
+            ("{}", &["{}"]),
+            ("{\"a\":\"b%20c\"}", &["{\"a\":\"b%20c\"}"]),
+            ("%7B%7D", &["{}"]),
+            ("%257B%257D", &["{}"]),
+            ("%25257B%25257D", &[]),
+            ("a%5Cu0027", &["a\\u0027"]),
+            ("{%5Cu0027}", &["{%5Cu0027}", "{\\u0027}"]),
+            ("{%255cu0027}", &["{%255cu0027}", "{%5cu0027}", "{\\u0027}"]),
+            ("\\u0041%5cu0042", &["\\u0041%5cu0042", "\\u0041\\u0042"]),
+        ] {
+            let expected: Vec<_> = expected.iter().map(|it| it.as_bytes().to_vec()).collect();
+            assert_eq!(readings(value.as_bytes()), expected, "{value}");
+        }
+    }
 
     #[test]
     fn quoted_cookies_are_found() {

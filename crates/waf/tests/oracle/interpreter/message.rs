@@ -76,9 +76,9 @@ impl Message {
     fn nest(&mut self, variable: V) {
         let mut decoder = Nested::new(Limits::DEFAULT);
         let outer = self.of(variable).into_iter().flat_map(|Member { name, value, .. }| {
-            let value = unescaped_until_nested(value);
             let of_name = json_in(&name).unwrap_or_default().to_vec();
-            [(name.clone(), value), (name, of_name)]
+            let found = readings(value).into_iter().chain([of_name]);
+            found.map(|value| (name.clone(), value)).collect::<Vec<_>>()
         });
         for (name, value) in outer.collect::<Vec<_>>() {
             if !may_be_nested(&value) {
@@ -96,19 +96,19 @@ impl Message {
             });
         }
         for Member { name, value, .. } in self.of(variable) {
-            let found = match contents(&value) {
-                found if found.is_empty() && value.windows(3).any(|it| it == b"%23") => {
-                    contents(&unescaped(&value))
-                }
-                found => found,
-            };
+            let mut found = contents(&value);
+            if value.windows(3).any(|it| it == b"%23") {
+                found.extend(contents(&unescaped(&value)));
+            }
             let member = |value| Member { name: name.clone(), value, nested: Some(None) };
             self.members.extend(found.into_iter().map(|value| (variable, member(value))));
         }
         for Member { name, value, .. } in self.of(variable) {
-            let read = shell_text(&unescaped(&value));
-            let members = read.map(|value| Member { name, value, nested: Some(None) });
-            self.members.extend(members.map(|member| (variable, member)));
+            let decoded = Some(unescaped(&value)).filter(|_| value.contains(&b'%'));
+            let read = [Some(value), decoded].into_iter().flatten();
+            let read = read.filter_map(|value| shell_text(&value));
+            let member = |value| Member { name: name.clone(), value, nested: Some(None) };
+            self.members.extend(read.map(|value| (variable, member(value))));
         }
     }
 
@@ -116,18 +116,18 @@ impl Message {
     fn nest_headers(&mut self) {
         let mut decoder = Nested::new(Limits::DEFAULT);
         for Member { name, value, .. } in self.of(V::RequestHeaders) {
-            let value = unescaped_until_nested(value);
-            let is_read_elsewhere =
-                [&b"cookie"[..], b"referer"].contains(&name.to_ascii_lowercase().as_slice());
-            let has_mark = value.iter().any(|byte| matches!(byte, b'\\' | b'{' | b'['));
-            if is_read_elsewhere || !has_mark || !may_be_nested(&value) {
+            if [&b"cookie"[..], b"referer"].contains(&name.to_ascii_lowercase().as_slice()) {
                 continue;
             }
-            decoder.read(&value, &mut |_, leaf| {
-                let member =
-                    Member { name: name.clone(), value: leaf.to_vec(), nested: Some(None) };
-                self.members.push((V::RequestHeaders, member));
-            });
+            let has_mark =
+                |value: &Vec<u8>| value.iter().any(|it| matches!(it, b'\\' | b'{' | b'['));
+            for value in readings(value).iter().filter(|value| has_mark(value)) {
+                decoder.read(value, &mut |_, leaf| {
+                    let member =
+                        Member { name: name.clone(), value: leaf.to_vec(), nested: Some(None) };
+                    self.members.push((V::RequestHeaders, member));
+                });
+            }
         }
     }
 
@@ -339,14 +339,23 @@ impl Sink for Message {
     }
 }
 
-/// A value that may contain others, decoded until it looks like that.
-fn unescaped_until_nested(mut value: Vec<u8>) -> Vec<u8> {
-    for _ in 0..2 {
-        if !may_be_nested(&value) {
-            value = unescaped(&value);
+/// A value, and the same without its percent-encodings, as far as they may contain others. In JSON, only an encoded backslash
+/// is decoded.
+fn readings(mut value: Vec<u8>) -> Vec<Vec<u8>> {
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..3 {
+        if may_be_nested(&value) {
+            found.push(value.clone());
         }
+        let text = String::from_utf8_lossy(&value).to_lowercase();
+        let has_backslash =
+            text.split('%').skip(1).any(|it| it.trim_start_matches("25").starts_with("5c"));
+        if !found.is_empty() && !has_backslash {
+            break;
+        }
+        value = unescaped(&value);
     }
-    value
+    found
 }
 
 /// Decodes percent-encoding once.
