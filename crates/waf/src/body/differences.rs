@@ -60,11 +60,11 @@ pub enum Difference {
     TransferEncoding,
     /// A document type declaration.
     DocumentType,
-    /// An entity declared with its text.
+    /// An entity declared with its text, unless it is the address of a namespace or one character.
     EntityInternal,
-    /// An entity or document type that refers to another resource.
+    /// An entity that refers to another resource, or a document type that refers to one which no publisher of formats keeps.
     EntityExternal,
-    /// A reference to an entity that is not predefined. It is delivered without expansion.
+    /// A reference to an entity that is not predefined, and not known to do no harm. It is delivered without expansion.
     EntityReference,
 }
 

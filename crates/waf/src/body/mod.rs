@@ -44,7 +44,7 @@ pub use query::Query;
 pub use sink::Sink;
 pub use transcode::{Encoding, encoding_of, readings};
 pub use urlencoded::UrlEncoded;
-pub use xml::Xml;
+pub use xml::{Xml, is_plain_text, is_published};
 
 /// Settings of body parsers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

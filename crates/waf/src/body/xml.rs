@@ -5,11 +5,12 @@
 //! text at comments and CDATA sections. Blanks at the ends of a piece are dropped, as in Coraza. Processing
 //! instructions are delivered as they are, comments are not.
 //!
-//! Entities are never expanded: a reference is left unchanged and recorded, with and without a document type.
+//! Entities are never expanded: a reference is left unchanged, and recorded unless it is to an entity that does no harm.
 
 mod characters;
 mod collected;
 mod declaration;
+mod definitions;
 mod doctype;
 mod elements;
 mod markup;
@@ -23,7 +24,8 @@ use super::sink::Sink;
 use characters::{is_blank, is_forbidden};
 use collected::{Collected, Kind};
 use declaration::{Ended, Instruction};
-use doctype::Doctype;
+pub use definitions::{is_plain_text, is_published};
+use doctype::{Doctype, Known};
 use elements::Elements;
 use markup::{Action, Markup};
 use reference::Reference;
@@ -39,6 +41,8 @@ pub struct Xml {
     /// Whether the document element has begun.
     has_root: bool,
     has_doctype: bool,
+    /// The entities of the document type that do no harm.
+    known: Known,
     /// The offset of the document's start, after a byte order mark.
     start: u64,
     /// The offset of the current markup's start.
@@ -86,6 +90,7 @@ impl Xml {
             elements: Elements::default(),
             has_root: false,
             has_doctype: false,
+            known: Known::default(),
             start: 0,
             markup_start: 0,
             collected: Collected::new(&limits),
@@ -303,7 +308,9 @@ impl Xml {
             Reference::Forbidden => return Err(Problem::XmlCharacter),
             Reference::Malformed => return Err(Problem::XmlReference),
             Reference::Entity => {
-                self.differences.add(Difference::EntityReference);
+                if !self.known.has(&reference) {
+                    self.differences.add(Difference::EntityReference);
+                }
                 self.collected.push(kind, b"&")?;
                 self.collected.push(kind, &reference)?;
                 b";"
@@ -420,7 +427,11 @@ impl Xml {
             doctype::Step::Wrong => Err(Problem::XmlDoctype),
             doctype::Step::End => {
                 self.differences = self.differences();
-                self.state = State::Content(0);
+                if let State::Doctype(doctype) =
+                    std::mem::replace(&mut self.state, State::Content(0))
+                {
+                    self.known = doctype.known();
+                }
                 Ok(())
             }
         }

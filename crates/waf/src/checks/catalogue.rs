@@ -132,7 +132,7 @@ checks! {
     XmlDepth = "xml_depth", Documents, Block, "The XML is nested too deep.";
     XmlSize = "xml_size", Documents, Block, "The XML has too many or too long values.";
     XmlDoctype = "xml_doctype", Documents, Alarm, "The XML has a document type.";
-    XmlEntity = "xml_entity", Documents, Block, "The XML declares or uses an entity of its own.";
+    XmlEntity = "xml_entity", Documents, Block, "The XML declares or uses an entity of its own, or names a definition elsewhere.";
     GraphqlDepth = "graphql_depth", Documents, Block, "The GraphQL query is nested too deep.";
     GraphqlBatch = "graphql_batch", Documents, Block, "The GraphQL request has too many queries or aliases.";
     UndeclaredPath = "undeclared_path", Declared, Block, "The path is not declared.";

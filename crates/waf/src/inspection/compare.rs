@@ -93,6 +93,10 @@ impl State {
                 Some(fingerprint) => Outcome::Found(fingerprint.as_str().as_bytes().to_vec()),
             },
             Comparison::Xss => Outcome::of(injection::detect_script(self.message.texts.get(text))),
+            Comparison::Xxe => match injection::detect_definition(self.message.texts.get(text)) {
+                None => Outcome::No,
+                Some(definition) => Outcome::Found(definition.to_vec()),
+            },
             Comparison::Always => Outcome::Yes,
             Comparison::Never => Outcome::No,
         }

@@ -9,21 +9,18 @@ use crate::body::{self, Body, Encoding, Nested, Processor, Sink, significant};
 use crate::seclang::Variable;
 use crate::transformation::Transformation;
 
-/// Adds the contents of the values of a variable that are markup. `is_escaped`: the values are percent-encoded.
-pub(super) fn judge(message: &mut Message, variable: Variable, is_escaped: bool) {
+/// Adds the contents of the values of a variable that are markup, also percent-encoded.
+pub(super) fn judge(message: &mut Message, variable: Variable) {
     let texts = &message.texts;
     let entries = message.values.of(variable).iter();
     let outer: Vec<(TextId, Vec<u8>)> = entries
-        .filter_map(|entry| {
+        .flat_map(|entry| {
             let value = texts.get(entry.text);
-            if has_contents(value) {
-                return Some((entry.name, value.to_vec()));
-            }
-            if !is_escaped || memchr::memmem::find(value, b"%23").is_none() {
-                return None;
-            }
-            let decoded = super::request::decoded(value);
-            has_contents(&decoded).then_some((entry.name, decoded))
+            let plain = has_contents(value).then(|| value.to_vec());
+            let is_encoded = memchr::memmem::find(value, b"%23").is_some();
+            let decoded = is_encoded.then(|| super::request::decoded(value));
+            let found = plain.into_iter().chain(decoded.filter(|it| has_contents(it)));
+            found.map(|value| (entry.name, value))
         })
         .collect();
     if outer.is_empty() {

@@ -12,46 +12,48 @@ use super::{file_names, markup, shell};
 use crate::body::{Nested, cookie_text, may_be_nested, without_escapes};
 use crate::seclang::Variable;
 
-/// Maximum number of percent-encodings around JSON in a cookie.
+/// Maximum number of percent-encodings around JSON in a value.
 const ESCAPES_MAX: usize = 2;
 
 /// Adds the contents of the arguments and cookies of a head.
 pub(super) fn head(message: &mut Message) {
-    judge(message, Variable::ArgsGet, false);
     in_fields(message);
-    judge(message, Variable::RequestCookies, true);
-    markup::judge(message, Variable::ArgsGet, false);
-    markup::judge(message, Variable::RequestCookies, true);
-    shell::judge(message, Variable::ArgsGet, false);
-    shell::judge(message, Variable::RequestCookies, true);
+    for variable in [Variable::ArgsGet, Variable::RequestHeaders, Variable::RequestCookies] {
+        judge(message, variable);
+    }
+    for variable in [Variable::ArgsGet, Variable::RequestCookies] {
+        markup::judge(message, variable);
+        shell::judge(message, variable);
+    }
 }
 
 /// Adds the contents of the arguments of a body.
 pub(super) fn body(message: &mut Message) {
     file_names::judge(message);
-    judge(message, Variable::ArgsPost, false);
-    judge(message, Variable::Xml, false);
-    markup::judge(message, Variable::ArgsPost, false);
-    markup::judge(message, Variable::Xml, false);
-    shell::judge(message, Variable::ArgsPost, false);
-    shell::judge(message, Variable::Xml, false);
+    for variable in [Variable::ArgsPost, Variable::Xml] {
+        judge(message, variable);
+        markup::judge(message, variable);
+        shell::judge(message, variable);
+    }
 }
 
 /// A value that contains others: its name, and its bytes.
 type Outer = (TextId, Vec<u8>);
 
-/// `is_escaped`: the values are percent-encoded.
-fn judge(message: &mut Message, variable: Variable, is_escaped: bool) {
+fn judge(message: &mut Message, variable: Variable) {
     let entries = message.values.of(variable).iter();
     let texts = &message.texts;
     let mut outer: Vec<Outer> = Vec::new();
     for entry in entries {
-        let value = match is_escaped {
-            true => unescaped(texts.get(entry.text)),
-            false => nested_in(texts.get(entry.text)),
-        };
-        outer.extend(value.map(|value| (entry.name, value)));
-        let name = in_name(texts.get(entry.name)).filter(|name| may_be_nested(name));
+        let (name, value) = (texts.get(entry.name), texts.get(entry.text));
+        if variable == Variable::RequestHeaders {
+            let found = if is_read_elsewhere(name) { Vec::new() } else { readings(value) };
+            let found = found.into_iter().filter(|it| is_of_application(it));
+            outer.extend(found.map(|it| (entry.name, it)));
+            continue;
+        }
+        outer.extend(readings(value).into_iter().map(|value| (entry.name, value)));
+        let name = in_name(name).filter(|name| may_be_nested(name));
         outer.extend(name.map(|name| (entry.name, name.to_vec())));
     }
     if outer.is_empty() {
@@ -64,21 +66,46 @@ fn judge(message: &mut Message, variable: Variable, is_escaped: bool) {
     message.nested = Some(nested);
 }
 
-fn nested_in(value: &[u8]) -> Option<Vec<u8>> {
-    may_be_nested(value).then(|| value.to_vec())
+/// Whether the contents of a header are decoded in another way.
+fn is_read_elsewhere(header: &[u8]) -> bool {
+    header.eq_ignore_ascii_case(b"cookie") || header.eq_ignore_ascii_case(b"referer")
 }
 
-/// A value that may be nested, once it is decoded. Scripts encode JSON, and libraries of cookies encode what they get.
-fn unescaped(value: &[u8]) -> Option<Vec<u8>> {
+/// Whether a header is JSON of an application or has an escape. Entity tags and client hints are strings in quotes, which hide nothing.
+fn is_of_application(header: &[u8]) -> bool {
+    memchr::memchr3(b'\\', b'{', b'[', header).is_some()
+}
+
+/// A value and what percent-encoding hides in it, as far as they may be nested. Scripts encode JSON, and libraries of cookies
+/// encode what they get. In JSON, only an encoded backslash hides something from rules.
+fn readings(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
     let mut value = std::borrow::Cow::Borrowed(value);
     for _ in 0..=ESCAPES_MAX {
         if may_be_nested(&value) {
-            return Some(value.into_owned());
+            found.push(value.to_vec());
         }
-        memchr::memchr(b'%', &value)?;
+        let is_decoded = match found.is_empty() {
+            true => memchr::memchr(b'%', &value).is_none(),
+            false => !hides_backslash(&value),
+        };
+        if is_decoded {
+            break;
+        }
         value = super::request::decoded(&value).into();
     }
-    None
+    found
+}
+
+/// Whether a text has an encoded backslash: `%5C`, `%255c`.
+fn hides_backslash(text: &[u8]) -> bool {
+    memchr::memchr_iter(b'%', text).any(|at| {
+        let mut rest = text.get(at + 1..).unwrap_or_default();
+        while let Some(behind) = rest.strip_prefix(b"25") {
+            rest = behind;
+        }
+        matches!(rest, [b'5', b'c' | b'C', ..])
+    })
 }
 
 /// JSON in the name of an argument: the body of a client that says that it sends a form, or a key in brackets.
@@ -103,7 +130,9 @@ pub(super) fn add(
     let mut names = Names::new(value.len());
     texts.count_work(value.len());
     nested.read(value, &mut |path, leaf| {
-        let path = names.judged(path, texts, has_too_many);
+        // Keys of JSON are no names of headers.
+        let is_name = variable != Variable::RequestHeaders;
+        let path = if is_name { names.judged(path, texts, has_too_many) } else { None };
         let text = texts.add(leaf);
         values.add_nested(variable, name, path, text);
     })
@@ -208,6 +237,26 @@ fn quoted(field: &[u8], found: &mut Vec<(Vec<u8>, Vec<u8>)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn encoded_values_have_readings() {
+        for (value, expected) in [
+            ("a", &[][..]),
+            ("100% a%20b", &[]),
+            ("{}", &["{}"]),
+            ("{\"a\":\"b%20c\"}", &["{\"a\":\"b%20c\"}"]),
+            ("%7B%7D", &["{}"]),
+            ("%257B%257D", &["{}"]),
+            ("%25257B%25257D", &[]),
+            ("a%5Cu0027", &["a\\u0027"]),
+            ("{%5Cu0027}", &["{%5Cu0027}", "{\\u0027}"]),
+            ("{%255cu0027}", &["{%255cu0027}", "{%5cu0027}", "{\\u0027}"]),
+            ("\\u0041%5cu0042", &["\\u0041%5cu0042", "\\u0041\\u0042"]),
+        ] {
+            let expected: Vec<_> = expected.iter().map(|it| it.as_bytes().to_vec()).collect();
+            assert_eq!(readings(value.as_bytes()), expected, "{value}");
+        }
+    }
 
     #[test]
     fn quoted_cookies_are_found() {

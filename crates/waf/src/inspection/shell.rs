@@ -16,19 +16,18 @@ const REPLACED_BYTES_MAX: usize = 4096;
 /// Longer patterns of names match no command.
 const PATTERN_BYTES_MAX: usize = 32;
 
-/// Adds the values of a variable that contain such commands, as a shell reads them. `is_escaped`: the values are
-/// percent-encoded.
-pub(super) fn judge(message: &mut Message, variable: Variable, is_escaped: bool) {
+/// Adds the values of a variable that contain such commands, also percent-encoded, as a shell reads them.
+pub(super) fn judge(message: &mut Message, variable: Variable) {
     let texts = &message.texts;
     let entries = message.values.of(variable).iter();
     let found: Vec<(TextId, Vec<u8>)> = entries
-        .filter_map(|entry| {
+        .flat_map(|entry| {
             let value = texts.get(entry.text);
-            let plain = match is_escaped && memchr::memchr(b'%', value).is_some() {
-                true => shell_text(&super::request::decoded(value)),
-                false => shell_text(value),
-            };
-            plain.map(|plain| (entry.name, plain))
+            let is_encoded = memchr::memchr(b'%', value).is_some();
+            let decoded = is_encoded.then(|| super::request::decoded(value));
+            let decoded = decoded.as_deref().and_then(shell_text);
+            // A quote that is decoded may hide what follows.
+            shell_text(value).into_iter().chain(decoded).map(|plain| (entry.name, plain))
         })
         .collect();
     for (name, plain) in found {

@@ -32,6 +32,7 @@ pub enum Comparison {
     Addresses(Box<[(IpAddr, u8)]>),
     Sqli,
     Xss,
+    Xxe,
     Always,
     Never,
 }
@@ -47,6 +48,7 @@ impl Comparison {
             Self::Utf8Encoding => Some(std::str::from_utf8(text).is_err()),
             Self::Sqli => Some(injection::detect_sql(text).is_some()),
             Self::Xss => Some(injection::detect_script(text)),
+            Self::Xxe => Some(injection::detect_definition(text).is_some()),
             Self::Rx(Pattern::Backtracking(_))
             | Self::RxTemplate(_)
             | Self::Number(..)
@@ -135,6 +137,7 @@ pub fn bytes_needed(comparison: &Comparison) -> Option<ByteSet> {
         Comparison::Utf8Encoding => those(&|byte| !byte.is_ascii()),
         Comparison::Sqli => those(&injection::may_be_sql),
         Comparison::Xss => those(&injection::may_be_script),
+        Comparison::Xxe => those(&injection::may_be_definition),
         _ => return None,
     })
 }

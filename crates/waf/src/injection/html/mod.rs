@@ -12,6 +12,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
+use super::xml::is_plain_entity;
 use tokenizer::{Attribute, Place, Token, Tokenizer};
 use values::Address;
 
@@ -113,14 +114,15 @@ fn branch_brings_script(text: &[u8]) -> bool {
     })
 }
 
-/// Whether a comment introduces a script: a conditional comment of Internet Explorer, or a declaration that defines entities
-/// or imports.
+/// Whether a comment introduces a script: a conditional comment of Internet Explorer, or a declaration that imports, or defines
+/// an entity that is neither an address nor a character.
 fn comment_brings_script(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     let begins =
         |word: &[u8]| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
     (begins(b"[if") && branch_brings_script(text))
-        || begins(b"entity")
+        || (begins(b"entity") && !is_plain_entity(text.get(6..).unwrap_or_default()))
         || begins(b"import")
-        || memchr::memmem::find(text, b"<!ENTITY").is_some()
+        || memchr::memmem::find_iter(text, b"<!ENTITY")
+            .any(|at| !is_plain_entity(text.get(at + 8..).unwrap_or_default()))
 }

@@ -121,6 +121,10 @@ fn styles_and_comments() {
         ("<!-- <img src=x onerror=f()> -->", true), // within a tag that is not a comment
         ("<!-- --!><img src=x onerror=f()>", true),
         ("<!ENTITY x 'y'>", true),
+        ("<!ENTITY x 'http://a.example/ns#'>", false),
+        ("<!DOCTYPE a [ <!ENTITY x 'http://a.example/' > <!ENTITY nbsp \"\u{a0}\"> ]>", false),
+        ("<!DOCTYPE a [<!ENTITY x 'javascript:f()'>]>", true),
+        ("<!DOCTYPE a [<!ENTITY x 'http://a.example/'><!ENTITY y 'z'>]>", true),
         ("<!--[if gte mso 9]><xml><w:View>Normal</w:View></xml><![endif]-->", false),
         ("<!--[if IE]><a onclick=f()>x</a><![endif]-->", true),
         ("<!--[if IE]", true),

@@ -53,6 +53,7 @@ impl Compiler<'_> {
             }
             Kind::DetectSqli => Comparison::Sqli,
             Kind::DetectXss => Comparison::Xss,
+            Kind::DetectXxe => Comparison::Xxe,
             Kind::UnconditionalMatch => Comparison::Always,
             Kind::NoMatch => Comparison::Never,
             Kind::Elsewhere(_) => Comparison::Never,

@@ -44,6 +44,61 @@ fn contents_of_editors_and_interfaces_pass() {
 }
 
 #[test]
+fn contents_of_builders_of_pages_pass() {
+    let elementor = r#"{"save_builder":{"action":"save_builder","data":{"elements":[{"id":"1","settings":{"__globals__":{"background_color":"globals/colors?id=primary"},"__dynamic__":{"url":"[elementor-tag id=\"1\" name=\"post-url\" settings=\"%7B%7D\"]"}}}]}}}"#;
+    let fields = [("actions", elementor.as_bytes()), ("action", b"elementor_ajax")];
+    check([("Elementor".to_owned(), Sent::form("/wp-admin/admin-ajax.php", &fields))], false);
+    check([("Elementor, JSON".to_owned(), json(elementor))], false);
+    let texts = [
+        "[vc_row full_width=\"stretch_row\" css=\".vc_custom_1{margin-top: 0px !important;}\"][vc_column width=\"1/2\"][vc_column_text]Hi[/vc_column_text][vc_single_image image=\"12\"][/vc_column][/vc_row]",
+        "[et_pb_section fb_built=\"1\" _builder_version=\"4.16\" global_colors_info=\"{}\"][et_pb_row _builder_version=\"4.16\"][et_pb_column type=\"4_4\" custom_padding=\"|||\"]<p>Hi</p>[/et_pb_column][/et_pb_row][/et_pb_section]",
+        "[color=\"red\"][size=\"3\"]Hi[/size][/color] [quote=\"Tom\"][b]x[/b][/quote]",
+        "data[\"a\"][\"b\"] and x['a'][0]",
+        "a = [\"b\"]\n[section]\nc = \"d\"",
+    ];
+    check(named(texts, field), false);
+    let objects = [
+        r#"{"process":{"env":{"A":"b"},"kill":{"x":1}},"child_process":{"pid":1}}"#,
+        r#"{"kernel":{"system":"x","open":1}}"#,
+        r#"{"document":{"location":"https://a.example/","cookie":"a"},"window":{"location":"/b"}}"#,
+        r#"{"information_schema":{"tables":1}}"#,
+        r#"{"require":{"main":"a.js"},"this":{"constructor":{"constructor":"x"}}}"#,
+    ];
+    check(named(objects, json), false);
+}
+
+#[test]
+fn attacks_like_contents_of_builders_are_found() {
+    let texts = [
+        "x']|//user/*[a='b",
+        "x'] | //*",
+        "x'][1]|//a",
+        "x'] or 'a'='a",
+        "x\"] [\"a\"=\"a",
+        "a[x'][@role='admin",
+        "a[x'][contains(name,'a",
+        "[x'][role='admin",
+        "x'][role='admin",
+        "x'][1=1",
+        "x'][ 'a'='a",
+        "{{x.__globals__.os}}",
+        "foo.__globals__['os']",
+        "a.__init__.__globals__",
+        "process.env.SECRET",
+        "x=process.mainModule.require('child_process').exec('id')",
+        "java.lang.Runtime",
+    ];
+    check(named(texts, field), true);
+    let names = [
+        Sent::query("/", &[("process.mainModule.require('child_process')", b"1")]),
+        Sent::query("/", &[("a.__init__.__globals__.x", b"1")]),
+        json(r#"{"a":{"__init__":{"__globals__":{"x":1}}}}"#),
+        json(r#"{"process.mainModule.require('fs').x":1}"#),
+    ];
+    check(names.into_iter().map(|sent| (format!("{sent:.300?}"), sent)), true);
+}
+
+#[test]
 fn attacks_like_contents_of_editors_are_found() {
     check(
         named(

@@ -1,8 +1,11 @@
 //! Attacks that hide: behind an ordinary value, in long names, within other values, in files, in headers. And ordinary
 //! requests that look similar.
 
+mod commands;
 mod contents;
+mod definitions;
 mod files;
+mod headers;
 
 use weir_waf::inspection::Verdict;
 
@@ -261,6 +264,7 @@ fn json_is_found_wherever_it_stands() {
     }
     let encoded: String = object.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let twice = encoded.replace('%', "%25");
+    let references: String = SQL.bytes().map(|byte| format!("&#{byte};")).collect();
     let named = |name: &str| Sent::form("/page", &[(name, b"1")]);
     check(
         [
@@ -271,6 +275,18 @@ fn json_is_found_wherever_it_stands() {
             ("cookie, encoded twice", header("Cookie", &format!("a={twice}"))),
             ("referrer", header("Referer", &format!("https://a.example/?x={encoded}"))),
             ("no-break space", field(&format!("\u{a0}{object}"))),
+            ("field, encoded once more", field(&encoded)),
+            ("field, encoded twice more", field(&twice)),
+            ("query, encoded once more", value(&encoded)),
+            ("backslashes, encoded once more", field(&object.replace('\\', "%5C"))),
+            (
+                "backslashes in a cookie",
+                header("Cookie", &format!("a={}", object.replace('\\', "%5c"))),
+            ),
+            ("quote before a command", field("%27;c''url http://e/x")),
+            ("string, encoded", json(&format!("{{\"a\":\"{encoded}\"}}"))),
+            ("command, encoded once more", field("8.8.8.8;c%27%27url%20http://e/x")),
+            ("references, encoded once more", field(&references.replace('#', "%23"))),
         ]
         .map(|(name, sent)| (name.to_owned(), sent)),
         true,
@@ -280,6 +296,12 @@ fn json_is_found_wherever_it_stands() {
             ("name", named("items[0][name]")),
             ("quoted name", named("a[\"b\"]")),
             ("braces", named("{a}")),
+            (
+                "ordinary JSON, encoded once more",
+                field("%7B%22a%22%3A%22b%20c%22%2C%22n%22%3A%5B1%5D%7D"),
+            ),
+            ("address with a path", field("https%3A%2F%2Fa.example%2F%3Fq%3DC%3A%5Cusers%5Cb")),
+            ("percent signs", field("100% of \"it\"; 5%25 \\ 7 %5Cusers")),
             ("referrer", header("Referer", "https://a.example/?x=%7B%22a%22%3A%22b%5Cn%22%7D")),
         ]
         .map(|(name, sent)| (name.to_owned(), sent)),

@@ -6,6 +6,8 @@ use weir_waf::body::{
 use weir_waf::inspection::{Request, Response, shell_text};
 use weir_waf::seclang::Variable as V;
 
+use super::markup::contents;
+
 /// A member of a variable, or a variable without members.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
@@ -64,22 +66,19 @@ impl Message {
         ZERO.into_iter().for_each(|variable| message.set(variable, b"0"));
         message.head(request);
         message.sizes(0);
-        message.nest(V::ArgsGet, false);
-        message.nest(V::RequestCookies, true);
+        message.nest(V::ArgsGet);
+        message.nest_headers();
+        message.nest(V::RequestCookies);
         message
     }
 
     /// Adds the values within the values of a variable.
-    fn nest(&mut self, variable: V, is_escaped: bool) {
+    fn nest(&mut self, variable: V) {
         let mut decoder = Nested::new(Limits::DEFAULT);
-        let outer = self.of(variable).into_iter().flat_map(|Member { name, mut value, .. }| {
-            for _ in 0..2 {
-                if !may_be_nested(&value) && is_escaped {
-                    value = unescaped(&value);
-                }
-            }
+        let outer = self.of(variable).into_iter().flat_map(|Member { name, value, .. }| {
             let of_name = json_in(&name).unwrap_or_default().to_vec();
-            [(name.clone(), value), (name, of_name)]
+            let found = readings(value).into_iter().chain([of_name]);
+            found.map(|value| (name.clone(), value)).collect::<Vec<_>>()
         });
         for (name, value) in outer.collect::<Vec<_>>() {
             if !may_be_nested(&value) {
@@ -97,10 +96,38 @@ impl Message {
             });
         }
         for Member { name, value, .. } in self.of(variable) {
-            let value = if is_escaped { unescaped(&value) } else { value };
-            let read = shell_text(&value);
-            let members = read.map(|value| Member { name, value, nested: Some(None) });
-            self.members.extend(members.map(|member| (variable, member)));
+            let mut found = contents(&value);
+            if value.windows(3).any(|it| it == b"%23") {
+                found.extend(contents(&unescaped(&value)));
+            }
+            let member = |value| Member { name: name.clone(), value, nested: Some(None) };
+            self.members.extend(found.into_iter().map(|value| (variable, member(value))));
+        }
+        for Member { name, value, .. } in self.of(variable) {
+            let decoded = Some(unescaped(&value)).filter(|_| value.contains(&b'%'));
+            let read = [Some(value), decoded].into_iter().flatten();
+            let read = read.filter_map(|value| shell_text(&value));
+            let member = |value| Member { name: name.clone(), value, nested: Some(None) };
+            self.members.extend(read.map(|value| (variable, member(value))));
+        }
+    }
+
+    /// Adds the values within headers of the application.
+    fn nest_headers(&mut self) {
+        let mut decoder = Nested::new(Limits::DEFAULT);
+        for Member { name, value, .. } in self.of(V::RequestHeaders) {
+            if [&b"cookie"[..], b"referer"].contains(&name.to_ascii_lowercase().as_slice()) {
+                continue;
+            }
+            let has_mark =
+                |value: &Vec<u8>| value.iter().any(|it| matches!(it, b'\\' | b'{' | b'['));
+            for value in readings(value).iter().filter(|value| has_mark(value)) {
+                decoder.read(value, &mut |_, leaf| {
+                    let member =
+                        Member { name: name.clone(), value: leaf.to_vec(), nested: Some(None) };
+                    self.members.push((V::RequestHeaders, member));
+                });
+            }
         }
     }
 
@@ -233,8 +260,8 @@ impl Message {
             self.set(V::RequestBody, bytes);
         }
         self.sizes(bytes.len());
-        self.nest(V::ArgsPost, false);
-        self.nest(V::Xml, false);
+        self.nest(V::ArgsPost);
+        self.nest(V::Xml);
     }
 
     pub fn response(&mut self, response: &Response<'_>) {
@@ -310,6 +337,25 @@ impl Sink for Message {
     fn xml_attribute(&mut self, value: &[u8]) {
         self.add(V::Xml, b"//@*", value);
     }
+}
+
+/// A value, and the same without its percent-encodings, as far as they may contain others. In JSON, only an encoded backslash
+/// is decoded.
+fn readings(mut value: Vec<u8>) -> Vec<Vec<u8>> {
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..3 {
+        if may_be_nested(&value) {
+            found.push(value.clone());
+        }
+        let text = String::from_utf8_lossy(&value).to_lowercase();
+        let has_backslash =
+            text.split('%').skip(1).any(|it| it.trim_start_matches("25").starts_with("5c"));
+        if !found.is_empty() && !has_backslash {
+            break;
+        }
+        value = unescaped(&value);
+    }
+    found
 }
 
 /// Decodes percent-encoding once.

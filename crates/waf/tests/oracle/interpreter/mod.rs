@@ -7,6 +7,7 @@
 mod effects;
 mod expand;
 mod machine;
+mod markup;
 mod message;
 mod names;
 mod operators;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use weir_waf::injection::{detect_script, detect_sql};
+use weir_waf::injection::{detect_definition, detect_script, detect_sql};
 use weir_waf::seclang::{Operator, OperatorKind as O, Pattern, Template};
 
 use super::machine::Machine;
@@ -67,6 +67,7 @@ impl Machine<'_> {
             O::IpMatchFromFile(_) | O::Elsewhere(_) => unreachable!("no test has it"),
             O::DetectSqli => detect_sql(value).map(|fingerprint| vec![fingerprint.as_str().into()]),
             O::DetectXss => is(detect_script(value)),
+            O::DetectXxe => detect_definition(value).map(|definition| vec![definition.to_vec()]),
             O::UnconditionalMatch => is(true),
             O::NoMatch => is(false),
         }
