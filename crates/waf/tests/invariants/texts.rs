@@ -1,6 +1,6 @@
 //! Invariants of transformations and detectors.
 
-use weir_waf::injection::{detect_script, detect_sql};
+use weir_waf::injection::{detect_definition, detect_script, detect_sql, may_be_definition};
 use weir_waf::transformation::Transformation;
 
 /// Maximum number of consecutive steps.
@@ -43,4 +43,7 @@ pub fn check_injection(input: &[u8]) {
     }
     assert_eq!(detect_sql(input), fingerprint);
     assert_eq!(detect_script(input), detect_script(input));
+    let definition = detect_definition(input);
+    assert_eq!(detect_definition(input), definition);
+    assert!(definition.is_none() || input.iter().any(|byte| may_be_definition(*byte)));
 }

@@ -95,8 +95,8 @@ const ASCII_ENTITIES: [&str; 39] = [
     "verbar",
 ];
 
-/// Whether an external definition does no harm by its address: a publisher keeps it, or it is a file with this name beside the
-/// document. A folder may have files of other people, and a query may fetch any address.
+/// Whether an external definition does no harm by its address: a publisher keeps it, or it is a file beside the document or in
+/// a folder for definitions. Other folders may have files of other people, and a query may fetch any address.
 pub fn is_published(address: &[u8]) -> bool {
     let address = address.trim_ascii();
     if address.eq_ignore_ascii_case(b"about:legacy-compat") || is_beside(address) {
@@ -113,11 +113,18 @@ fn is_of_path(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-./+~".contains(&byte)
 }
 
-/// Whether an address is the name of a definition beside the document: `report.dtd`.
+/// Whether an address is that of a definition beside the document: `report.dtd`, `DTD/xhtml1-strict.dtd`, `../dtd/book.dtd`.
 fn is_beside(address: &[u8]) -> bool {
     let extension = address.len().checked_sub(4).and_then(|at| address.get(at..));
-    extension.is_some_and(|it| it.eq_ignore_ascii_case(b".dtd"))
-        && address.iter().all(|it| is_of_path(*it) && *it != b'/')
+    if !extension.is_some_and(|it| it.eq_ignore_ascii_case(b".dtd"))
+        || !address.iter().all(|it| is_of_path(*it))
+    {
+        return false;
+    }
+    let mut folders = address.rsplit(|byte| *byte == b'/').skip(1);
+    let is_of_definitions =
+        |folder: &[u8]| folder.eq_ignore_ascii_case(b"dtd") || folder.eq_ignore_ascii_case(b"dtds");
+    folders.next().is_none_or(is_of_definitions) && folders.all(|folder| folder == b"..")
 }
 
 /// Whether the text of an entity does no harm: the address of a namespace, or one character that is not of ASCII.
@@ -173,6 +180,10 @@ mod tests {
             (" about:legacy-compat", true),
             ("report.dtd", true),
             ("xmltv-1.0.DTD", true),
+            ("DTD/xhtml1-strict.dtd", true),
+            ("../../dtds/book.dtd", true),
+            ("/dtd/x.dtd", false),
+            ("a/dtd/x.dtd", false),
             ("", false),
             (".dtd/x", false),
             ("x", false),

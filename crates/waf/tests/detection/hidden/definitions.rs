@@ -10,7 +10,7 @@ use crate::send::{Sent, judge_with, view};
 
 const ILLUSTRATOR: &str = "<?xml version=\"1.0\"?>\n<!DOCTYPE svg PUBLIC \"-//W3C//DTD SVG 1.1//EN\" \"http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd\" [\n\t<!ENTITY ns_extend \"http://ns.adobe.com/Extensibility/1.0/\">\n\t<!ENTITY ns_svg \"http://www.w3.org/2000/svg\">\n]>\n<svg xmlns=\"&ns_svg;\" xmlns:x=\"&ns_extend;\"><g/></svg>";
 
-const USUAL: [&str; 8] = [
+const USUAL: [&str; 9] = [
     "<?xml version=\"1.0\"?><!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\"><plist version=\"1.0\"><dict><key>a</key></dict></plist>",
     "<!DOCTYPE svg PUBLIC \"-//W3C//DTD SVG 1.1//EN\" \"http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd\"><svg xmlns=\"http://www.w3.org/2000/svg\"><path d=\"M0 0\"/></svg>",
     ILLUSTRATOR,
@@ -19,9 +19,10 @@ const USUAL: [&str; 8] = [
     "<!DOCTYPE report PUBLIC \"-//JACOCO//DTD Report 1.1//EN\" \"report.dtd\"><report name=\"a\"/>",
     "<!DOCTYPE rdf:RDF [<!ENTITY owl \"http://www.w3.org/2002/07/owl#\" >]><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"><a b=\"&owl;Class\"/></rdf:RDF>",
     "<!DOCTYPE a [<!ENTITY nbsp \"&#160;\">]><a>b&nbsp;c</a>",
+    "<!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0 Strict//EN\" \"DTD/xhtml1-strict.dtd\"><html><body><p>a</p></body></html>",
 ];
 
-const HARMFUL: [&str; 12] = [
+const HARMFUL: [&str; 13] = [
     "<!DOCTYPE a [<!ENTITY x SYSTEM \"file:///etc/passwd\">]><a>&x;</a>",
     "<!DOCTYPE a [<!ENTITY x SYSTEM \"http://www.w3.org/x\">]><a>&x;</a>",
     "<!DOCTYPE a [<!ENTITY x \"1' UNION SELECT a FROM b-- \">]><a>&x;</a>",
@@ -29,6 +30,7 @@ const HARMFUL: [&str; 12] = [
     "<!DOCTYPE a SYSTEM \"http://evil.example/x.dtd\"><a/>",
     "<!DOCTYPE a SYSTEM \"http://www.w3.org.evil.example/x.dtd\"><a/>",
     "<!DOCTYPE a SYSTEM \"../../etc/passwd\"><a/>",
+    "<!DOCTYPE a SYSTEM \"uploads/x.dtd\"><a/>",
     "<!DOCTYPE a PUBLIC \"-//W3C//DTD SVG 1.1//EN\" \"http://evil.example/x.dtd\"><a/>",
     "<!DOCTYPE a PUBLIC \">\" \"http://evil.example/x.dtd\"><a/>",
     "<!-- <!DOCTYPE a SYSTEM \"http://www.w3.org/x\"> --><!DOCTYPE a SYSTEM \"http://evil.example/x.dtd\"><a/>",
