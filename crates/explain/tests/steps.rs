@@ -92,7 +92,7 @@ fn the_place_of_a_key_that_is_short_for_a_rule_is_that_of_the_key() {
     let it = explained(&live, asked("10.0.0.1"));
     let rule = &it.virtual_servers[0].policies[0].rules[0];
     assert_eq!(&*rule.name, "https_redirect");
-    assert!(rule.place.ends_with("test.yaml:2:58"), "{}", rule.place);
+    assert!(rule.place.ends_with("test.yaml:2:55"), "{}", rule.place);
 }
 
 #[test]
