@@ -43,9 +43,11 @@ fn the_collectors_certificate_is_checked() {
     let stranger = format!("ca: {}, server_name: shop.example", tls::file("stranger.crt"));
     let mut proxy = Proxy::start(&setup(&front, &member, &stranger));
     fails_with(&proxy, "TLS failed: the certificate is not signed by a trusted authority");
-    let log = proxy.process().output();
-    let line = log.lines().find(|line| line.contains("TLS failed")).expect("an event");
-    assert!(line.contains("cannot be sent to https://"), "{line}");
+    // The line is written a moment after the problem is known.
+    eventually("an event tells it", STEP_TIMEOUT, || {
+        let log = proxy.process().output();
+        log.lines().any(|it| it.contains("TLS failed") && it.contains("cannot be sent to https://"))
+    });
     proxy.reload_and_wait(&setup(&front, &member, &trusted("server_name: other.example")));
     fails_with(&proxy, "TLS failed: the certificate is not for this name");
     assert!(collector.requests().is_empty(), "nothing has come to the collector");
