@@ -68,6 +68,13 @@ impl Process {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
+    /// Waits until the output has this text, and returns the output. An event is written a moment after what it tells.
+    #[track_caller]
+    pub fn says(&self, text: &str) -> String {
+        crate::eventually(text, crate::STEP_TIMEOUT, || self.output().contains(text));
+        self.output()
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         let pid =

@@ -230,10 +230,9 @@ fn an_interface_that_is_not_there_is_told_before_and_refused() {
         lease.address()
     );
     proxy.reload_and_fail(&Setup::new(&[member.address()]).also_virtual_server(&late));
-    let said = proxy.process().output();
     let expected =
         format!("virtual server late: cannot listen on {} on weir-none-0: ", lease.address());
-    assert!(said.contains(&expected), "{said}");
+    let said = proxy.process().says(&expected);
     assert!(said.contains("this host has no such network interface"), "{said}");
     assert_eq!(proxy.client().get("/").text(), "only");
 }

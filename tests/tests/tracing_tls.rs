@@ -43,11 +43,9 @@ fn the_collectors_certificate_is_checked() {
     let stranger = format!("ca: {}, server_name: shop.example", tls::file("stranger.crt"));
     let mut proxy = Proxy::start(&setup(&front, &member, &stranger));
     fails_with(&proxy, "TLS failed: the certificate is not signed by a trusted authority");
-    // The line is written a moment after the problem is known.
-    eventually("an event tells it", STEP_TIMEOUT, || {
-        let log = proxy.process().output();
-        log.lines().any(|it| it.contains("TLS failed") && it.contains("cannot be sent to https://"))
-    });
+    let log = proxy.process().says("TLS failed");
+    let line = log.lines().find(|line| line.contains("TLS failed")).expect("an event");
+    assert!(line.contains("cannot be sent to https://"), "{line}");
     proxy.reload_and_wait(&setup(&front, &member, &trusted("server_name: other.example")));
     fails_with(&proxy, "TLS failed: the certificate is not for this name");
     assert!(collector.requests().is_empty(), "nothing has come to the collector");
@@ -60,8 +58,7 @@ fn the_collectors_certificate_is_checked() {
     eventually("the problem is over", STEP_TIMEOUT, || {
         !proxy.admin_get("/v1/status").contains("TLS failed")
     });
-    let log = proxy.process().output();
-    assert!(log.contains("again"), "an event says so: {log}");
+    proxy.process().says("again");
 }
 
 #[test]

@@ -67,8 +67,7 @@ fn a_member_that_is_the_admin_listener_gets_no_request() {
             assert_eq!(status(&proxy), 200, "{to}");
         }
     }
-    let told = proxy.process().output();
-    assert!(told.contains("is weir's own admin listener: weir never connects to it"), "{told}");
+    proxy.process().says("is weir's own admin listener: weir never connects to it");
     // A link that is made later leads nowhere either.
     let later = folder.path().join("later");
     reload(&proxy, &yaml(&proxy, &folder, &loopback, &format!("\"unix:{}\"", later.display())));
