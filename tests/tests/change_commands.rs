@@ -458,6 +458,15 @@ fn a_reload_tells_what_it_leaves_without_effect() {
 }
 
 #[test]
+fn a_reload_prints_warnings() {
+    let bed = Bed::new();
+    let setup = bed.setup.clone().also_pool("spare: { members: [ 127.0.0.1:9 ] }");
+    bed.proxy.write(&setup);
+    let printed = bed.weir(0, &["reload"]);
+    assert!(printed.stderr.contains("the pool `spare` is never used"), "{}", printed.stderr);
+}
+
+#[test]
 fn a_reload_tells_of_a_state_that_the_files_have_now() {
     let bed = Bed::new();
     let second = bed.members[1].address();

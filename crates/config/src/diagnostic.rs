@@ -69,6 +69,16 @@ impl Diagnostic {
             suggestion: None,
         }
     }
+
+    /// `file:line:column`, or `file:pointer`.
+    pub fn place(&self) -> String {
+        let file = printable(&self.file);
+        match (self.position, &self.pointer) {
+            (Some(Position { line, column }), _) => format!("{file}:{line}:{column}"),
+            (None, Some(pointer)) => format!("{file}:{}", printable(pointer)),
+            (None, None) => file,
+        }
+    }
 }
 
 /// The shown part of a source line, and the mark below it. The line is cut when the diagnostic is created, so that a
@@ -160,12 +170,7 @@ pub fn render_text(diagnostics: &[Diagnostic], colour: Colour) -> String {
 fn render_one(text: &mut String, diagnostic: &Diagnostic, palette: &Palette) {
     let Palette { help, bold, reset, .. } = palette;
     let accent = palette.of(diagnostic.severity);
-    let file = printable(&diagnostic.file);
-    let place = match (diagnostic.position, &diagnostic.pointer) {
-        (Some(Position { line, column }), _) => format!("{file}:{line}:{column}"),
-        (None, Some(pointer)) => format!("{file}:{}", printable(pointer)),
-        (None, None) => file,
-    };
+    let place = diagnostic.place();
     let word = diagnostic.severity.word();
     let message = printable(&diagnostic.message);
     put(

@@ -763,21 +763,22 @@ impl fmt::Display for Summary<'_> {
 
 impl Events {
     /// Reports the diagnostics of a configuration in the format of `weir check`. Followers, whose role may be less than `admin`,
-    /// do not get the lines of the file.
+    /// get their places alone: messages quote values.
     fn report(&self, diagnostics: &[Diagnostic]) {
         const SUBJECT: &&str = &"configuration:";
-        let text = |diagnostic| weir_config::render_text(&[diagnostic], Colour::Never);
         for diagnostic in diagnostics {
-            let level = match diagnostic.severity {
-                Severity::Error => Level::Error,
-                Severity::Warning => Level::Warning,
+            let (level, article) = match diagnostic.severity {
+                Severity::Error => (Level::Error, "an"),
+                Severity::Warning => (Level::Warning, "a"),
             };
-            for line in text(diagnostic.clone()).lines() {
+            for line in
+                weir_config::render_text(std::slice::from_ref(diagnostic), Colour::Never).lines()
+            {
                 self.tell_host(level, SUBJECT, &line);
             }
-            for line in text(Diagnostic { excerpt: None, ..diagnostic.clone() }).lines() {
-                self.tell_stream(level, SUBJECT, &line);
-            }
+            let (place, word) = (diagnostic.place(), diagnostic.severity.word());
+            let found = format_args!("{place} has {article} {word}, which `weir check` shows");
+            self.tell_stream(level, SUBJECT, &found);
         }
     }
 }

@@ -426,6 +426,33 @@ fn streams_and_spans_have_no_secrets_of_requests() {
 }
 
 #[test]
+fn followers_of_events_see_no_lines_of_the_configuration() {
+    let mut roles = Roles::start();
+    let member = roles.member.address();
+    let pools = format!("pools: {{ members: {{ members: [ \"{member}\" ] }} }}\n");
+    // Nobody listens at the address of the keys.
+    let keys = format!("http://{}/{}?key={}", Lease::new().address(), marked(1), marked(2));
+    let jwt = format!("authentication: {{ api: {{ type: jwt, keys: {{ url: \"{keys}\" }} }} }}\n");
+    roles.reload(&roles.yaml("authenticate: api", &format!("{jwt}{pools}")));
+    roles.proxy.process().says("cannot be fetched");
+    let output = roles.proxy.process().output();
+    assert_eq!(marks_in(&output), Vec::<String>::new(), "{output}");
+
+    let logs = ["operate", "admin"].map(|role| Stream::open(&roles, role, "/v1/logs"));
+    let wrong = format!("server_tming: {}", marked(3));
+    roles.proxy.reload_text(&roles.yaml(&wrong, &pools));
+    // Who reads weir's own output may read the file as well.
+    roles.proxy.process().says(&marked(3));
+    for stream in &logs {
+        eventually("the stream has the error", STEP_TIMEOUT, || {
+            stream.text().contains("was not reloaded")
+        });
+        assert!(stream.text().contains(" has an error, which `weir check` shows"));
+        assert_eq!(marks_in(&stream.text()), Vec::<String>::new(), "{}", stream.text());
+    }
+}
+
+#[test]
 fn only_someone_on_this_host_introduces_programs_files_and_sockets_or_moves_the_audit_log() {
     let roles = Roles::start();
     let member = roles.member.address();

@@ -225,9 +225,7 @@ fn refusal(main: &Path, diagnostics: &[Diagnostic]) -> String {
     };
     match errors().count() - 1 {
         0 => format!("{place} has an error, which `weir check` shows"),
-        more => {
-            format!("{place} has an error, and there are {more} more, which `weir check` shows")
-        }
+        more => format!("{place} has an error; `weir check` shows {more} more"),
     }
 }
 
