@@ -420,9 +420,9 @@ fn uploads_that_wait_for_a_window_go_on_when_it_opens() {
         peer.holds_windows = true;
         while !gate.load(Ordering::Acquire) {
             peer.pump_for(Duration::from_millis(5));
+            // weir may have opened a second connection without streams in the meantime.
+            seen.fetch_max(peer.streams.len(), Ordering::AcqRel);
         }
-        // weir may have opened a second connection without streams in the meantime.
-        seen.fetch_max(peer.streams.len(), Ordering::AcqRel);
         peer.release_windows();
         while let Some(stream) = peer.next_request() {
             tell_size(peer, stream)?;
@@ -430,6 +430,7 @@ fn uploads_that_wait_for_a_window_go_on_when_it_opens() {
         Ok(())
     });
     let mut crowd = crowd(&member);
+    eventually("the member has the first", STEP_TIMEOUT, || early.load(Ordering::Acquire) > 0);
     is_open.store(true, Ordering::Release);
     crowd.first.data(crowd.first_stream, b"", true);
     assert_eq!(crowd.first.response(crowd.first_stream).assert_status(200).text(), "100000 none");
@@ -455,6 +456,7 @@ fn uploads_that_wait_for_a_window_that_stays_shut_move_to_another_connection() {
     });
     let mut crowd = crowd(&member);
     crowd.assert_served();
+    eventually("the member has the first", STEP_TIMEOUT, || early.load(Ordering::Acquire) > 0);
     assert_eq!(early.load(Ordering::Acquire), 1, "those that moved had sent nothing");
     assert_eq!(crowd.first.streams.get(&crowd.first_stream).map(|it| it.status()), None);
     let failures = crowd.proxy.metric("weir_member_failures_total", &[]);
