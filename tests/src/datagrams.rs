@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::STEP_TIMEOUT;
 
@@ -146,6 +146,22 @@ impl DatagramClient {
         socket.connect(server).expect("the server's address");
         socket.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
         Self { socket }
+    }
+
+    /// A client that was answered, after a reload that has brought the server: each worker takes it up in its own time, and
+    /// what comes before is lost.
+    #[track_caller]
+    pub fn answered(server: SocketAddr, text: &str) -> (Self, String) {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let begun = Instant::now();
+        while begun.elapsed() < STEP_TIMEOUT {
+            let client = Self::of(server);
+            client.send(text);
+            if let Some(answer) = client.receive_within(PATIENCE) {
+                return (client, String::from_utf8_lossy(&answer).into_owned());
+            }
+        }
+        panic!("nobody answers at {server}");
     }
 
     /// The client's address.

@@ -391,7 +391,7 @@ fn sessions_of_a_virtual_server_that_is_gone_end_in_their_time() {
     assert_eq!(client.receive_within(SILENCE), None);
     // A later reload may restore the virtual server.
     proxy.reload_and_wait(&with);
-    assert_eq!(client.ask("4"), "a 4");
+    assert_eq!(DatagramClient::answered(port.address(), "4").1, "a 4");
 }
 
 const WORKERS: &str = "data_plane: { workers: 4, drain_timeout: 10m }";
@@ -483,8 +483,8 @@ fn what_comes_to_a_port_that_was_removed_takes_no_memory() {
     assert_eq!(client.ask("2"), "a 2");
     // Another reload restores the port, with the same buffer as before.
     proxy.reload_and_wait(&both);
-    let client = DatagramClient::of(gone.address());
-    assert_eq!(client.ask("3"), "a 3");
+    let (client, answer) = DatagramClient::answered(gone.address(), "3");
+    assert_eq!(answer, "a 3");
     proxy.process().while_stopped(|| (0..COUNT).for_each(|_| client.send("4")));
     (0..COUNT).for_each(|_| assert_eq!(client.receive(), b"a 4"));
 }
