@@ -58,7 +58,7 @@ fn the_collectors_certificate_is_checked() {
     eventually("the problem is over", STEP_TIMEOUT, || {
         !proxy.admin_get("/v1/status").contains("TLS failed")
     });
-    proxy.process().says("again");
+    proxy.process().says(" are sent to https://");
 }
 
 #[test]

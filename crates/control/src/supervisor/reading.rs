@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use weir_config::snapshot::Snapshot;
-use weir_config::{Config, Diagnostic, Position, Severity};
+use weir_config::{Config, Diagnostic, Severity};
 
 use super::{Supervisor, defect};
 use crate::last_members::LeftAlone;
@@ -218,11 +218,7 @@ impl Supervisor {
 fn refusal(main: &Path, diagnostics: &[Diagnostic]) -> String {
     let errors = || diagnostics.iter().filter(|it| it.severity == Severity::Error);
     let Some(first) = errors().next() else { return format!("{} has errors", main.display()) };
-    let place = match (&first.pointer, first.position) {
-        (Some(pointer), _) => format!("{} {pointer}", first.file),
-        (None, Some(Position { line, column })) => format!("{}:{line}:{column}", first.file),
-        (None, None) => first.file.clone(),
-    };
+    let place = first.place();
     match errors().count() - 1 {
         0 => format!("{place} has an error, which `weir check` shows"),
         more => format!("{place} has an error; `weir check` shows {more} more"),
@@ -332,4 +328,25 @@ fn let_go(at: &mut Supervisor) {
     at.retain_names();
     at.packets.restore();
     unbind(at);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_the_first_place_and_no_value() {
+        let finding = |severity| Diagnostic {
+            position: Some(weir_config::Position { line: 3, column: 5 }),
+            ..Diagnostic::of_file(severity, "no pool `secret`", "weir.yaml")
+        };
+        let check = |severities: &[Severity], expected| {
+            let found: Vec<_> = severities.iter().copied().map(finding).collect();
+            assert_eq!(refusal(Path::new("weir.yaml"), &found), expected);
+        };
+        let (error, warning) = (Severity::Error, Severity::Warning);
+        check(&[warning, error], "weir.yaml:3:5 has an error, which `weir check` shows");
+        check(&[error, error, error], "weir.yaml:3:5 has an error; `weir check` shows 2 more");
+        check(&[], "weir.yaml has errors");
+    }
 }
