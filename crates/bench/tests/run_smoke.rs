@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use weir_bench::catalogue::{self, Figure, OBSERVED, PENDING_PREFIX, PLAIN_WEIR, is_yardstick};
-use weir_bench::record::{FILE_NAME, Omission, Point, Product, Run, TestRecord};
+use weir_bench::record::{FILE_NAME, Omission, Point, Product, Run, TestRecord, TwoLengths};
 use weir_bench::run::{Event, Network, Progress, Selection, Settings, run};
 use weir_testing::{skip, skip_though_strict};
 
@@ -366,18 +366,17 @@ fn a_smoke_of_the_tests_that_count() {
             assert_eq!(point.load.errors, 0, "{place}");
             for figure in catalogue::test(&test.name).expect("known").figures {
                 let value = figure.of(point).unwrap_or_else(|| panic!("{place}: no {figure:?}"));
-                let is_least = |least: f64| value >= least && value.is_finite();
-                assert!(
-                    match figure {
-                        // Every response needs reads and writes on both sides.
-                        Figure::SystemCallsPerRequest => is_least(3.5),
-                        // The relay has very few instructions, but moves bytes.
-                        Figure::InstructionsPerRequest => is_least(100.0),
-                        _ => value.is_finite(),
-                    },
-                    "{place}: {figure:?} is {value}"
-                );
+                assert!(value.is_finite(), "{place}: {figure:?} is {value}");
             }
+            // The figures are differences of a short and a long load. On a busy host the short one takes longer, and counts
+            // more of what is done without requests; so only the whole count has a lower bound.
+            let is_least = |counted: Option<TwoLengths>, least: u64| {
+                counted.is_none_or(|it| it.counted[1] >= least * it.requests[1])
+            };
+            // Every response needs reads and writes on both sides.
+            assert!(is_least(point.counts.system_calls, 4), "{place}: {:?}", point.counts);
+            // The relay has very few instructions, but moves bytes.
+            assert!(is_least(point.counts.instructions, 100), "{place}: {:?}", point.counts);
         }
         let is_whole = !test.points.is_empty() || !test.omissions.is_empty();
         assert!(is_whole, "{}: nothing at all", test.name);
