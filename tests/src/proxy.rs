@@ -547,9 +547,19 @@ impl Proxy {
         });
     }
 
+    /// Waits until each worker has ended the turn that it may be in: a worker that has to wait for the processor in the middle
+    /// of a turn has counted a part of it. Without workers that answer, the counters are what they are.
+    #[track_caller]
+    pub fn end_turns(&self) {
+        let mut client = self.admin_client();
+        client.send("GET /v1/sessions?limit=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.response();
+    }
+
     /// Sum over all series of a metric whose labels contain all texts in `labels`; 0 without a series.
     #[track_caller]
     pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
+        self.end_turns();
         let text = self.admin_get("/metrics");
         text.lines()
             .filter(|line| !line.starts_with('#'))

@@ -30,6 +30,7 @@ fn printed(proxy: &Proxy, arguments: &[&str]) -> String {
 }
 
 fn json(proxy: &Proxy, path: &str) -> Value {
+    proxy.end_turns();
     serde_json::from_str(&proxy.admin_get(path)).expect("JSON")
 }
 
@@ -114,8 +115,9 @@ fn what_answers_nothing_but_errors_is_failing_although_its_members_are_up() {
     let member = Member::script("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n");
     let proxy = Proxy::start(&Setup::new(&[member.address()]).admin_socket());
     let _asking = Asking::of(&proxy);
-    weir_tests::eventually("the pool is failing", STEP_TIMEOUT, || {
-        json(&proxy, "/v1/pools/members")["health"]["state"] == "failing"
+    weir_tests::eventually("both are failing", STEP_TIMEOUT, || {
+        let is_failing = |path: &str| json(&proxy, path)["health"]["state"] == "failing";
+        is_failing("/v1/pools/members") && is_failing("/v1/virtual-servers/main")
     });
     assert_everywhere(&proxy, "down", "failing", [0.0, 1.0, 1.0]);
     let pool = json(&proxy, "/v1/pools/members");

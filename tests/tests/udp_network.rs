@@ -84,7 +84,12 @@ impl Bed {
 
     /// The sum of the metric's lines with this name and this text.
     fn metric(&self, name: &str, part: &str) -> f64 {
-        let page = self.namespaces.output("adc", "curl -s http://127.0.0.1:9090/metrics");
+        let get = |path: &str| {
+            self.namespaces.output("adc", &format!("curl -s http://127.0.0.1:9090{path}"))
+        };
+        // The workers end their turns, in which they have counted a part.
+        get("/v1/sessions?limit=1");
+        let page = get("/metrics");
         let lines = page.lines().filter(|line| line.starts_with(name) && line.contains(part));
         lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
