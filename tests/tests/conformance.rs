@@ -194,7 +194,8 @@ fn grpc_interop() {
     let Some(folder) = tools::suite("WEIR_GRPC_INTEROP") else {
         return;
     };
-    let (lease, directory) = (Lease::new(), TempDir::new("grpc"));
+    // The server listens on every address.
+    let (lease, directory) = (Lease::on_every_address(), TempDir::new("grpc"));
     let port = format!("--port={}", lease.address().port());
     let log = directory.path().join("server.log");
     let mut server = Process::start(&folder.join("server"), &[&port], &log);

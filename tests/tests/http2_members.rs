@@ -204,10 +204,10 @@ fn tls_to_a_member_agrees_on_it_by_alpn() {
 fn a_server_that_ignores_alpn_is_told_from_one_that_agrees() {
     require!("openssl");
     let (lease, directory) = (Lease::new(), TempDir::new("s_server"));
-    let port = lease.address().port().to_string();
+    let at = lease.address().to_string();
     let (certificate, key) = (tls::file("shop-ec.crt"), tls::file("shop-ec.key"));
     let program = tools::find("openssl").expect("openssl");
-    let arguments = ["s_server", "-accept", &port, "-cert", &certificate, "-key", &key, "-www"];
+    let arguments = ["s_server", "-accept", &at, "-cert", &certificate, "-key", &key, "-www"];
     let mut server = Process::start(&program, &arguments, &directory.path().join("output.log"));
     server.wait_until_listening(&[lease.address()]);
     let mut proxy = Proxy::start(&before(&[lease.address()]).pool("tls: { verify: false }"));

@@ -71,7 +71,8 @@ struct Server {
 
 impl Server {
     fn start(program: &str, version: Version, key: Key, is_storing: bool) -> Self {
-        let (lease, folder) = (Lease::new(), TempDir::new("interop"));
+        // gnutls-serv listens on every address.
+        let (lease, folder) = (Lease::on_every_address(), TempDir::new("interop"));
         let arguments = match program {
             "openssl" => s_server_arguments(lease.address(), version, key, is_storing),
             "nginx" => {
