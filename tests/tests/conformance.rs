@@ -55,7 +55,8 @@ fn autobahn() {
         return;
     };
     let directory = TempDir::new("autobahn");
-    let lease = Lease::new();
+    // The server listens on every address.
+    let lease = Lease::on_every_address();
     let url = format!("ws://{}", lease.address());
     let log = directory.path().join("echoserver.log");
     let mut server = Process::start(&wstest, &["-m", "echoserver", "-u", "0", "-w", &url], &log);

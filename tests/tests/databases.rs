@@ -142,7 +142,6 @@ fn monitors_log_in_to_postgresql() {
     ];
     let mut arguments = vec!["-D".to_owned(), data.clone().into_owned()];
     arguments.extend(settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]));
-    drop(lease);
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let _process = start(&folder, &server, &arguments, address);
     let tls = "tls: true, verify: false, host: shop.example";
@@ -214,7 +213,6 @@ fn monitors_log_in_to_mysql() {
         format!("--ssl-cert={}", certificate.display()),
         format!("--ssl-key={}", key.display()),
     ]);
-    drop(lease);
     let _process = start(&folder, &server, &arguments, SocketAddr::from(([127, 0, 0, 1], port)));
     let probe = "type: mysql, user: probe, password: hunter2";
     let tls = "tls: true, verify: false, host: shop.example";
