@@ -168,7 +168,11 @@ fn with_more_clients_than_sockets_the_oldest_queries_are_given_up() {
         scene.relay_all();
         let asked = scene.asked();
         assert_eq!(asked.len(), 5);
-        asked.iter().for_each(|it| scene.answer(it));
+        // Rarely, the kernel gives the port of a closed socket to the next one, which would get the late answer.
+        let is_behind = |(port, query): &(SocketAddr, Vec<u8>)| {
+            asked.iter().any(|(other, later)| other == port && tags(later).0 > tags(query).0)
+        };
+        asked.iter().filter(|it| !is_behind(it)).for_each(|it| scene.answer(it));
         scene.relay_all();
         // Sockets of the first two were replaced. Their answers reach nobody.
         for client in 0..5 {
