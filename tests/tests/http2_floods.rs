@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use weir_tests::client::Client;
 use weir_tests::hpack::{write_index, write_indexed_line, write_line};
 use weir_tests::http2::{Frame, Peer, code, flag, kind, setting};
+use weir_tests::member::Member;
 use weir_tests::nginx::Nginx;
 use weir_tests::proxy::{Proxy, Setup};
 
@@ -21,6 +22,9 @@ const ATTACK: Duration = Duration::from_millis(1_500);
 /// Maximum number of consecutive connections of an attack.
 const CONNECTIONS_MAX: usize = 50;
 const LOWEST_PRIORITY: i32 = 19;
+/// Uploads to `/whole` go to another pool.
+const UPLOADS: &str = "policies: { uploads: { rules: \
+                       [ { when: 'request.path == \"/whole\"', then: [ { pool: readers } ] } ] } }";
 /// Maximum growth of weir's memory during an attack.
 const GROWTH_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -147,8 +151,20 @@ fn check(
         let file = member.files().join(size.to_string());
         std::fs::write(file, vec![b'x'; size]).expect("a file");
     }
-    let setup = Setup::new(&[member.address()]).http("http2: true");
-    let mut proxy = Proxy::start(&setup.http("body_timeout: 500ms").http("header_timeout: 500ms"));
+    // A member that reads uploads to their end. nginx would answer at once: the stream would be over, and what an attacker sends
+    // then is for a closed one.
+    let reader = Member::streaming(|exchange| {
+        exchange.read_body(|_| ())?;
+        exchange.answer("whole")
+    });
+    // A slow attacker does not reach a timeout, unless it is to.
+    let timeout = if matches!(counted, Counted::Timeout(_)) { "500ms" } else { "60s" };
+    let setup = Setup::new(&[member.address()])
+        .http(&format!("http2: true, body_timeout: {timeout}, header_timeout: {timeout}"))
+        .also_pool(&format!("readers: {{ members: [ \"{}\" ] }}", reader.address()))
+        .virtual_server("policies: [ uploads ]")
+        .top(UPLOADS);
+    let mut proxy = Proxy::start(&setup);
     let address = proxy.address();
     let (stop_before, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let is_counted = &AtomicBool::new(false);
