@@ -3,7 +3,6 @@
 //! Everything listens on loopback, on leased ports. The code that starts a process also ends it.
 
 pub mod apache;
-pub mod bench;
 pub mod client;
 pub mod datagrams;
 pub mod http2;

@@ -1,4 +1,4 @@
-//! The packages of the repository according to cargo: workspace, simulation and fuzz targets.
+//! The packages of the repository according to cargo: workspace, laboratory, simulation and fuzz targets.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::repository;
 
 /// Manifests of the workspaces.
-const WORKSPACES: [&str; 3] = ["Cargo.toml", "simulation/Cargo.toml", "fuzz/Cargo.toml"];
+const WORKSPACES: [&str; 4] =
+    ["Cargo.toml", "bench/Cargo.toml", "simulation/Cargo.toml", "fuzz/Cargo.toml"];
 
 /// A package.
 #[derive(Debug, Clone)]

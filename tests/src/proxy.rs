@@ -623,6 +623,8 @@ pub fn weir_binary() -> &'static PathBuf {
         let folder = folder.expect("a target folder").to_owned();
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build.args(["build", "--quiet", "--package", "weir", "--bin", "weir"]);
+        // The test may belong to another workspace, with a target folder of its own.
+        build.arg("--target-dir").arg(folder.parent().expect("the target folder"));
         if folder.ends_with("release") {
             build.arg("--release");
         }

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use weir_cli::output;
 use weir_config::snapshot::Snapshot;
 use weir_config::{Colour, Diagnostic, Loaded, Resolutions, Severity, Summary};
 use weir_dataplane::handle;
 
 use crate::doctor::host::Host;
 use crate::input::Input;
-use crate::output;
 
 /// Exit status for an invalid configuration.
 const EXIT_INVALID: u8 = 1;

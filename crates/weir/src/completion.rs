@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Command, ValueEnum};
 use clap_complete::generate;
-
-use crate::output;
+use weir_cli::output;
 
 /// Print the completion script of a shell
 ///

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use weir_cli::output;
 use weir_control::packets::{Detached, detach_leftovers};
 
 use crate::admin::client::segment;
@@ -13,7 +14,6 @@ use crate::admin::error::Error;
 use crate::admin::model::{EndedFlows, Flow, Flows};
 use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, span};
 use crate::admin::{self, Connection, EXIT_REFUSED};
-use crate::output;
 
 /// List and end flows of virtual servers of type fast_l4, and clean up the kernel after a crash
 ///

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use weir_cli::output;
 use weir_explain::told::RequestSummary;
 
 use crate::admin::client::Client;
@@ -12,7 +13,6 @@ use crate::admin::error::Error;
 use crate::admin::follow::{Ended, Go};
 use crate::admin::text::{Paint, Tone, counted};
 use crate::admin::{self, Connection, EXIT_REFUSED, EXIT_UNREACHABLE};
-use crate::output;
 use crate::requests::{Filter, line};
 
 const COMMAND: &str = "weir logs";

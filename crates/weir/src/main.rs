@@ -15,7 +15,6 @@ mod l4;
 mod logs;
 mod man;
 mod member;
-mod output;
 mod pool;
 mod reload;
 mod requests;
@@ -27,7 +26,6 @@ mod status;
 mod token;
 mod top;
 mod upgrade;
-mod values;
 mod versions;
 mod vs;
 mod waf;
@@ -41,9 +39,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 #[command(
     name = "weir",
     version,
-    long_version = concat!(
-        env!("CARGO_PKG_VERSION"), "\ncommit: ", env!("WEIR_COMMIT"), "\nTLS: ", env!("WEIR_TLS")
-    ),
+    long_version = weir_cli::LONG_VERSION,
     arg_required_else_help = true,
     after_help = "Examples:\n  \
                   weir run weir.yaml     # serve a configuration file\n  \
@@ -144,21 +140,5 @@ mod tests {
     #[test]
     fn the_arguments_of_all_commands_are_sound() {
         CommandLine::command().debug_assert();
-    }
-
-    /// Records of benchmarks contain these lines.
-    #[test]
-    fn the_long_version_tells_commit_and_tls_library() {
-        let command = CommandLine::command();
-        let first = concat!("weir ", env!("CARGO_PKG_VERSION"), "\n");
-        assert_eq!(command.render_version(), first);
-        let long = command.render_long_version();
-        let (commit, tls) = long
-            .strip_prefix(first)
-            .and_then(|rest| rest.strip_prefix("commit: "))
-            .and_then(|rest| rest.trim_end().split_once("\nTLS: "))
-            .expect(&long);
-        assert!(!commit.is_empty() && tls.starts_with("rustls 0."), "{long}");
-        assert!(tls.contains(", aws-lc-rs 1."), "{long}");
     }
 }

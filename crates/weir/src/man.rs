@@ -8,8 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Command};
 use clap_mangen::Man;
-
-use crate::output;
+use weir_cli::output;
 
 /// Write the man pages of all commands
 ///
@@ -134,7 +133,7 @@ mod tests {
         assert!(check.contains(".TH WEIR-CHECK 1 2026-01-31 \"weir "), "{check}");
         assert!(check.contains("\n.sp\n"), "{check}");
         assert!(!page("weir-top.1").contains("\n\n"));
-        assert!(page("weir-bench-load.1").contains("\\-\\-rate"));
+        assert!(page("weir-member-drain.1").contains("\\-\\-wait"));
         assert!(!pages.iter().any(|page| page.name.contains("help")));
         let names: std::collections::HashSet<_> = pages.iter().map(|page| &page.name).collect();
         assert_eq!(names.len(), pages.len());

@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
+use weir_cli::output;
+use weir_cli::values::parse_duration;
 
 use crate::admin::client::{Client, segment};
 use crate::admin::error::Error;
 use crate::admin::model::{Changed, ChangedAll, Member, UP};
 use crate::admin::text::{Tone, counted, printable, span};
 use crate::admin::{self, Connection, EXIT_REFUSED, EXIT_USAGE};
-use crate::values::parse_duration;
-use crate::{output, sessions};
+use crate::sessions;
 
 const COMMAND: &str = "weir member";
 

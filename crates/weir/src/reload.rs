@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Deserialize;
+use weir_cli::output;
+use weir_cli::values::parse_duration;
 
 use crate::admin::client::Client;
 use crate::admin::error::Error;
 use crate::admin::text::{counted, printable, span};
 use crate::admin::{self, Connection, EXIT_REFUSED};
-use crate::output;
-use crate::values::parse_duration;
 
 const COMMAND: &str = "weir reload";
 

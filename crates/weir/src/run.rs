@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use weir_cli::output;
 use weir_config::Colour;
 use weir_control::events::Events;
 use weir_control::supervisor::{self, Error};
-
-use crate::output;
 
 /// Exit status if weir could not serve, or stopped because of an error.
 const EXIT_FAILED: u8 = 1;

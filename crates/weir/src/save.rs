@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use weir_cli::output;
 
 use crate::admin::{self, Connection, EXIT_REFUSED};
-use crate::output;
 
 const COMMAND: &str = "weir save";
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
+use weir_cli::values::parse_duration;
 
 use crate::admin::client::{Client, segment};
 use crate::admin::error::Error;
 use crate::admin::model::{EndedSessions, Session, Sessions};
 use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, span};
 use crate::admin::{self, Connection};
-use crate::values::parse_duration;
 
 const COMMAND: &str = "weir sessions";
 

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
+use weir_cli::output;
 use weir_control::admin::token::Token;
 
 use crate::admin;
 use crate::admin::EXIT_REFUSED;
-use crate::output;
 
 const COMMAND: &str = "weir token new";
 

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Deserialize;
+use weir_cli::output;
+use weir_cli::values::parse_duration;
 
 use crate::admin::error::Error;
 use crate::admin::text::{printable, span};
 use crate::admin::{self, Connection, EXIT_REFUSED, EXIT_USAGE};
-use crate::output;
-use crate::values::parse_duration;
 
 const COMMAND: &str = "weir upgrade";
 

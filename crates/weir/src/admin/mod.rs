@@ -15,12 +15,12 @@ use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::Args;
+use weir_cli::output;
 
 use self::address::AdminAddress;
 use self::client::Client;
 use self::error::Error;
 use self::text::Paint;
-use crate::output;
 
 /// Exit status if weir refused, or the object does not exist.
 pub const EXIT_REFUSED: u8 = 1;

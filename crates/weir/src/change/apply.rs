@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::Value;
+use weir_cli::output;
 
 use super::transaction::{Options, propose};
 use crate::admin::{EXIT_REFUSED, findings};
 use crate::input::Input;
-use crate::output;
 
 const COMMAND: &str = "weir apply";
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use weir_cli::output;
 
 use super::transaction::{Options, propose};
 use crate::admin::client::Client;
@@ -12,7 +13,6 @@ use crate::admin::error::Error;
 use crate::admin::text::{counted, printable};
 use crate::admin::versions::{Differences, Version, Versions};
 use crate::admin::{self, EXIT_REFUSED};
-use crate::output;
 use crate::versions::summary;
 
 const COMMAND: &str = "weir rollback";

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
+use weir_cli::output;
 use weir_config::overlay::Pointer;
 
 use super::transaction::{Options, change_to, propose};
 use crate::admin::EXIT_USAGE;
-use crate::output;
 
 const COMMAND: &str = "weir set";
 

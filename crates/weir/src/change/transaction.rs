@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Value, json};
+use weir_cli::output;
+use weir_cli::values::parse_duration;
 
 use crate::admin::client::Client;
 use crate::admin::error::Error;
@@ -13,8 +15,6 @@ use crate::admin::findings;
 use crate::admin::text::{counted, printable, span};
 use crate::admin::versions::{Outcome, State, Version};
 use crate::admin::{self, Connection, EXIT_REFUSED};
-use crate::output;
-use crate::values::parse_duration;
 
 /// Exit status if the change is not in force at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;

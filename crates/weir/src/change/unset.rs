@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use weir_cli::output;
 use weir_config::overlay::Pointer;
 
 use super::transaction::{Options, propose, removal};
 use crate::admin::EXIT_USAGE;
-use crate::output;
 
 const COMMAND: &str = "weir unset";
 

@@ -21,6 +21,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use weir_cli::output;
+use weir_cli::values::parse_duration;
 use weir_control::events::Events;
 
 use self::configuration::ConfigurationFile;
@@ -30,9 +32,7 @@ use self::parts::{ControlPlane, Load};
 use self::picture::{Place, Reader};
 use self::ports::Reserved;
 use self::traffic::{Clients, Traffic};
-use crate::output;
 use crate::screen;
-use crate::values::parse_duration;
 
 /// Exit status if the demo could not start, or stopped because of an error.
 const EXIT_FAILED: u8 = 1;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use weir_cli::output;
 use weir_config::snapshot::Snapshot;
 use weir_config::{Config, Resolutions};
 use weir_control::events::Events;
@@ -13,7 +14,6 @@ use weir_control::names::{Answer, Failure, NameServers, Names};
 use weir_control::trial::{Trial, Trials, Verdict};
 
 use super::finding::{Checked, Finding};
-use crate::output;
 
 /// Interval between progress messages; a shorter run prints none.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);

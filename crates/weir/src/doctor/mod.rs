@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use weir_cli::values::parse_duration;
 use weir_config::{Config, Diagnostic, Loaded, Resolutions};
 
 use self::case::{Case, Running};
@@ -31,7 +32,6 @@ use self::running::Answers;
 use crate::admin::client::Client;
 use crate::admin::error::Error;
 use crate::admin::{self, Connection};
-use crate::values::parse_duration;
 
 const COMMAND: &str = "weir doctor";
 

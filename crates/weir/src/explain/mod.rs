@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use weir_cli::output;
 use weir_config::Colour;
 use weir_control::explaining;
 use weir_explain::told::RequestExplanation;
@@ -16,7 +17,6 @@ use weir_explain::{Asked, Explanation};
 use crate::admin::client::segment;
 use crate::admin::error::Error;
 use crate::admin::{self, Connection, EXIT_REFUSED};
-use crate::output;
 
 const COMMAND: &str = "weir explain";
 

@@ -18,6 +18,8 @@ use clap::Args;
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use weir_cli::output;
+use weir_cli::values::parse_duration;
 
 use self::rows::{Level, Row, SortKey};
 use self::sample::Read;
@@ -26,9 +28,7 @@ use crate::admin::client::Client;
 use crate::admin::error::Error;
 use crate::admin::text::{Paint, Side, Table, Tone, amount, bytes_amount, grouped, latency};
 use crate::admin::{self, Connection, EXIT_UNREACHABLE};
-use crate::output;
 use crate::screen::{self, DRAW_INTERVAL, END_POLL, Palette, Screen};
-use crate::values::parse_duration;
 
 const COMMAND: &str = "weir top";
 

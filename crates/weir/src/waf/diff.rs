@@ -12,12 +12,12 @@ use weir_waf::inspection::Verdict;
 use weir_waf::plan::Settings;
 
 use super::judge::{Judge, Judged, load};
+use weir_cli::output;
 use weir_control::firewall::line::{Line, bytes};
 use weir_control::printable::printable;
 
 use super::test::told;
 use super::{log, recorded};
-use crate::output;
 
 /// Judge recorded requests by old and new rules, and show different decisions
 ///

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use weir_cli::output;
 use weir_config::rule_files::{self, BUILTIN};
 use weir_waf::crs::{self, EXCLUSIONS_FILE, Known};
 use weir_waf::plan::{RuleSet, Settings, View};
 
 use super::files;
-use crate::output;
 
 /// List the rule sets of this host, or check one
 ///

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use weir_cli::output;
 use weir_config::rule_files::BUILTIN;
 use weir_control::printable::printable;
 use weir_waf::body::MultipartFlag;
@@ -18,7 +19,6 @@ use weir_waf::seclang::Variable;
 use super::judge::{Judge, Judged};
 use super::request::{Asked, Trial};
 use super::response::Answer;
-use crate::output;
 
 /// Test rules on a request, and print the findings of each rule
 ///

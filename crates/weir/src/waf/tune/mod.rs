@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use weir_cli::output;
 use weir_control::firewall::evidence::Evidence;
 use weir_control::firewall::exclusions::Exclusions;
 use weir_control::firewall::group;
@@ -14,7 +15,6 @@ use weir_control::firewall::proposal::{self, Effect};
 use weir_control::firewall::{ROUNDS_MAX, Wanted};
 
 use super::log;
-use crate::output;
 
 /// Propose exclusions for false positives
 ///
