@@ -40,7 +40,6 @@ pub mod packets;
 pub mod printable;
 mod probe;
 mod problems;
-mod random;
 mod rates;
 pub mod reloads;
 pub mod requests;

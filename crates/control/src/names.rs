@@ -28,9 +28,9 @@ use hickory_resolver::proto::rr::RecordType;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use weir_config::Resolutions;
+use weir_event_loop::random;
 
 use crate::events::Events;
-use crate::random::random;
 
 mod hosts;
 mod search;
@@ -316,7 +316,7 @@ async fn follow(name: String, search: Arc<Search>, shared: Arc<Shared>) {
                 failures_in_a_row = 0;
                 HURRIED_PAUSE
             }
-            false => pause(outcome.ttl, failures_in_a_row, random()),
+            false => pause(outcome.ttl, failures_in_a_row, random::number()),
         };
         tokio::time::sleep(pause).await;
     }

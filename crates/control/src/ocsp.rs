@@ -17,7 +17,7 @@ use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
 use tokio::task::JoinHandle;
 use weir_config::snapshot::Snapshot;
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 use weir_tls::identity::Identity;
 use weir_tls::ocsp::{
     OcspError, RESPONSE_BYTES_MAX, Staple, Validity, request, responder_url, verify,

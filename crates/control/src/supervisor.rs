@@ -20,12 +20,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use upgrading::{Heritage, Upgrading};
 use weir_config::snapshot::{Address, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Files, Severity};
-use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::inherited::Inherited;
 use weir_dataplane::outside;
 use weir_dataplane::records::recorder::RecordSender;
 use weir_dataplane::reports::Event;
+use weir_event_loop::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
 
 use crate::acme::{Acme, AcmeError};

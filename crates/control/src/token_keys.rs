@@ -17,7 +17,7 @@ use hyper::header::{ACCEPT, CONNECTION, HOST, USER_AGENT};
 use tokio::task::JoinHandle;
 use weir_config::snapshot::{FetchedKeys, HttpUrl, Snapshot};
 use weir_core::jwt::{JWKS_BYTES_MAX, Keys, KeysError, TokenReader};
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 
 use crate::asking::{self, AskError, Broken, until_retry};
 use crate::events::Events;

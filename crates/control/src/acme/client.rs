@@ -15,7 +15,7 @@ use hyper::{Method, Request, Response};
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use tokio_rustls::rustls::RootCertStore;
 use weir_config::snapshot::Acme;
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 
 use crate::asking::{self, AskError};
 use crate::outgoing;

@@ -22,7 +22,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use weir_config::snapshot::{Acme as Settings, Snapshot};
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 use weir_tls::challenges::{Answered, Challenges};
 use weir_tls::identity::Identity;
 use weir_tls::managed::Managed;

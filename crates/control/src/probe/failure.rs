@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 
 /// The reason why a probe has failed.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType, ipproto, socket_with};
 use tokio::net::UdpSocket;
 use weir_core::monitor::Outcome;
+use weir_event_loop::random;
 
 use super::failure::{Deadline, Failure, Step};
 use super::udp::Way;
-use crate::random::random;
 
 /// Size of the header: type, code, checksum, identifier, sequence.
 const HEADER_BYTES: usize = 8;
@@ -50,10 +50,7 @@ fn is_allowed(range: &str, groups: &[u32]) -> bool {
 /// Sends an echo request, and waits for its reply.
 pub(super) async fn ask(way: &Way, deadline: Deadline) -> Result<Outcome, Failure> {
     let socket = connect(way)?;
-    let mut text = [0; TEXT_BYTES];
-    for part in text.chunks_mut(8) {
-        part.copy_from_slice(&random().to_be_bytes());
-    }
+    let text: [u8; TEXT_BYTES] = random::bytes();
     let (kind, wanted) = match way.address {
         SocketAddr::V4(_) => (ECHO_V4, ECHO_REPLY_V4),
         SocketAddr::V6(_) => (ECHO_V6, ECHO_REPLY_V6),

@@ -111,7 +111,7 @@ fn without_port(name: &str) -> &str {
 /// The error as text. TLS errors have the words of the TLS library.
 fn reason(error: &std::io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
-    tls.map_or_else(|| weir_dataplane::error_text::io_error_text(error), explain)
+    tls.map_or_else(|| weir_event_loop::error_text::io_error_text(error), explain)
 }
 
 #[cfg(test)]

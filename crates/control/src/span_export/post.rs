@@ -12,7 +12,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::Error as TlsError;
 use tokio_rustls::rustls::pki_types::ServerName;
 use weir_config::snapshot::Exporting;
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 use weir_tls::explain;
 
 use super::request::refused;
