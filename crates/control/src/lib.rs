@@ -12,7 +12,6 @@
 
 pub mod acme;
 pub mod admin;
-mod asking;
 pub mod board;
 pub mod events;
 pub mod explaining;
@@ -33,7 +32,6 @@ pub mod monitors;
 pub mod names;
 pub mod observed;
 pub mod ocsp;
-mod outgoing;
 pub mod overlay;
 mod own_keys;
 pub mod packets;

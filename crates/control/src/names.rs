@@ -27,7 +27,7 @@ use hickory_resolver::proto::rr::Name;
 use hickory_resolver::proto::rr::RecordType;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use weir_config::Resolutions;
+use weir_config::{Config, Resolutions};
 use weir_event_loop::random;
 
 use crate::events::Events;
@@ -293,6 +293,16 @@ impl Names {
             self.shared.events.warning("name servers", what);
             (ResolverConfig::default(), ResolverOpts::default())
         })
+    }
+}
+
+/// Warns of names that lead to an admin listener, and so give no member.
+pub(crate) fn tell_of_own_doors(config: &Config, resolutions: &Resolutions, events: &Events) {
+    for member in config.led_to_own_doors(resolutions) {
+        let what = format_args!(
+            "{member} leads to weir's own admin listener: the member is left out; change its record, or move `admin.listen`"
+        );
+        events.error("names", what);
     }
 }
 

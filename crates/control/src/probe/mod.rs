@@ -21,7 +21,6 @@ mod sql;
 mod subject;
 mod talk;
 mod tcp;
-mod tls;
 mod udp;
 mod wire;
 
@@ -33,6 +32,7 @@ use std::time::Duration;
 use weir_config::snapshot::{Address, Monitor, MonitorKind, ProxyVersion, Source};
 use weir_core::monitor::Outcome;
 use weir_event_loop::sockets;
+use weir_outgoing::tls::TlsClients;
 
 pub(crate) use icmp::obstacle as icmp_obstacle;
 
@@ -40,7 +40,6 @@ use failure::Deadline;
 pub use failure::Failure;
 pub use subject::Subject;
 use talk::Talk;
-pub use tls::TlsClients;
 
 /// The target and settings of one monitor, computed once.
 #[derive(Debug, Clone, PartialEq)]
