@@ -36,7 +36,6 @@ pub mod overlay;
 mod own_keys;
 pub mod packets;
 pub mod printable;
-mod probe;
 mod problems;
 mod rates;
 pub mod reloads;

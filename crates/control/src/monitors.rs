@@ -23,10 +23,10 @@ use weir_core::monitor::Health;
 use weir_event_loop::random;
 use weir_exchange::shared::live::{LiveMember, LiveTable};
 use weir_outgoing::tls::TlsClients;
+use weir_probe::{Failure, Probe, Subject};
 
 use crate::events::Events;
 use crate::member_state::is_in_service;
-use crate::probe::{Failure, Probe, Subject};
 use crate::time::monotonic_ms;
 
 /// Minimum interval of the event that this host cannot probe.

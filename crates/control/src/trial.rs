@@ -13,8 +13,7 @@ use weir_config::snapshot::{
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Schedule;
 use weir_outgoing::tls::TlsClients;
-
-use crate::probe::{Probe, Subject};
+use weir_probe::{Probe, Subject};
 
 /// Maximum number of simultaneous probes.
 const PROBES_MAX: usize = 64;

@@ -9,10 +9,10 @@ use weir_core::admin_state::{AdminState, Admission};
 use weir_core::monitor::{Health, MonitorState, Outcome, Schedule, Transition};
 use weir_event_loop::{clock, random};
 use weir_exchange::shared::live::LiveMember;
+use weir_probe::{Failure, Probe, Subject};
 
 use super::MonitorReport;
 use crate::events::{Events, Level};
-use crate::probe::{Failure, Probe, Subject};
 use crate::time::{monotonic_ms, unix_ms};
 
 /// Maximum number of characters in the stored reason of a failure.

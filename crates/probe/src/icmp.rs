@@ -32,7 +32,7 @@ const NOT_ALLOWED: &str = "ICMP is not allowed for the group of this process: \
 const GROUPS: &str = "/proc/sys/net/ipv4/ping_group_range";
 
 /// The reason why this process cannot send echo requests, if it is known in advance. No socket is opened.
-pub(crate) fn obstacle() -> Option<&'static str> {
+pub fn obstacle() -> Option<&'static str> {
     let range = std::fs::read_to_string(GROUPS).ok()?;
     let groups = rustix::process::getgroups().unwrap_or_default();
     let groups = groups.into_iter().chain([rustix::process::getegid()]);
