@@ -2,7 +2,7 @@
 //!
 //! One thread with a single-threaded tokio runtime ([`supervisor`]) probes the members ([`monitors`]), refreshes the
 //! addresses of host names ([`names`]), OCSP responses ([`ocsp`]) and keys of tokens ([`token_keys`]), gets certificates
-//! ([`acme`]), answers on the admin listener ([`admin`]), and activates new configurations: files that are read again,
+//! ([`weir_acme`]), answers on the admin listener ([`admin`]), and activates new configurations: files that are read again,
 //! and versions of the [`overlay`]. Separate threads write the request logs ([`logs`]) and weir's own events
 //! ([`events`]), because a write to a full pipe blocks, and send spans ([`span_export`]).
 //!
@@ -10,7 +10,6 @@
 //! its handle and its live table; workers report over bounded channels, and drop reports when these are full.
 #![forbid(unsafe_code)]
 
-pub mod acme;
 pub mod admin;
 pub mod board;
 pub mod events;

@@ -18,6 +18,7 @@ use next::Next;
 use reading::Reading;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use upgrading::{Heritage, Upgrading};
+use weir_acme::{Acme, AcmeError};
 use weir_config::snapshot::{Address, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Files, Severity};
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
@@ -28,7 +29,6 @@ use weir_dataplane::reports::Event;
 use weir_event_loop::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
 
-use crate::acme::{Acme, AcmeError};
 use crate::admin::Admin;
 use crate::admin::open_streams::Reason;
 use crate::events::{Events, Level};
@@ -713,7 +713,7 @@ async fn first(
 fn provide(snapshot: &mut Snapshot, heritage: &Heritage, events: &Events) -> Result<Acme, Error> {
     own_keys::provide(snapshot).map_err(Error::OwnKeys)?;
     heritage.provide_keys(snapshot);
-    let acme = Acme::new(events.clone());
+    let acme = Acme::new(Arc::new(events.clone()));
     acme.provide(snapshot).map_err(Error::Acme)?;
     Ok(acme)
 }
