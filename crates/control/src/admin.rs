@@ -44,7 +44,7 @@ use peer::{NetworkPeer, Peer};
 use problem::Problem;
 use refusal::{Calls, Refusals};
 use sending::Sending;
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 use weir_tls::certificate::holder_names;
 
 use crate::events::Events;

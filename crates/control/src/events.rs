@@ -144,6 +144,20 @@ impl Events {
     }
 }
 
+impl weir_acme::Events for Events {
+    fn info(&self, subject: &dyn fmt::Display, what: &dyn fmt::Display) {
+        self.tell(Level::Info, subject, what);
+    }
+
+    fn warning(&self, subject: &dyn fmt::Display, what: &dyn fmt::Display) {
+        self.tell(Level::Warning, subject, what);
+    }
+
+    fn error(&self, subject: &dyn fmt::Display, what: &dyn fmt::Display) {
+        self.tell(Level::Error, subject, what);
+    }
+}
+
 /// A line with its line feed. Control and format characters, which may come from external error texts, are replaced, so that they can
 /// neither start a new line nor control a terminal.
 fn line_of(level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) -> String {

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use weir_config::snapshot::{Monitor, MonitorKind, Pool};
 use weir_config::{Config, Diagnostic, Resolutions, Severity};
+use weir_probe::icmp_obstacle;
 
 use crate::packets::obstacle;
-use crate::probe::icmp_obstacle;
 use crate::wording::Few;
 
 /// Warnings about what this host does not have, virtual servers that nothing would serve, and monitors that could not probe.

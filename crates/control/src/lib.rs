@@ -2,7 +2,7 @@
 //!
 //! One thread with a single-threaded tokio runtime ([`supervisor`]) probes the members ([`monitors`]), refreshes the
 //! addresses of host names ([`names`]), OCSP responses ([`ocsp`]) and keys of tokens ([`token_keys`]), gets certificates
-//! ([`acme`]), answers on the admin listener ([`admin`]), and activates new configurations: files that are read again,
+//! ([`weir_acme`]), answers on the admin listener ([`admin`]), and activates new configurations: files that are read again,
 //! and versions of the [`overlay`]. Separate threads write the request logs ([`logs`]) and weir's own events
 //! ([`events`]), because a write to a full pipe blocks, and send spans ([`span_export`]).
 //!
@@ -10,9 +10,7 @@
 //! its handle and its live table; workers report over bounded channels, and drop reports when these are full.
 #![forbid(unsafe_code)]
 
-pub mod acme;
 pub mod admin;
-mod asking;
 pub mod board;
 pub mod events;
 pub mod explaining;
@@ -33,14 +31,11 @@ pub mod monitors;
 pub mod names;
 pub mod observed;
 pub mod ocsp;
-mod outgoing;
 pub mod overlay;
 mod own_keys;
 pub mod packets;
 pub mod printable;
-mod probe;
 mod problems;
-mod random;
 mod rates;
 pub mod reloads;
 pub mod requests;

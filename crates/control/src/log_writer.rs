@@ -26,7 +26,7 @@ use crate::firewall::recent::Recent;
 use crate::lost_lines::LostLines;
 use crate::span_export::counters::SpanCounters;
 use syslog::Sender;
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 
 /// Maximum number of batches that wait to be written, of all workers together.
 pub const BATCHES_WAITING_MAX: usize = 256;

@@ -9,8 +9,8 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use weir_config::snapshot::{LogSettings, LogTarget};
-use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::reports::{LogBatch, LogSenders};
+use weir_event_loop::error_text::io_error_text;
 
 use crate::admin::audit;
 use crate::events::Events;

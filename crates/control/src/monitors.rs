@@ -20,12 +20,13 @@ use tokio::time::{Instant, timeout};
 use verdicts::{Probed, Verdicts};
 use weir_config::snapshot::{Address, AfterFirstProbes, Member, Pool, Snapshot};
 use weir_core::monitor::Health;
+use weir_event_loop::random;
 use weir_exchange::shared::live::{LiveMember, LiveTable};
+use weir_outgoing::tls::TlsClients;
+use weir_probe::{Failure, Probe, Subject};
 
 use crate::events::Events;
 use crate::member_state::is_in_service;
-use crate::probe::{Failure, Probe, Subject, TlsClients};
-use crate::random::random;
 use crate::time::monotonic_ms;
 
 /// Minimum interval of the event that this host cannot probe.
@@ -392,7 +393,7 @@ impl Monitor {
     /// Probes forever, by the schedule, and earlier if a probe must be repeated.
     async fn watch(self, probe: Probe, shared: Arc<Shared>) {
         let schedule = probe.monitor.schedule;
-        let mut scheduled_ms = schedule.first_probe_at(monotonic_ms(), random());
+        let mut scheduled_ms = schedule.first_probe_at(monotonic_ms(), random::number());
         let mut at_ms = scheduled_ms;
         loop {
             let left = Duration::from_millis(at_ms.saturating_sub(monotonic_ms()));
@@ -406,7 +407,7 @@ impl Monitor {
             }
             let now_ms = monotonic_ms();
             if is_scheduled {
-                scheduled_ms = schedule.next_probe_at(started_ms, now_ms, random());
+                scheduled_ms = schedule.next_probe_at(started_ms, now_ms, random::number());
             }
             at_ms = match lock(&self.verdicts).is_repeated(self.id) {
                 true => scheduled_ms.min(now_ms + REPEAT_INTERVAL.as_millis() as u64),

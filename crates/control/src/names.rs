@@ -27,10 +27,10 @@ use hickory_resolver::proto::rr::Name;
 use hickory_resolver::proto::rr::RecordType;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use weir_config::Resolutions;
+use weir_config::{Config, Resolutions};
+use weir_event_loop::random;
 
 use crate::events::Events;
-use crate::random::random;
 
 mod hosts;
 mod search;
@@ -296,6 +296,16 @@ impl Names {
     }
 }
 
+/// Warns of names that lead to an admin listener, and so give no member.
+pub(crate) fn tell_of_own_doors(config: &Config, resolutions: &Resolutions, events: &Events) {
+    for member in config.led_to_own_doors(resolutions) {
+        let what = format_args!(
+            "{member} leads to weir's own admin listener: the member is left out; change its record, or move `admin.listen`"
+        );
+        events.error("names", what);
+    }
+}
+
 fn single_server(address: SocketAddr) -> ResolverConfig {
     let mut connection = ConnectionConfig::udp();
     connection.port = address.port();
@@ -316,7 +326,7 @@ async fn follow(name: String, search: Arc<Search>, shared: Arc<Shared>) {
                 failures_in_a_row = 0;
                 HURRIED_PAUSE
             }
-            false => pause(outcome.ttl, failures_in_a_row, random()),
+            false => pause(outcome.ttl, failures_in_a_row, random::number()),
         };
         tokio::time::sleep(pause).await;
     }

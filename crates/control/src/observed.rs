@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use weir_acme::Acme;
 use weir_config::Files;
 use weir_config::snapshot::Snapshot;
 use weir_dataplane::worker_sessions::WorkerSessions;
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
-use crate::acme::Acme;
 use crate::admin::shared::Shared;
 use crate::health::Judge;
 use crate::health::recent::Samples;
@@ -87,7 +87,7 @@ pub struct Obtained {
     /// Counters of fetches of token keys.
     pub token_keys: Arc<crate::token_keys::Counters>,
     /// The reports on certificates by ACME.
-    pub acme: crate::acme::board::Board,
+    pub acme: weir_acme::board::Board,
 }
 
 impl Obtained {

@@ -17,15 +17,14 @@ use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
 use tokio::task::JoinHandle;
 use weir_config::snapshot::Snapshot;
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
+use weir_outgoing::asking::{self, AskError, Broken, until_retry};
 use weir_tls::identity::Identity;
 use weir_tls::ocsp::{
     OcspError, RESPONSE_BYTES_MAX, Staple, Validity, request, responder_url, verify,
 };
 
-use crate::asking::{self, AskError, Broken, until_retry};
 use crate::events::Events;
-use crate::outgoing;
 use crate::time::unix_ms;
 
 /// Timeout of a request to a responder, including the connection.
@@ -267,7 +266,7 @@ impl Responder {
 
 /// Sends a request by POST (RFC 6960 appendix A). Returns the response body.
 async fn post(responder: &Responder, question: Vec<u8>) -> Result<Vec<u8>, FetchError> {
-    let connected = outgoing::connect(&responder.host, responder.port).await;
+    let connected = weir_outgoing::connect(&responder.host, responder.port).await;
     let failed = |error| {
         let address = format!("{}:{}", responder.host, responder.port);
         FetchError::Connect(address, error)

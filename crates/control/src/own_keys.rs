@@ -11,7 +11,7 @@ use std::sync::Arc;
 use weir_config::file::{self, ReadError};
 use weir_config::snapshot::{PersistenceKind, Snapshot};
 use weir_core::persistence::keys::{KEY_BYTES, Key, KeyFileError, Keys};
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 
 /// The name of the file in `state_dir`.
 const FILE_NAME: &str = "persistence.keys";

@@ -18,17 +18,17 @@ use next::Next;
 use reading::Reading;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use upgrading::{Heritage, Upgrading};
+use weir_acme::{Acme, AcmeError};
 use weir_config::snapshot::{Address, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Files, Severity};
-use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::inherited::Inherited;
 use weir_dataplane::outside;
 use weir_dataplane::records::recorder::RecordSender;
 use weir_dataplane::reports::Event;
+use weir_event_loop::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
 
-use crate::acme::{Acme, AcmeError};
 use crate::admin::Admin;
 use crate::admin::open_streams::Reason;
 use crate::events::{Events, Level};
@@ -36,10 +36,9 @@ use crate::freed_memory::FreedMemory;
 use crate::key_log::KeyLog;
 use crate::logs::{LogError, Logs};
 use crate::monitors::Monitors;
-use crate::names::{NameServers, Names};
+use crate::names::{self, NameServers, Names};
 use crate::observed::{Observed, Obtained};
 use crate::ocsp::Ocsp;
-use crate::outgoing;
 use crate::overlay::changes::Changes;
 use crate::overlay::journal::JournalError;
 use crate::overlay::judge::{Configuration, check, take_back_overdue};
@@ -312,7 +311,7 @@ impl Supervisor {
         let (configuration, changes) = first(file, &events, &heritage).await?;
         let names = first_names(&configuration, name_servers, &events).await;
         let resolutions = names.resolutions();
-        outgoing::tell_of_own_doors(&configuration.config, &resolutions, &events);
+        names::tell_of_own_doors(&configuration.config, &resolutions, &events);
         let mut snapshot = configuration.config.snapshot(&resolutions);
         let acme = provide(&mut snapshot, &heritage, &events)?;
         key_log.iter().for_each(|key_log| key_log.listen_to(&mut snapshot));
@@ -479,7 +478,7 @@ impl Supervisor {
     pub fn apply_names(&mut self) -> bool {
         let newest = self.next.as_ref().map_or(&self.table.snapshot, |next| &next.snapshot);
         let resolutions = self.names.resolutions();
-        outgoing::tell_of_own_doors(&self.newest().config, &resolutions, &self.events);
+        names::tell_of_own_doors(&self.newest().config, &resolutions, &self.events);
         let mut snapshot = self.newest().config.snapshot(&resolutions);
         let members = |snapshot: &Snapshot| -> Vec<Vec<Member>> {
             snapshot.pools.iter().map(|pool| pool.members.clone()).collect()
@@ -582,7 +581,7 @@ impl Supervisor {
     async fn move_admins(&mut self) {
         let wanted = self.table.snapshot.admin.listen.clone();
         let open = self.admins.iter().map(|(asked, _)| asked);
-        outgoing::avoid(wanted.iter().chain(open));
+        weir_outgoing::avoid(wanted.iter().chain(open));
         let mut are_all_there = true;
         for address in &wanted {
             if self.admins.iter().any(|(asked, _)| asked == address) {
@@ -668,7 +667,7 @@ async fn open_outlets(
             .map_err(Error::System)?;
     }
     let mut admins = Vec::new();
-    outgoing::avoid(observed.table().snapshot.admin.listen.iter());
+    weir_outgoing::avoid(observed.table().snapshot.admin.listen.iter());
     for address in &observed.table().snapshot.admin.listen {
         if heritage.admins().any(|found| found == address) {
             continue;
@@ -714,7 +713,7 @@ async fn first(
 fn provide(snapshot: &mut Snapshot, heritage: &Heritage, events: &Events) -> Result<Acme, Error> {
     own_keys::provide(snapshot).map_err(Error::OwnKeys)?;
     heritage.provide_keys(snapshot);
-    let acme = Acme::new(events.clone());
+    let acme = Acme::new(Arc::new(events.clone()));
     acme.provide(snapshot).map_err(Error::Acme)?;
     Ok(acme)
 }

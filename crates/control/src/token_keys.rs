@@ -17,12 +17,11 @@ use hyper::header::{ACCEPT, CONNECTION, HOST, USER_AGENT};
 use tokio::task::JoinHandle;
 use weir_config::snapshot::{FetchedKeys, HttpUrl, Snapshot};
 use weir_core::jwt::{JWKS_BYTES_MAX, Keys, KeysError, TokenReader};
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
+use weir_outgoing::asking::{self, AskError, Broken, until_retry};
+use weir_outgoing::tls::{HandshakeError, TlsClients};
 
-use crate::asking::{self, AskError, Broken, until_retry};
 use crate::events::Events;
-use crate::outgoing;
-use crate::probe::{Failure, TlsClients};
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 
 /// Timeout of a fetch, including the connection.
@@ -276,7 +275,7 @@ impl Fetching {
 #[derive(Debug)]
 enum FetchError {
     Connect(io::Error),
-    Tls(Failure),
+    Tls(HandshakeError),
     Request,
     Http(Broken),
     Status(u16),
@@ -299,7 +298,7 @@ impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connect(error) => write!(f, "no connection: {}", io_error_text(error)),
-            Self::Tls(failure) => failure.fmt(f),
+            Self::Tls(error) => error.fmt(f),
             Self::Request => f.write_str("the URL cannot be asked for"),
             Self::Http(error) => write!(f, "the server does not answer in HTTP: {error}"),
             Self::Status(status @ 300..=399) => {
@@ -317,12 +316,12 @@ impl fmt::Display for FetchError {
 }
 
 async fn get(url: &HttpUrl, tls: &TlsClients) -> Result<Bytes, FetchError> {
-    let connected = outgoing::connect(&url.host, url.port).await;
+    let connected = weir_outgoing::connect(&url.host, url.port).await;
     let stream = connected.map_err(FetchError::Connect)?;
     if !url.is_secure {
         return ask(url, stream).await;
     }
-    let secured = tls.connect(Box::new(stream), &url.host, true, &[b"http/1.1"]).await;
+    let secured = tls.connect(stream, &url.host, true, &[b"http/1.1"]).await;
     ask(url, secured.map_err(FetchError::Tls)?).await
 }
 

@@ -12,8 +12,8 @@ use weir_config::snapshot::{
 };
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Schedule;
-
-use crate::probe::{Probe, Subject, TlsClients};
+use weir_outgoing::tls::TlsClients;
+use weir_probe::{Probe, Subject};
 
 /// Maximum number of simultaneous probes.
 const PROBES_MAX: usize = 64;

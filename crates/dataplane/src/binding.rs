@@ -11,10 +11,10 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use weir_config::snapshot::packet::PathSettings;
 use weir_config::snapshot::{Address, ListenPoint, Member, Pool, Snapshot, Source, VirtualServer};
+use weir_event_loop::error_text::io_error_text;
 use weir_event_loop::{ListenOptions, Source as SocketSource, sockets};
 
 use crate::endpoint::endpoint;
-use crate::error_text::io_error_text;
 
 /// The ports below this one need privileges by the kernel's default.
 const PRIVILEGED_BELOW: u16 = 1024;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use weir_config::snapshot::{Address, ListenPoint, Snapshot};
+use weir_event_loop::error_text::io_error_text;
 use weir_event_loop::{clock, random};
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
@@ -17,7 +18,6 @@ pub use crate::binding::{
 };
 use crate::binding::{addresses, adjust, are_on_interface, bind, port, remove_socket_file};
 use crate::departed_listeners::DepartedListeners;
-use crate::error_text::io_error_text;
 use crate::inherited::{self, Inherited};
 use crate::password_threads;
 use crate::records::recorder::RecordSender;

@@ -5,7 +5,6 @@ mod access_log;
 mod binding;
 mod departed_listeners;
 mod endpoint;
-pub mod error_text;
 pub mod handle;
 pub mod inherited;
 mod json;

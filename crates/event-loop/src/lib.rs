@@ -21,6 +21,7 @@ pub mod confine;
 mod datagram_sockets;
 mod datagrams;
 pub mod descriptors;
+pub mod error_text;
 mod event_loop;
 mod handler;
 pub mod kernel;

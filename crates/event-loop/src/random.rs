@@ -9,6 +9,11 @@ pub fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
+/// An unpredictable number.
+pub fn number() -> u64 {
+    u64::from_ne_bytes(bytes())
+}
+
 /// Fills the buffer with unpredictable bytes.
 pub fn fill(bytes: &mut [u8]) {
     // Each `RandomState` has its own keys, which derive from the system's random numbers.
@@ -27,4 +32,13 @@ fn word(state: &RandomState, index: usize) -> u64 {
 #[cfg(feature = "simulation")]
 fn word(state: &RandomState, index: usize) -> u64 {
     crate::memory::random_word().unwrap_or_else(|| state.hash_one(index))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_differ() {
+        let numbers: std::collections::HashSet<u64> = (0..1_000).map(|_| super::number()).collect();
+        assert_eq!(numbers.len(), 1_000);
+    }
 }

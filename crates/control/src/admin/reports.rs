@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Serialize;
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 
 use super::answer::Answer;
 use super::ask::Ask;

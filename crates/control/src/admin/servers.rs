@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use weir_acme::board::{Board, Report};
 use weir_config::snapshot::{Snapshot, VirtualServer};
 use weir_exchange::shared::live::LiveTable;
 use weir_tls::identity::Identity;
@@ -15,7 +16,6 @@ use super::page::{PAGE, Page};
 use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Handled, Route};
-use crate::acme::board::{Board, Report};
 use crate::status::{self, CertificateStatus, PacketPathStatus, VirtualServerStatus};
 
 pub(super) fn routes() -> Vec<Route> {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use weir_dataplane::reports::LogBatch;
+use weir_event_loop::random;
 
 use super::audit::Audit;
 use super::host::LastRefusal;
@@ -14,7 +15,6 @@ use super::open_streams::Streams;
 use super::sources::Sources;
 use crate::board::Sampler;
 use crate::firewall::recent::Recent;
-use crate::random::random;
 use crate::requests::Requests;
 
 /// State that all admin listeners share.
@@ -73,7 +73,7 @@ impl Shared {
             last_failure: LastFailure::default(),
             changing: Mutex::new(()),
             explaining: Mutex::new(()),
-            process: random() as u32,
+            process: random::number() as u32,
             requests_numbered: AtomicU64::new(0),
             began: Instant::now(),
         }

@@ -14,7 +14,6 @@ use weir_config::snapshot::{Syslog, SyslogServer};
 use weir_dataplane::reports::{Log, LogBatch};
 
 use self::tls::Encrypted;
-use crate::outgoing;
 use crate::time;
 
 /// Timeout for connecting to a server, and for writing to it.
@@ -204,7 +203,7 @@ impl Connection {
                 Self::Unix(socket)
             }
             SyslogServer::Udp(server) => {
-                let found = outgoing::addresses(server)?;
+                let found = weir_outgoing::addresses(server)?;
                 let address = *found.first().ok_or(ErrorKind::AddrNotAvailable)?;
                 let any: SocketAddr = match address {
                     SocketAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -241,7 +240,7 @@ impl Connection {
 
 /// Connects to the first address of a server that accepts a connection.
 fn connect(server: &str) -> io::Result<TcpStream> {
-    let stream = outgoing::connect_blocking(server, SERVER_TIMEOUT)?;
+    let stream = weir_outgoing::connect_blocking(server, SERVER_TIMEOUT)?;
     stream.set_write_timeout(Some(SERVER_TIMEOUT))?;
     stream.set_read_timeout(Some(SERVER_TIMEOUT))?;
     Ok(stream)

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use weir_acme::board::State;
 use weir_config::snapshot::{DatedFile, NOBODY, RuleName};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
@@ -12,7 +13,6 @@ use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use super::Kind::{Counter, Gauge, Histogram};
 use super::{Description, Family, Kind, Samples};
-use crate::acme::board::State;
 use crate::health::{Condition, Judge};
 use crate::member_state::{MemberState, administrative_state};
 use crate::monitors::{Board, MonitorReport};

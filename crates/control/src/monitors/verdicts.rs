@@ -7,13 +7,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use weir_core::admin_state::{AdminState, Admission};
 use weir_core::monitor::{Health, MonitorState, Outcome, Schedule, Transition};
-use weir_event_loop::clock;
+use weir_event_loop::{clock, random};
 use weir_exchange::shared::live::LiveMember;
+use weir_probe::{Failure, Probe, Subject};
 
 use super::MonitorReport;
 use crate::events::{Events, Level};
-use crate::probe::{Failure, Probe, Subject};
-use crate::random::random;
 use crate::time::{monotonic_ms, unix_ms};
 
 /// Maximum number of characters in the stored reason of a failure.
@@ -98,7 +97,7 @@ impl Verdict {
         };
         let first = if is_serving { FirstResult::Settled } else { FirstResult::Missing };
         Self {
-            id: random(),
+            id: random::number(),
             standing: Standing::Next,
             state,
             report,

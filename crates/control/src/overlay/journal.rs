@@ -74,7 +74,7 @@ impl fmt::Display for JournalError {
                 formatter,
                 "the overlay cannot be kept in {}: {}; set `state_dir` to a directory that weir may write to",
                 path.display(),
-                weir_dataplane::error_text::io_error_text(error)
+                weir_event_loop::error_text::io_error_text(error)
             ),
             Self::Foreign(path) => write!(
                 formatter,

@@ -80,5 +80,5 @@ pub(super) fn in_use(name: &str) -> String {
 }
 
 fn text(error: &io::Error) -> String {
-    weir_dataplane::error_text::io_error_text(error).to_string()
+    weir_event_loop::error_text::io_error_text(error).to_string()
 }

@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 
 use self::notifier::Notifier;
 use self::watchdog::Watchdog;

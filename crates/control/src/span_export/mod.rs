@@ -24,9 +24,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use weir_config::snapshot::Exporting;
 use weir_dataplane::reports::SpanBatch;
+use weir_outgoing::asking::until_retry;
 
 use self::counters::Failing;
-use crate::asking::until_retry;
 use crate::events::Events;
 use crate::log_writer::AllLogCounters;
 use post::{Accepted, PostError, post};

@@ -12,12 +12,11 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::Error as TlsError;
 use tokio_rustls::rustls::pki_types::ServerName;
 use weir_config::snapshot::Exporting;
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
+use weir_outgoing::asking::{self, AskError};
 use weir_tls::explain;
 
 use super::request::refused;
-use crate::asking::{self, AskError};
-use crate::outgoing;
 
 /// Maximum size of a response in bytes.
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
@@ -108,7 +107,7 @@ pub async fn post(exporting: &Exporting, body: Vec<u8>) -> Result<Accepted, Post
         request = request.header(&**name, value.expose());
     }
     let request = request.body(Full::new(Bytes::from(body))).map_err(|_| PostError::Request)?;
-    let connected = outgoing::connect(&url.host, url.port).await;
+    let connected = weir_outgoing::connect(&url.host, url.port).await;
     let stream = connected.map_err(PostError::Connect)?;
     let response = match &exporting.tls {
         None => asking::exchange(stream, request, RESPONSE_BYTES_MAX).await,

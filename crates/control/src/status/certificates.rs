@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use weir_acme::board::{Board, Report};
+use weir_acme::{Basis, Window};
 use weir_config::snapshot::{DatedKind, Expiry, Snapshot, VirtualServer};
 use weir_tls::identity::Identity;
 use weir_tls::managed::Credential;
 
-use crate::acme::board::{Board, Report};
-use crate::acme::plan::{Basis, Window};
 use crate::time::{rfc3339, unix_ms};
 use crate::wording::Counted;
 

@@ -18,7 +18,7 @@ use super::{Supervisor, defect};
 use crate::last_members::LeftAlone;
 use crate::logs::Logs;
 use crate::overlay::judge::{Accepted, Configuration, Judged, check};
-use crate::{outgoing, own_keys};
+use crate::{names, own_keys};
 
 /// The current step of a preparation.
 pub(super) enum Reading {
@@ -304,7 +304,7 @@ fn left_alone(after: &Snapshot, at: &Supervisor) -> Option<LeftAlone> {
 /// Checks that the logs of a configuration can be opened and its listeners can be bound. Returns its snapshot.
 fn bound(configuration: &Configuration, at: &mut Supervisor) -> Result<Snapshot, String> {
     let resolutions = at.names.resolutions();
-    outgoing::tell_of_own_doors(&configuration.config, &resolutions, &at.events);
+    names::tell_of_own_doors(&configuration.config, &resolutions, &at.events);
     let mut snapshot = configuration.config.snapshot(&resolutions);
     Logs::check(&snapshot.log, &at.table.snapshot.log).map_err(|it| it.to_string())?;
     own_keys::provide(&mut snapshot).map_err(|it| it.to_string())?;

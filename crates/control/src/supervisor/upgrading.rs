@@ -8,8 +8,8 @@ use tokio::signal::unix::Signal;
 use weir_config::snapshot::{Address, ListenPoint, Snapshot};
 use weir_config::{Colour, render_text};
 use weir_core::persistence::keys::Keys;
-use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::inherited::Inherited;
+use weir_event_loop::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
 
 use super::{Error, Supervisor};

@@ -54,7 +54,7 @@ impl Launch {
             command.env_remove(name);
         }
         command.spawn().map_err(|error| {
-            let why = weir_dataplane::error_text::io_error_text(&error);
+            let why = weir_event_loop::error_text::io_error_text(&error);
             format!("cannot start {}: {why}", program.display())
         })
     }

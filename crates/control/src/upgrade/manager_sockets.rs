@@ -3,9 +3,9 @@
 use std::os::fd::OwnedFd;
 
 use weir_config::snapshot::{Address, ListenPoint};
-use weir_dataplane::error_text::io_error_text;
 use weir_event_loop::adopted::{self, Place};
 use weir_event_loop::descriptors;
+use weir_event_loop::error_text::io_error_text;
 
 use super::predecessor::Sockets;
 use crate::events::Events;

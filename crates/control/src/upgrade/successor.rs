@@ -13,7 +13,7 @@ use rustix::process::Pid;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 use weir_config::snapshot::ListenPoint;
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
 use weir_exchange::shared::remembered::Remembered;
 

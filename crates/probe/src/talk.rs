@@ -8,10 +8,10 @@ use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use weir_config::snapshot::{Address, ProbeTls, ProxyVersion};
 use weir_event_loop::sockets;
 use weir_http::proxy_protocol::{ProxyHeader, write_v1, write_v2};
+use weir_outgoing::tls::TlsClients;
 
 use super::connection::Connection;
 use super::failure::{Deadline, Failure, Step};
-use super::tls::TlsClients;
 
 /// The settings of a probe in progress.
 pub(super) struct Talk<'a> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
+use weir_event_loop::wall_clock::Date;
 use weir_tls::challenges::Answered;
 use weir_tls::identity::Identity;
 use weir_tls::managed::Managed;
@@ -16,9 +17,7 @@ use super::lock::OrderLock;
 use super::order::{Failed, Issued, Orders, answering_all};
 use super::plan::{self, Lifetime, WINDOW_PAUSES, WINDOW_RETRY, Window};
 use super::store::Progress;
-use super::{now_unix_s, spread};
-use crate::events::Events;
-use crate::time::rfc3339;
+use super::{Events, now_unix_s, spread};
 
 /// Timeout of an order. It is then tried again.
 const ORDER_TIME_MAX: Duration = Duration::from_secs(10 * 60);
@@ -40,7 +39,7 @@ pub struct Common {
     /// The reports.
     pub board: Board,
     /// The events.
-    pub events: Events,
+    pub events: Arc<dyn Events>,
     /// Notified of each issued certificate.
     pub arrived: Arc<Notify>,
 }
@@ -136,7 +135,7 @@ impl Certificate {
         let mut progress = match self.common.orders.store.progress(&self.sorted) {
             Ok(progress) => progress,
             Err(error) => {
-                self.common.events.warning(self.subject(), format_args!("{error}"));
+                self.common.events.warning(&self.subject(), &error);
                 Progress::default()
             }
         };
@@ -293,7 +292,7 @@ impl Certificate {
             // The certificate is used, but it would be ordered again after a restart.
             let folder = store.folder().display();
             let what = format_args!("cannot be kept in {folder}: {error}");
-            self.common.events.error(self.subject(), what);
+            self.common.events.error(&self.subject(), &what);
         }
         let identity = Arc::new(identity);
         self.shared.set(&identity);
@@ -345,7 +344,7 @@ impl Certificate {
         let authority = &self.common.orders.settings.directory.host;
         let until = date(identity.not_after_unix_s);
         let what = format_args!("has come from {authority} and is in use; valid until {until}");
-        self.common.events.info(self.subject(), what);
+        self.common.events.info(&self.subject(), &what);
     }
 
     fn fail(&self, progress: &mut Progress, failed: &Failed) {
@@ -365,12 +364,12 @@ impl Certificate {
         };
         let next = date(progress.not_before_unix_s);
         let what = format_args!("cannot be had: {failed}; {meanwhile}; next try at {next}");
-        self.common.events.warning(self.subject(), what);
+        self.common.events.warning(&self.subject(), &what);
     }
 
     fn keep(&self, progress: &Progress) {
         if let Err(failed) = self.common.orders.keep_progress(&self.sorted, progress) {
-            self.common.events.error(self.subject(), failed);
+            self.common.events.error(&self.subject(), &failed);
         }
     }
 
@@ -412,5 +411,5 @@ fn later(pause: Duration) -> i64 {
 }
 
 fn date(unix_s: i64) -> String {
-    rfc3339(u64::try_from(unix_s).unwrap_or(0).saturating_mul(1_000))
+    format!("{}.000Z", Date::of(u64::try_from(unix_s).unwrap_or(0)).iso)
 }

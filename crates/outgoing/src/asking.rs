@@ -12,9 +12,8 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::rustls::Error as TlsError;
+use weir_event_loop::random;
 use weir_tls::explain;
-
-use crate::random::random;
 
 /// Maximum size of a response head in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -115,5 +114,5 @@ pub fn until_retry(failures: u32, bounds: RangeInclusive<Duration>) -> Duration 
     let factor = 1 << failures.saturating_sub(1).min(16);
     let pause = bounds.start().saturating_mul(factor).min(*bounds.end());
     let spread_ms = u64::try_from(pause.as_millis() / 4).unwrap_or(u64::MAX).max(1);
-    pause - Duration::from_millis(random() % spread_ms)
+    pause - Duration::from_millis(random::number() % spread_ms)
 }

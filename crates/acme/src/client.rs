@@ -15,11 +15,9 @@ use hyper::{Method, Request, Response};
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use tokio_rustls::rustls::RootCertStore;
 use weir_config::snapshot::Acme;
-use weir_dataplane::error_text::io_error_text;
-
-use crate::asking::{self, AskError};
-use crate::outgoing;
-use crate::probe::TlsClients;
+use weir_event_loop::error_text::io_error_text;
+use weir_outgoing::asking::{self, AskError};
+use weir_outgoing::tls::TlsClients;
 
 /// Timeout of a request, including its connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -85,12 +83,12 @@ impl Authority {
         let authority = authority.ok_or_else(refused)?;
         let (host, port) = (authority.host(), authority.port_u16().unwrap_or(443));
         let exchange = async {
-            let stream = outgoing::connect(host.trim_matches(['[', ']']), port).await;
+            let stream = weir_outgoing::connect(host.trim_matches(['[', ']']), port).await;
             let no_connection =
                 |error| format!("no connection to {authority}: {}", io_error_text(&error));
             let stream = stream.map_err(no_connection)?;
-            let secured = self.tls.connect(Box::new(stream), host, true, &[b"http/1.1"]).await;
-            let secured = secured.map_err(|failure| format!("{authority}: {failure}"))?;
+            let secured = self.tls.connect(stream, host, true, &[b"http/1.1"]).await;
+            let secured = secured.map_err(|error| format!("{authority}: {error}"))?;
             let request = prepared(request, authority.as_str())?;
             let answer = asking::exchange(secured, request, ANSWER_BYTES_MAX).await;
             answer.map_err(|error| match error {

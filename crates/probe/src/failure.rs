@@ -5,7 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
+use weir_outgoing::tls::HandshakeError;
 
 /// The reason why a probe has failed.
 #[derive(Debug)]
@@ -101,6 +102,12 @@ impl Failure {
             }
             _ => Self::Connect(error),
         }
+    }
+}
+
+impl From<HandshakeError> for Failure {
+    fn from(error: HandshakeError) -> Self {
+        Self::Tls(error.0)
     }
 }
 

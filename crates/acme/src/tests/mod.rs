@@ -3,7 +3,8 @@
 
 mod authority;
 
-use std::sync::Arc;
+use std::fmt::Display;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use instant_acme::RetryPolicy;
@@ -19,17 +20,17 @@ use super::lock::OrderLock;
 use super::order::Orders;
 use super::store::Store;
 use super::task::{Certificate, Common, Shared};
-use super::{client, keys, now_unix_s};
-use crate::events::testing::Captured;
+use super::{Events, client, keys, now_unix_s};
 
 /// The name of the certificate.
 const NAME: &str = "shop.example";
 
+/// Maximum duration of a step. It is long, because a busy machine must not make a test fail.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Polls go on for longer than any step of these tests takes.
-const POLLS: RetryPolicy = RetryPolicy::new()
-    .initial_delay(Duration::from_millis(20))
-    .backoff(2.0)
-    .timeout(crate::testing::PATIENCE);
+const POLLS: RetryPolicy =
+    RetryPolicy::new().initial_delay(Duration::from_millis(20)).backoff(2.0).timeout(PATIENCE);
 
 /// Polls of an authority that never decides: after 20, 60, 140, 300 and 620 milliseconds at the earliest.
 const FEW_POLLS: RetryPolicy = POLLS.timeout(Duration::from_millis(500));
@@ -45,9 +46,33 @@ struct Bed {
     store: Store,
     common: Arc<Common>,
     shared: Arc<Shared>,
-    events: crate::events::Events,
-    captured: Captured,
+    events: Arc<Captured>,
     _folder: TempDir,
+}
+
+/// The events so far.
+#[derive(Debug, Default)]
+struct Captured(Mutex<Vec<String>>);
+
+impl Captured {
+    fn keep(&self, level: &str, subject: &dyn Display, what: &dyn Display) {
+        let line = format!("{level} {subject} {what}");
+        self.0.lock().expect("no test has failed").push(line);
+    }
+}
+
+impl Events for Captured {
+    fn info(&self, subject: &dyn Display, what: &dyn Display) {
+        self.keep("info", subject, what);
+    }
+
+    fn warning(&self, subject: &dyn Display, what: &dyn Display) {
+        self.keep("warning", subject, what);
+    }
+
+    fn error(&self, subject: &dyn Display, what: &dyn Display) {
+        self.keep("error", subject, what);
+    }
 }
 
 fn names() -> Vec<String> {
@@ -75,7 +100,7 @@ impl Bed {
         let store = Store::of(folder.path(), &settings.directory);
         authority.script.lock().expect("no test has failed").store = Some(store.clone());
         let lock = Arc::new(OrderLock::new(store.prepare().expect("a folder")));
-        let (events, captured) = Captured::new();
+        let events = Arc::<Captured>::default();
         let orders = Orders {
             authority: client::Authority::new(&settings).expect("roots"),
             settings,
@@ -88,12 +113,12 @@ impl Bed {
             gate: Semaphore::new(1),
             lock,
             board: Board::default(),
-            events: events.clone(),
+            events: Arc::clone(&events) as Arc<dyn Events>,
             arrived: Arc::<Notify>::default(),
         });
         let current = keys::stand_in(&names(), SystemTime::now()).expect("a certificate");
         let shared = Arc::new(Shared::new(Some(Arc::new(current))));
-        Self { authority, store, common, shared, events, captured, _folder: folder }
+        Self { authority, store, common, shared, events, _folder: folder }
     }
 
     /// Forgets orders and the account, as before the first order.
@@ -150,7 +175,7 @@ impl Bed {
         let pause_s = report.next_try_unix_s.expect("a next try") - now_unix_s();
         assert!(pause_s >= PAUSE_MIN_S, "a pause of {pause_s} s: {}", story());
         assert!(self.authority.asked().len() <= REQUESTS_MAX, "{}", story());
-        let lines = self.captured.lines(&self.events);
+        let lines = self.events.0.lock().expect("no test has failed");
         let line = lines.last().expect("an event");
         assert!(line.contains("cannot be had") && line.contains("the one in use stays"), "{line}");
     }

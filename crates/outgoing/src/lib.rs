@@ -3,6 +3,16 @@
 //! The configuration refuses destinations that are admin listeners as written. A name shows where it leads only when it is
 //! resolved, so each resolved address is looked at here. Addresses of pool members are left out earlier, where names become
 //! members.
+//!
+//! [`tls`] secures a connection; [`asking`] sends one HTTP request on it. Authorities, responders, issuers of tokens and
+//! collectors are asked in this way.
+//!
+//! **Architecture invariant:** no request waits for anything here. The data path does not depend on this crate.
+
+#![forbid(unsafe_code)]
+
+pub mod asking;
+pub mod tls;
 
 use std::io;
 use std::net::{SocketAddr, TcpStream as BlockingStream, ToSocketAddrs};
@@ -12,9 +22,6 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use weir_config::own_doors::OwnDoors;
 use weir_config::snapshot::Address;
-use weir_config::{Config, Resolutions};
-
-use crate::events::Events;
 
 /// The admin listeners of this process.
 static DOORS: RwLock<Option<OwnDoors>> = RwLock::new(None);
@@ -22,16 +29,6 @@ static DOORS: RwLock<Option<OwnDoors>> = RwLock::new(None);
 /// Sets the admin listeners of this process.
 pub fn avoid<'a>(listen: impl Iterator<Item = &'a Address>) {
     *DOORS.write().unwrap_or_else(PoisonError::into_inner) = Some(OwnDoors::new(listen));
-}
-
-/// Warns of names that lead to an admin listener, and so give no member.
-pub fn tell_of_own_doors(config: &Config, resolutions: &Resolutions, events: &Events) {
-    for member in config.led_to_own_doors(resolutions) {
-        let what = format_args!(
-            "{member} leads to weir's own admin listener: the member is left out; change its record, or move `admin.listen`"
-        );
-        events.error("names", what);
-    }
 }
 
 /// The addresses that lead to no admin listener; an error if there are none.

@@ -1,7 +1,9 @@
-//! The TLS part of a probe.
+//! TLS of connections to other servers.
 
+use std::fmt;
 use std::sync::Arc;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -9,11 +11,9 @@ use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, Error as TlsError, RootCertStore};
 use weir_config::system_authorities;
+use weir_event_loop::error_text::io_error_text;
 use weir_tls::client::AnyCertificate;
 use weir_tls::explain;
-
-use super::connection::Connection;
-use super::failure::Failure;
 
 /// TLS clients with and without verification of certificates. They are created on first use.
 #[derive(Debug, Default)]
@@ -37,44 +37,59 @@ impl TlsClients {
 
     /// The handshake with the server `name`, which may include a port. The server must select one of `protocols` (ALPN, RFC
     /// 7301), unless the list is empty.
-    pub(crate) async fn connect(
+    pub async fn connect<S>(
         &self,
-        stream: Connection,
+        stream: S,
         name: &str,
         verify: bool,
         protocols: &[&[u8]],
-    ) -> Result<TlsStream<Connection>, Failure> {
+    ) -> Result<TlsStream<S>, HandshakeError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let config = if verify {
             self.verifying.get_or_try_init(|| async { self.verifying_client() }).await?
         } else {
             self.trusting.get_or_try_init(|| async { trusting_client() }).await?
         };
         let server_name = ServerName::try_from(without_port(name).to_owned())
-            .map_err(|_| Failure::Tls(format!("{name} is not a host name")))?;
+            .map_err(|_| HandshakeError(format!("{name} is not a host name")))?;
         let protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         TlsConnector::from(Arc::clone(config))
             .with_alpn(protocols)
             .connect(server_name, stream)
             .await
-            .map_err(|error| Failure::Tls(reason(&error)))
+            .map_err(|error| HandshakeError(reason(&error)))
     }
 
-    fn verifying_client(&self) -> Result<Arc<ClientConfig>, Failure> {
+    fn verifying_client(&self) -> Result<Arc<ClientConfig>, HandshakeError> {
         let roots = match &self.roots {
             Some(roots) => roots.clone(),
             None => system_roots()?,
         };
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
-            .map_err(|error| Failure::Tls(error.to_string()))?;
+            .map_err(|error| HandshakeError(error.to_string()))?;
         Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
     }
 }
 
-fn trusting_client() -> Result<Arc<ClientConfig>, Failure> {
+/// The reason why TLS could not be set up.
+#[derive(Debug)]
+pub struct HandshakeError(pub String);
+
+impl fmt::Display for HandshakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TLS: {}", self.0)
+    }
+}
+
+impl std::error::Error for HandshakeError {}
+
+fn trusting_client() -> Result<Arc<ClientConfig>, HandshakeError> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(|error| Failure::Tls(error.to_string()))?;
+        .map_err(|error| HandshakeError(error.to_string()))?;
     let verifier = Arc::new(AnyCertificate::new());
     Ok(Arc::new(
         builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth(),
@@ -86,7 +101,7 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 /// The system's trusted certificates. Unreadable ones are skipped unless all are unreadable.
-fn system_roots() -> Result<RootCertStore, Failure> {
+fn system_roots() -> Result<RootCertStore, HandshakeError> {
     let loaded = system_authorities::read();
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(loaded.certificates);
@@ -94,7 +109,7 @@ fn system_roots() -> Result<RootCertStore, Failure> {
         return Ok(roots);
     }
     let reason = loaded.problems.first().map_or_else(String::new, |problem| format!(": {problem}"));
-    Err(Failure::Tls(format!("this host has no trusted certificates{reason}")))
+    Err(HandshakeError(format!("this host has no trusted certificates{reason}")))
 }
 
 /// `name` of `name:port` and `[address]:port`. Addresses without brackets stay unchanged.
@@ -111,7 +126,7 @@ fn without_port(name: &str) -> &str {
 /// The error as text. TLS errors have the words of the TLS library.
 fn reason(error: &std::io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
-    tls.map_or_else(|| weir_dataplane::error_text::io_error_text(error), explain)
+    tls.map_or_else(|| io_error_text(error), explain)
 }
 
 #[cfg(test)]

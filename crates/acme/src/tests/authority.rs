@@ -11,7 +11,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::server::TlsStream;
 
-use crate::acme::store::Store;
+use crate::store::Store;
 
 /// A step of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

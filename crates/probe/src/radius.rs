@@ -263,7 +263,7 @@ mod tests {
     }
 
     /// An answer with these attributes, optionally signed.
-    pub(in crate::probe) fn answer(
+    pub(crate) fn answer(
         code: u8,
         identifier: u8,
         request: &[u8],

@@ -9,6 +9,12 @@
 //! | `cert` and `key` beside `acme` | that certificate |
 //! | a kept one has some of the names | that one |
 //! | otherwise | a self-signed one |
+//!
+//! [`board`] shows the state of all certificates. What happens to them is told to [`Events`].
+//!
+//! **Architecture invariant:** one process at a time orders for a `state_dir`, and no order is made without a stored attempt.
+
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -22,7 +28,8 @@ use aws_lc_rs::digest::{SHA256, digest};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use weir_config::snapshot::{Acme as Settings, Snapshot};
-use weir_dataplane::error_text::io_error_text;
+use weir_event_loop::error_text::io_error_text;
+use weir_event_loop::wall_clock::unix_s;
 use weir_tls::challenges::{Answered, Challenges};
 use weir_tls::identity::Identity;
 use weir_tls::managed::Managed;
@@ -34,15 +41,16 @@ use order::{Orders, POLLS, answering_all};
 use store::Store;
 use task::{Certificate, Common, Shared, fitted};
 
-use crate::events::Events;
-use crate::time::unix_ms;
+pub use events::Events;
+pub use plan::{Basis, Window};
 
 pub mod board;
 mod client;
+mod events;
 mod keys;
 mod lock;
 mod order;
-pub mod plan;
+mod plan;
 mod store;
 mod task;
 #[cfg(test)]
@@ -50,6 +58,8 @@ mod tests;
 
 /// Maximum number of simultaneous orders.
 const ORDERS_AT_ONCE: usize = 4;
+/// The subject of events that concern all certificates.
+const SUBJECT: &str = "certificates by ACME";
 
 /// The reason why ACME cannot be used.
 #[derive(Debug)]
@@ -81,7 +91,7 @@ impl std::error::Error for AcmeError {}
 /// The certificates of the configuration in force.
 #[derive(Debug)]
 pub struct Acme {
-    events: Events,
+    events: Arc<dyn Events>,
     challenges: Arc<Challenges>,
     board: Board,
     arrived: Arc<Notify>,
@@ -129,7 +139,7 @@ impl Drop for Task {
 
 impl Acme {
     /// Without certificates.
-    pub fn new(events: Events) -> Self {
+    pub fn new(events: Arc<dyn Events>) -> Self {
         Self {
             events,
             challenges: Arc::default(),
@@ -188,7 +198,8 @@ impl Acme {
             Err(error) => {
                 let folder = store.folder().display();
                 let what = format_args!("in {folder} cannot be used: {error}");
-                self.events.warning(format_args!("certificate for {}", names.join(", ")), what);
+                let subject = format!("certificate for {}", names.join(", "));
+                self.events.warning(&subject, &what);
                 None
             }
         };
@@ -256,7 +267,8 @@ impl Acme {
     fn begin(&self, settings: &Arc<Settings>, snapshot: &Snapshot) -> Option<Running> {
         let store = Store::of(&snapshot.state_dir, &settings.directory);
         let refused = |reason: &dyn fmt::Display| {
-            self.events.error("certificates by ACME", format_args!("are not ordered: {reason}"));
+            let what = format_args!("are not ordered: {reason}");
+            self.events.error(&SUBJECT, &what);
         };
         let lock = match store.prepare() {
             Ok(file) => Arc::new(OrderLock::new(file)),
@@ -278,7 +290,7 @@ impl Acme {
             gate: Semaphore::new(ORDERS_AT_ONCE),
             lock,
             board: self.board.clone(),
-            events: self.events.clone(),
+            events: Arc::clone(&self.events),
             arrived: Arc::clone(&self.arrived),
         };
         Some(Running {
@@ -317,14 +329,14 @@ impl Running {
             match store.prune(&configured, now_unix_s()) {
                 Ok(0) => {}
                 Ok(removed) => common.events.info(
-                    "certificates by ACME",
-                    format_args!(
+                    &SUBJECT,
+                    &format_args!(
                         "{removed} expired files of removed names are deleted in {folder}"
                     ),
                 ),
                 Err(error) => common.events.warning(
-                    "certificates by ACME",
-                    format_args!("expired files stay in {folder}: {}", io_error_text(&error)),
+                    &SUBJECT,
+                    &format_args!("expired files stay in {folder}: {}", io_error_text(&error)),
                 ),
             }
         });
@@ -352,7 +364,7 @@ fn task(
 
 /// Seconds since 1970.
 fn now_unix_s() -> i64 {
-    i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX)
+    i64::try_from(unix_s()).unwrap_or(i64::MAX)
 }
 
 /// A number derived from a certificate, which spreads the times of renewals.

@@ -7,10 +7,10 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType, ipproto, socket_with};
 use tokio::net::UdpSocket;
 use weir_core::monitor::Outcome;
+use weir_event_loop::random;
 
 use super::failure::{Deadline, Failure, Step};
 use super::udp::Way;
-use crate::random::random;
 
 /// Size of the header: type, code, checksum, identifier, sequence.
 const HEADER_BYTES: usize = 8;
@@ -32,7 +32,7 @@ const NOT_ALLOWED: &str = "ICMP is not allowed for the group of this process: \
 const GROUPS: &str = "/proc/sys/net/ipv4/ping_group_range";
 
 /// The reason why this process cannot send echo requests, if it is known in advance. No socket is opened.
-pub(crate) fn obstacle() -> Option<&'static str> {
+pub fn obstacle() -> Option<&'static str> {
     let range = std::fs::read_to_string(GROUPS).ok()?;
     let groups = rustix::process::getgroups().unwrap_or_default();
     let groups = groups.into_iter().chain([rustix::process::getegid()]);
@@ -50,10 +50,7 @@ fn is_allowed(range: &str, groups: &[u32]) -> bool {
 /// Sends an echo request, and waits for its reply.
 pub(super) async fn ask(way: &Way, deadline: Deadline) -> Result<Outcome, Failure> {
     let socket = connect(way)?;
-    let mut text = [0; TEXT_BYTES];
-    for part in text.chunks_mut(8) {
-        part.copy_from_slice(&random().to_be_bytes());
-    }
+    let text: [u8; TEXT_BYTES] = random::bytes();
     let (kind, wanted) = match way.address {
         SocketAddr::V4(_) => (ECHO_V4, ECHO_REPLY_V4),
         SocketAddr::V6(_) => (ECHO_V6, ECHO_REPLY_V6),

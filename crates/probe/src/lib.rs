@@ -1,5 +1,11 @@
-//! A single probe: connects to a member, sends a request, judges the answer. It has no state; [`crate::monitors`] stores the
-//! results.
+//! A single probe: connects to a member, sends a request, judges the answer. It has no state; the caller keeps the results.
+//!
+//! [`Probe::run`] probes once. Each protocol is a module whose function `ask` gets a connection (or, for datagrams, the
+//! settings of a socket) and a deadline.
+//!
+//! **Architecture invariant:** schedules, health and verdicts are not here.
+
+#![forbid(unsafe_code)]
 
 mod answer;
 mod ber;
@@ -21,7 +27,6 @@ mod sql;
 mod subject;
 mod talk;
 mod tcp;
-mod tls;
 mod udp;
 mod wire;
 
@@ -33,14 +38,14 @@ use std::time::Duration;
 use weir_config::snapshot::{Address, Monitor, MonitorKind, ProxyVersion, Source};
 use weir_core::monitor::Outcome;
 use weir_event_loop::sockets;
+use weir_outgoing::tls::TlsClients;
 
-pub(crate) use icmp::obstacle as icmp_obstacle;
+pub use failure::{Failure, Step};
+pub use icmp::obstacle as icmp_obstacle;
+pub use subject::Subject;
 
 use failure::Deadline;
-pub use failure::Failure;
-pub use subject::Subject;
 use talk::Talk;
-pub use tls::TlsClients;
 
 /// The target and settings of one monitor, computed once.
 #[derive(Debug, Clone, PartialEq)]
