@@ -1,5 +1,7 @@
 //! An encoder and decoder for Protocol Buffers, as far as OTLP needs them. Outer messages are started before inner ones.
 //!
+//! Every collector takes binary protobuf, it has a third of the size of JSON, and an encoder needs no generated code.
+//!
 //! The encoding is <https://protobuf.dev/programming-guides/encoding/>. The caller omits fields with the default value
 //! where their absence has the same meaning.
 

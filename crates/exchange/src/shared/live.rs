@@ -7,7 +7,8 @@
 //! |---|---|---|---|
 //! | `LiveMember::occupancy` | twice per request | workers | one word per member |
 //! | `LiveMember::passive` | on failures, the trial after an ejection, and the success that ends a series | workers | one word per member |
-//! | `LiveMember::health` | on a transition | control | one byte per member |
+//! | the reason of the last ejection | on an ejection | workers | one word per member |
+//! | `LiveMember::health`, and since when it is up | on a transition | control | one byte and one word per member |
 //! | `LiveMember::state_override` | on a command | control | one byte per member |
 //! | `LivePool::epoch` | on a transition, a command or an ejection | control, workers | one word per pool |
 //! | `LivePool::waiting_since_ms` | while requests wait for a member | workers | one word per pool and worker |
@@ -18,7 +19,14 @@
 //! | `LiveVirtualServer::used` | once per request or connection, with a limit on them | workers | three words per virtual server |
 //! | `LiveTable::waf_rules` | on a finding of a web application firewall rule | workers | one word per rule |
 //! | `Logins` | when a password must be checked: a place in a queue, a count per client; then the remembered login | workers, threads that check | 128 checks, 1 KiB, 64 KiB |
-//! | tables of limits per key, and of source addresses | twice per request at most | workers | 40 bytes per entry asked for |
+//! | tables of limits per key, source addresses and QUIC connection IDs | at most twice per request or datagram | workers | 40 bytes per entry asked for |
+//! | `LiveTls::handshakes` | twice per handshake | workers | one word per virtual server |
+//! | keys of own tickets | every six hours | the worker that notices | three keys per virtual server |
+//! | the cache of `resumption: stateful` | twice per handshake, behind one of 64 locks | workers | `cache_size` |
+//! | OCSP responses beside certificates | every few hours | control | one per certificate |
+//! | certificates by ACME (`Managed`) | at a renewal | control | one per set of names |
+//! | `Challenges`: what a certificate authority verifies | twice per name and order | control | one per name of the orders under way |
+//! | keys of tokens (`TokenReader`) | when other keys were fetched | control | 64 keys per authentication |
 
 mod copied;
 mod former;

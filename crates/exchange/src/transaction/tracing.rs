@@ -8,6 +8,7 @@
 //! | a transaction ends | [`report`] |
 //!
 //! A request that is not sampled has trace and span ids, but no record.
+//! The head for the member is written before the number of attempts is known, so a retry replaces the span's id in that head.
 
 use std::rc::Rc;
 
