@@ -8,8 +8,13 @@ use weir_tests::source::{self, File, Item};
 use crate::quoted;
 
 /// Documents that describe the code. The decisions are included, too.
-const ABOUT_CODE: [&str; 4] =
-    ["ARCHITECTURE.md", "THREAT_MODEL.md", "docs/flow-control.md", "docs/operating.md"];
+const ABOUT_CODE: [&str; 5] = [
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "THREAT_MODEL.md",
+    "docs/flow-control.md",
+    "docs/operating.md",
+];
 
 /// Documents in which paths of files are relative to the document's folder or to the root.
 const ABOUT_FILES: [&str; 4] =
