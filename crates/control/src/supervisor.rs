@@ -24,9 +24,9 @@ use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::inherited::Inherited;
 use weir_dataplane::outside;
-use weir_dataplane::records::recorder::RecordSender;
-use weir_dataplane::reports::Event;
 use weir_exchange::shared::live::LiveTable;
+use weir_telemetry::records::recorder::RecordSender;
+use weir_telemetry::reports::Event;
 
 use crate::acme::{Acme, AcmeError};
 use crate::admin::Admin;

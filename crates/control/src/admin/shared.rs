@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use weir_dataplane::reports::LogBatch;
+use weir_telemetry::reports::LogBatch;
 
 use super::audit::Audit;
 use super::host::LastRefusal;
