@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use weir_dataplane::simulation::SimulatedWorker;
+use weir_dataplane::simulation::{SimulatedWorker, texts_of};
 use weir_event_loop::memory::{self as kernel, Network, Reach};
 use weir_tagged::client;
 use weir_tagged::clock::Clock;
@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
     /// A record has blocks of one exchange only.
     fn look_at_records(&mut self) {
         for record in self.worker.take_records() {
-            if let Err(error) = self.world.check_rest(&record.texts(), None) {
+            if let Err(error) = self.world.check_rest(&texts_of(&record), None) {
                 self.findings.push(format!("the record of a request has {error}"));
             }
             if record.notes.is_some() {

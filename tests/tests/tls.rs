@@ -314,9 +314,11 @@ fn a_certificate_is_changed_under_load_without_a_failure() {
         // One load after the other, until there were enough reloads. A connection for each request.
         let loads = scope.spawn(|| {
             while !is_over.load(Ordering::Acquire) {
-                let result = tools::run(Command::new("ab").args(["-q", "-c", "8", "-n", "200", &url]));
+                let result =
+                    tools::run(Command::new("ab").args(["-q", "-c", "8", "-n", "200", &url]));
                 let failed = result.lines().find(|line| line.starts_with("Failed requests:"));
-                let is_good = failed.is_some_and(|line| line.split_whitespace().last() == Some("0"));
+                let is_good =
+                    failed.is_some_and(|line| line.split_whitespace().last() == Some("0"));
                 assert!(is_good && !result.contains("Non-2xx"), "{result}");
             }
         });

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use weir_config::snapshot::LogTarget;
-use weir_dataplane::reports::{Log, LogBatch};
+use weir_telemetry::reports::{Log, LogBatch};
 
 use crate::events::Events;
 use crate::firewall::recent::Recent;

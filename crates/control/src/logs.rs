@@ -9,8 +9,8 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use weir_config::snapshot::{LogSettings, LogTarget};
-use weir_dataplane::reports::{LogBatch, LogSenders};
 use weir_event_loop::error_text::io_error_text;
+use weir_telemetry::reports::{LogBatch, LogSenders};
 
 use crate::admin::audit;
 use crate::events::Events;
@@ -175,7 +175,7 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     use weir_config::snapshot::AccessFormat;
-    use weir_dataplane::reports::Log;
+    use weir_telemetry::reports::Log;
 
     use super::*;
     use crate::events::testing::Captured;

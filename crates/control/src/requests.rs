@@ -12,8 +12,8 @@ use std::thread;
 
 use tokio::sync::{Notify, broadcast};
 use weir_config::snapshot::RecentRequests;
-use weir_dataplane::records::record::Record;
-use weir_dataplane::records::recorder::RecordSender;
+use weir_telemetry::records::record::Record;
+use weir_telemetry::records::recorder::RecordSender;
 
 use kept::Kept;
 

@@ -24,10 +24,10 @@ use weir_config::{Colour, Config, Diagnostic, Files, Severity};
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::inherited::Inherited;
 use weir_dataplane::outside;
-use weir_dataplane::records::recorder::RecordSender;
-use weir_dataplane::reports::Event;
 use weir_event_loop::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
+use weir_telemetry::records::recorder::RecordSender;
+use weir_telemetry::reports::Event;
 
 use crate::admin::Admin;
 use crate::admin::open_streams::Reason;

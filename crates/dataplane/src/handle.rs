@@ -11,8 +11,11 @@ use weir_event_loop::error_text::io_error_text;
 use weir_event_loop::{clock, random};
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
+use weir_telemetry::access_log::AccessLog;
+use weir_telemetry::records::recorder::RecordSender;
+use weir_telemetry::reports::{Event, LogSenders};
+use weir_telemetry::side_logs::SideLogs;
 
-use crate::access_log::AccessLog;
 pub use crate::binding::{
     BindError, look_at_source, missing_interfaces, missing_packet_interfaces,
 };
@@ -20,9 +23,6 @@ use crate::binding::{addresses, adjust, are_on_interface, bind, port, remove_soc
 use crate::departed_listeners::DepartedListeners;
 use crate::inherited::{self, Inherited};
 use crate::password_threads;
-use crate::records::recorder::RecordSender;
-use crate::reports::{Event, LogSenders};
-use crate::side_logs::SideLogs;
 use crate::thread::{self, WorkerThread};
 use crate::worker::{Command, Setup};
 use crate::worker_sessions::WorkerSessions;

@@ -12,13 +12,13 @@ use weir_event_loop::memory::{self, Network};
 use weir_event_loop::{Descriptor, EventLoop, Token, random};
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::{LiveMember, LiveTable};
+use weir_telemetry::access_log::AccessLog;
+use weir_telemetry::records::record::Record;
+use weir_telemetry::records::recorder::RecordSender;
+use weir_telemetry::reports::{Event, LogBatch, SpanBatch};
+use weir_telemetry::side_logs::SideLogs;
 
-use crate::access_log::AccessLog;
 use crate::outside;
-use crate::records::record::Record;
-use crate::records::recorder::RecordSender;
-use crate::reports::{Event, LogBatch, SpanBatch};
-use crate::side_logs::SideLogs;
 use crate::worker::{Command, Setup, Worker};
 
 /// Capacity of the channels for batches of log lines and for events.
@@ -242,4 +242,15 @@ impl SimulatedWorker {
 fn addresses(snapshot: &Snapshot) -> Vec<ListenPoint> {
     let all = snapshot.virtual_servers.iter().flat_map(|server| &server.listen);
     all.filter(|address| address.address.socket().is_some()).cloned().collect()
+}
+
+/// All texts of a record's request, with line ends between them.
+pub fn texts_of(record: &Record) -> Vec<u8> {
+    let notes = record.notes.as_deref();
+    let mut texts = vec![&*record.user];
+    texts.extend(record.marks.iter().map(|mark| &**mark));
+    texts.extend(notes.map(|notes| &*notes.head));
+    let firewall = notes.and_then(|notes| notes.firewall.as_ref());
+    texts.extend(firewall.into_iter().flat_map(|it| &it.rules).map(|(_, text)| &**text));
+    texts.join(&b'\n')
 }

@@ -2,8 +2,8 @@
 //! a record lacks: rules that did not match, and the values that conditions compared. The record is authoritative. Differences
 //! and possible differences are listed.
 
-use weir_dataplane::records::record::{Notes, Record, Verdict};
 use weir_exchange::shared::live::LiveTable;
+use weir_telemetry::records::record::{Notes, Record, Verdict};
 
 use crate::explanation::{Explanation, RuleVerdict};
 use crate::recorded::recorded;

@@ -1,8 +1,8 @@
 //! The findings of the web application firewall in a request.
 
 use weir_core::policy::WafMode;
-use weir_dataplane::redaction::{self, Secrets};
 use weir_exchange::parts::inspected::Outcome;
+use weir_telemetry::redaction::{self, Secrets};
 use weir_waf::inspection::{Inspection, Match};
 
 use crate::explanation::{Firewall, ValueTold, WafCheck, WafRule};

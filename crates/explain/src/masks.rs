@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use weir_core::expression::{PartRead, ValueRead};
-use weir_dataplane::redaction::message::recorded_field;
-use weir_dataplane::redaction::within::secrets_in;
-use weir_dataplane::redaction::{MASK, Secrets, target, with_credentials};
 use weir_http::cookies::request_cookies;
 use weir_http::message::RequestHead;
 use weir_http::query;
 use weir_http::secret_names::{CredentialFields, is_secret_name};
+use weir_telemetry::redaction::message::recorded_field;
+use weir_telemetry::redaction::within::secrets_in;
+use weir_telemetry::redaction::{MASK, Secrets, target, with_credentials};
 
 /// Maximum number of characters shown of one text.
 const TEXT_CHARACTERS_MAX: usize = 500;

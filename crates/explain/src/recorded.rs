@@ -5,13 +5,13 @@ use std::sync::Arc;
 use weir_config::snapshot::{RuleName, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
-use weir_dataplane::records::record::{
-    Candidate, Decided, Failed, Firewall, Notes, Record, Sought, Verdict,
-};
 use weir_exchange::local::pool::Preference;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
 use weir_http::message::{RequestHead, Span, Version};
 use weir_http::path::TargetForm;
+use weir_telemetry::records::record::{
+    Candidate, Decided, Failed, Firewall, Notes, Record, Sought, Verdict,
+};
 
 use crate::explanation::Field;
 use crate::masks::{self, Masks};

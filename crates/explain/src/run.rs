@@ -6,7 +6,6 @@ use std::rc::Rc;
 use weir_config::snapshot::Address;
 use weir_core::clock::Clock;
 use weir_core::policy::Decision;
-use weir_dataplane::records::record::Notes as Recorded;
 use weir_exchange::arena::{Arena, Key, OfExchange};
 use weir_exchange::local::around::Sources;
 use weir_exchange::local::client_tls::ClientTls;
@@ -30,6 +29,7 @@ use weir_exchange::transaction::authorisation;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_http::h1::{HeadLimits, Parsed, RequestError, parse_request, parse_response};
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme, Version};
+use weir_telemetry::records::record::Notes as Recorded;
 use weir_waf::inspection::Verdict;
 
 use crate::asked::{Asked, NoRequest, Received, Url};

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 use weir_config::snapshot::{LogSettings, LogTarget};
-use weir_dataplane::reports::{Log, LogBatch};
+use weir_telemetry::reports::{Log, LogBatch};
 
 use super::login_user::Person;
 use super::peer::{Caller, Peer};

@@ -11,12 +11,12 @@ use axum::http::StatusCode;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use weir_config::snapshot::Role;
-use weir_dataplane::records::record::Record;
 use weir_exchange::shared::live::LiveTable;
 use weir_explain::explain_recorded;
 use weir_explain::recorded::{recorded, summary};
 use weir_explain::told::{RecordedRequest, RequestExplanation, RequestSummary};
 use weir_http::flaws::Flaw;
+use weir_telemetry::records::record::Record;
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter, Query, statuses};

@@ -5,8 +5,8 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use weir_dataplane::reports::LogBatch;
 use weir_event_loop::random;
+use weir_telemetry::reports::LogBatch;
 
 use super::audit::Audit;
 use super::host::LastRefusal;

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use weir_config::snapshot::{Address, Snapshot};
-use weir_dataplane::reports::LogBatch;
+use weir_telemetry::reports::LogBatch;
 use weir_tls::client::{ClientSettings, client_config};
 use weir_tls::identity::{Identity, read_authorities, read_certificates, read_key};
 

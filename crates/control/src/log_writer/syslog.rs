@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use weir_config::snapshot::{Syslog, SyslogServer};
-use weir_dataplane::reports::{Log, LogBatch};
+use weir_telemetry::reports::{Log, LogBatch};
 
 use self::tls::Encrypted;
 use crate::time;

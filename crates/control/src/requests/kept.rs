@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use weir_config::snapshot::RecentRequests;
-use weir_dataplane::records::record::Record;
+use weir_telemetry::records::record::Record;
 
 /// Approximate maximum size of all records in bytes: one half for slow requests, the other for the latest ones.
 pub const RECORD_BYTES_MAX: usize = 16 << 20;

@@ -1,7 +1,7 @@
 //! Records that are kept, and followers.
 
-use weir_dataplane::records::record::{Amounts, Id};
 use weir_exchange::termination::Termination;
+use weir_telemetry::records::record::{Amounts, Id};
 
 use super::*;
 

@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use weir_config::snapshot::Exporting;
-use weir_dataplane::reports::SpanBatch;
 use weir_outgoing::asking::until_retry;
+use weir_telemetry::reports::SpanBatch;
 
 use self::counters::Failing;
 use crate::events::Events;

@@ -1,6 +1,6 @@
 //! An OTLP request (`opentelemetry/proto/collector/trace/v1/trace_service.proto`) with encoded spans.
 
-use weir_dataplane::protobuf::{Fields, Message, Value};
+use weir_telemetry::protobuf::{Fields, Message, Value};
 
 /// The parts of a request around its spans.
 pub struct Request<'a> {

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use weir_config::snapshot::HttpUrl;
-use weir_dataplane::reports::Spans;
+use weir_telemetry::reports::Spans;
 
 use super::*;
 use crate::events::testing::Captured;

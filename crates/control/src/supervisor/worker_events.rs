@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
-use weir_dataplane::reports::Event;
+use weir_telemetry::reports::Event;
 
 use crate::events::Events;
 use crate::observed::{Observed, WorkerPanic};

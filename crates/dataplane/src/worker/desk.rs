@@ -13,8 +13,8 @@ use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::parts::witness::{Step, Witness};
 use weir_exchange::termination::Termination;
+use weir_telemetry::spans::Finished;
 
-use crate::spans::Finished;
 use crate::worker::straight;
 use crate::worker::world::World;
 

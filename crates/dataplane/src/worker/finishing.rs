@@ -9,10 +9,10 @@ use weir_exchange::parts::remembered::Remembered;
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
+use weir_telemetry::access_log::{AccessLog, Decided, Entry, RequestId};
+use weir_telemetry::records::record::Id;
+use weir_telemetry::records::recorder::{Finished, Recorder};
 
-use crate::access_log::{AccessLog, Decided, Entry, RequestId};
-use crate::records::record::Id;
-use crate::records::recorder::{Finished, Recorder};
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
 use crate::worker::world::World;

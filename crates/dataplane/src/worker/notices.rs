@@ -6,9 +6,8 @@ use std::sync::mpsc::SyncSender;
 use weir_exchange::local::pool::LocalMember;
 use weir_exchange::parts::notice::Notice;
 use weir_exchange::shared::counters::{Own, WorkerCounters};
+use weir_telemetry::reports::Event;
 use weir_tls::TlsError;
-
-use crate::reports::Event;
 
 /// Interval in which at most one event of each frequent kind is sent.
 const INTERVAL_MS: u64 = 1_000;

@@ -5,11 +5,11 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
+use weir_telemetry::access_log::AccessLog;
+use weir_telemetry::records::recorder::RecordSender;
+use weir_telemetry::reports::Event;
+use weir_telemetry::side_logs::SideLogs;
 
-use crate::access_log::AccessLog;
-use crate::records::recorder::RecordSender;
-use crate::reports::Event;
-use crate::side_logs::SideLogs;
 use crate::worker::command::Command;
 
 /// The inputs of a worker.

@@ -17,10 +17,10 @@ use weir_exchange::shared::counters::{Own, PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
+use weir_telemetry::access_log::AccessLog;
+use weir_telemetry::records::recorder::Recorder;
+use weir_telemetry::side_logs::SideLogs;
 
-use crate::access_log::AccessLog;
-use crate::records::recorder::Recorder;
-use crate::side_logs::SideLogs;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
 use crate::worker::setup::Setup;

@@ -1,8 +1,6 @@
 //! Requests that are really decided about, by the live state itself. Only their members are not there.
 
 use weir_core::clock::Clock;
-use weir_dataplane::records::record;
-use weir_dataplane::records::recorder::{Begun, Recorder};
 use weir_exchange::arena::{Arena, Key, OfExchange};
 use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalTable;
@@ -21,6 +19,8 @@ use weir_explain::asked::{NoRequest, Url};
 use weir_explain::dry::{Dry, Notes};
 use weir_explain::explanation::Explanation;
 use weir_explain::masks::Masks;
+use weir_telemetry::records::record;
+use weir_telemetry::records::recorder::{Begun, Recorder};
 
 /// The real result.
 #[derive(Debug)]

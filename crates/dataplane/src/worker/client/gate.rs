@@ -8,8 +8,8 @@ use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::gate::{Moment, TurnedAway, Whence};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::policy::tell_lines;
+use weir_telemetry::access_log::Decided;
 
-use crate::access_log::Decided;
 use crate::worker::client::own_response::{Of, log_decided};
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;

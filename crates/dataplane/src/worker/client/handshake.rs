@@ -10,11 +10,11 @@ use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::termination::Termination;
 use weir_http::message::RequestHead;
+use weir_telemetry::access_log::Decided;
 use weir_tls::challenges::ACME_TLS;
 use weir_tls::client_hello::{Peek, peek};
 use weir_tls::{Alert, Established, Session, TlsError};
 
-use crate::access_log::Decided;
 use crate::worker::Worker;
 use crate::worker::client::gate;
 use crate::worker::client::own_response::{About, Of, log_decided};

@@ -12,9 +12,9 @@ use weir_exchange::termination::Termination;
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
 use weir_http::message::{RequestHead, Version};
+use weir_telemetry::access_log::{Decided, Entry, RequestId};
+use weir_telemetry::records::recorder::{Finished, Refused};
 
-use crate::access_log::{Decided, Entry, RequestId};
-use crate::records::recorder::{Finished, Refused};
 use crate::worker::desk::Desk;
 use crate::worker::finishing::write_down;
 use crate::worker::world::World;

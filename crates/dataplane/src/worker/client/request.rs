@@ -14,8 +14,8 @@ use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_http::h1::BodyDecoder;
 use weir_http::message::RequestHead;
+use weir_telemetry::records::recorder::Begun;
 
-use crate::records::recorder::Begun;
 use crate::worker::Worker;
 use crate::worker::client::bound;
 use crate::worker::desk::Desk;

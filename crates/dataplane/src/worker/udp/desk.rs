@@ -18,10 +18,10 @@ use weir_exchange::session::edge::SessionEdge;
 use weir_exchange::session::{Account, Session, Source, Tools};
 use weir_exchange::termination::Termination;
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v2};
+use weir_telemetry::access_log::{Decided, Entry, RequestId};
+use weir_telemetry::records::recorder::Finished;
 
-use crate::access_log::{Decided, Entry, RequestId};
 use crate::owners::owner_key;
-use crate::records::recorder::Finished;
 use crate::worker::desk::Desk;
 use crate::worker::finishing::write_down;
 use crate::worker::member::connection::make_room;

@@ -3,14 +3,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_core::policy::WafMode;
+use weir_event_loop::{clock, random};
 use weir_exchange::local::table::{LocalServer, LocalTable};
+use weir_exchange::outside::Outside;
 use weir_exchange::shared::live::LiveTable;
 use weir_waf::checks::{Action, Check, Checks, Policy};
 use weir_waf::inspection::{BodyLength, Limit, Mode, Options, Request};
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 
 use super::*;
-use crate::outside;
 
 struct One(String);
 
@@ -67,7 +68,8 @@ fn server() -> Rc<LocalServer> {
                 pools: { p: { members: [ 127.0.0.1:1 ] } }\n";
     let config = weir_config::parse("test.yaml", text).config.expect("a good configuration");
     let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
-    let table = LiveTable::build(snapshot, None, 1, &outside());
+    let outside = Outside { clock: clock::now(), fill_randomly: random::fill };
+    let table = LiveTable::build(snapshot, None, 1, &outside);
     Rc::clone(LocalTable::new(&table, None, 0).server("shop").expect("the virtual server"))
 }
 
@@ -195,7 +197,7 @@ fn lines_are_handed_over_and_those_that_are_not_taken_are_counted() {
         inspection: &inspection,
     };
     for _ in 0..2 {
-        log.write(&inspected, outside().clock, &counters);
+        log.write(&inspected, clock::now(), &counters);
         log.flush(&counters);
     }
     let batch = receiver.try_recv().unwrap();

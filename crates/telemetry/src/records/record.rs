@@ -235,18 +235,6 @@ pub struct Firewall {
 }
 
 impl Record {
-    /// All texts of the request, with line ends between them.
-    #[cfg(feature = "simulation")]
-    pub fn texts(&self) -> Vec<u8> {
-        let notes = self.notes.as_deref();
-        let mut texts = vec![&*self.user];
-        texts.extend(self.marks.iter().map(|mark| &**mark));
-        texts.extend(notes.map(|notes| &*notes.head));
-        let firewall = notes.and_then(|notes| notes.firewall.as_ref());
-        texts.extend(firewall.into_iter().flat_map(|it| &it.rules).map(|(_, text)| &**text));
-        texts.join(&b'\n')
-    }
-
     /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let texts = self.marks.iter().map(|mark| mark.len() + size_of::<Box<[u8]>>());
