@@ -133,7 +133,7 @@ mod tests {
         assert!(check.contains(".TH WEIR-CHECK 1 2026-01-31 \"weir "), "{check}");
         assert!(check.contains("\n.sp\n"), "{check}");
         assert!(!page("weir-top.1").contains("\n\n"));
-        assert!(page("weir-member-drain.1").contains("\\-\\-wait"));
+        assert!(page("weir-waf-test.1").contains("weir waf test"));
         assert!(!pages.iter().any(|page| page.name.contains("help")));
         let names: std::collections::HashSet<_> = pages.iter().map(|page| &page.name).collect();
         assert_eq!(names.len(), pages.len());

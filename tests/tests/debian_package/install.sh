@@ -65,7 +65,7 @@ printf 'installed: %s\n' "$(within dpkg-query -W -f '${Version} ${Status}' weir)
 printf 'user: %s\n' "$(within getent passwd weir | cut -d: -f1,6,7)"
 printf 'configuration: %s\n' "$(within stat -c '%U:%G %a' /etc/weir/weir.yaml)"
 within weir check /etc/weir/weir.yaml
-for page in weir weir-run weir-member-drain; do
+for page in weir weir-run weir-waf-test; do
     within test -s "/usr/share/man/man1/$page.1.gz" || fail "no man page $page"
 done
 within bash -c 'source /usr/share/bash-completion/completions/weir && complete -p weir' >/dev/null || fail "no completion"
