@@ -123,7 +123,7 @@ pub(super) fn growth(
         omit(record, WEIR, None, reason.into());
         return Ok(());
     }
-    let origin = Origin::start(&found.program, members_max, &session.bed, &session.store)?;
+    let origin = Origin::start(&session.laboratory, members_max, &session.bed, &session.store)?;
     for &at in budget.settings {
         let case = at as usize;
         let GrowthCase { virtual_servers, members, balance, rules } =
