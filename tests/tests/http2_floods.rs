@@ -21,10 +21,11 @@ const BEFORE: Duration = Duration::from_millis(400);
 const ATTACK: Duration = Duration::from_millis(1_500);
 /// Maximum number of consecutive connections of an attack.
 const CONNECTIONS_MAX: usize = 50;
-const LOWEST_PRIORITY: i32 = 19;
 /// Uploads to `/whole` go to another pool.
 const UPLOADS: &str = "policies: { uploads: { rules: \
                        [ { when: 'request.path == \"/whole\"', then: [ { pool: readers } ] } ] } }";
+/// The streams that weir permits at once.
+const STREAMS: u32 = 100;
 /// Maximum growth of weir's memory during an attack.
 const GROWTH_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -62,8 +63,6 @@ fn attack(
     settings: &[(u16, u32)],
     batch: &dyn Fn(&mut Peer, &mut Vec<u8>) -> usize,
 ) -> Seen {
-    // A real attacker does not share the CPU with the other clients.
-    rustix::process::setpriority_process(None, LOWEST_PRIORITY).expect("a lower priority");
     let begun = Instant::now();
     let goes_on = |cut: usize| {
         let is_slow = if is_to_be_cut { cut == 0 } else { !is_counted.load(Ordering::Acquire) };
@@ -250,17 +249,28 @@ fn rapid_reset() {
     });
 }
 
-/// Rapid reset with requests and resets in separate reads. The streams have no send window, so their responses are pending
-/// when the resets arrive, even if the attacker is slow.
+/// Rapid reset with requests and resets in separate reads, however slow the attacker is: between a request and its reset are the
+/// heads of all other streams, more than weir reads at once. The streams have no send window, so their responses are pending when
+/// the resets arrive.
 #[test]
 fn rapid_reset_in_another_breath() {
     let windows = [(setting::INITIAL_WINDOW_SIZE, 0)];
+    let lines: [(&[u8], &[u8]); 5] = [
+        (b":method", b"GET"),
+        (b":scheme", b"http"),
+        (b":path", b"/5"),
+        (b":authority", b"test"),
+        (b"filler", &[b'x'; 1_000]),
+    ];
     check("rapid reset, later", Counted::Flood("streams"), &windows, &|peer, out| {
-        let opened: Vec<u32> = (0..50).map(|_| peer.new_stream()).collect();
-        opened.iter().for_each(|stream| head(*stream, b"GET", b"/5", true, out));
-        let before = opened.iter().filter_map(|stream| stream.checked_sub(100));
-        before.for_each(|stream| Frame::reset(stream, code::CANCEL).write(out));
-        100
+        for _ in 0..4 * STREAMS {
+            let stream = peer.new_stream();
+            if let Some(before) = stream.checked_sub(2 * STREAMS) {
+                Frame::reset(before, code::CANCEL).write(out);
+            }
+            Frame::headers(stream, &lines, true).write(out);
+        }
+        8 * STREAMS as usize
     });
 }
 
@@ -411,9 +421,16 @@ fn data_that_brings_nothing() {
     frames("empty data", Counted::Flood("frames"), || Frame::new(kind::DATA, 0, 1, []));
 }
 
+/// At once more than weir permits in a second, however slow the attacker is.
 #[test]
 fn data_that_brings_a_byte_at_a_time() {
-    frames("tiny data", Counted::Flood("frames"), || Frame::new(kind::DATA, 0, 1, *b"x"));
+    check("tiny data", Counted::Flood("frames"), &[], &|peer, out| {
+        if peer.new_stream() == 1 {
+            head(1, b"POST", b"/whole", false, out);
+        }
+        (0..40_000).for_each(|_| Frame::new(kind::DATA, 0, 1, *b"x").write(out));
+        40_000
+    });
 }
 
 /// Uploads whose response arrives first, and which continue. Each counts as an active stream of its client.
