@@ -14,7 +14,7 @@ use crate::layout;
 use crate::maps::{Maps, chain, map_error};
 use crate::netlink::{self, Hardware};
 use crate::options::RungsAllowed;
-use crate::{Attachment, Refused, Rung};
+use crate::{Attachment, Refused, Rung, unpin};
 
 /// Names of the programs in the object.
 pub const XDP: &str = "weirgate_xdp";
@@ -329,14 +329,14 @@ fn pinned(path: &Path) -> Result<Option<FdLink>, String> {
 }
 
 fn remove(path: &Path) -> Result<(), String> {
-    std::fs::remove_file(path).map_err(|error| format!("removing {}: {error}", path.display()))
+    unpin::detach(path).map_err(|error| format!("removing {}: {error}", path.display()))
 }
 
 /// Detaches pinned programs in the folder that are not wanted.
 fn remove_others(folder: &Path, wanted: &[PathBuf]) -> Result<(), Error> {
     for path in pinned_links(folder)? {
         if !wanted.contains(&path) {
-            std::fs::remove_file(&path).map_err(|error| {
+            unpin::detach(&path).map_err(|error| {
                 kernel(&format!("detaching {}", path.display()), error.to_string())
             })?;
         }

@@ -34,6 +34,7 @@ mod shared;
 mod sweep;
 mod table;
 mod take;
+mod unpin;
 
 pub use attach::{Seen, index_of, look};
 pub use check::check;

@@ -9,6 +9,7 @@ use crate::error::{Error, kernel};
 use crate::maps::{PINNED, chain, pin_of};
 use crate::options::Options;
 use crate::table::buckets_of;
+use crate::unpin;
 
 /// The mount point of BPF file systems.
 const BPF_FILE_SYSTEM: &str = "/sys/fs/bpf";
@@ -123,7 +124,7 @@ fn remove_maps(folder: &Path) -> Result<(), Error> {
 /// are gone.
 pub fn remove_all(folder: &Path) -> Result<(), Error> {
     for path in pinned_links(folder)? {
-        std::fs::remove_file(&path)
+        unpin::detach(&path)
             .map_err(|error| kernel(&format!("detaching {}", path.display()), error.to_string()))?;
     }
     remove_maps(folder)?;

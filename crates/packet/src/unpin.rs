@@ -1,0 +1,79 @@
+//! Detaches pinned links at once. `unsafe`: aya has no safe calls for BPF_OBJ_GET of any object and for BPF_LINK_DETACH.
+//!
+//! Without that, the kernel detaches a program some time after its last pin and its last descriptor are gone, and until then another
+//! program cannot be attached by XDP.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// `BPF_OBJ_GET` and `BPF_LINK_DETACH` of `enum bpf_cmd`.
+const OBJ_GET: libc::c_int = 7;
+const LINK_DETACH: libc::c_int = 34;
+
+/// The part of `union bpf_attr` for pinned objects.
+#[repr(C)]
+struct Pinned {
+    path: u64,
+    descriptor: u32,
+    flags: u32,
+}
+
+/// The part of `union bpf_attr` for detaching a link.
+#[repr(C)]
+struct Detached {
+    link: u32,
+}
+
+/// Detaches a pinned link, and removes its pin. On kernels before 5.9, the program is detached a moment later.
+///
+/// # Errors
+/// The pin cannot be removed.
+pub fn detach(path: &Path) -> io::Result<()> {
+    if let Ok(link) = open(path) {
+        let mut attributes = Detached { link: link.as_raw_fd() as u32 };
+        // Without its pin and its descriptors, the link goes in any case.
+        let _ = call(LINK_DETACH, &mut attributes);
+    }
+    std::fs::remove_file(path)
+}
+
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut attributes = Pinned { path: path.as_ptr() as u64, descriptor: 0, flags: 0 };
+    let descriptor = call(OBJ_GET, &mut attributes)?;
+    // SAFETY: the kernel has returned a new descriptor, which nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn call<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
+    let size = size_of::<T>() as u32;
+    // SAFETY: the attributes have the layout of the command and outlive the call, as does the path that they point to; the
+    // kernel writes nothing.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size) };
+    libc::c_int::try_from(result)
+        .ok()
+        .filter(|result| *result >= 0)
+        .ok_or_else(io::Error::last_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The layout in the kernel's header.
+    #[test]
+    fn attributes_are_as_the_kernel_has_them() {
+        assert_eq!((size_of::<Pinned>(), size_of::<Detached>()), (16, 4));
+        assert_eq!(std::mem::offset_of!(Pinned, descriptor), 8);
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error() {
+        let error = detach(Path::new("/sys/fs/bpf/weir-nothing")).expect_err("there is no pin");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}
