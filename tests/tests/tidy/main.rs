@@ -5,6 +5,7 @@
 mod contract;
 mod crates;
 mod defects;
+mod dependencies;
 mod folders;
 mod sizes;
 mod unsafe_code;
