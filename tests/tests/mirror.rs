@@ -8,10 +8,15 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
 fn setup(member: &Member, copies: &str, share: &str, more: &str) -> Setup {
+    copying(Setup::new(&[member.address()]), copies, share, more)
+}
+
+/// Requests for `/copied` go to the members, and their copies to the pool `copies`.
+fn copying(setup: Setup, copies: &str, share: &str, more: &str) -> Setup {
     let section = format!(
         "policies:\n  test:\n    strategy: all_match\n    rules:\n      - when: \"request.path.startsWith('/copied')\"\n        then: [ {{ mirror: {{ pool: copies, share: {share} }} }}{more} ]"
     );
-    Setup::new(&[member.address()])
+    setup
         .access_log()
         .virtual_server("policies: [ test ]")
         .also_pool(&format!("copies: {{ members: [ \"{copies}\" ] }}"))
@@ -140,6 +145,32 @@ fn long_bodies_and_tunnels_have_no_copy() {
     client.get("/copied").assert_status(200);
     wait_for(&proxy, "answered", 1.0);
     assert_eq!(copies.request_count(), 1);
+}
+
+/// Its body was held until it was judged, and not sent to a member yet when the request joined the queue.
+#[test]
+fn what_was_judged_and_waited_in_a_queue_has_a_copy() {
+    let (member, gate) = Member::gated("here");
+    let copies = Member::named("thrown away");
+    let address = copies.address().to_string();
+    let limited = format!("{{ address: {}, connections_max: 1 }}", member.address());
+    let setup = Setup::new(&[]).member(&limited).pool("queue: { timeout: 60s }");
+    let setup = copying(setup, &address, "100%", "").virtual_server("waf: { mode: block }");
+    let proxy = Proxy::start(&setup);
+    let (mut first, mut second) = (proxy.client(), proxy.client());
+    first.send("GET /other HTTP/1.1\r\nHost: a\r\n\r\n");
+    member.wait_for_requests(1);
+    second.send("POST /copied HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 5\r\n\r\na=b&c");
+    eventually("it waits", STEP_TIMEOUT, || {
+        proxy.metric("weir_pool_queue_requests", &["\"members\""]) == 1.0
+    });
+    gate.store(true, Ordering::Release);
+    first.response().assert_status(200);
+    second.response().assert_status(200);
+    wait_for(&proxy, "answered", 1.0);
+    assert_eq!(copied(&proxy, "dropped"), 0.0);
+    let bodies: Vec<_> = copies.requests().iter().map(|it| it.body.clone()).collect();
+    assert_eq!(bodies, [b"a=b&c"]);
 }
 
 #[test]

@@ -36,7 +36,9 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use weir_config::snapshot::Address;
 
+pub use connections::CONNECTIONS_MAX;
 use connections::{Connections, PER_SOURCE_MAX, PER_USER_MAX, Place, Source};
+use context::Context;
 use handover::Listener;
 pub(crate) use handover::OpenConnections;
 use lifetime::Lifetime;
@@ -56,6 +58,7 @@ pub mod audit;
 mod board;
 mod changes;
 mod connections;
+mod context;
 mod dashboard;
 mod explain;
 mod files;
@@ -64,6 +67,7 @@ mod flows;
 mod gate;
 mod handover;
 mod host;
+mod last_refusal;
 mod lifetime;
 mod login;
 mod login_failures;
@@ -92,10 +96,6 @@ mod table;
 mod tags;
 pub mod token;
 mod upgrade;
-
-/// Maximum number of simultaneous connections of a listener. [`connections`] contains the limit per source, and the rule by
-/// which a connection is closed for a further one.
-pub const CONNECTIONS_MAX: usize = 64;
 
 /// Maximum size of a request's head.
 pub const HEAD_SIZE_MAX: usize = 16 * 1024;
@@ -256,13 +256,6 @@ fn bind_within(directory: &Path, path: &Path) -> io::Result<(UnixListener, u64)>
     let inode = std::fs::metadata(&temporary)?.ino();
     std::fs::rename(&temporary, path)?;
     Ok((listener, inode))
-}
-
-/// The state from which requests are answered.
-#[derive(Debug, Clone)]
-struct Context {
-    observed: Arc<Observed>,
-    events: Events,
 }
 
 fn router(context: Context) -> Router {

@@ -211,6 +211,18 @@ impl<K, T> Arena<K, T> {
         if slot.is_of(key) { slot.content.as_mut() } else { None }
     }
 
+    /// The object of this key, if there is a key and the object still exists.
+    #[inline]
+    pub fn find(&self, key: Option<Key<K>>) -> Option<&T> {
+        self.get(key?)
+    }
+
+    /// The object of this key, if there is a key and the object still exists.
+    #[inline]
+    pub fn find_mut(&mut self, key: Option<Key<K>>) -> Option<&mut T> {
+        self.get_mut(key?)
+    }
+
     /// Whether the object of this key still exists.
     #[inline]
     pub fn contains(&self, key: Key<K>) -> bool {

@@ -250,7 +250,7 @@ impl<W: Witness> Edge for Dry<'_, W> {
         if let Some(remembered) = &ends.remembered {
             self.notes.followed.clone_from(&remembered.followed);
         }
-        ends.stream = None;
+        ends.caller.take_stream();
     }
 
     fn tell(&mut self, notice: Notice<'_>) {

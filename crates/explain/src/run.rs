@@ -14,19 +14,19 @@ use weir_exchange::local::table::{LocalServer, LocalTable};
 use weir_exchange::outside::Outside;
 use weir_exchange::parts::account::Logged;
 use weir_exchange::parts::arrival::{Arrival, Registration, Whence};
-use weir_exchange::parts::aside::Reply;
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::ends::After;
 use weir_exchange::parts::errand::Errand;
 use weir_exchange::parts::inspected::Outcome as WafOutcome;
 use weir_exchange::parts::inspecting::Scrutiny;
 use weir_exchange::parts::pieces::Pieces;
+use weir_exchange::parts::reply::Reply;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::shared::live::LiveTable;
 use weir_exchange::shared::logins::Answer;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::authorisation;
 use weir_exchange::transaction::exchange::Exchange;
+use weir_exchange::transaction::stages;
 use weir_http::h1::{HeadLimits, Parsed, RequestError, parse_request, parse_response};
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme, Version};
 use weir_telemetry::records::record::Notes as Recorded;
@@ -502,9 +502,9 @@ fn go_on(
                 remarks.push(format!("pool {pool} gets a copy of the request"));
             } else {
                 remarks.push(format!("a service in pool {pool} is asked: supposed to let it in"));
-                let aside = Key::from_bits(2 << 32).unwrap_or(Key::NOTHING);
-                authorisation::began(exchange, aside);
-                authorisation::ended(exchange, dry, Some(aside), Some(let_in()));
+                let child = Key::from_bits(2 << 32).unwrap_or(Key::NOTHING);
+                stages::child_began(exchange, child);
+                stages::child_ended(exchange, dry, Some(child), Some(Box::new(let_in())));
             }
         }
         return true;

@@ -4,7 +4,7 @@ use crate::bound;
 use crate::chars::{is_word, list, trim_ows};
 use crate::fields::{withhold, withhold_named};
 use crate::flaws::{Flaw, Flaws};
-use crate::h1::FramingError;
+use crate::h1::error::FramingError;
 use crate::message::{Field, FieldId, Framing, Span, Version};
 
 /// The largest Content-Length, and the largest sum of chunk sizes. Members that count in signed

@@ -2,121 +2,29 @@
 //!
 //! The data path never waits for the log: a batch that the log cannot accept is dropped and counted.
 
+mod entry;
 mod given;
 
 use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
 
-use weir_config::snapshot::{AccessFormat, GivenFormat, LogField, RuleName};
+use weir_config::snapshot::{AccessFormat, GivenFormat, LogField};
 use weir_core::clock::Clock;
-use weir_core::expression::TlsFacts;
-use weir_core::policy::Lines;
 use weir_event_loop::wall_clock::{Date, WallClock};
-use weir_exchange::local::stickiness::Kept;
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
-use weir_http::message::{FieldId, RequestHead, Version};
+use weir_http::message::RequestHead;
 use weir_http::write_ip;
 
+use self::entry::{Shown, put_address_text, put_marks, put_quoted, put_rules, version_of};
 use self::given::Given;
 use crate::json::{
-    SHOWN_BYTES_MAX, plain_length, put, put_id, put_json_string, put_number, put_text_key,
-    put_three_digits,
+    SHOWN_BYTES_MAX, put, put_id, put_json_string, put_number, put_text_key, put_three_digits,
 };
 use crate::log_batch::Batcher;
 use crate::reports::{Log, LogBatch};
 
-/// The fields of a line that are not from the request head.
-pub struct Entry<'a> {
-    /// The format that was active when the request arrived. `request` is in this format.
-    pub format: AccessFormat,
-    /// The id of the request.
-    pub request_id: RequestId<'a>,
-    /// The output of [`AccessLog::request_part`] for the request head; empty without a valid head.
-    pub request: &'a [u8],
-    /// The client's address by its connection. `request` may contain another one, from a trusted proxy.
-    pub client: Option<SocketAddr>,
-    /// The address of the connection's peer.
-    pub peer: Option<SocketAddr>,
-    /// The results of the TLS handshake; `None`: no TLS. An error: why it failed, in words.
-    pub tls: Result<Option<TlsFacts<'a>>, &'a str>,
-    /// The virtual server.
-    pub server: &'a str,
-    /// The pool.
-    pub pool: Option<&'a str>,
-    /// The address of the last member.
-    pub member: Option<&'a str>,
-    /// The status that was sent to the client; 0: no response.
-    pub status: u16,
-    /// The number of body bytes in the request.
-    pub bytes_received: u64,
-    /// The number of bytes in the response, including its heads.
-    pub bytes_sent: u64,
-    /// The number of bytes in the heads of the response.
-    pub head_bytes_sent: u64,
-    /// The number of retries on other members.
-    pub retries: u32,
-    /// Microseconds from the complete request head to the first attempt with a member.
-    pub queue_us: u64,
-    /// Microseconds from the first attempt to an open connection; 0: an idle connection was reused.
-    pub connect_us: u64,
-    /// Microseconds from the open connection to the response head.
-    pub first_byte_us: u64,
-    /// Microseconds from the complete request head to the end.
-    pub total_us: u64,
-    /// The decisions of policies and persistence.
-    pub decided: Decided<'a>,
-    /// The termination reason.
-    pub termination: Termination,
-}
-
-/// The id of a request.
-#[derive(Debug, Clone, Copy)]
-pub enum RequestId<'a> {
-    /// The log assigns the next number.
-    OfLog,
-    /// A number that this process has already assigned.
-    Made(u128),
-    /// An id received from a trusted proxy.
-    Taken(&'a [u8]),
-}
-
-/// The decisions of policies and persistence about a request.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Decided<'a> {
-    /// Marks set by policies.
-    pub marks: Option<&'a Lines>,
-    /// The numbers of the rules that were applied.
-    pub rules: &'a [u32],
-    /// The names of rules.
-    pub rule_names: &'a [RuleName],
-    /// The result of persistence.
-    pub persistence: Option<Kept>,
-    /// The authenticated user; empty: not authenticated.
-    pub user: &'a [u8],
-    /// The virtual server that received the request, if it handed the request over to another one.
-    pub entered_at: Option<&'a str>,
-    /// Whether the member connection belongs to the client, because authentication is bound to it.
-    pub is_bound: bool,
-    /// The trace id and the span id of the request.
-    pub trace: Option<(u128, u64)>,
-}
-
-impl Decided<'_> {
-    /// The marks, if there are any.
-    fn shown_marks(&self) -> Option<&Lines> {
-        self.marks.filter(|marks| !marks.is_empty())
-    }
-
-    /// Whether a rule was applied.
-    fn has_rules(&self) -> bool {
-        self.followed().next().is_some()
-    }
-
-    fn followed(&self) -> impl Iterator<Item = &RuleName> {
-        self.rules.iter().filter_map(|rule| self.rule_names.get(*rule as usize))
-    }
-}
+pub use self::entry::{Decided, Entry, RequestId};
 
 /// The access log of one worker.
 pub struct AccessLog {
@@ -295,30 +203,6 @@ impl AccessLog {
     }
 }
 
-/// The fields of a request head that appear in lines; empty if the head lacks them.
-#[derive(Default)]
-struct Shown<'a> {
-    referer: &'a [u8],
-    user_agent: &'a [u8],
-}
-
-impl<'a> Shown<'a> {
-    fn of(head: &RequestHead, input: &'a [u8]) -> Self {
-        let mut shown = Self::default();
-        for field in head.fields.iter().rev().filter(|field| field.id == FieldId::Other) {
-            let name = field.name.of(input);
-            // The length rules out nearly all other fields.
-            let place = match name.len() {
-                7 if name.eq_ignore_ascii_case(b"referer") => &mut shown.referer,
-                10 if name.eq_ignore_ascii_case(b"user-agent") => &mut shown.user_agent,
-                _ => continue,
-            };
-            *place = field.value.of(input);
-        }
-        shown
-    }
-}
-
 /// Writes a key and a text.
 #[inline(always)]
 fn put_text(out: &mut Vec<u8>, key: &str, text: &[u8]) {
@@ -418,33 +302,6 @@ fn put_decided(out: &mut Vec<u8>, decided: &Decided<'_>) {
     }
 }
 
-/// Writes the marks of rules; there must be at least one.
-fn put_marks(out: &mut Vec<u8>, marks: &Lines) {
-    for (index, mark) in marks.iter().enumerate() {
-        out.push(if index == 0 { b'[' } else { b',' });
-        put_json_string(out, mark);
-    }
-    out.push(b']');
-}
-
-/// Writes the applied rules; there must be at least one: `["shop/no-admin"]`.
-fn put_rules(out: &mut Vec<u8>, decided: &Decided<'_>) {
-    for (index, name) in decided.followed().enumerate() {
-        out.push(if index == 0 { b'[' } else { b',' });
-        put_json_string(out, format!("{}/{}", name.policy, name.rule).as_bytes());
-    }
-    out.push(b']');
-}
-
-/// The HTTP version of a request.
-fn version_of(head: &RequestHead) -> &'static str {
-    match head.version {
-        Version::Http10 => "HTTP/1.0",
-        Version::Http11 => "HTTP/1.1",
-        Version::Http2 => "HTTP/2.0",
-    }
-}
-
 fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
     let mut parts = entry.request.rsplitn(3, |&byte| byte == 0);
     let (fields, line, named) = (parts.next(), parts.next(), parts.next());
@@ -483,19 +340,6 @@ fn put_address(out: &mut Vec<u8>, key: &[u8], address: SocketAddr) {
     out.push(b'"');
 }
 
-fn put_address_text(out: &mut Vec<u8>, address: SocketAddr) {
-    match address {
-        SocketAddr::V6(_) if address.port() != 0 => put(out, format_args!("{address}")),
-        _ => {
-            write_ip(address.ip(), out);
-            if address.port() != 0 {
-                out.push(b':');
-                put_number(out, address.port().into());
-            }
-        }
-    }
-}
-
 /// Writes a user name, without characters that would end the field.
 fn put_user(out: &mut Vec<u8>, user: &[u8]) {
     if user.is_empty() {
@@ -508,18 +352,5 @@ fn put_user(out: &mut Vec<u8>, user: &[u8]) {
         };
         put_quoted(out, name);
         out.extend_from_slice(space);
-    }
-}
-
-/// Writes a value with the escapes of nginx and Apache: `\xhh`.
-fn put_quoted(out: &mut Vec<u8>, value: &[u8]) {
-    let value = &value[..value.len().min(SHOWN_BYTES_MAX)];
-    let (plain, mut rest) = value.split_at(plain_length(value));
-    out.extend_from_slice(plain);
-    while let [byte, behind @ ..] = rest {
-        put(out, format_args!("\\x{byte:02X}"));
-        let (plain, next) = behind.split_at(plain_length(behind));
-        out.extend_from_slice(plain);
-        rest = next;
     }
 }

@@ -1,5 +1,6 @@
 //! The definitions in the repository's Rust files, read by a parser: functions, types, their members, and `unsafe`.
 
+mod paths;
 mod reader;
 
 use std::collections::BTreeSet;
@@ -25,6 +26,8 @@ pub struct File {
     pub items: Vec<Item>,
     /// Files (without extension) that this file declares as modules for tests only.
     pub test_modules: Vec<String>,
+    /// Paths to other modules of the crate, without those in tests. Each begins with `crate`, `self` or `super`.
+    pub paths: Vec<Vec<String>>,
     /// All identifiers, and the words of all string literals; without comments.
     pub words: BTreeSet<String>,
 }

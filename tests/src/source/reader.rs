@@ -7,6 +7,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Fields, Generics, Ident, Item as Syntax, Meta, Type};
 
+use super::paths::paths;
 use super::{File, Item, Kind};
 
 /// Reads one file.
@@ -23,6 +24,7 @@ pub fn read(path: &str, text: &str) -> File {
         forbids_unsafe: syntax.attrs.iter().any(forbids_unsafe),
         items: Vec::new(),
         test_modules: Vec::new(),
+        paths: paths(&syntax),
         words: words.words,
     };
     let mut reader = Reader { test: file.is_test, of: None, file: &mut file };
@@ -80,7 +82,7 @@ fn forbids_unsafe(attribute: &Attribute) -> bool {
 }
 
 /// Whether these attributes compile an item only for tests.
-fn is_for_tests(attributes: &[Attribute]) -> bool {
+pub(super) fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::Path(path) => path.is_ident("test"),
         Meta::List(list) if list.path.is_ident("cfg") => {

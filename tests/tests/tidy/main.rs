@@ -2,6 +2,7 @@
 //!
 //! The tests of statements in documents are in `tests/tests/documents/`.
 
+mod circles;
 mod contract;
 mod crates;
 mod defects;

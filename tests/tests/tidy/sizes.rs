@@ -57,7 +57,7 @@ const METHODS: Bound = Bound {
         ("crates/dataplane/src/worker/mod.rs Worker", 107),
         ("crates/dataplane/src/worker/world.rs World", 33),
         ("crates/event-loop/src/event_loop.rs EventLoop", 79),
-        ("crates/exchange/src/transaction/exchange.rs Exchange", 65),
+        ("crates/exchange/src/transaction/exchange.rs Exchange", 64),
         ("crates/http/src/h2/connection/mod.rs Connection", 79),
         ("tests/src/http2.rs Peer", 37),
     ],

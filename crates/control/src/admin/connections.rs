@@ -19,9 +19,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::CONNECTIONS_MAX;
 use super::peer::{NetworkPeer, Peer};
 use super::sources::network_of;
+
+/// Maximum number of simultaneous connections of a listener.
+pub const CONNECTIONS_MAX: usize = 64;
 
 /// Maximum number of connections of one source.
 pub(super) const PER_SOURCE_MAX: usize = CONNECTIONS_MAX / 2;

@@ -11,38 +11,17 @@
 //! | 421 | another name, over TCP |
 
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, Uri, Version, header};
 use weir_config::snapshot::AdminSettings;
 
-use super::Context;
+use super::context::Context;
 use super::peer::Peer;
 use super::problem::Problem;
 
-/// Minimum interval between events about refused names.
-const REFUSAL_INTERVAL: Duration = Duration::from_secs(60);
-
 /// The maximum length of a domain name (RFC 1035 section 2.3.4).
 const NAME_LENGTH_MAX: usize = 253;
-
-/// The time of the last event about a refused name.
-#[derive(Debug, Default)]
-pub(super) struct LastRefusal(Mutex<Option<Instant>>);
-
-impl LastRefusal {
-    /// Whether an event is due.
-    fn is_due(&self) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = told.is_none_or(|told| told.elapsed() >= REFUSAL_INTERVAL);
-        if is_due {
-            *told = Some(Instant::now());
-        }
-        is_due
-    }
-}
 
 /// Refuses requests whose `Host` is not a name of this listener.
 pub(super) fn check(context: &Context, peer: &Peer, request: &Request) -> Result<(), Problem> {

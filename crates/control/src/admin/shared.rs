@@ -9,7 +9,7 @@ use weir_event_loop::random;
 use weir_telemetry::reports::LogBatch;
 
 use super::audit::Audit;
-use super::host::LastRefusal;
+use super::last_refusal::LastRefusal;
 use super::login_failures::LastFailure;
 use super::open_streams::Streams;
 use super::sources::Sources;

@@ -23,12 +23,12 @@ impl Desk<'_> {
         if !matches!(ends.parked, Parked::No) {
             leave_wait(self, ends);
         }
-        if let Some(client) = self.world.clients.get_mut(ends.client) {
+        if let Some(client) = self.world.clients.find_mut(ends.caller.client()) {
             client.exchange_ended();
         }
         if !ends.account.logged.is_nothing() {
-            if why != Termination::Complete && ends.stream.is_none() {
-                let queued = self.world.clients.get(ends.client);
+            if why != Termination::Complete && ends.caller.stream().is_none() {
+                let queued = self.world.clients.find(ends.caller.client());
                 let queued = queued.map_or(0, |client| self.io.queued(client.token));
                 ends.account.bytes_sent = ends.account.bytes_sent.saturating_sub(queued as u64);
             }
@@ -55,7 +55,7 @@ impl World {
         let span = |from: u64, to: u64| {
             if from == 0 { 0 } else { to.saturating_sub(from) }
         };
-        let client = self.clients.get(ends.client);
+        let client = self.clients.find(ends.caller.client());
         let remembered = ends.remembered.as_deref();
         let taken = remembered.map_or(&[][..], |remembered| &remembered.request_id);
         let request_id = match account.request_number {

@@ -41,7 +41,7 @@ impl Desk<'_> {
             return false;
         };
         let length_max = queue.length_max;
-        let client = self.world.clients.get(ends.client);
+        let client = self.world.clients.find(ends.caller.client());
         if queue.half_closed == Some(HalfClosed::Leave) && client.is_some_and(|client| client.ended)
         {
             return false;

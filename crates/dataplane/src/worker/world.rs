@@ -11,6 +11,7 @@ use weir_exchange::arena::{
 };
 use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalTable;
+use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::shared::counters::{Own, PerWorker, WorkerCounters};
@@ -157,13 +158,14 @@ impl World {
 
     /// The stream of an exchange on its client connection.
     pub fn stream(&self, ends: &Ends) -> Option<&Stream> {
-        self.clients.get(ends.client)?.streams()?.get(ends.stream?)
+        let Caller::Client(client, Some(stream)) = ends.caller else { return None };
+        self.clients.get(client)?.streams()?.get(stream)
     }
 
     /// The stream of an exchange on its client connection, mutable.
     pub fn stream_mut(&mut self, ends: &Ends) -> Option<&mut Stream> {
-        let key = ends.stream?;
-        self.clients.get_mut(ends.client)?.streams_mut()?.get_mut(key)
+        let Caller::Client(client, Some(stream)) = ends.caller else { return None };
+        self.clients.get_mut(client)?.streams_mut()?.get_mut(stream)
     }
 
     /// The stream of an exchange on its member connection.

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use crate::arena::{ClientKey, ExchangeKey, StreamKey};
+use crate::arena::ExchangeKey;
 use crate::local::table::LocalServer;
 use crate::parts::account::Account;
 use crate::parts::attempt::Attempt;
+use crate::parts::caller::Caller;
 use crate::parts::parked::Parked;
 use crate::parts::remembered::Remembered;
 use crate::parts::tries::Tries;
@@ -17,10 +18,8 @@ pub struct Ends {
     pub key: ExchangeKey,
     /// `Some`: the transaction has ended, and the client connection goes to this state.
     pub over: Option<After>,
-    /// The client connection.
-    pub client: ClientKey,
-    /// The client's stream; `None`: the transaction has the connection for itself (HTTP/1).
-    pub stream: Option<StreamKey>,
+    /// On whose behalf it works.
+    pub caller: Caller,
     /// Reading from the member is paused until the client has taken the response so far.
     pub is_member_stopped: bool,
     /// The pool, and results of attempts.
@@ -48,8 +47,8 @@ pub enum After {
         /// The member has ended its sending side.
         has_member_ended: bool,
     },
-    /// The transaction was a request of weir's own.
-    Aside,
+    /// The transaction was a request of weir's own: its caller gets the reply.
+    Subrequest,
     /// The tunnel is complete in both directions: the client connection ends, unless it is shared.
     Whole,
     /// Data is missing: the client connection ends, unless it is shared.

@@ -17,7 +17,7 @@ pub enum Errand {
     /// Ends a request of weir's own whose response is no longer needed.
     Leave {
         /// The request.
-        aside: ExchangeKey,
+        child: ExchangeKey,
         /// Whether its member has exceeded the time.
         is_late: bool,
     },
@@ -25,9 +25,9 @@ pub enum Errand {
 
 /// A request of weir's own to be sent.
 pub struct Order {
-    /// The request that waits for the response; `None`: no request waits.
+    /// The transaction that waits for the response; `None`: none waits.
     pub parent: Option<ExchangeKey>,
-    /// The virtual server of that request.
+    /// The virtual server of the request that it belongs to.
     pub server: Rc<LocalServer>,
     /// The destination.
     pub pool: Rc<LocalPool>,

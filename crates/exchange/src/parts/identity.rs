@@ -8,7 +8,7 @@ use weir_core::policy::Authenticator;
 
 use crate::arena::ExchangeKey;
 use crate::local::pool::{LocalPool, Preference};
-use crate::parts::aside::Reply;
+use crate::parts::reply::Reply;
 use crate::shared::logins::{Logins, Tag, Ticket};
 
 /// The user of a request, kept for its response and its log line.

@@ -10,7 +10,6 @@ use weir_http::message::ResponseHead;
 use weir_waf::body::{Call, LOOK_BYTES, call};
 use weir_waf::inspection::{Inspection, Limit, Verdict};
 
-use crate::parts::aside::Aside;
 use crate::parts::end::OwnedEnd;
 use crate::parts::held::{HeldBody, HeldBytes};
 
@@ -30,8 +29,6 @@ pub enum Scrutiny {
     Answering(Box<Answering>),
     /// The request is blocked.
     Blocked(Block),
-    /// No inspection: a request of weir's own, whose response is stored for another request.
-    Aside(Box<Aside>),
 }
 
 /// A request without a blocking finding, whose response is inspected too.

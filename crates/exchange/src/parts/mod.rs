@@ -2,8 +2,8 @@
 
 pub mod account;
 pub mod arrival;
-pub mod aside;
 pub mod attempt;
+pub mod caller;
 pub mod considered;
 pub mod encoding;
 pub mod end;
@@ -23,10 +23,12 @@ pub mod peak;
 pub mod pending;
 pub mod pieces;
 pub mod remembered;
+pub mod reply;
 pub mod request;
 pub mod request_ids;
 pub mod rewriting;
 pub mod scratch;
+pub mod stages;
 pub mod stream_end;
 pub mod tools;
 pub mod traced;

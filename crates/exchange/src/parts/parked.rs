@@ -1,9 +1,7 @@
 //! The reason why a request waits without a member.
 
-use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
 
-use crate::parts::considered::Ending;
 use crate::parts::tries::Lease;
 
 /// The reason why a request waits without a member.
@@ -12,8 +10,10 @@ pub enum Parked {
     /// It does not wait.
     #[default]
     No,
-    /// For a time or for pending questions; `Some`: it then ends like this.
-    Until(Option<(Ending, Box<Decision>)>),
+    /// At a stage, for a time or an event.
+    AtStage,
+    /// For its body, which is held until it is judged.
+    ForBody,
     /// For a member, in the queue.
     InLine(Ticket),
     /// For a retry, beside the queue.
@@ -38,9 +38,9 @@ impl Parked {
         }
     }
 
-    /// Whether it waits.
+    /// Whether it waits for something else than its body.
     pub fn waits(&self) -> bool {
-        matches!(self, Self::Until(_) | Self::InLine(_) | Self::Beside)
+        matches!(self, Self::AtStage | Self::InLine(_) | Self::Beside)
     }
 
     /// Whether it waits for a member.

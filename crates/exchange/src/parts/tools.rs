@@ -106,8 +106,8 @@ impl Tools {
     pub fn give_remembered(&mut self, mut remembered: Box<Remembered>) {
         let asks = remembered.identity.iter_mut().flat_map(|identity| identity.asks.drain(..));
         for Asking { progress, .. } in asks {
-            if let Progress::Asked(Some(aside)) = progress {
-                self.errands.push(Errand::Leave { aside, is_late: false });
+            if let Progress::Asked(Some(child)) = progress {
+                self.errands.push(Errand::Leave { child, is_late: false });
             }
         }
         remembered.clear();

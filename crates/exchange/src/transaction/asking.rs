@@ -2,14 +2,9 @@
 
 use crate::edge::{Edge, Lag, Side};
 use crate::parts::end::End;
-use crate::parts::parked::Parked;
 use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::losing::watch_leaving_client;
-use crate::transaction::mirror;
-
-/// `until_us` of a request that has no delay and waits only for pending questions.
-pub const AT_ONCE_US: u64 = 1;
+use crate::transaction::stages::mirror;
 
 impl Exchange {
     /// Sends the head of a request that has no body.
@@ -19,19 +14,6 @@ impl Exchange {
             at.ask(&mut self.ends, &mut self.request, nothing, End::Data);
             self.request_handed_over(at);
         }
-    }
-
-    /// Delays a request until `until_us`, or until pending questions about it are answered.
-    pub fn hold_back(&mut self, at: &mut impl Edge, until_us: u64) {
-        if !matches!(self.ends.parked, Parked::Until(_)) {
-            self.ends.parked = Parked::Until(None);
-        }
-        self.ends.clear_client_deadline(at);
-        watch_leaving_client(self, at);
-        if until_us <= at.turn().now_us() + AT_ONCE_US {
-            return self.go_on(at);
-        }
-        at.delay(&self.ends, until_us);
     }
 
     /// The connection to the member has the whole request: starts the timeout for the response.

@@ -55,14 +55,16 @@ impl Exchange {
         self.ends.tries.failure = Some(reason);
         match self.phase {
             Phase::AwaitHead => {}
-            Phase::Judge | Phase::Respond if is_whole => {
+            Phase::Collect | Phase::Respond if is_whole => {
                 return response_whole(self, at, reason);
             }
             // Without a body, and without a stream that frames it, a response is whole with its head.
-            Phase::Respond if self.response_framing.is_empty() && self.ends.stream.is_none() => {
+            Phase::Respond
+                if self.response_framing.is_empty() && self.ends.caller.stream().is_none() =>
+            {
                 return response_whole(self, at, reason);
             }
-            Phase::Judge => {
+            Phase::Collect => {
                 note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 return self.respond(at, reason.status(), reason.termination());

@@ -14,7 +14,7 @@ use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::policy::keep_cookies;
-use crate::transaction::{aside, inspect};
+use crate::transaction::{inspect, subrequest};
 
 impl Exchange {
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
@@ -56,10 +56,11 @@ impl Exchange {
         body: Option<&[u8]>,
     ) {
         self.ends.drop_member(at);
-        if inspect::leave(self, at) {
-            return aside::end(self, at, termination);
+        if self.reply.is_some() {
+            return subrequest::end(self, at, termination);
         }
-        if self.phase == Phase::Judge {
+        inspect::leave(self, at);
+        if self.phase == Phase::Collect {
             // Nothing of the response was sent, and nothing will be.
             self.phase = Phase::AwaitHead;
         }
@@ -140,19 +141,20 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if inspect::leave(self, at) {
-            return aside::end(self, at, termination);
+        if self.reply.is_some() {
+            return subrequest::end(self, at, termination);
         }
+        inspect::leave(self, at);
         self.ends.count_request(at);
-        if self.phase == Phase::Judge {
+        if self.phase == Phase::Collect {
             // Nothing of a held response was sent.
             self.ends.account.status = 0;
         }
         let status = self.ends.account.status;
-        let is_answered = match (self.ends.stream, self.phase) {
+        let is_answered = match (self.ends.caller.stream(), self.phase) {
             (None, _) => true,
             (_, Phase::AwaitHead) => status != 0,
-            (_, Phase::Judge) => false,
+            (_, Phase::Collect) => false,
             (_, Phase::Respond) => termination == Termination::Complete,
             (_, Phase::Deliver { .. }) => !self.ends.is_undelivered(at),
         };

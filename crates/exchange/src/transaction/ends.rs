@@ -43,13 +43,13 @@ impl Ends {
 
     /// Whether a part of a response waits for the client's window.
     pub fn is_undelivered(&self, at: &mut impl Edge) -> bool {
-        self.stream.is_some() && at.lag(self, Side::Client) == Lag::Behind
+        self.caller.stream().is_some() && at.lag(self, Side::Client) == Lag::Behind
     }
 
     /// Whether the member is paused because the client is slow. On a connection with many streams, data of other
     /// streams does not count.
     pub fn is_client_holding_up(&self, at: &mut impl Edge) -> bool {
-        match self.stream {
+        match self.caller.stream() {
             Some(_) => self.is_member_stopped,
             None => self.is_client_behind(at),
         }
@@ -58,7 +58,7 @@ impl Ends {
     /// Whether the client's progress can be of this transaction. On a connection with many streams, progress says
     /// nothing about streams without queued data.
     pub fn has_client_taken_its_own(&self) -> bool {
-        self.stream.is_none() || self.is_member_stopped
+        self.caller.stream().is_none() || self.is_member_stopped
     }
 
     /// Sets the client's deadline for progress.
@@ -79,7 +79,7 @@ impl Ends {
     /// Whether the head of a request is sent before its body arrives: an HTTP/1 client may wait for a response to the
     /// head. On a client's stream, `send_heads` has this effect.
     pub fn sends_head_first(&self) -> bool {
-        self.stream.is_none()
+        self.caller.stream().is_none()
     }
 }
 

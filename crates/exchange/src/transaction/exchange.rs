@@ -8,7 +8,10 @@ use crate::parts::encoding::{Codings, Transforms};
 use crate::parts::ends::Ends;
 use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
+use crate::parts::parked::Parked;
+use crate::parts::reply::Reply;
 use crate::parts::request::Request;
+use crate::parts::stages::{Foreseen, Stages};
 use crate::termination::Termination;
 
 /// A request of at most this many bytes is kept for a retry.
@@ -19,8 +22,9 @@ pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
 pub enum Phase {
     /// The response head has not arrived.
     AwaitHead,
-    /// The response head has arrived and is inspected with its body: nothing was sent to the client yet.
-    Judge,
+    /// The response head has arrived. With its body it is held for inspection, or the request is weir's own: nothing was sent to a
+    /// client.
+    Collect,
     /// The response head was sent to the client; the body follows.
     Respond,
     /// The response is complete here, but the client's HTTP/2 windows hold back the rest of it.
@@ -56,6 +60,12 @@ pub struct Exchange {
     pub codings: Option<Codings>,
     /// State of the inspection by the web application firewall; `None`: nothing to inspect.
     pub scrutiny: Option<Box<Scrutiny>>,
+    /// The response so far, if the request is weir's own; `None`: it is a client's.
+    pub reply: Option<Box<Reply>>,
+    /// The stages that are left before it gets a member.
+    pub stages: Stages,
+    /// What stages need to know of a request that was delayed, or whose end was decided with its head.
+    pub foreseen: Option<Box<Foreseen>>,
     /// Transforms that change or discard the body of the response.
     pub transforms: Option<Box<Transforms>>,
 }
@@ -113,5 +123,5 @@ pub fn is_judged_whole(exchange: &Exchange) -> bool {
 
 /// Whether arriving body data is held.
 pub fn is_held_now(exchange: &Exchange) -> bool {
-    is_judged_whole(exchange) && !exchange.ends.parked.waits()
+    matches!(exchange.ends.parked, Parked::ForBody)
 }

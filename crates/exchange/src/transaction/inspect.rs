@@ -24,13 +24,15 @@ use crate::parts::inspecting::{
 };
 use crate::parts::notice::Notice;
 use crate::parts::pace::Pace;
+use crate::parts::parked::Parked;
 use crate::parts::pieces::Pieces;
 use crate::parts::remembered::Remembered;
 use crate::parts::request::KEPT_PIECE_BYTES_MAX;
+use crate::parts::stages::{Next, Wait};
 use crate::parts::witness::Step;
 use crate::termination::Termination;
 use crate::transaction::asking::hand_on;
-use crate::transaction::exchange::Exchange;
+use crate::transaction::exchange::{Exchange, is_judged_whole};
 use crate::transaction::losing::watch_leaving_client;
 use crate::transaction::naming::{id_of, name_inspected};
 use crate::transaction::sending::send_interim;
@@ -278,12 +280,9 @@ fn tell(
     }
 }
 
-/// The exchange has ended, or has its response, before the whole body arrived: logs the findings so far. Returns true
-/// for a request of weir's own, for which nothing is logged.
-pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
-    let Some(scrutiny) = exchange.scrutiny.take_if(|it| !matches!(**it, Scrutiny::Aside(_))) else {
-        return exchange.scrutiny.is_some();
-    };
+/// The exchange has ended, or has its response, before the whole body arrived: logs the findings so far.
+pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) {
+    let Some(scrutiny) = exchange.scrutiny.take() else { return };
     let server = &exchange.ends.server;
     match *scrutiny {
         Scrutiny::Reading(reading) => {
@@ -304,12 +303,8 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
             tell_judged(at, server, *judged);
         }
         Scrutiny::Answering(answering) => tell_judged(at, server, answering.judged),
-        Scrutiny::Passed(_, _, None)
-        | Scrutiny::Passing(_, None)
-        | Scrutiny::Blocked(_)
-        | Scrutiny::Aside(_) => {}
+        Scrutiny::Passed(_, _, None) | Scrutiny::Passing(_, None) | Scrutiny::Blocked(_) => {}
     }
-    false
 }
 
 /// Logs a request that has no response to inspect.
@@ -318,8 +313,15 @@ fn tell_judged(at: &mut impl Edge, server: &LocalServer, judged: Judged) {
     conclude(at, server, &terms, inspection, after_request(Verdict::Pass, unjudged));
 }
 
+/// Waits for the body, which is held until it is judged.
+pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
+    debug_assert!(is_judged_whole(exchange), "otherwise nothing ends the wait");
+    begin_reading(exchange, at);
+    Next::Wait(Wait::Body)
+}
+
 /// Begins to read a held body. A client that waits for 100 (Continue) gets it.
-pub fn begin_reading(exchange: &mut Exchange, at: &mut impl Edge) {
+fn begin_reading(exchange: &mut Exchange, at: &mut impl Edge) {
     let Some(Scrutiny::Reading(reading)) = exchange.scrutiny.as_deref_mut() else { return };
     let is_awaited = std::mem::take(&mut reading.is_awaited);
     exchange.await_client(at);
@@ -365,6 +367,7 @@ pub fn hold(
 fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end: End<'_>) {
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
+    exchange.ends.parked = Parked::No;
     let Reading { mut inspection, terms, body, decoding, .. } = *reading;
     end_body(&mut inspection, limit, exchange.request.is_whole);
     let verdict = inspection.request_body();

@@ -14,7 +14,6 @@ use crate::parts::inspecting::{Answering, Block, Calling, Judged, Scrutiny, afte
 use crate::parts::messages::Message;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
-use crate::transaction::aside;
 use crate::transaction::beginning::begin_judged;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::inspect::{answer_blocked, conclude};
@@ -27,9 +26,6 @@ pub fn begin(
     at: &mut impl Edge,
     (head, input): (&ResponseHead, &[u8]),
 ) -> bool {
-    if aside::keep_head(exchange, (head, input)) {
-        return true;
-    }
     let Some((judged, look)) = take_judged(exchange) else { return false };
     let Judged { mut inspection, terms, mut unjudged } = judged;
     let Some(responses) = &terms.waf.responses else { return false };
@@ -59,7 +55,7 @@ pub fn begin(
         let (head, text) = (head.clone(), input.to_vec());
         let answering = Answering { judged, head, text, body };
         exchange.scrutiny = Some(Box::new(Scrutiny::Answering(Box::new(answering))));
-        exchange.phase = Phase::Judge;
+        exchange.phase = Phase::Collect;
         return true;
     }
     if verdict == Verdict::Pass {
@@ -134,9 +130,6 @@ pub fn hold(
 ) -> Passed {
     // Nothing was written to the buffer.
     at.tools().scratch.give(head);
-    if let Some(passed) = aside::keep_body(exchange, (input, pieces), end) {
-        return passed;
-    }
     let Some(Scrutiny::Answering(answering)) = exchange.scrutiny.as_deref_mut() else {
         return Passed::Over;
     };

@@ -110,7 +110,7 @@ pub fn response_whole(exchange: &mut Exchange, at: &mut impl Edge, reason: Membe
 /// knows the length.
 pub fn is_whole_without_trailers(exchange: &Exchange) -> bool {
     let is_counted = matches!(exchange.response_framing, Framing::None | Framing::Length(_));
-    exchange.phase == Phase::Respond && exchange.ends.stream.is_none() && is_counted
+    exchange.phase == Phase::Respond && exchange.ends.caller.stream().is_none() && is_counted
 }
 
 /// A part of the response was sent: a client that has ended its sending side has its grace anew. If it has closed its

@@ -4,10 +4,8 @@
 //! streams, and reads nothing before it becomes a tunnel.
 
 pub mod agreement;
-pub mod aside;
 pub mod asking;
 mod attempts;
-pub mod authorisation;
 mod beginning;
 pub mod challenge;
 mod claims;
@@ -20,9 +18,7 @@ mod handing;
 pub mod inspect;
 pub mod inspect_response;
 pub mod learning;
-mod login;
 pub mod losing;
-pub mod mirror;
 mod naming;
 pub mod patience;
 pub mod policy;
@@ -34,6 +30,7 @@ pub mod rewrite;
 pub mod seeking;
 pub mod sending;
 pub mod stages;
+pub mod subrequest;
 pub mod tracing;
 pub mod trailers;
 pub mod tunnel;

@@ -28,9 +28,9 @@ use crate::shared::sticky::Sticky;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::handing::hand_over;
 use crate::transaction::learning::learn;
-use crate::transaction::login::ask;
 use crate::transaction::naming::{Named, identify};
 use crate::transaction::rewrite;
+use crate::transaction::stages::login::ask;
 
 /// Decides about a request of a virtual server with settings that concern requests. `brought`: data from other virtual
 /// servers that have handed the request over.

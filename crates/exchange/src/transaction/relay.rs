@@ -12,6 +12,7 @@ use crate::local::pool::Preference;
 use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Registration};
 use crate::parts::attempt::Attempt;
+use crate::parts::caller::Caller;
 use crate::parts::considered::Ending;
 use crate::parts::ends::{After, Ends};
 use crate::parts::failure::{Loss, MemberFailure};
@@ -112,8 +113,7 @@ impl Relay {
         let ends = Ends {
             key,
             over: None,
-            client,
-            stream,
+            caller: Caller::Client(client, stream),
             is_member_stopped: false,
             tries: Tries::new(pool, preference),
             parked: Parked::No,

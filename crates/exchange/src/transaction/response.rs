@@ -3,6 +3,7 @@
 use weir_http::message::{ResponseHead, Version};
 
 use crate::edge::{Edge, Release};
+use crate::parts::caller::Caller;
 use crate::parts::end::End;
 use crate::parts::ends::LetOut;
 use crate::parts::messages::Message;
@@ -14,7 +15,7 @@ use crate::transaction::beginning::begin_judged;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::losing::watch_leaving_client;
 use crate::transaction::sending::{Passed, send_interim, send_judged};
-use crate::transaction::{inspect_response, repeating};
+use crate::transaction::{inspect_response, repeating, subrequest};
 
 /// Begins a response with a status of 400 or above: it may be a failure of the member, and may be retried on another
 /// one.
@@ -41,7 +42,16 @@ fn begin_known(
     head: &mut ResponseHead,
     (input, body): (&[u8], &[u8]),
 ) -> Message {
-    if exchange.scrutiny.is_some() && inspect_response::begin(exchange, at, (head, input)) {
+    let is_kept = match exchange.ends.caller {
+        Caller::Client(..) => {
+            exchange.scrutiny.is_some() && inspect_response::begin(exchange, at, (head, input))
+        }
+        Caller::Parent(_) | Caller::Nobody => {
+            subrequest::keep_head(exchange, (head, input));
+            true
+        }
+    };
+    if is_kept {
         return at.tools().scratch.take();
     }
     begin_judged(exchange, at, head, (input, body))
@@ -53,7 +63,7 @@ impl Exchange {
         if let Some(member) = &self.ends.account.last_member {
             count_status!(member.counters, head.status);
         }
-        if self.request.version == Version::Http10 {
+        if self.request.version == Version::Http10 || !self.ends.caller.is_client() {
             return;
         }
         // The client has received a part of this member's response: no retry on another member.
@@ -93,7 +103,12 @@ impl Exchange {
     ) -> Passed {
         match self.phase {
             Phase::Respond => {}
-            Phase::Judge => return inspect_response::hold(self, at, head, (input, pieces), end),
+            Phase::Collect if self.reply.is_some() => {
+                // Nothing was written to the buffer.
+                at.tools().scratch.give(head);
+                return subrequest::keep_body(self, (input, pieces), end);
+            }
+            Phase::Collect => return inspect_response::hold(self, at, head, (input, pieces), end),
             Phase::AwaitHead | Phase::Deliver { .. } => {
                 // The client got another response already.
                 at.tools().scratch.give(head);
@@ -126,7 +141,7 @@ impl Exchange {
             return;
         }
         let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
-        let is_responding = matches!(self.phase, Phase::Respond | Phase::Judge);
+        let is_responding = matches!(self.phase, Phase::Respond | Phase::Collect);
         let request_done = self.request.is_whole;
         if request_done {
             self.ends.clear_client_deadline(at);
@@ -146,7 +161,7 @@ impl Exchange {
     /// Data arrived on the member's stream, possibly with its end.
     pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         match self.phase {
-            Phase::Respond | Phase::Judge => {
+            Phase::Respond | Phase::Collect => {
                 let nothing = at.tools().scratch.take();
                 self.member_body(at, nothing, data, end);
             }

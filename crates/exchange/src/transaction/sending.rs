@@ -39,7 +39,7 @@ impl Exchange {
         framing: Framing,
     ) -> Message {
         // On a stream the end of the message is not in its head then, but behind it, perhaps with trailers.
-        let is_open = head.is_open && framing.is_empty() && self.ends.stream.is_some();
+        let is_open = head.is_open && framing.is_empty() && self.ends.caller.stream().is_some();
         let framing = if is_open { Framing::Chunked } else { framing };
         // A response to a request that is still arriving may leave a part of the request unread.
         let may_go_on = self.request.is_whole && !at.turn().is_draining;

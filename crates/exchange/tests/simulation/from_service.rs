@@ -1,9 +1,9 @@
 //! The transaction's request to an authorisation service, and the service's responses.
 
 use weir_exchange::arena::ExchangeKey;
-use weir_exchange::parts::aside::Reply;
 use weir_exchange::parts::errand::Errand;
-use weir_exchange::transaction::authorisation;
+use weir_exchange::parts::reply::Reply;
+use weir_exchange::transaction::stages;
 use weir_http::h1::{HeadLimits, parse_response};
 use weir_http::message::{Method, ResponseHead};
 
@@ -19,25 +19,25 @@ pub fn run(router: &mut Router, errand: &Errand) {
             let number = router.world.plan.number;
             let text = String::from_utf8_lossy(&order.text);
             assert!(text.contains(&format!("X-Forwarded-Uri: /{number}\r\n")), "{text}");
-            if !router.with_http(|it, _| authorisation::awaits_beginning(it)) {
+            if !router.with_http(|it, _| stages::awaits_child(it)) {
                 return;
             }
             assert!(router.world.asked.is_none(), "it is asked once");
-            let aside = ExchangeKey::from_bits(9 << 32 | number as u64);
-            router.world.asked = aside;
+            let child = ExchangeKey::from_bits(9 << 32 | number as u64);
+            router.world.asked = child;
             router.with_http(|it, _| {
-                aside.into_iter().for_each(|aside| authorisation::began(it, aside))
+                child.into_iter().for_each(|child| stages::child_began(it, child))
             });
         }
-        Errand::Leave { aside, .. } => {
-            assert_eq!(router.world.asked.take(), Some(*aside), "what was asked is left");
+        Errand::Leave { child, .. } => {
+            assert_eq!(router.world.asked.take(), Some(*child), "what was asked is left");
         }
     }
 }
 
 /// The service responds with this status; 0: it fails.
 pub fn says(router: &mut Router, status: u16) {
-    let Some(aside) = router.world.asked.take() else { return };
+    let Some(child) = router.world.asked.take() else { return };
     router.world.book.is_let_in |= status == 200;
     let reply = (status != 0).then(|| {
         let number = router.world.plan.number;
@@ -48,5 +48,5 @@ pub fn says(router: &mut Router, status: u16) {
         parse_response(&text, &LIMITS, Method::Get, &mut head).expect("a head");
         Reply { head, text, body: Some(b"no".to_vec()), body_bytes: 2, is_whole: true }
     });
-    router.with_http(|it, at| authorisation::ended(it, at, Some(aside), reply));
+    router.with_http(|it, at| stages::child_ended(it, at, Some(child), reply.map(Box::new)));
 }

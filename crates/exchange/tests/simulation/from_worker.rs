@@ -132,7 +132,7 @@ fn member_timer(router: &mut Router) {
 pub fn progress(router: &mut Router) -> Progress {
     let plan = router.world.plan;
     let has_begun =
-        router.http().is_some_and(|it| matches!(it.phase, Phase::Respond | Phase::Judge));
+        router.http().is_some_and(|it| matches!(it.phase, Phase::Respond | Phase::Collect));
     let book = &mut router.world.book;
     let is_whole = has_begun
         && router.world.client.stream.is_none()

@@ -142,7 +142,7 @@ impl Book {
                 assert_ne!(why, Termination::Complete)
             }
             After::Tunnel { .. } => unreachable!("that is no end"),
-            After::Aside => unreachable!("it is of a client"),
+            After::Subrequest => unreachable!("it is of a client"),
         }
         if client.stream.is_none() && got.status == 0 && matches!(after, After::Response(_)) {
             panic!("an answer without a head");

@@ -310,7 +310,7 @@ impl Edge for World {
         // A transaction may end before its delay is over.
         self.delayed_until_us = None;
         self.client.due_ms = None;
-        ends.stream = None;
+        ends.caller.take_stream();
     }
 
     fn tell(&mut self, _: Notice<'_>) {}

@@ -25,7 +25,7 @@
 //! ```
 
 mod body;
-mod error;
+pub(crate) mod error;
 mod field_lines;
 mod repair;
 mod request;

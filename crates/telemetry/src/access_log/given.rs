@@ -12,7 +12,7 @@ use weir_event_loop::wall_clock::Date;
 use weir_http::message::RequestHead;
 use weir_http::write_ip;
 
-use super::{
+use super::entry::{
     Entry, RequestId, Shown, put_address_text, put_marks, put_quoted, put_rules, version_of,
 };
 use crate::json::{SHOWN_BYTES_MAX, put_id, put_json_string, put_number, put_three_digits};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use weir_waf::checks::{FileType, FileTypes, Limits, Policy};
 
 use super::super::files;
-use super::{openapi, raw};
+use super::openapi;
 use crate::decode::{Context, Section as _, Spanned};
-use crate::raw::checks as raw_checks;
+use crate::raw::{checks as raw_checks, waf as raw};
 use crate::scalar::{Off, Text, WordOr};
 
 /// The check settings of a section; `None`: they are off.

@@ -9,8 +9,8 @@ use weir_waf::checks::{Action, Check, CookieNames, CookieTerms, Policy};
 
 use super::super::cookie_attributes::{is_name, is_sent, same_site};
 use super::super::persistence;
-use super::raw;
 use crate::decode::Context;
+use crate::raw::waf as raw;
 use crate::scalar::{Off, WordOr};
 use crate::snapshot::Cookies;
 

@@ -178,8 +178,8 @@ impl Worker {
         let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
             return;
         };
-        let Some(stream) = exchange.ends.stream else { return };
-        let client = self.world.clients.get_mut(exchange.ends.client);
+        let Some(stream) = exchange.ends.caller.stream() else { return };
+        let client = self.world.clients.find_mut(exchange.ends.caller.client());
         let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         let priority = head.fields.iter().find(|field| field.name.of(input) == b"priority");
@@ -286,7 +286,7 @@ impl Worker {
 
     fn is_on_stream(&self, exchange: ExchangeKey, client: ClientKey, stream: u32) -> bool {
         let ends = self.exchanges.get(exchange).map(Transaction::ends);
-        let ends = ends.filter(|ends| ends.client == client);
+        let ends = ends.filter(|ends| ends.caller.client() == Some(client));
         ends.and_then(|ends| self.world.stream(ends)).is_some_and(|it| it.out.id == stream)
     }
 }
@@ -514,7 +514,7 @@ impl Worker {
         for key in exchanges {
             let Some(exchange) = self.exchanges.get(key) else { continue };
             let is_waited_for =
-                exchange.ends().stream.is_some() && exchange.ends().is_member_stopped;
+                exchange.ends().caller.stream().is_some() && exchange.ends().is_member_stopped;
             let waits = is_waited_for || exchange.is_tunnel();
             if waits && !self.with_any(io, key, |it, at| it.ends().is_client_behind(at)) {
                 self.with_any(io, key, |it, at| it.client_took(at));

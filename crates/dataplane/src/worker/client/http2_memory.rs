@@ -63,9 +63,9 @@ pub fn count_head(stream: &mut Stream, held: &mut Held, text: &[u8]) {
 
 /// Counts the trailers of a request: they may have to wait until its member can take them.
 pub fn count_trailers(world: &mut World, ends: &Ends, text: &[u8]) {
-    let client = world.clients.get_mut(ends.client);
+    let client = world.clients.find_mut(ends.caller.client());
     if let Some(http2) = client.and_then(|client| client.http2.as_mut())
-        && let Some(stream) = ends.stream.and_then(|stream| http2.streams.get_mut(stream))
+        && let Some(stream) = ends.caller.stream().and_then(|stream| http2.streams.get_mut(stream))
     {
         count_head(stream, &mut http2.held, text);
     }

@@ -5,6 +5,7 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
+use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::ends::{Ends, LetOut};
 use weir_exchange::parts::messages::OwnAnswer;
@@ -57,9 +58,10 @@ impl World {
 impl Desk<'_> {
     /// Removes and closes the stream of an ended exchange.
     pub fn end_stream(&mut self, ends: &mut Ends, end: StreamEnd) {
-        let Some(stream) = ends.stream.take() else { return };
-        let client = self.world.clients.get_mut(ends.client);
-        let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
+        let Some(stream) = ends.caller.take_stream() else { return };
+        let Some(client) = ends.caller.client() else { return };
+        let http2 = self.world.clients.get_mut(client).and_then(|client| client.http2.as_mut());
+        let Some(http2) = http2 else { return };
         let Some(mut stream) = http2.streams.remove(stream) else { return };
         http2.held.bytes -= stream.out.memory() + stream.head_bytes as usize;
         if let Some(room) = http2.streams.give_room()
@@ -69,7 +71,7 @@ impl Desk<'_> {
             self.world.spare.stream_rooms.push(room);
         }
         let out = (stream.out.id, stream.unreleased);
-        self.close_stream(ends.client, out, end);
+        self.close_stream(client, out, end);
         let Stream { out: unsent, held, joined, .. } = &mut *stream;
         unsent.clear(self.io);
         held.clear(self.io);
@@ -87,8 +89,7 @@ impl Desk<'_> {
         is_end: bool,
         write: impl FnOnce(&mut BlockEncoder<'_>),
     ) -> usize {
-        let client_key = ends.client;
-        let Some(stream) = ends.stream else { return 0 };
+        let Caller::Client(client_key, Some(stream)) = ends.caller else { return 0 };
         let Some(http2) = self.world.clients.get_mut(client_key).and_then(|it| it.http2.as_mut())
         else {
             return 0;
@@ -109,8 +110,7 @@ impl Desk<'_> {
 impl Desk<'_> {
     /// Sends data and its end on the client's stream.
     pub fn deliver(&mut self, ends: &mut Ends, body: &[u8], pieces: &Pieces, end: End<'_>) {
-        let client_key = ends.client;
-        let Some(stream) = ends.stream else { return };
+        let Caller::Client(client_key, Some(stream)) = ends.caller else { return };
         let Some(client) = self.world.clients.get_mut(client_key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
@@ -124,11 +124,11 @@ impl Desk<'_> {
     /// Sends queued data within the client's windows, at most this many bytes. `None`: no data is queued, or the socket
     /// still has data to send.
     fn let_response_out(&mut self, ends: &mut Ends, bytes_max: usize) -> Option<LetOut> {
-        let client_key = ends.client;
+        let Caller::Client(client_key, Some(stream)) = ends.caller else { return None };
         let client = self.world.clients.get_mut(client_key)?;
         let token = client.token;
         let http2 = client.http2.as_mut().filter(|_| self.io.queued(token) == 0)?;
-        let stream = http2.streams.get_mut(ends.stream?).filter(|it| it.out.is_behind())?;
+        let stream = http2.streams.get_mut(stream).filter(|it| it.out.is_behind())?;
         let before = stream.out.memory();
         let sent = stream.out.let_out(self.io, token, &mut http2.frames, bytes_max);
         http2.held.bytes = http2.held.bytes + stream.out.memory() - before;

@@ -23,14 +23,17 @@ pub fn keep_apart(desk: &mut Desk<'_>, key: ConnectionKey, ends: &Ends) {
         return desk.close_member(key);
     };
     let now_ms = desk.io.now_ms();
-    let (Some(connection), Some(client)) =
-        (desk.world.members.get_mut(key), desk.world.clients.get_mut(ends.client))
+    let (Some(connection), Some(client_key)) =
+        (desk.world.members.get_mut(key), ends.caller.client())
     else {
+        return desk.close_member(key);
+    };
+    let Some(client) = desk.world.clients.get_mut(client_key) else {
         return desk.close_member(key);
     };
     client.special.has_bound = true;
     connection.exchange = None;
-    connection.sharing.bound_to = Some(ends.client);
+    connection.sharing.bound_to = Some(client_key);
     connection.idle_since_ms = now_ms;
     connection.member.bound.borrow_mut().push(key);
     connection.member.counters.connections_idle.add(1);
@@ -42,8 +45,7 @@ pub fn keep_apart(desk: &mut Desk<'_>, key: ConnectionKey, ends: &Ends) {
         Some(idle_ms) => desk.io.set_deadline(connection.token, now_ms + idle_ms),
         None => desk.io.clear_deadline(connection.token),
     }
-    let superfluous =
-        desk.world.of_clients.bound.entry(ends.client.to_bits()).or_default().add(key);
+    let superfluous = desk.world.of_clients.bound.entry(client_key.to_bits()).or_default().add(key);
     if let Some(superfluous) = superfluous {
         desk.close_member(superfluous);
     }
@@ -52,12 +54,12 @@ pub fn keep_apart(desk: &mut Desk<'_>, key: ConnectionKey, ends: &Ends) {
 /// How long a connection may be idle for its client: `Some(None)`: until either of the two closes; `None`: not at all.
 fn idle_ms(desk: &mut Desk<'_>, key: ConnectionKey, ends: &Ends) -> Option<Option<u64>> {
     let workers = desk.world.counters.workers();
-    let client = desk.world.clients.get(ends.client)?;
+    let client = desk.world.clients.find(ends.caller.client())?;
     let connection = desk.world.members.get(key)?;
     let local = Rc::clone(&connection.member);
     let may_be_kept = connection.sharing.is_bound
         && connection.keep
-        && ends.stream.is_none()
+        && ends.caller.stream().is_none()
         && client.stage != Stage::Leaving
         && !local.retired.get()
         && connection.requests < connection.pool.settings().reuse.requests_max

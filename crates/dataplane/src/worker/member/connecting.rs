@@ -48,7 +48,7 @@ fn open_for(
     member: &LocalMember,
     owner: Owner,
 ) -> Result<Token, Errno> {
-    let client = desk.world.clients.get_mut(ends.client);
+    let client = desk.world.clients.find_mut(ends.caller.client());
     open_socket(desk.io, &ends.tries.pool, client, &member.live.address, owner)
 }
 
@@ -211,7 +211,7 @@ impl Desk<'_> {
 
     /// Writes the PROXY header for the client of the exchange.
     fn write_preface(&mut self, ends: &Ends, version: ProxyVersion, out: &mut Vec<u8>) {
-        let named = self.world.clients.get_mut(ends.client).and_then(|client| {
+        let named = self.world.clients.find_mut(ends.caller.client()).and_then(|client| {
             client.destination.learn(self.io, client.token);
             client.address().zip(client.destination.address())
         });

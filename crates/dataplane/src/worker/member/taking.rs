@@ -63,8 +63,9 @@ fn take_particular(
 /// Gets the idle connection to the member that belongs to the client of an exchange. How long it has been idle does not
 /// matter: on another connection the client would have to log in again.
 fn take_bound(desk: &mut Desk<'_>, ends: &mut Ends, local: &Rc<LocalMember>) -> bool {
+    let Some(client) = ends.caller.client() else { return false };
     loop {
-        let Some(bound) = desk.world.of_clients.bound.get(&ends.client.to_bits()) else {
+        let Some(bound) = desk.world.of_clients.bound.get(&client.to_bits()) else {
             return false;
         };
         let is_of_member = |key: &&ConnectionKey| {

@@ -27,7 +27,7 @@ use crate::worker::finishing::write_down;
 use crate::worker::member::connection::make_room;
 use crate::worker::member::source::connect_from;
 use crate::worker::udp::shelf::MemberSocket;
-use crate::worker::udp::{Side, tell_of_share};
+use crate::worker::udp::side::{Side, tell_of_share};
 use crate::worker::world::World;
 
 /// The sockets and other state that operations of a session change.

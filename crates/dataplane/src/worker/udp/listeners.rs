@@ -12,7 +12,6 @@ use weir_exchange::arena::{Arena, ListenerKey, OfListener};
 use weir_exchange::local::table::LocalServer;
 
 use crate::owners::owner_key;
-use crate::worker::udp::Udp;
 use crate::worker::world::World;
 
 /// A UDP listener.
@@ -23,7 +22,7 @@ pub struct Listener {
     /// The deadline of the last sessions, if the listener accepts no more sessions; otherwise `None`.
     pub leave_by_ms: Option<u64>,
     /// The number of sessions of this worker on the listener.
-    sessions: usize,
+    pub(super) sessions: usize,
 }
 
 impl Listener {
@@ -37,14 +36,14 @@ impl Listener {
 /// The UDP listeners of a worker.
 #[derive(Default)]
 pub struct Listeners {
-    all: Arena<OfListener, Listener>,
+    pub(super) all: Arena<OfListener, Listener>,
     /// Listeners that accept no more sessions, with their deadlines. Usually empty.
-    leaving: Vec<(ListenerKey, u64)>,
+    pub(super) leaving: Vec<(ListenerKey, u64)>,
     /// Addresses whose listeners this worker has closed, with deadlines. Before the deadline, other workers may have
     /// sessions there, so duplicates of this worker's sockets are open, but nothing reads them.
-    closed: Vec<(ListenPoint, u64)>,
+    pub(super) closed: Vec<(ListenPoint, u64)>,
     /// The listeners of the latest table. An address may have several sockets on one worker.
-    fresh: Vec<ListenerKey>,
+    pub(super) fresh: Vec<ListenerKey>,
 }
 
 /// Maximum time that the duplicates of a closed listener exist after the deadline of the sessions.
@@ -131,14 +130,14 @@ impl Listeners {
     }
 
     /// Marks the listeners at these addresses as removed, so that they accept no more sessions.
-    fn retire(&mut self, removed: &[ListenPoint], leave_by_ms: u64) {
+    pub(super) fn retire(&mut self, removed: &[ListenPoint], leave_by_ms: u64) {
         for listener in self.all.values_mut().filter(|it| removed.contains(&it.address)) {
             listener.leave_by_ms.get_or_insert(leave_by_ms);
         }
         self.note_leaving();
     }
 
-    fn close(&mut self, io: &mut EventLoop, key: ListenerKey) {
+    pub(super) fn close(&mut self, io: &mut EventLoop, key: ListenerKey) {
         if let Some(listener) = self.all.remove(key) {
             match listener.leave_by_ms {
                 None => io.close(listener.token),
@@ -156,67 +155,5 @@ impl Listeners {
     pub fn close_all(&mut self, io: &mut EventLoop) {
         let keys: Vec<ListenerKey> = self.all.iter().map(|(key, _)| key).collect();
         keys.into_iter().for_each(|key| self.close(io, key));
-    }
-}
-
-impl Udp {
-    /// Adds a listener received from the control plane.
-    pub fn add_listener(
-        &mut self,
-        io: &mut EventLoop,
-        world: &mut World,
-        socket: Descriptor,
-        address: ListenPoint,
-    ) {
-        if let Err(error) = self.side.listeners.add(io, world, socket, address.clone()) {
-            let error = format!("listener {address}: {error}");
-            world.notices.tell_of_socket(io.now_ms(), &error);
-        }
-    }
-
-    /// Applies a table without these addresses.
-    pub fn apply(
-        &mut self,
-        io: &mut EventLoop,
-        world: &mut World,
-        removed: &[ListenPoint],
-        leave_by_ms: u64,
-    ) {
-        self.side.shelf.clear(io);
-        let settings = &world.live.snapshot.data_plane;
-        Datagrams::of(io).set_share(settings.udp_descriptors_percent);
-        self.side.listeners.fresh.clear();
-        let now_ms = io.now_ms();
-        self.side.listeners.closed.retain(|(_, until_ms)| now_ms < *until_ms);
-        self.side.listeners.refresh(world);
-        self.side.listeners.retire(removed, leave_by_ms);
-        self.step(io, world);
-    }
-
-    /// Stops reading from listeners, because another process reads them. Sessions still send answers through them.
-    pub fn leave_unread(&self, io: &mut EventLoop) {
-        for (_, listener) in self.side.listeners.all.iter() {
-            Datagrams::of(io).leave_unread(listener.token);
-        }
-    }
-
-    /// Closes removed listeners that have no sessions or whose deadline has passed. Returns the time of the next check.
-    pub fn step(&mut self, io: &mut EventLoop, world: &mut World) -> Option<u64> {
-        let now_ms = io.now_ms();
-        let mut next_ms: Option<u64> = None;
-        for index in (0..self.side.listeners.leaving.len()).rev() {
-            let (key, leave_by_ms) = self.side.listeners.leaving[index];
-            if leave_by_ms <= now_ms {
-                self.end(io, world, |session| session.source.listener == key);
-            }
-            if self.side.listeners.get(key).is_some_and(|listener| listener.sessions > 0) {
-                next_ms = Some(next_ms.map_or(leave_by_ms, |at_ms| at_ms.min(leave_by_ms)));
-            } else {
-                Datagrams::of(io).flush();
-                self.side.listeners.close(io, key);
-            }
-        }
-        self.note_sockets(io, world);
-        next_ms
     }
 }

@@ -4,7 +4,9 @@
 
 mod desk;
 mod listeners;
+mod listening;
 mod shelf;
+mod side;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -19,8 +21,8 @@ use weir_exchange::termination::Termination;
 
 use crate::sessions::{Seen, SessionKind};
 use crate::worker::udp::desk::SessionDesk;
-use crate::worker::udp::listeners::Listeners;
 use crate::worker::udp::shelf::{MemberSocket, Shelf};
+use crate::worker::udp::side::{Side, tell_of_share};
 use crate::worker::world::World;
 
 /// The UDP sessions of a worker, and their resources.
@@ -28,14 +30,6 @@ use crate::worker::world::World;
 pub struct Udp {
     sessions: Sessions<MemberSocket>,
     side: Side,
-}
-
-/// The resources of sessions that are not part of [`World`].
-#[derive(Default)]
-struct Side {
-    listeners: Listeners,
-    shelf: Shelf,
-    tools: Tools,
 }
 
 impl Udp {
@@ -263,11 +257,4 @@ fn seen(session: &Session<MemberSocket>, now_us: u64) -> Seen<'_> {
         bytes_received: account.bytes_received,
         bytes_sent: account.bytes_sent,
     }
-}
-
-/// Records that a session was refused because sessions use their whole share of descriptors.
-fn tell_of_share(io: &mut EventLoop, world: &mut World) {
-    world.counted.udp_share_exceeded.add(1);
-    let (_, max) = Datagrams::of(io).session_sockets();
-    world.notices.tell_of_udp_share(io.now_ms(), max);
 }

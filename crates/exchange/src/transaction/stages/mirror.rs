@@ -16,6 +16,7 @@ use crate::local::pool::Forms;
 use crate::local::traffic::Traffic;
 use crate::parts::errand::{Errand, Mirrors, Order};
 use crate::parts::request::Request;
+use crate::parts::stages::Next;
 use crate::parts::tools::Tools;
 use crate::parts::traced::Kind;
 use crate::transaction::exchange::Exchange;
@@ -46,6 +47,14 @@ fn is_connect(facts: &Facts<'_>) -> bool {
     facts.request.method_text.of(facts.request_input) == b"CONNECT"
 }
 
+/// Sends the copies of a request that is complete. Those of others are sent when it is.
+pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
+    if exchange.request.is_whole {
+        send(exchange, at);
+    }
+    Next::On
+}
+
 /// Sends the copies of a complete request: the head as the member gets it, and the stored body.
 pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
     let remembered = exchange.ends.remembered.as_deref_mut();
@@ -64,7 +73,8 @@ pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
         tools.mirrors_under_way += 1;
         let server = Rc::clone(&exchange.ends.server);
         let traced = child(&exchange.ends, at.tools(), Kind::Mirror);
-        let order = Order { parent: None, server, pool, preference, text, body, traced };
+        let parent = None;
+        let order = Order { parent, server, pool, preference, text, body, traced };
         at.tools().errands.push(Errand::Begin(Box::new(order)));
     }
 }

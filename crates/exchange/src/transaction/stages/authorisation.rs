@@ -15,11 +15,11 @@ use crate::edge::Edge;
 use crate::local::client_address::scheme_of;
 use crate::local::traffic::Traffic;
 use crate::parts::arrival::Arrival;
-use crate::parts::aside::Reply;
 use crate::parts::errand::{Errand, Order};
 use crate::parts::identity::{Asking, Progress};
-use crate::parts::parked::Parked;
 use crate::parts::remembered::Remembered;
+use crate::parts::reply::Reply;
+use crate::parts::stages::{Next, Wait};
 use crate::parts::traced::Kind;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
@@ -61,13 +61,13 @@ pub fn prepare(
     asked.collect()
 }
 
-/// Whether a request must still wait, or was refused: a service has not answered yet, or has refused it.
-pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
+/// Asks the services, one after another. Waits for the reply of each; the request is over if one refuses it.
+pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
     let now_us = at.turn().now_us();
     let key = exchange.ends.key;
     let server = Rc::clone(&exchange.ends.server);
     while let Some(asking) = last(exchange) {
-        let Some(external) = asking.by.external() else { return false };
+        let Some(external) = asking.by.external() else { return Next::On };
         let by_us = asking.begun_us + external.timeout_ms * 1_000;
         let reply = match &mut asking.progress {
             Progress::Unasked(text) => {
@@ -83,31 +83,29 @@ pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
                 let (parent, body) = (Some(key), None);
                 let order = Order { parent, server, pool, preference, text, body, traced };
                 at.tools().errands.push(Errand::Begin(Box::new(order)));
-                at.delay(&exchange.ends, look_us);
-                return true;
+                return Next::Wait(Wait::Until(look_us));
             }
             Progress::Asked(_) if now_us < by_us => {
-                if now_us >= asking.look_us {
-                    asking.look_us = by_us.min(now_us + LOOK_US);
-                    let look_us = asking.look_us;
-                    at.delay(&exchange.ends, look_us);
+                if now_us < asking.look_us {
+                    return Next::Wait(Wait::Event);
                 }
-                return true;
+                asking.look_us = by_us.min(now_us + LOOK_US);
+                return Next::Wait(Wait::Until(asking.look_us));
             }
-            Progress::Asked(aside) => {
-                let aside = aside.take();
+            Progress::Asked(child) => {
+                let child = child.take();
                 at.tools()
                     .errands
-                    .extend(aside.map(|aside| Errand::Leave { aside, is_late: true }));
+                    .extend(child.map(|child| Errand::Leave { child, is_late: true }));
                 None
             }
             Progress::Answered(reply) => reply.take(),
         };
         if !settle(exchange, at, reply.as_deref()) {
-            return true;
+            return Next::Over;
         }
     }
-    false
+    Next::On
 }
 
 fn last(exchange: &mut Exchange) -> Option<&mut Asking> {
@@ -120,25 +118,25 @@ pub fn awaits_beginning(exchange: &mut Exchange) -> bool {
 }
 
 /// The request to a service has begun.
-pub fn began(exchange: &mut Exchange, aside: ExchangeKey) {
+pub fn began(exchange: &mut Exchange, child: ExchangeKey) {
     if let Some(asking) = last(exchange) {
-        asking.progress = Progress::Asked(Some(aside));
+        asking.progress = Progress::Asked(Some(child));
     }
 }
 
-/// The request to a service has ended, with or without a response. `aside`: its key; `None`: it could not begin.
+/// The request to a service has ended, with or without a response. `child`: its key; `None`: it could not begin. False: nothing
+/// waits for it.
 pub fn ended(
     exchange: &mut Exchange,
-    at: &mut impl Edge,
-    aside: Option<ExchangeKey>,
-    reply: Option<Reply>,
-) {
-    let Some(asking) = last(exchange) else { return };
-    if !matches!(asking.progress, Progress::Asked(of) if of == aside) {
-        return;
+    child: Option<ExchangeKey>,
+    reply: Option<Box<Reply>>,
+) -> bool {
+    let Some(asking) = last(exchange) else { return false };
+    let is_awaited = matches!(asking.progress, Progress::Asked(of) if of == child);
+    if is_awaited {
+        asking.progress = Progress::Answered(reply.filter(|reply| reply.is_whole));
     }
-    asking.progress = Progress::Answered(reply.filter(|reply| reply.is_whole).map(Box::new));
-    exchange.go_on(at);
+    is_awaited
 }
 
 /// Applies a service's response to a request. Returns whether the request may continue.
@@ -226,7 +224,8 @@ fn deny(exchange: &mut Exchange, at: &mut impl Edge, external: &External, reply:
 
 /// Drops all decisions about a request that is not allowed, for this reason.
 pub fn forget_decided(exchange: &mut Exchange, at: &mut impl Edge, mark: &str) {
-    if let Parked::Until(Some((_, mut decision))) = std::mem::take(&mut exchange.ends.parked) {
+    let decided = exchange.foreseen.take().and_then(|foreseen| foreseen.end);
+    if let Some((_, mut decision)) = decided {
         decision.clear();
         at.tools().decision = Some(decision);
     }

@@ -1,25 +1,11 @@
-//! The stages of a request, from its head to its member, in order. The stages of a response:
-//! [`Exchange::begin_response`].
-//!
-//! | stage | possible results |
-//! |---|---|
-//! | challenges of certificate authorities ([`challenge`]) | a response |
-//! | limits and policies ([`consider`]) | a response; a delay; another pool; edits; a persistent member; a hand-over |
-//! | coding ([`compress::note_codings`]) | the compression that the client accepts |
-//! | sealed cookies ([`CookieKeeper::open`](crate::local::cookies::CookieKeeper::open)) | the original values of the application |
-//! | web application firewall ([`inspect::inspect_head`]) | a response; the body is held until it is judged |
-//! | edits | the head for the member |
-//! | size | 413 |
-//! | hops (`Max-Forwards`) | a response of weir's own |
-//! | time | a wait for a limit, for the password check, and for external services ([`login::holds`]) |
-//! | balance and member ([`Exchange::dispatch`]) | a member and a connection; a queue; 502, 503, 504 |
+//! The beginning of an exchange: what is decided with the head of a request.
 
 use std::rc::Rc;
 
 use weir_config::snapshot::HAND_OVERS_MAX;
 use weir_core::policy::Decision;
 use weir_http::edits::RequestEdits;
-use weir_http::message::{Framing, RequestHead};
+use weir_http::message::Framing;
 
 use crate::arena::{Arena, OfExchange};
 use crate::edge::Edge;
@@ -28,26 +14,24 @@ use crate::local::pool::{LocalPool, Preference};
 use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Entry, Registration, Whence};
 use crate::parts::attempt::Attempt;
+use crate::parts::caller::Caller;
 use crate::parts::considered::{Considered, Ending};
 use crate::parts::encoding::Codings;
-use crate::parts::end::End;
 use crate::parts::ends::Ends;
 use crate::parts::handed_over::{Brought, Course, HandedOver};
 use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
 use crate::parts::parked::Parked;
-use crate::parts::pieces::Pieces;
 use crate::parts::remembered::Remembered;
 use crate::parts::request::Request;
+use crate::parts::stages::Stages;
 use crate::parts::tries::Tries;
-use crate::parts::witness::Step;
-use crate::termination::Termination;
 use crate::transaction::claims::withhold_claims;
-use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
+use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::policy::consider;
+use crate::transaction::stages::authorisation;
 use crate::transaction::{
-    Transaction, authorisation, challenge, compress, early_data, inspect, login, mirror, trailers,
-    unusual,
+    Transaction, challenge, compress, early_data, inspect, trailers, unusual,
 };
 
 /// The edits of a plain request.
@@ -56,9 +40,9 @@ static UNCHANGED: RequestEdits = RequestEdits::NONE;
 /// The result of the stages before the exchange is created.
 pub struct Verdict {
     /// `None`: a plain request, nothing was decided.
-    decision: Option<Box<Decision>>,
-    ending: Option<Ending>,
-    not_before_us: u64,
+    pub(super) decision: Option<Box<Decision>>,
+    pub(super) ending: Option<Ending>,
+    pub(super) not_before_us: u64,
     /// Another virtual server than that of the listener has decided: its limits apply to the body.
     pub is_handed_over: bool,
     /// It is not handed over, and no member connection belongs to its client.
@@ -120,103 +104,6 @@ impl Exchange {
             );
         }
         begin_decided(at, transactions, arrival, begun)
-    }
-
-    /// Runs the remaining stages: the exchange is registered under its key by then.
-    pub fn enter(&mut self, at: &mut impl Edge, head: &RequestHead, verdict: Verdict) {
-        let Verdict { decision, ending, not_before_us, .. } = verdict;
-        let has_to_wait = not_before_us > at.turn().now_us();
-        if let Some(mut decision) = decision {
-            if let Some(ending) = ending {
-                if has_to_wait {
-                    self.ends.parked = Parked::Until(Some((ending, decision)));
-                    return self.hold_back(at, not_before_us);
-                }
-                self.end_early(at, ending, &mut decision);
-            }
-            decision.clear();
-            at.tools().decision = Some(decision);
-            if ending.is_some() {
-                return;
-            }
-        }
-        if let (Framing::Length(length), Some(max)) =
-            (head.framing, self.ends.server.http.body_size_max)
-            && length > max
-        {
-            return self.respond(at, 413, Termination::ClientLimit);
-        }
-        if head.unusual.is_any && unusual::is_answered(self, at, head) {
-            return;
-        }
-        let has_body = !head.framing.is_empty();
-        if has_body {
-            self.await_client(at);
-        } else {
-            self.ends.clear_client_deadline(at);
-        }
-        if has_to_wait {
-            return self.hold_back(at, not_before_us);
-        }
-        if is_judged_whole(self) {
-            return inspect::begin_reading(self, at);
-        }
-        // The head of a request with a body is sent with the first bytes of the body, which often have arrived already.
-        if self.dispatch(at) && !has_body {
-            self.send_request_head(at);
-        }
-    }
-
-    /// Continues a request that was parked.
-    pub fn go_on(&mut self, at: &mut impl Edge) {
-        if self.phase != Phase::AwaitHead {
-            // The request was answered while it was parked; the client has not taken all of the response.
-            return;
-        }
-        if !matches!(self.ends.parked, Parked::Until(_) | Parked::Called(_)) {
-            // A timer for answers that have arrived since.
-            return;
-        }
-        debug_assert!(self.ends.attempt.lease.is_none(), "what waits has no member");
-        if login::holds(self, at) {
-            return;
-        }
-        let ending = match &mut self.ends.parked {
-            Parked::Until(ending) => ending.take(),
-            _ => None,
-        };
-        if !matches!(self.ends.parked, Parked::Called(_)) {
-            self.ends.parked = Parked::No;
-        }
-        if let Some((ending, mut decision)) = ending {
-            self.end_early(at, ending, &mut decision);
-            return;
-        }
-        if self.request.is_whole {
-            mirror::send(self, at);
-        }
-        if is_judged_whole(self) {
-            inspect::begin_reading(self, at);
-            return self.request_goes_on(at);
-        }
-        at.note(Step::Seeks(&self.ends));
-        if !self.dispatch(at) {
-            return;
-        }
-        if self.is_over() || inspect::pass_judged_body(self, at) {
-            return;
-        }
-        if self.request.is_sent() {
-            // Another member has failed: the stored request is sent to this one.
-            return self.resend(at, &[]);
-        }
-        if self.request.is_whole {
-            return self.send_request_head(at);
-        }
-        if self.ends.sends_head_first() {
-            at.ask(&mut self.ends, &mut self.request, (b"", &Pieces::part(0)), End::No);
-        }
-        self.request_goes_on(at);
     }
 }
 
@@ -352,8 +239,7 @@ fn place(
         ends: Ends {
             key,
             over: None,
-            client,
-            stream,
+            caller: Caller::Client(client, stream),
             is_member_stopped: false,
             tries,
             parked: Parked::No,
@@ -373,6 +259,9 @@ fn place(
         is_client_leaving: false,
         client_ended: false,
         scrutiny,
+        reply: None,
+        stages: Stages::NONE,
+        foreseen: None,
     }));
 }
 

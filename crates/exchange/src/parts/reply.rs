@@ -1,16 +1,6 @@
-//! A request of weir's own that belongs to a client's request, and its response.
+//! The response to a request of weir's own, stored for the transaction that asked.
 
 use weir_http::message::ResponseHead;
-
-use crate::arena::ExchangeKey;
-
-/// A request of weir's own.
-pub struct Aside {
-    /// The request that waits for the response; `None`: no request waits.
-    pub parent: Option<ExchangeKey>,
-    /// The response so far.
-    pub reply: Reply,
-}
 
 /// The response to a request of weir's own.
 #[derive(Default)]

@@ -1,36 +1,36 @@
-//! Requests of weir's own: exchanges without a client. They go to members like all others, with retries, queues and
-//! timeouts. The response is stored for the request that waits for it. They do not appear in access logs, and count for no
-//! virtual server.
+//! Requests of weir's own: exchanges whose caller is another transaction, or nobody. They go to members like all others, with
+//! retries, queues and timeouts. The response is stored for the transaction that waits for it. They do not appear in access logs,
+//! and count for no virtual server.
 
 use std::rc::Rc;
 
 use weir_http::edits::RequestEdits;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
-use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
+use weir_http::message::{Framing, RequestHead, ResponseHead};
 use weir_http::path::{PathForm, RawBytes, TargetForm};
 
-use crate::arena::{Arena, ClientKey, ExchangeKey, OfExchange};
+use crate::arena::{Arena, ExchangeKey, OfExchange};
 use crate::edge::{Edge, Release};
 use crate::local::copies;
 use crate::parts::account::{Account, Logged};
-use crate::parts::aside::{Aside, Reply};
 use crate::parts::attempt::Attempt;
+use crate::parts::caller::Caller;
 use crate::parts::end::End;
 use crate::parts::ends::{After, Ends};
 use crate::parts::errand::Order;
 use crate::parts::failure::MemberFailure;
-use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
 use crate::parts::parked::Parked;
 use crate::parts::pieces::Pieces;
 use crate::parts::request::{Request, Wanted};
+use crate::parts::stages::Stages;
 use crate::parts::stream_end::StreamEnd;
 use crate::parts::tries::Tries;
 use crate::termination::Termination;
 use crate::transaction::Transaction;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::mirror;
 use crate::transaction::sending::Passed;
+use crate::transaction::stages::mirror;
 use crate::transaction::tracing::{note_member_status, remember};
 
 /// Maximum size of a stored response body.
@@ -80,21 +80,18 @@ pub fn begin(
         request.is_whole = true;
         request.send();
     }
-    // With HTTP/1.0, it gets no interim responses.
-    request.version = Version::Http10;
     let remembered = remember(at.tools(), order.traced.take(), message);
     let turn = at.turn();
     order.pool.note_request(turn.now_ms());
     let key = transactions.next_key();
-    let aside = Aside { parent: order.parent, reply: Reply::default() };
     let mut tries = Tries::new(Rc::clone(&order.pool), order.preference);
+    // Nobody waits for a copy: if it cannot be sent at once, it is dropped.
     tries.never_waits = order.parent.is_none();
     transactions.insert(Transaction::Http(Exchange {
         ends: Ends {
             key,
             over: None,
-            client: ClientKey::NOTHING,
-            stream: None,
+            caller: order.parent.map_or(Caller::Nobody, Caller::Parent),
             is_member_stopped: false,
             tries,
             parked: Parked::No,
@@ -112,8 +109,11 @@ pub fn begin(
         request,
         response_framing: Framing::None,
         is_client_leaving: false,
-        client_ended: true,
-        scrutiny: Some(Box::new(Scrutiny::Aside(Box::new(aside)))),
+        client_ended: false,
+        scrutiny: None,
+        reply: Some(Box::default()),
+        stages: Stages::NONE,
+        foreseen: None,
     }));
     Some(key)
 }
@@ -129,49 +129,36 @@ pub fn enter(exchange: &mut Exchange, at: &mut impl Edge) {
     }
 }
 
-/// Whether the exchange is a request of weir's own.
-pub fn is_one(exchange: &Exchange) -> bool {
-    matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Aside(_)))
-}
-
-fn aside(exchange: &mut Exchange) -> Option<&mut Aside> {
-    match exchange.scrutiny.as_deref_mut() {
-        Some(Scrutiny::Aside(aside)) => Some(aside),
-        _ => None,
-    }
-}
-
-/// Stores the head of the response, if the exchange is a request of weir's own.
-pub fn keep_head(exchange: &mut Exchange, (head, input): (&ResponseHead, &[u8])) -> bool {
-    let Some(Aside { parent, reply }) = aside(exchange) else { return false };
+/// Stores the head of the response.
+pub fn keep_head(exchange: &mut Exchange, (head, input): (&ResponseHead, &[u8])) {
+    let reply = exchange.reply.get_or_insert_default();
     reply.head.status = head.status;
-    if parent.is_some() {
+    if exchange.ends.caller != Caller::Nobody {
         reply.head = head.clone();
         reply.text = input.to_vec();
         reply.body = Some(Vec::new());
     }
-    exchange.phase = Phase::Judge;
+    exchange.phase = Phase::Collect;
     note_member_status(&mut exchange.ends, head.status);
-    true
 }
 
-/// Keeps the body of the response, if a request waits for it, and notes its end; `None`: this is an ordinary exchange.
+/// Keeps the body of the response, if a request waits for it, and notes its end.
 pub fn keep_body(
     exchange: &mut Exchange,
     (input, pieces): (&[u8], &Pieces),
     end: End<'_>,
-) -> Option<Passed> {
-    let Aside { reply, .. } = aside(exchange)?;
+) -> Passed {
+    let Some(reply) = exchange.reply.as_deref_mut() else { return Passed::Over };
     reply.body_bytes += pieces.data_bytes;
     reply.is_whole = !matches!(end, End::No);
     if reply.body_bytes > BODY_BYTES_MAX {
         (reply.body, reply.is_whole) = (None, true);
-        return Some(Passed::Enough);
+        return Passed::Enough;
     }
     if let Some(body) = &mut reply.body {
         pieces.of(input).for_each(|piece| body.extend_from_slice(piece));
     }
-    Some(Passed::On)
+    Passed::On
 }
 
 /// Ends the request before its response has arrived. `is_late`: counts as a failure of the member.
@@ -183,8 +170,8 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge, is_late: bool) {
 
 /// Ends the request in the accounts of the worker.
 pub fn end(exchange: &mut Exchange, at: &mut impl Edge, why: Termination) {
-    if let Some(Aside { parent: None, reply }) = aside(exchange) {
-        let is_answered = reply.head.status != 0;
+    if exchange.ends.caller == Caller::Nobody {
+        let is_answered = exchange.reply.as_deref().is_some_and(|reply| reply.head.status != 0);
         let counters = &exchange.ends.server.counters;
         match is_answered {
             true => counters.mirrors_answered.add(1),
@@ -194,5 +181,5 @@ pub fn end(exchange: &mut Exchange, at: &mut impl Edge, why: Termination) {
     }
     exchange.ends.end(at, why, StreamEnd::of_broken(why));
     at.recycle(std::mem::take(&mut exchange.request.bytes));
-    exchange.ends.over = Some(After::Aside);
+    exchange.ends.over = Some(After::Subrequest);
 }

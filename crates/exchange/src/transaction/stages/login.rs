@@ -14,12 +14,11 @@ use crate::parts::considered::{Considered, Ending};
 use crate::parts::errand::Mirrors;
 use crate::parts::identity::Checking;
 use crate::parts::pending::Pending;
+use crate::parts::stages::{Next, Wait};
 use crate::shared::logins::{Answer, Overloaded};
 use crate::termination::Termination;
-use crate::transaction::asking::AT_ONCE_US;
-use crate::transaction::authorisation;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::mirror;
+use crate::transaction::stages::{authorisation, mirror};
 
 /// The interval at which a waiting request looks for the result of its check.
 const LOOK_US: u64 = 2_000;
@@ -41,12 +40,7 @@ pub fn ask(
 ) -> Option<Pending> {
     let turn = at.turn();
     if !decision.mirrors.is_empty() && considered.ending.is_none() {
-        let mirrors = choose_mirrors(at, of, (known.0, &mut *known.1), decision);
-        if mirrors.is_some() {
-            // The request is parked, because copies are made when a parked request continues.
-            considered.not_before_us = considered.not_before_us.max(turn.now_us() + AT_ONCE_US);
-        }
-        pending.mirrors = mirrors;
+        pending.mirrors = choose_mirrors(at, of, (known.0, &mut *known.1), decision);
     }
     if !decision.authentication.has_to_be_asked() && pending.is_settled() {
         return Some(pending);
@@ -70,12 +64,6 @@ pub fn ask(
     asks.append(&mut pending.asks);
     pending.asks = asks;
     at.tools().scratch.give(scratch);
-    let wait_us = match (pending.checks.is_empty(), pending.asks.is_empty()) {
-        (false, _) => LOOK_US,
-        (true, false) => AT_ONCE_US,
-        (true, true) => return Some(pending),
-    };
-    considered.not_before_us = considered.not_before_us.max(turn.now_us() + wait_us);
     Some(pending)
 }
 
@@ -110,17 +98,17 @@ fn check(
     Ok(Some(Checking { by, tag, ticket, logins: Arc::clone(logins) }))
 }
 
-/// Whether a request must still wait, or was refused: its password is not checked yet, or was wrong, or a service has
-/// not accepted it.
-pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
+/// Waits while a password is not checked yet. Refuses the request if one is wrong.
+pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
     let remembered = exchange.ends.remembered.as_deref_mut();
-    let Some(identity) = remembered.and_then(|it| it.identity.as_deref_mut()) else { return false };
+    let Some(identity) = remembered.and_then(|it| it.identity.as_deref_mut()) else {
+        return Next::On;
+    };
     let turn = at.turn();
     while let Some(check) = identity.checks.last() {
         match check.ticket.answer() {
             Answer::Pending => {
-                at.delay(&exchange.ends, turn.now_us() + LOOK_US);
-                return true;
+                return Next::Wait(Wait::Until(turn.now_us() + LOOK_US));
             }
             Answer::Right => {
                 if let Some(tag) = &check.tag {
@@ -131,11 +119,11 @@ pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
             Answer::Wrong => {
                 let by = Arc::clone(&check.by);
                 refuse(exchange, at, &by);
-                return true;
+                return Next::Over;
             }
         }
     }
-    authorisation::holds(exchange, at)
+    Next::On
 }
 
 /// Drops all decisions that depend on the user.

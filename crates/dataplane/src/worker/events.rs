@@ -1,0 +1,233 @@
+//! Passes the events of the loop on: to the client or member whose socket it is, to sessions of datagrams, and to the work at the
+//! end of each turn.
+
+use std::net::SocketAddr;
+
+use rustix::io::Errno;
+use weir_core::datagram::{Flow, Train};
+use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey};
+use weir_exchange::arena::{ClientKey, ConnectionKey};
+use weir_exchange::edge::Passing;
+use weir_tls::{Established, TlsError};
+
+use crate::owners::key_of;
+use crate::worker::client::http2_memory;
+use crate::worker::{Worker, member, sooner, sweeps};
+
+/// The side whose socket has an event.
+enum Side {
+    Client(ClientKey),
+    Member(ConnectionKey),
+    Neither,
+}
+
+impl Side {
+    #[inline]
+    fn of(owner: Owner) -> Self {
+        match owner {
+            Owner::Client(key) => key_of(key).map_or(Self::Neither, Self::Client),
+            Owner::Member(key) => key_of(key).map_or(Self::Neither, Self::Member),
+            Owner::Control
+            | Owner::Listener(_)
+            | Owner::DatagramListener(_)
+            | Owner::Session(_)
+            | Owner::Nobody => Self::Neither,
+        }
+    }
+}
+
+/// Counts bytes of a tunnel that were moved directly from this side to the other.
+fn passed(worker: &mut Worker, io: &mut EventLoop, from: &Side, count: usize) {
+    let world = &mut worker.world;
+    world.counted.bytes_spliced.add(count as u64);
+    let passing = Passing::Moved(count);
+    match *from {
+        Side::Client(key) => {
+            let Some(client) = world.clients.get(key) else { return };
+            client.server.counters.bytes_received.add(count as u64);
+            let Some(exchange) = client.exchange() else { return };
+            worker.with_tunnel(io, exchange, |it, at| it.client_passed(at, passing));
+        }
+        Side::Member(key) => {
+            let Some(connection) = world.members.get(key) else { return };
+            connection.member.counters.bytes_received.add(count as u64);
+            let Some(exchange) = connection.exchange else { return };
+            worker.with_tunnel(io, exchange, |it, at| it.member_passed(at, passing));
+        }
+        Side::Neither => {}
+    }
+}
+
+impl Handler for Worker {
+    fn accepted(
+        &mut self,
+        io: &mut EventLoop,
+        listener: OwnerKey,
+        socket: Descriptor,
+        peer: Option<SocketAddr>,
+    ) {
+        let Some(listener) = key_of(listener) else { return };
+        if let Err(error) = self.accept_client(io, listener, socket, peer) {
+            self.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
+        }
+    }
+
+    fn make_room(&mut self, io: &mut EventLoop) -> bool {
+        member::connection::make_room(&mut self.desk(io))
+    }
+
+    fn accept_failed(&mut self, io: &mut EventLoop, _listener: OwnerKey, error: Errno) {
+        self.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
+    }
+
+    fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {
+        if let Side::Member(key) = Side::of(owner) {
+            self.member_connected(io, key, result);
+        }
+    }
+
+    fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
+        match Side::of(owner) {
+            Side::Client(key) => self.client_received(io, key, bytes),
+            Side::Member(key) => self.member_received(io, key, bytes),
+            Side::Neither => {}
+        }
+    }
+
+    fn passed(&mut self, io: &mut EventLoop, owner: Owner, bytes: usize) {
+        passed(self, io, &Side::of(owner), bytes);
+    }
+
+    fn ended(&mut self, io: &mut EventLoop, owner: Owner) {
+        match Side::of(owner) {
+            Side::Client(key) => self.client_ended(io, key),
+            Side::Member(key) => self.member_ended(io, key),
+            Side::Neither => {}
+        }
+    }
+
+    fn failed(&mut self, io: &mut EventLoop, owner: Owner, _error: Errno) {
+        match Side::of(owner) {
+            Side::Client(key) => self.client_failed(io, key),
+            Side::Member(key) => self.member_failed(io, key),
+            Side::Neither => {}
+        }
+    }
+
+    fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: Established) {
+        match Side::of(owner) {
+            Side::Client(key) => self.client_secured(io, key, &established),
+            Side::Member(key) => self.member_ready(io, key),
+            Side::Neither => {}
+        }
+    }
+
+    fn confirmed(&mut self, io: &mut EventLoop, owner: Owner) {
+        if let Side::Client(key) = Side::of(owner) {
+            self.client_confirmed(io, key);
+        }
+    }
+
+    fn insecure(&mut self, io: &mut EventLoop, owner: Owner, error: &TlsError) {
+        match Side::of(owner) {
+            Side::Client(key) => self.client_insecure(io, key, error),
+            Side::Member(key) => self.member_insecure(io, key, error),
+            Side::Neither => {}
+        }
+    }
+
+    fn drained(&mut self, io: &mut EventLoop, owner: Owner) {
+        match Side::of(owner) {
+            Side::Client(key) => self.client_drained(io, key),
+            Side::Member(key) => self.member_drained(io, key),
+            Side::Neither => {}
+        }
+    }
+
+    fn timer(&mut self, io: &mut EventLoop, owner: Owner) {
+        match Side::of(owner) {
+            Side::Client(key) => self.client_timer(io, key),
+            Side::Member(key) => self.member_timer(io, key),
+            Side::Neither => {
+                if let Owner::Session(key) = owner
+                    && let Some(key) = key_of(key)
+                {
+                    self.udp.timed_out(io, &mut self.world, key);
+                }
+            }
+        }
+    }
+
+    fn datagrams(
+        &mut self,
+        io: &mut EventLoop,
+        owner: Owner,
+        flow: Option<Flow>,
+        train: Train<'_>,
+    ) {
+        let world = &mut self.world;
+        match (owner, flow) {
+            (Owner::DatagramListener(key), flow) => {
+                if let Some(key) = key_of(key) {
+                    self.udp.client_sent(io, world, key, flow, train);
+                }
+            }
+            (Owner::Session(key), Some(flow)) => {
+                if let Some(key) = key_of(key) {
+                    self.udp.member_sent(io, world, key, flow.client, train);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn datagrams_failed(&mut self, io: &mut EventLoop, owner: Owner, error: Errno) {
+        if let Owner::Session(key) = owner
+            && let Some(key) = key_of(key)
+        {
+            self.udp.member_failed(io, &mut self.world, key, error);
+        }
+    }
+
+    fn closed(&mut self, io: &mut EventLoop, owner: Owner) {
+        match Side::of(owner) {
+            Side::Client(key) => self.desk(io).forget_client(key),
+            // The member connection was removed when it started to linger.
+            Side::Member(_) => self.world.counted.member_connections_leaving.subtract(1),
+            Side::Neither => {}
+        }
+    }
+
+    fn control(&mut self, io: &mut EventLoop) {
+        self.receive_commands(io);
+    }
+
+    fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
+        // This call may write log lines.
+        let udp_due_ms = self.udp.turn_ended(io, &mut self.world);
+        let counters = &self.world.counted;
+        counters.loop_turns.add(1);
+        let now_ms = io.now_ms();
+        let mut due_ms = self.world.log.flush_if_due(now_ms, counters);
+        let side_due_ms = self.world.side_logs.flush_if_due(now_ms, counters);
+        due_ms = sooner(sooner(due_ms, side_due_ms), udp_due_ms);
+        if self.has_chores {
+            due_ms = sooner(due_ms, sweeps::do_chores(self, io));
+        }
+        self.world.note_compression_memory();
+        let has_unbegun = self.begin_unbegun(io);
+        let waiting_us = self.serve_waiting(io);
+        self.fail_lost_streams(io);
+        if self.world.leave_by_ms.is_some() || self.world.is_draining() {
+            due_ms = sooner(due_ms, self.drain_step(io));
+        }
+        self.desk(io).flush_members();
+        self.desk(io).flush_clients();
+        http2_memory::heed(self, io);
+        if has_unbegun || !self.world.queues.lost_streams.is_empty() {
+            // Streams that were lost after `fail_lost_streams` are handled in the next turn, which starts immediately.
+            return Some(io.clock().now_us());
+        }
+        sooner(due_ms.map(|due_ms| due_ms * 1_000), waiting_us)
+    }
+}

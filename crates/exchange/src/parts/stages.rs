@@ -1,0 +1,115 @@
+//! What a request still has to pass before it gets a member, and what a stage says.
+
+use weir_core::policy::Decision;
+
+use crate::parts::considered::Ending;
+
+/// A stage between the head of a request and its member. A request passes its stages in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stage {
+    /// The delay of a rate limit.
+    Delay,
+    /// The checks of its passwords.
+    Login,
+    /// The questions to external services.
+    Ask,
+    /// The end that was decided with its head: it gets no member.
+    End,
+    /// The copies for other pools.
+    Copy,
+    /// Its body is held until it is judged.
+    Body,
+}
+
+/// What stages need to know of a request that was delayed, or whose end was decided with its head.
+pub struct Foreseen {
+    /// Until when [`Stage::Delay`] waits; 0: it does not wait, or has waited.
+    pub not_before_us: u64,
+    /// How the request ends at [`Stage::End`].
+    pub end: Option<(Ending, Box<Decision>)>,
+}
+
+/// All stages, in order.
+const ALL: [Stage; 6] =
+    [Stage::Delay, Stage::Login, Stage::Ask, Stage::End, Stage::Copy, Stage::Body];
+
+/// The stages that a request still has to pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stages(u8);
+
+impl Stages {
+    /// No stage is left.
+    pub const NONE: Self = Self(0);
+
+    /// Adds a stage, if this holds.
+    pub fn add_if(&mut self, stage: Stage, holds: bool) {
+        self.0 |= u8::from(holds) << stage as u8;
+    }
+
+    /// A stage was passed.
+    pub fn remove(&mut self, stage: Stage) {
+        self.0 &= !(1 << stage as u8);
+    }
+
+    /// The next stage; `None`: all were passed.
+    #[inline]
+    pub fn next(self) -> Option<Stage> {
+        ALL.get(self.0.trailing_zeros() as usize).copied()
+    }
+
+    /// Whether a stage before [`Stage::End`] is left, which may wait.
+    pub fn may_wait_before_the_end(self) -> bool {
+        matches!(self.next(), Some(Stage::Delay | Stage::Login | Stage::Ask))
+    }
+
+    /// Whether no stage is left.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What a stage says of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// It goes on to the next stage.
+    On,
+    /// It waits. Except for its body, it comes to this stage again.
+    Wait(Wait),
+    /// It was answered, or has ended.
+    Over,
+}
+
+/// What a request waits for at a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// For this time, in microseconds of the clock.
+    Until(u64),
+    /// For something that comes by itself: the reply to a request of weir's own, or a time that was asked for before.
+    Event,
+    /// For its body.
+    Body,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_passed_in_order() {
+        let mut stages = Stages::NONE;
+        assert!(stages.is_empty() && stages.next().is_none());
+        for stage in [Stage::Body, Stage::Login, Stage::Copy] {
+            stages.add_if(stage, true);
+        }
+        stages.add_if(Stage::Ask, false);
+        let mut passed = Vec::new();
+        while let Some(stage) = stages.next() {
+            passed.push(stage);
+            stages.remove(stage);
+        }
+        assert_eq!(passed, [Stage::Login, Stage::Copy, Stage::Body]);
+        assert!((0..).zip(ALL).all(|(place, stage)| stage as u8 == place), "bits are places");
+    }
+}
