@@ -3,7 +3,7 @@
 //! The path of a request through this folder: `client` (bytes to a request head) -> [`Transaction`] (decisions, the member,
 //! failures, the response) -> `member` (a connection to the member, its response). Shared parts: `world` has the state that
 //! operations change, `desk` executes the operations of a transaction, `waiting` has the requests that wait for a member,
-//! `commands` executes the commands of the control plane.
+//! `commands` executes the commands of the control plane, `events` passes the events of the loop on.
 
 mod body;
 mod client;

@@ -1,5 +1,5 @@
-//! Tunnels between two plain connections. The event loop may move data directly between their sockets, and the bytes are
-//! counted here.
+//! Tunnels between two plain connections. The event loop may move data directly between their sockets. It tells the worker how
+//! many bytes it has moved (`events`).
 
 use weir_event_loop::{EventLoop, Reading};
 use weir_exchange::edge;
