@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use crate::bpf;
+
 /// `BPF_MAP_LOOKUP_BATCH` of `enum bpf_cmd`.
 const MAP_LOOKUP_BATCH: libc::c_int = 24;
 
@@ -56,26 +58,14 @@ pub fn read(
         elem_flags: 0,
         flags: 0,
     };
-    // SAFETY: the attributes outlive the call; the buffers have room for `count` entries of the map's sizes, and the
-    // kernel writes no more than that; a place is four bytes for hash maps.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            MAP_LOOKUP_BATCH,
-            std::ptr::from_mut(&mut attributes),
-            size_of::<Attributes>() as u32,
-        )
-    };
+    // SAFETY: the attributes are those of the command and outlive the call; the buffers have room for `count` entries of the map's
+    // sizes, and the kernel writes no more than that; a place is four bytes for hash maps.
+    let result = unsafe { bpf::call(MAP_LOOKUP_BATCH, &mut attributes) };
     let entries = attributes.count as usize;
     let is_last = match result {
-        0 => false,
-        _ => {
-            let error = io::Error::last_os_error();
-            if error.raw_os_error() != Some(libc::ENOENT) {
-                return Err(error);
-            }
-            true
-        }
+        Ok(_) => false,
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
+        Err(error) => return Err(error),
     };
     keys.truncate(entries * key_bytes);
     values.truncate(entries * value_bytes);

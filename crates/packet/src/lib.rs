@@ -15,6 +15,7 @@
 mod apply;
 mod attach;
 mod batch;
+mod bpf;
 mod check;
 mod due;
 mod error;

@@ -4,6 +4,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use crate::bpf;
+
 /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` of `enum bpf_cmd`.
 const MAP_LOOKUP_AND_DELETE_ELEM: libc::c_int = 21;
 
@@ -30,21 +32,13 @@ pub fn take<const KEY: usize, const VALUE: usize>(
         value: value.as_mut_ptr() as u64,
         flags: 0,
     };
-    // SAFETY: the attributes, the key and the value outlive the call; the kernel reads a key and writes a value of the
-    // map's sizes.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            MAP_LOOKUP_AND_DELETE_ELEM,
-            std::ptr::from_mut(&mut attributes),
-            size_of::<Attributes>() as u32,
-        )
-    };
-    if result == 0 {
-        return Ok(Some(value));
+    // SAFETY: the attributes are those of the command; they, the key and the value outlive the call; the kernel reads a key and
+    // writes a value of the map's sizes.
+    match unsafe { bpf::call(MAP_LOOKUP_AND_DELETE_ELEM, &mut attributes) } {
+        Ok(_) => Ok(Some(value)),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
     }
-    let error = io::Error::last_os_error();
-    if error.raw_os_error() == Some(libc::ENOENT) { Ok(None) } else { Err(error) }
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::bpf;
+
 /// `BPF_OBJ_GET` and `BPF_LINK_DETACH` of `enum bpf_cmd`.
 const OBJ_GET: libc::c_int = 7;
 const LINK_DETACH: libc::c_int = 34;
@@ -35,7 +37,8 @@ pub fn detach(path: &Path) -> io::Result<()> {
     if let Ok(link) = open(path) {
         let mut attributes = Detached { link: link.as_raw_fd() as u32 };
         // Without its pin and its descriptors, the link goes in any case.
-        let _ = call(LINK_DETACH, &mut attributes);
+        // SAFETY: the attributes are those of the command, and point to nothing.
+        let _ = unsafe { bpf::call(LINK_DETACH, &mut attributes) };
     }
     std::fs::remove_file(path)
 }
@@ -43,21 +46,10 @@ pub fn detach(path: &Path) -> io::Result<()> {
 fn open(path: &Path) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut attributes = Pinned { path: path.as_ptr() as u64, descriptor: 0, flags: 0 };
-    let descriptor = call(OBJ_GET, &mut attributes)?;
+    // SAFETY: the attributes are those of the command; the path outlives the call, and ends with a zero.
+    let descriptor = unsafe { bpf::call(OBJ_GET, &mut attributes) }?;
     // SAFETY: the kernel has returned a new descriptor, which nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-}
-
-fn call<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
-    let size = size_of::<T>() as u32;
-    // SAFETY: the attributes have the layout of the command and outlive the call, as does the path that they point to; the
-    // kernel writes nothing.
-    let result =
-        unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size) };
-    libc::c_int::try_from(result)
-        .ok()
-        .filter(|result| *result >= 0)
-        .ok_or_else(io::Error::last_os_error)
 }
 
 #[cfg(test)]
