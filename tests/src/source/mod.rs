@@ -43,6 +43,8 @@ pub struct Item {
     pub of: Option<String>,
     /// For a field, the last word of the type's path; `None` for a type without a path.
     pub field_type: Option<String>,
+    /// For a free function, the type of its first argument, if it may change that; otherwise `None`.
+    pub changes: Option<String>,
     /// The first line, from 1.
     pub line: usize,
     /// The last line.

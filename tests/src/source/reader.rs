@@ -118,6 +118,7 @@ impl Reader<'_> {
             kind,
             of: self.of.clone(),
             field_type: None,
+            changes: None,
             line: name.span().start().line,
             last_line: whole.end().line,
             is_test: self.test,
@@ -177,6 +178,15 @@ fn name_of(of: &Type) -> Option<String> {
     }
 }
 
+/// The name of an argument's type, if the function may change the argument for its caller.
+fn changed(argument: &syn::FnArg) -> Option<String> {
+    let syn::FnArg::Typed(argument) = argument else { return None };
+    match &*argument.ty {
+        Type::Reference(reference) if reference.mutability.is_some() => name_of(&reference.elem),
+        _ => None,
+    }
+}
+
 impl<'ast> Visit<'ast> for Reader<'_> {
     fn visit_item(&mut self, item: &'ast Syntax) {
         match item {
@@ -204,6 +214,8 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
         self.within(&function.attrs, None, |reader| {
             reader.add(&function.sig.ident, Kind::Function, function.block.span());
+            let added = reader.file.items.last_mut().expect("it was added");
+            added.changes = function.sig.inputs.first().and_then(changed);
             visit::visit_item_fn(reader, function);
         });
     }
