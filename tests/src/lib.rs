@@ -5,6 +5,7 @@
 pub mod apache;
 pub mod client;
 pub mod datagrams;
+pub mod gate;
 pub mod http2;
 pub mod jar;
 pub mod jwt;

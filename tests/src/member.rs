@@ -5,8 +5,9 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::gate::Gate;
 use crate::wire::{Framing, Head, Reader};
 
 /// Maximum size of a body that the harness keeps. A handler that reads bodies itself gets larger ones.
@@ -123,14 +124,6 @@ pub struct Member {
     acceptor: Option<thread::JoinHandle<()>>,
 }
 
-/// Waits until the gate is open, or for [`crate::STEP_TIMEOUT`].
-pub fn wait_for_gate(is_open: &AtomicBool) {
-    let deadline = Instant::now() + crate::STEP_TIMEOUT;
-    while !is_open.load(Ordering::Acquire) && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
 impl Member {
     /// A member that reads each complete request and lets the handler respond.
     pub fn new(
@@ -157,14 +150,14 @@ impl Member {
     }
 
     /// A member that responds with `name` once the flag is set.
-    pub fn gated(name: &'static str) -> (Self, Arc<AtomicBool>) {
-        let is_open = Arc::new(AtomicBool::new(false));
-        let gate = Arc::clone(&is_open);
+    pub fn gated(name: &'static str) -> (Self, Arc<Gate>) {
+        let is_shut = Arc::new(Gate::default());
+        let gate = Arc::clone(&is_shut);
         let member = Self::new(move |exchange| {
-            wait_for_gate(&gate);
+            gate.pass();
             exchange.answer(name)
         });
-        (member, is_open)
+        (member, is_shut)
     }
 
     /// Waits until this number of requests has arrived.

@@ -179,7 +179,7 @@ fn a_service_that_is_silent_is_not_waited_for() {
     let mut client = proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: a\r\nCookie: ann\r\n\r\n");
     client.response().assert_status(503);
-    gate.store(true, Ordering::Release);
+    gate.open();
     // The late response is dropped. It must not answer the next request on the same connection.
     for _ in 0..3 {
         let text = client.get("/").assert_status(200).text();
@@ -200,7 +200,7 @@ fn a_client_that_leaves_takes_its_question_with_it() {
     assert_eq!(active(), 1.0);
     client.reset();
     eventually("the question is given up", STEP_TIMEOUT, || active() == 0.0);
-    gate.store(true, Ordering::Release);
+    gate.open();
     get(&proxy, "/next", "").assert_status(200);
     let targets: Vec<String> = member.requests().iter().map(|it| it.target().to_owned()).collect();
     assert_eq!(targets, ["/next"]);
@@ -337,7 +337,7 @@ fn a_stream_that_is_reset_ends_its_question() {
     assert_eq!(active(), 1.0);
     client.send(&Frame::reset(stream, code::CANCEL));
     eventually("the question is given up", STEP_TIMEOUT, || active() == 0.0);
-    gate.store(true, Ordering::Release);
+    gate.open();
     client.get("/next").assert_status(200);
     assert_eq!(member.request_count(), 1);
 }
@@ -438,7 +438,7 @@ fn requests_that_wait_survive_a_reload() {
         .also_pool(&format!("a-first: {{ members: [ \"{}\" ] }}", other.address()))
         .also_virtual_server("more: { listen: \"127.0.0.1:0\", pool: a-first }");
     proxy.reload_and_wait(&after);
-    gate.store(true, Ordering::Release);
+    gate.open();
     let text = client.response().assert_status(200).text();
     assert!(text.starts_with("GET /before"), "as it was when it came: {text}");
     client.send("GET /after HTTP/1.1\r\nHost: a\r\n\r\n");

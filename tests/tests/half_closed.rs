@@ -145,7 +145,7 @@ fn a_client_may_be_waited_for() {
 
 #[test]
 fn a_queue_may_say_otherwise_for_its_own_requests() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let member_of = format!("{{ address: {}, connections_max: 1 }}", member.address());
     let queue = |how: &str| format!("queue: {{ timeout: 60s, half_closed: {how} }}");
     let setup = |how: &str, http: &str| {
@@ -168,7 +168,7 @@ fn a_queue_may_say_otherwise_for_its_own_requests() {
     silent.wait_for_requests(1);
     gone(&leaves, &silent, "the grace is over");
     assert!(waiting(1.0), "it has its place");
-    is_open.store(true, Ordering::Release);
+    gate.open();
     first.response().assert_status(200);
     second.response().assert_status(200);
 }

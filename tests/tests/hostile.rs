@@ -43,7 +43,7 @@ fn refused_clients_that_stay_take_no_place_of_others() {
 
 #[test]
 fn a_virtual_server_that_comes_back_counts_its_connections_right() {
-    let (member, is_open) = Member::gated("ok");
+    let (member, gate) = Member::gated("ok");
     let other = Lease::new();
     let limited = "limits: { connections: 10 }";
     let setup = Setup::new(&[member.address()]).virtual_server(limited);
@@ -63,7 +63,7 @@ fn a_virtual_server_that_comes_back_counts_its_connections_right() {
         Client::try_connect(other.address()).is_ok()
     });
     proxy.reload_and_wait(&setup);
-    is_open.store(true, Ordering::Release);
+    gate.open();
     client.response().assert_status(200);
     client.get("/").assert_status(200);
     drop(client);

@@ -666,7 +666,7 @@ fn a_member_that_does_not_answer_in_time_loses_that_stream() {
 
 #[test]
 fn places_of_a_member_are_requests_and_a_queue_forms() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let inner = inner(&member);
     let limited = format!("{{ address: {}, connections_max: 2 }}", inner.address());
     let setup = Setup::new(&[]).member(&limited).http("http2: true").pool("http2: true");
@@ -681,7 +681,7 @@ fn places_of_a_member_are_requests_and_a_queue_forms() {
         .collect();
     member.wait_for_requests(2);
     eventually("four wait", STEP_TIMEOUT, || proxy.metric("weir_pool_queue_requests", &[]) == 4.0);
-    is_open.store(true, Ordering::Release);
+    gate.open();
     for stream in streams {
         peer.response(stream).assert_status(200);
     }

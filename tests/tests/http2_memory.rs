@@ -55,7 +55,7 @@ fn connections_that_hold_most_and_read_nothing_lose_it() {
 
 #[test]
 fn uploads_that_wait_for_a_member_count() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let proxy = queueing(&member);
     let mut first = proxy.client();
     first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -75,13 +75,13 @@ fn uploads_that_wait_for_a_member_count() {
         proxy.metric("weir_http2_memory_bytes", &[]) <= 1024.0 * 1024.0
     });
     assert_eq!(floods(&proxy), 1.0);
-    is_open.store(true, std::sync::atomic::Ordering::Release);
+    gate.open();
     first.response().assert_status(200);
 }
 
 #[test]
 fn heads_and_trailers_of_requests_that_wait_for_members_count() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let proxy = queueing(&member);
     let mut usual = Peer::connect(proxy.address());
     let waiting: Vec<u32> = (0..20).map(|_| usual.request("GET", "/", &[], true)).collect();
@@ -115,7 +115,7 @@ fn heads_and_trailers_of_requests_that_wait_for_members_count() {
         });
         head.truncate(4);
     }
-    is_open.store(true, std::sync::atomic::Ordering::Release);
+    gate.open();
     for stream in waiting {
         usual.response(stream).assert_status(200);
     }

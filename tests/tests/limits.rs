@@ -171,7 +171,7 @@ fn a_refused_client_that_stays_does_not_count_against_the_limit() {
 
 #[test]
 fn a_member_takes_no_more_requests_than_connections_max() {
-    let (member, is_open) = Member::gated("slow");
+    let (member, gate) = Member::gated("slow");
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 2 }}", member.address()))
         .pool("retries: 0");
@@ -191,7 +191,7 @@ fn a_member_takes_no_more_requests_than_connections_max() {
     weir_tests::eventually("four are refused", weir_tests::STEP_TIMEOUT, || {
         refused.load(Ordering::Acquire) == 4
     });
-    is_open.store(true, Ordering::Release);
+    gate.open();
     let statuses: Vec<u16> =
         clients.into_iter().map(|client| client.join().expect("a response")).collect();
     assert_eq!(statuses.iter().filter(|&&status| status == 200).count(), 2, "{statuses:?}");

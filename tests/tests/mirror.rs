@@ -1,7 +1,5 @@
 //! Copies of requests for another pool, from the view of clients, members and that pool.
 
-use std::sync::atomic::Ordering;
-
 use weir_tests::http2::{Http2Member, Peer};
 use weir_tests::member::{Member, Request, Then};
 use weir_tests::proxy::{Proxy, Setup};
@@ -19,7 +17,10 @@ fn copying(setup: Setup, copies: &str, share: &str, more: &str) -> Setup {
     setup
         .access_log()
         .virtual_server("policies: [ test ]")
-        .also_pool(&format!("copies: {{ members: [ \"{copies}\" ] }}"))
+        // Copies wait at a gate, and hundreds of connections are accepted slowly on a busy machine.
+        .also_pool(&format!(
+            "copies: {{ members: [ \"{copies}\" ], connect_timeout: 1h, response_timeout: 1h }}"
+        ))
         .top(&section)
 }
 
@@ -92,7 +93,7 @@ fn nobody_waits_for_copies() {
         assert!(text.starts_with(&format!("GET /copied/{number} ")), "{text}");
     }
     assert_eq!(copied(&proxy, "answered"), 0.0);
-    gate.store(true, Ordering::Release);
+    gate.open();
     wait_for(&proxy, "answered", 20.0);
     assert_eq!(copies.request_count(), 20);
 }
@@ -108,7 +109,7 @@ fn only_so_many_are_under_way() {
         assert_eq!(client.get("/copied").assert_status(200).text(), "here");
     }
     assert_eq!(copied(&proxy, "dropped"), 300.0 - 256.0);
-    gate.store(true, Ordering::Release);
+    gate.open();
     wait_for(&proxy, "answered", 256.0);
     // The queue has room again.
     client.get("/copied").assert_status(200);
@@ -164,7 +165,7 @@ fn what_was_judged_and_waited_in_a_queue_has_a_copy() {
     eventually("it waits", STEP_TIMEOUT, || {
         proxy.metric("weir_pool_queue_requests", &["\"members\""]) == 1.0
     });
-    gate.store(true, Ordering::Release);
+    gate.open();
     first.response().assert_status(200);
     second.response().assert_status(200);
     wait_for(&proxy, "answered", 1.0);

@@ -1,7 +1,6 @@
 //! Policies as operators write them, and their effect on clients and members.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use weir_tests::client::{Client, Response};
@@ -604,7 +603,7 @@ fn rules_for_responses_know_the_member() {
 
 #[test]
 fn rules_ask_how_pools_are() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let spare = Member::named("spare");
     let state =
         "${pools['members'].up_members} ${pools['members'].connections} ${pools['off'].up_members}";
@@ -631,7 +630,7 @@ fn rules_ask_how_pools_are() {
     member.wait_for_requests(1);
     assert_eq!(get(&mut client, "/state", "").assert_status(200).text(), "1 1 0");
     assert_eq!(get(&mut client, "/", "").assert_status(200).text(), "spare");
-    is_open.store(true, Ordering::Release);
+    gate.open();
     assert_eq!(waiting.response().assert_status(200).text(), "done");
     // The client may have its response before the worker counts the connection as idle.
     weir_tests::eventually("the pool has no connection", weir_tests::STEP_TIMEOUT, || {

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
-use weir_tests::member::{Member, Then, wait_for_gate};
+use weir_tests::gate::Gate;
+use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 
@@ -241,11 +242,11 @@ fn responses_tell_how_long_they_took_where_that_is_wanted() {
 fn requests_wait_for_a_member_instead_of_being_turned_away() {
     let most = Arc::new(AtomicUsize::new(0));
     let now = Arc::new(AtomicUsize::new(0));
-    let is_open = Arc::new(AtomicBool::new(false));
-    let (seen, under_way, gate) = (Arc::clone(&most), Arc::clone(&now), Arc::clone(&is_open));
+    let gate = Arc::new(Gate::default());
+    let (seen, under_way, shut) = (Arc::clone(&most), Arc::clone(&now), Arc::clone(&gate));
     let member = Member::new(move |exchange| {
         seen.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        wait_for_gate(&gate);
+        shut.pass();
         under_way.fetch_sub(1, Ordering::SeqCst);
         exchange.answer("done")
     });
@@ -270,7 +271,7 @@ fn requests_wait_for_a_member_instead_of_being_turned_away() {
     weir_tests::eventually("all but three wait", weir_tests::STEP_TIMEOUT, || {
         proxy.metric("weir_pool_queue_requests", &[]) == 21.0
     });
-    is_open.store(true, Ordering::Release);
+    gate.open();
     for client in clients {
         client.join().expect("an answer");
     }
@@ -281,7 +282,7 @@ fn requests_wait_for_a_member_instead_of_being_turned_away() {
 
 #[test]
 fn a_queue_has_an_end_in_time_and_length() {
-    let (member, is_open) = Member::gated("slow");
+    let (member, gate) = Member::gated("slow");
     let member_line = format!("{{ address: {}, connections_max: 1 }}", member.address());
     let setup = Setup::new(&[]).member(&member_line).top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup.pool("queue: { length_max: 2, timeout: 300ms }"));
@@ -299,14 +300,14 @@ fn a_queue_has_an_end_in_time_and_length() {
         client.response().assert_status(503);
     }
     assert!(begun.elapsed() >= Duration::from_millis(280), "two waited: {:?}", begun.elapsed());
-    is_open.store(true, Ordering::Release);
+    gate.open();
     first.response().assert_status(200);
     assert_eq!(member.request_count(), 1);
 }
 
 #[test]
 fn a_client_that_goes_away_leaves_the_queue() {
-    let (member, is_open) = Member::gated("slow");
+    let (member, gate) = Member::gated("slow");
     let member_line = format!("{{ address: {}, connections_max: 1 }}", member.address());
     let setup = Setup::new(&[]).member(&member_line).top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup.pool("queue: { timeout: 60s }"));
@@ -323,7 +324,7 @@ fn a_client_that_goes_away_leaves_the_queue() {
     weir_tests::eventually("two wait", weir_tests::STEP_TIMEOUT, || waiting() >= 2.0);
     gone.reset();
     weir_tests::eventually("one waits", weir_tests::STEP_TIMEOUT, || waiting() == 1.0);
-    is_open.store(true, Ordering::Release);
+    gate.open();
     first.response().assert_status(200);
     last.response().assert_status(200);
     let targets: Vec<String> =
@@ -523,31 +524,26 @@ fn a_retry_waits_for_a_place_too() {
 /// Each turn of the event loop tries one queued request, even if many requests before it wait for another member.
 #[test]
 fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
-    let gates: [Arc<AtomicBool>; 4] = Default::default();
+    let gates: [Arc<Gate>; 4] = Default::default();
     let [failing, holding, moving, ending] = gates.clone();
-    let wait = |gate: &AtomicBool| {
-        weir_tests::eventually("the gate opens", weir_tests::STEP_TIMEOUT, || {
-            gate.load(Ordering::SeqCst)
-        });
-    };
     let wide = Member::new(move |exchange| match exchange.request.target() {
         "/fail" => {
-            wait(&failing);
+            failing.pass();
             Ok(Then::Close)
         }
         "/hold" => {
-            wait(&holding);
+            holding.pass();
             exchange.answer("wide")
         }
         _ => exchange.answer("wide"),
     });
     let narrow = Member::new(move |exchange| match exchange.request.target() {
         "/move" => {
-            wait(&moving);
+            moving.pass();
             Ok(Then::Close)
         }
         _ => {
-            wait(&ending);
+            ending.pass();
             exchange.answer("narrow")
         }
     });
@@ -581,17 +577,17 @@ fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
     let before = wide.request_count();
     let failed: Vec<Client> = (0..70).map(|_| ask("/fail")).collect();
     wide.wait_for_requests(before + 70);
-    gates[0].store(true, Ordering::SeqCst);
+    gates[0].open();
     waiting(70.0);
     let mut held: Vec<Client> = (0..70).map(|_| ask("/hold")).collect();
     wide.wait_for_requests(before + 140);
-    gates[2].store(true, Ordering::SeqCst);
+    gates[2].open();
     // One held request uses the connection that `mover` left. `mover` is in the queue behind the other 69 requests.
     narrow.wait_for_requests(2);
     waiting(70.0);
-    gates[1].store(true, Ordering::SeqCst);
+    gates[1].open();
     assert_eq!(mover.response().assert_status(200).text(), "wide");
-    gates[3].store(true, Ordering::SeqCst);
+    gates[3].open();
     for client in &mut held {
         client.response().assert_status(200);
     }
@@ -600,7 +596,7 @@ fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
 
 #[test]
 fn the_length_of_a_queue_holds_over_all_workers_and_who_breaks_off_leaves_it() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
         .pool("queue: { length_max: 5, timeout: 60s, half_closed: leave }")
@@ -627,7 +623,7 @@ fn the_length_of_a_queue_holds_over_all_workers_and_who_breaks_off_leaves_it() {
     waiting(3.0);
     inside.extend([ask(), ask()]);
     waiting(5.0);
-    is_open.store(true, Ordering::Release);
+    gate.open();
     first.response().assert_status(200);
     for client in &mut inside {
         client.response().assert_status(200);
@@ -645,7 +641,7 @@ const LAST_REQUESTS: [&str; 3] = [
 /// All these clients must get a response, although they half-close with `half_close` while the member is full.
 #[track_caller]
 fn check_half_closed(half_close: impl Fn(&Proxy, &mut Client, usize)) {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 1 }}", member.address()))
         .pool("queue: { timeout: 60s }")
@@ -664,7 +660,7 @@ fn check_half_closed(half_close: impl Fn(&Proxy, &mut Client, usize)) {
         // The worker has processed the half-close when it responds to this malformed request.
         proxy.client().send("no request\r\n\r\n").response().assert_status(400);
     }
-    is_open.store(true, Ordering::Release);
+    gate.open();
     first.response().assert_status(200);
     for (client, request) in waiting.iter_mut().zip(LAST_REQUESTS) {
         let response = client.try_response(false).expect(request);

@@ -1,7 +1,6 @@
 //! Limits on requests and connections, in total and by client.
 
 use std::net::TcpListener;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use weir_tests::client::Client;
@@ -186,7 +185,7 @@ fn new_connections_are_limited_too() {
 
 #[test]
 fn requests_at_a_time_are_limited_over_two_workers() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let proxy = Proxy::start(
         &Setup::new(&[member.address()])
             .virtual_server("limits: { requests: 3 }")
@@ -202,7 +201,7 @@ fn requests_at_a_time_are_limited_over_two_workers() {
         let refused = client.get("/");
         assert_eq!((refused.status, refused.head.field("retry-after")), (429, Some("1")));
     }
-    is_open.store(true, Ordering::Relaxed);
+    gate.open();
     for client in &mut inside {
         client.response().assert_status(200);
     }
@@ -215,7 +214,7 @@ fn requests_at_a_time_are_limited_over_two_workers() {
 
 #[test]
 fn requests_at_a_time_are_limited_per_key_and_over_a_reload() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let setup = |max: u32| {
         Setup::new(&[member.address()]).virtual_server(&format!(
             "limits: {{ per_key: [ {{ key: \"${{request.headers['x-user']}}\", requests: {max} }} ] }}"
@@ -237,7 +236,7 @@ fn requests_at_a_time_are_limited_per_key_and_over_a_reload() {
     let mut second = ask("anna");
     member.wait_for_requests(3);
     ask("anna").response().assert_status(429);
-    is_open.store(true, Ordering::Relaxed);
+    gate.open();
     for client in [&mut anna, &mut ben, &mut second] {
         client.response().assert_status(200);
     }

@@ -276,7 +276,7 @@ fn a_record_has_no_decisions_of_others() {
     proxy.reload_and_wait(&setup(""));
     proxy.client().get("/fast").assert_status(200);
     proxy.reload_and_wait(&setup("recent_requests: {}"));
-    gate.store(true, std::sync::atomic::Ordering::Release);
+    gate.open();
     held.response().assert_status(200);
     let id = record(&proxy, "/held")["id"].clone();
     let why = explained(&proxy, &id);

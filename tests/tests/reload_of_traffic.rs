@@ -23,7 +23,7 @@ fn panics(proxy: &Proxy) -> f64 {
 /// The indices of expressions differ between configurations.
 #[test]
 fn rules_of_the_request_judge_its_response_whatever_is_in_force_by_then() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let rules = "policies:\n  p:\n    strategy: all_match\n    rules:\n      \
                  - { when: 'response.headers[\"x-none\"] == \"1\"', then: [ { trace: never } ] }\n      \
                  - { when: 'request.headers[\"x-first\"] == \"1\"', then: [ { set_response_header: { X-Told: \"${request.headers['x-second']} ${response.status}\" } } ] }\n      \
@@ -46,7 +46,7 @@ fn rules_of_the_request_judge_its_response_whatever_is_in_force_by_then() {
     proxy.reload_and_wait(&none);
     clients[2].send(REQUEST);
     member.wait_for_requests(3);
-    is_open.store(true, Ordering::Release);
+    gate.open();
     let told: Vec<_> = clients
         .iter_mut()
         .map(|client| {
@@ -150,7 +150,7 @@ fn members_come_go_and_change_places_while_requests_wait() {
 /// requests that are still in flight.
 #[test]
 fn what_comes_back_knows_what_is_under_way() {
-    let (busy, is_open) = Member::gated("busy");
+    let (busy, gate) = Member::gated("busy");
     let other = Member::named("other");
     let queue = "queue: { length_max: 10, timeout: 20s }";
     let limited = format!("{{ address: {}, connections_max: 1 }}", busy.address());
@@ -160,7 +160,7 @@ fn what_comes_back_knows_what_is_under_way() {
         .virtual_server("pool: fresh")
         .also_pool(&format!("fresh: {{ members: [ {limited} ], {queue} }}"));
     for with in [with_member, with_pool] {
-        is_open.store(false, Ordering::Release);
+        gate.shut();
         let proxy = Proxy::start(&with);
         let before = busy.request_count();
         let mut first = proxy.client();
@@ -175,7 +175,7 @@ fn what_comes_back_knows_what_is_under_way() {
             proxy.metric("weir_pool_queue_requests", &[]) == 1.0
         });
         assert_eq!(busy.request_count(), before + 1);
-        is_open.store(true, Ordering::Release);
+        gate.open();
         first.response().assert_status(200);
         second.response().assert_status(200);
     }
@@ -188,7 +188,7 @@ fn a_virtual_server_that_comes_back_knows_what_is_under_way() {
         "limits: { requests: 1 }",
         "limits: { per_key: [ { key: \"${request.headers['x-tenant']}\", requests: 1 } ] }",
     ] {
-        let (busy, is_open) = Member::gated("busy");
+        let (busy, gate) = Member::gated("busy");
         let limited = Setup::new(&[busy.address()]).virtual_server(limits);
         let gone = Setup::new(&[busy.address()]).named("other");
         let proxy = Proxy::start(&limited);
@@ -201,7 +201,7 @@ fn a_virtual_server_that_comes_back_knows_what_is_under_way() {
         let mut second = proxy.client();
         second.send(request);
         second.response().assert_status(429);
-        is_open.store(true, Ordering::Release);
+        gate.open();
         first.response().assert_status(200);
         weir_tests::eventually("it is free", weir_tests::STEP_TIMEOUT, || {
             second.send(request);
@@ -213,7 +213,7 @@ fn a_virtual_server_that_comes_back_knows_what_is_under_way() {
 /// A queued request goes to a member that a reload adds.
 #[test]
 fn a_new_member_serves_those_who_wait() {
-    let (busy, is_open) = Member::gated("busy");
+    let (busy, gate) = Member::gated("busy");
     let fresh = Member::named("fresh");
     let setup = |fresh: Option<SocketAddr>| {
         let setup = Setup::new(&[])
@@ -235,7 +235,7 @@ fn a_new_member_serves_those_who_wait() {
     });
     proxy.reload_and_wait(&setup(Some(fresh.address())));
     assert_eq!(waiting.response().assert_status(200).text(), "fresh");
-    is_open.store(true, Ordering::Release);
+    gate.open();
     first.response().assert_status(200);
 }
 
@@ -311,7 +311,7 @@ fn a_drained_pool_keeps_its_clients_before_its_fallback() {
 /// A drained member is full. Its clients go to the fallback pool instead of failing.
 #[test]
 fn a_drained_pool_that_is_full_is_not_the_end() {
-    let (web, is_open) = Member::gated("web");
+    let (web, gate) = Member::gated("web");
     let sorry = Member::named("sorry");
     let setup = |state: &str| {
         Setup::new(&[])
@@ -330,7 +330,7 @@ fn a_drained_pool_that_is_full_is_not_the_end() {
     web.wait_for_requests(1);
     proxy.reload_and_wait(&setup("drain"));
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "sorry");
-    is_open.store(true, Ordering::Release);
+    gate.open();
     first.response().assert_status(200);
     weir_tests::eventually("there is a place again", weir_tests::STEP_TIMEOUT, || {
         proxy.client().get("/").assert_status(200).text() == "web"
@@ -348,7 +348,7 @@ fn a_retry_that_waits_holds_up_nobody() {
         }
         exchange.answer("free")
     });
-    let (busy, is_open) = Member::gated("busy");
+    let (busy, gate) = Member::gated("busy");
     let setup = Setup::new(&[])
         .member(&format!("{{ address: {}, connections_max: 100, priority: 1 }}", free.address()))
         .member(&format!("{{ address: {}, connections_max: 1, priority: 1 }}", busy.address()))
@@ -371,7 +371,7 @@ fn a_retry_that_waits_holds_up_nobody() {
     for _ in 0..5 {
         assert_eq!(ask("").response().assert_status(200).text(), "free");
     }
-    is_open.store(true, Ordering::Release);
+    gate.open();
     assert_eq!(retried.response().assert_status(200).text(), "busy");
     for client in &mut first {
         client.response().assert_status(200);

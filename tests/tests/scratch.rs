@@ -101,7 +101,7 @@ fn responses_of_weirs_own_stay_with_their_clients() {
 
 #[test]
 fn requests_of_others_stay_with_their_members() {
-    let (member, is_open) = Member::gated("paid");
+    let (member, gate) = Member::gated("paid");
     let bed = Bed::before(member);
     let mut other = bed.other();
     bed.check("another uploads to another virtual server", || {
@@ -113,7 +113,7 @@ fn requests_of_others_stay_with_their_members() {
         ));
         bed.other_member().wait_for_requests(1);
     });
-    is_open.store(true, Ordering::Release);
+    gate.open();
     assert_eq!(other.response().assert_status(200).text(), "paid");
 }
 

@@ -2,7 +2,6 @@
 //! before it is closed.
 
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -25,7 +24,7 @@ fn with_a_request(member: &Member, setup: &Setup) -> (Proxy, Client) {
 
 #[test]
 fn sigterm_lets_requests_end_and_takes_no_more() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let (mut proxy, mut client) = with_a_request(&member, &Setup::new(&[member.address()]));
     let mut idle = proxy.client();
     proxy.process().signal(Signal::TERM);
@@ -33,7 +32,7 @@ fn sigterm_lets_requests_end_and_takes_no_more() {
         Client::try_connect(proxy.address()).is_err()
     });
     assert!(idle.reader().rest().is_empty());
-    is_open.store(true, Ordering::Release);
+    gate.open();
     let response = client.response();
     assert_eq!(response.assert_status(200).text(), "done");
     assert!(response.head.has_token("connection", "close"), "{response:?}");

@@ -196,7 +196,7 @@ fn trailers_of_a_request_that_waits() {
     weir_tests::eventually("it waits", weir_tests::STEP_TIMEOUT, || {
         proxy.metric("weir_pool_queue_requests", &[]) == 1.0
     });
-    gate.store(true, std::sync::atomic::Ordering::Release);
+    gate.open();
     first.response().assert_status(200);
     peer.response(stream).assert_status(200);
     let request = member.requests().pop().expect("a request");

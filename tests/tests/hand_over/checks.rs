@@ -115,7 +115,7 @@ fn places_at_a_time_are_held_and_given_back_in_both() {
     bed.member.wait_for_requests(1);
     get(&proxy, "/else", "").assert_status(429);
     assert_eq!(count(&proxy, "requests_limited", "main"), 1.0);
-    gate.store(true, std::sync::atomic::Ordering::Release);
+    gate.open();
     waits.response().assert_status(200);
     // A worker gives the place back after it has sent the response: a client of another worker can come in between.
     eventually("the place is free", STEP_TIMEOUT, || get(&proxy, "/else", "").status == 200);
@@ -131,7 +131,7 @@ fn places_at_a_time_are_held_and_given_back_in_both() {
     get(&proxy, "/app", "").assert_status(429);
     assert_eq!(count(&proxy, "requests_limited", "app"), 1.0);
     eventually("main has a place", STEP_TIMEOUT, || get(&proxy, "/else", "").status == 200);
-    gate.store(true, std::sync::atomic::Ordering::Release);
+    gate.open();
     waits.response().assert_status(200);
     for _ in 0..5 {
         // Finished requests do not count against limits.

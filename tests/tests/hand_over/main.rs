@@ -226,7 +226,7 @@ fn a_reload_changes_what_comes_next_alone() {
     // The reload removes the rule and the virtual server.
     proxy.reload_and_wait(&Setup::new(&[after.address()]).access_log());
     assert_eq!(get(&proxy, "/app", "").assert_status(200).text(), "after");
-    gate.store(true, std::sync::atomic::Ordering::Release);
+    gate.open();
     assert_eq!(client.response().assert_status(200).text(), "before");
     assert_eq!(client.get("/app").assert_status(200).text(), "after");
     proxy.reload_and_wait(&bed.setup());

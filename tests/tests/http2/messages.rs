@@ -294,14 +294,14 @@ fn own_responses_end_their_stream_alone() {
 
 #[test]
 fn limits_refuse_streams_and_leave_the_connection() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let setup = h2c(&[&member]).virtual_server("limits: { per_key: [ { requests: 2 } ] }");
     let proxy = Proxy::start(&setup);
     let mut peer = connect(&proxy);
     let under_way = [0; 2].map(|_| peer.request("GET", "/", &[], true));
     member.wait_for_requests(2);
     assert_eq!(peer.get("/").assert_status(429).field("retry-after"), Some("1"));
-    is_open.store(true, Ordering::Release);
+    gate.open();
     for stream in under_way {
         peer.response(stream).assert_status(200);
     }
@@ -409,7 +409,7 @@ fn the_access_log_names_the_version_and_how_streams_ended() {
 
 #[test]
 fn a_body_waits_with_its_request_for_a_member() {
-    let (member, is_open) = Member::gated("done");
+    let (member, gate) = Member::gated("done");
     let busy = format!("{{ address: {}, connections_max: 1 }}", member.address());
     let setup = Setup::new(&[]).member(&busy).http("http2: true");
     let setup = setup.http("request_trailers: forward");
@@ -429,7 +429,7 @@ fn a_body_waits_with_its_request_for_a_member() {
     eventually("it has left", STEP_TIMEOUT, || {
         proxy.metric("weir_pool_queue_requests", &[]) == 1.0
     });
-    is_open.store(true, Ordering::Release);
+    gate.open();
     peer.response(first).assert_status(200);
     peer.response(held).assert_status(200);
     let requests = member.requests();

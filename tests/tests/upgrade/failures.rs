@@ -4,7 +4,6 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -165,13 +164,13 @@ fn the_new_process_is_killed() {
 
 #[test]
 fn the_old_process_is_killed() {
-    let (gate, open) = Member::gated("hello");
-    let (mut line, pid) = with_a_new_process(&gate);
+    let (member, gate) = Member::gated("hello");
+    let (mut line, pid) = with_a_new_process(&member);
     line.proxy.process().kill();
     // The listening sockets remain open, so clients wait in their queues.
     let mut client = line.proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-    open.store(true, Ordering::Release);
+    gate.open();
     assert_eq!(client.response().assert_status(200).text(), "hello");
     assert_eq!(line.serving(), pid);
     assert!(line.status()["upgrade"]["state"] == "done");

@@ -2,7 +2,6 @@
 
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
-use std::sync::atomic::Ordering;
 
 use rustix::process::Signal;
 use weir_tests::client::Client;
@@ -128,16 +127,16 @@ fn clients_stay_at_their_members() {
 
 #[test]
 fn the_process_before_is_shown_until_it_has_ended() {
-    let (gate, open) = Member::gated("hello");
-    let mut line = Line::start(&Setup::new(&[gate.address()]));
+    let (member, gate) = Member::gated("hello");
+    let mut line = Line::start(&Setup::new(&[member.address()]));
     let before = line.proxy.process().pid();
     assert_eq!(line.status()["draining_process"], serde_json::Value::Null);
     let mut client = line.proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
-    gate.wait_for_requests(1);
+    member.wait_for_requests(1);
     line.upgrade();
     assert_eq!(line.status()["draining_process"], before);
-    open.store(true, Ordering::Release);
+    gate.open();
     assert_eq!(client.response().assert_status(200).text(), "hello");
     weir_tests::eventually("the process before has ended", weir_tests::STEP_TIMEOUT, || {
         line.status()["draining_process"].is_null()
@@ -146,8 +145,8 @@ fn the_process_before_is_shown_until_it_has_ended() {
 
 #[test]
 fn a_reload_during_an_upgrade_is_done_by_the_new_process() {
-    let (gate, open) = Member::gated("hello");
-    let (mut line, new) = with_a_new_process(&gate);
+    let (member, gate) = Member::gated("hello");
+    let (mut line, new) = with_a_new_process(&member);
     let reload = Command::new(weir_binary())
         .args(["reload", "--admin", &line.proxy.admin_address()])
         .stdout(Stdio::piped())
@@ -157,7 +156,7 @@ fn a_reload_during_an_upgrade_is_done_by_the_new_process() {
     weir_tests::eventually("the old process is asked", weir_tests::STEP_TIMEOUT, || {
         line.proxy.process().output().contains("\"path\":\"/v1/reload\"")
     });
-    open.store(true, Ordering::Release);
+    gate.open();
     let reload = reload.wait_with_output().expect("weir reload ends");
     assert!(reload.status.success(), "{reload:?}");
     assert_eq!(line.serving(), new);

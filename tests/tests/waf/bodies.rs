@@ -371,7 +371,7 @@ fn requests_wait_for_their_turn_with_what_was_judged() {
     for (number, client) in others.iter_mut().enumerate() {
         client.send(form("/", &format!("n={number}")));
     }
-    gate.store(true, Ordering::Release);
+    gate.open();
     first.response().assert_status(200);
     for client in &mut others {
         client.response().assert_status(200);
