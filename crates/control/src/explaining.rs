@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use weir_api::asked::Asked;
+use weir_api::explanation::Explanation;
 use weir_config::snapshot::{PersistenceKind, Snapshot};
 use weir_config::{Config, Resolutions};
 use weir_core::monitor::Health;
@@ -11,7 +13,7 @@ use weir_event_loop::{clock, random, wall_clock};
 use weir_exchange::local::around::Sources;
 use weir_exchange::outside::Outside;
 use weir_exchange::shared::live::LiveTable;
-use weir_explain::{Asked, Explanation, Moment, Unexplained};
+use weir_explain::{Moment, Unexplained};
 
 /// The first of the addresses that stand for unresolved host names. The addresses are reserved for benchmarks (RFC 2544).
 const STAND_IN_FIRST: u32 = Ipv4Addr::new(198, 18, 0, 1).to_bits();

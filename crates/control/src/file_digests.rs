@@ -4,27 +4,16 @@ use std::path::PathBuf;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use data_encoding::HEXLOWER;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use weir_api::files::ConfigurationFile;
 use weir_config::Files;
-
-/// The digest of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ConfigurationFile")]
-pub struct FileDigest {
-    /// The absolute path.
-    pub path: String,
-    /// The SHA-256 hash of the contents.
-    pub sha256: String,
-}
 
 /// The digests of the files as they were read, the main file first. Relative paths are resolved against the working
 /// directory.
-pub fn of(files: &Files) -> Vec<FileDigest> {
+pub fn of(files: &Files) -> Vec<ConfigurationFile> {
     let absolute = |name: &str| std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name));
     files
         .contents()
-        .map(|(name, text)| FileDigest {
+        .map(|(name, text)| ConfigurationFile {
             path: absolute(name).display().to_string(),
             sha256: HEXLOWER.encode(digest(&SHA256, text.as_bytes()).as_ref()),
         })

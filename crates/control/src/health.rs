@@ -8,8 +8,8 @@ pub(crate) mod recent;
 
 use std::sync::{Arc, OnceLock};
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use weir_api::health as api;
+use weir_api::process::ProcessHealth;
 use weir_config::snapshot::packet::{Fallen, PacketServer};
 use weir_config::snapshot::{self, NOBODY, Snapshot};
 use weir_core::admin_state::AdminState;
@@ -17,12 +17,10 @@ use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, Tabl
 use weir_exchange::shared::sticky::reached_pools;
 
 use crate::member_state::{MemberState, is_in_service};
-use recent::{Recent, Window};
+use recent::{Recent, condition_of, told};
 
 /// How well something serves. The order is that of severity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "HealthState")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Condition {
     /// No problem.
     Up,
@@ -37,12 +35,7 @@ pub(crate) enum Condition {
 impl Condition {
     /// The word for people.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Degraded => "degraded",
-            Self::Failing => "failing",
-            Self::Down => "down",
-        }
+        api::HealthState::from(self).as_str()
     }
 
     /// Whether clients get what they ask for, most of the time.
@@ -56,20 +49,30 @@ impl Condition {
     }
 }
 
+impl From<Condition> for api::HealthState {
+    fn from(condition: Condition) -> Self {
+        match condition {
+            Condition::Up => Self::Up,
+            Condition::Degraded => Self::Degraded,
+            Condition::Failing => Self::Failing,
+            Condition::Down => Self::Down,
+        }
+    }
+}
+
 /// The health of a virtual server or of a pool.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "Health")]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Health {
-    /// `up`, `degraded`, `failing` (half of the requests or more fail) or `down` (it cannot serve).
+    /// How well it serves.
     pub state: Condition,
-    /// The reason; `null`: it is up.
+    /// The reason; `None`: it is up.
     pub why: Option<String>,
-    /// The requests that this was judged by; `null`: there are no samples yet.
-    pub recent: Option<Window>,
+    /// The requests that this was judged by; `None`: there are no samples yet.
+    pub recent: Option<api::RecentRequests>,
 }
 
 impl Health {
-    fn up(recent: Option<Window>) -> Self {
+    fn up(recent: Option<api::RecentRequests>) -> Self {
         Self { state: Condition::Up, why: None, recent }
     }
 
@@ -85,14 +88,19 @@ impl Health {
     /// The worse one of this health and the judgement about its requests.
     fn by_requests(self) -> Self {
         let Some(recent) = self.recent else { return self };
-        self.or(recent.condition(), || recent.to_string())
+        self.or(condition_of(&recent), || told(&recent))
+    }
+}
+
+impl From<&Health> for api::Health {
+    fn from(health: &Health) -> Self {
+        let Health { state, why, recent } = health;
+        Self { state: (*state).into(), why: why.clone(), recent: *recent }
     }
 }
 
 /// The state of the process as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "ProcessHealth")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Serving {
     /// Shuts down, and accepts no new connections.
     Draining,
@@ -103,7 +111,6 @@ pub(crate) enum Serving {
     /// It serves, and there are problems, or something is not up.
     Degraded,
     /// It serves, and there is no problem.
-    #[serde(rename = "serving")]
     Fully,
 }
 
@@ -115,6 +122,18 @@ impl Serving {
             Self::Degraded => 2,
             Self::Draining | Self::Starting => 1,
             Self::Down => 0,
+        }
+    }
+}
+
+impl From<Serving> for ProcessHealth {
+    fn from(serving: Serving) -> Self {
+        match serving {
+            Serving::Draining => Self::Draining,
+            Serving::Starting => Self::Starting,
+            Serving::Down => Self::Down,
+            Serving::Degraded => Self::Degraded,
+            Serving::Fully => Self::Serving,
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod events;
 pub mod explaining;
 pub mod figures;
 pub mod file_digests;
+mod findings;
 pub mod firewall;
 pub mod foretold;
 mod freed_memory;
@@ -42,7 +43,7 @@ pub mod requests;
 mod sandbox;
 mod service_manager;
 mod span_export;
-pub mod status;
+mod status;
 pub mod supervisor;
 #[cfg(test)]
 mod testing;

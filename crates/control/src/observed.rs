@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use weir_acme::Acme;
+use weir_api::process::Sandbox;
 use weir_config::Files;
 use weir_config::snapshot::Snapshot;
 use weir_dataplane::worker_sessions::WorkerSessions;
@@ -22,7 +23,6 @@ use crate::overlay::changes::Changes;
 use crate::rates::Rates;
 use crate::reloads::Reloads;
 use crate::requests::Requests;
-use crate::sandbox::SandboxStatus;
 use crate::time::unix_ms;
 use crate::token_keys::TokenKeys;
 use crate::upgrade::reports::Upgrades;
@@ -103,7 +103,7 @@ struct OfWorkers {
     /// The last panic.
     last_panic: RwLock<Option<WorkerPanic>>,
     /// The sandbox of the workers; `None`: they have not started.
-    sandbox: RwLock<Option<SandboxStatus>>,
+    sandbox: RwLock<Option<Sandbox>>,
 }
 
 /// A configuration that waits for the first probes of its members.
@@ -241,12 +241,12 @@ impl Observed {
     }
 
     /// The sandbox of the workers; `None`: they have not started.
-    pub fn sandbox(&self) -> Option<SandboxStatus> {
+    pub fn sandbox(&self) -> Option<Sandbox> {
         read(&self.of_workers.sandbox)
     }
 
     /// Sets the sandbox of the workers.
-    pub fn set_sandbox(&self, sandbox: SandboxStatus) {
+    pub fn set_sandbox(&self, sandbox: Sandbox) {
         write(&self.of_workers.sandbox, Some(sandbox));
     }
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use weir_api::reload::ReloadFailure;
+use weir_api::upgrade::UpgradeState;
+
 use crate::health::{Condition, Health, Judge, Serving};
 use crate::observed::{Observed, Waiting, WorkerPanic};
-use crate::reloads::Failure;
 use crate::span_export::counters::Failing;
 use crate::status::certificates::expired_for_clients;
 use crate::status::files::expired;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
-use crate::upgrade::reports::State;
 use crate::wording::{Counted, Few, Pools, Seconds};
 
 /// All current problems, most important first.
@@ -111,7 +112,7 @@ fn of_process(observed: &Observed, problems: &mut Vec<String>) {
     problems.extend(expired(&table.snapshot));
     problems.extend(expired_for_clients(&table.snapshot, &observed.obtained.acme));
     problems.extend(observed.obtained.token_keys.problems(monotonic_ms()));
-    if let Some(failed) = observed.upgrades.last().filter(|it| it.state == State::Failed) {
+    if let Some(failed) = observed.upgrades.last().filter(|it| it.state == UpgradeState::Failed) {
         let reason = failed.reason.unwrap_or_default();
         let time = failed.time;
         problems.push(format!("the upgrade of {time} failed: {reason}; this process serves on"));
@@ -164,7 +165,7 @@ fn udp_sockets(observed: &Observed) -> Option<String> {
 /// The problem that the last reload was refused.
 fn refused(observed: &Observed) -> String {
     match observed.reloads.last_failure() {
-        Some(Failure { time, reason }) => {
+        Some(ReloadFailure { time, reason }) => {
             format!(
                 "the reload of {time} was refused: {reason}; the previous configuration is in effect"
             )

@@ -6,8 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use weir_api::rate::Rate;
 use weir_exchange::shared::counters::VirtualServerTotals;
 use weir_exchange::shared::live::{LiveTable, LiveVirtualServer};
 use weir_packet::Totals;
@@ -45,20 +44,6 @@ pub struct Counts {
     packets: u64,
     bytes_received: u64,
     bytes_sent: u64,
-}
-
-/// Rates of a virtual server per second, as means over a period.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Rate {
-    /// The length of the period, in seconds.
-    seconds: f64,
-    /// Connections; sessions of type udp; flows of type fast_l4.
-    connections_per_second: f64,
-    requests_per_second: f64,
-    /// Datagrams of type udp or packets of type fast_l4, in both directions.
-    packets_per_second: f64,
-    bytes_received_per_second: f64,
-    bytes_sent_per_second: f64,
 }
 
 /// Samples of the counters from the last seconds.

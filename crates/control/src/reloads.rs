@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use tokio::sync::Notify;
+use weir_api::reload::{Reload, ReloadFailure, ReloadState};
 use weir_config::parts::Change;
-use weir_config::{Colour, Diagnostic, render_json, render_text};
+use weir_config::{Colour, Diagnostic, render_text};
 
+use crate::findings::findings;
 use crate::time::{rfc3339, unix_ms};
 
 /// Maximum number of stored reports.
@@ -45,59 +45,8 @@ struct Reports {
     begun: u64,
     /// The number of the latest request.
     asked: u64,
-    kept: VecDeque<Report>,
-    last_failure: Option<Failure>,
-}
-
-/// The result of a reload.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "Reload")]
-pub struct Report {
-    /// The number of the reload.
-    pub number: u64,
-    /// The state of the reload.
-    pub state: State,
-    /// The reason for a refusal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Errors in the file, or its warnings, as `weir check` shows them. Only the role admin sees them, because they quote values.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub diagnostics: String,
-    /// The same findings, each with its file, line and column, as in `weir check --json`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<serde_json::Value>,
-    /// The changed parts of the configuration, `changed pools.web`, and files that it names, `changed file shop.pem`.
-    pub changes: Vec<String>,
-    /// The number of changes that are not listed.
-    pub changes_omitted: usize,
-    /// Changes at run time that this reload has left without effect, with the reasons: of the configuration, and states of
-    /// members.
-    pub without_effect: Vec<String>,
-}
-
-/// The state of a reload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "ReloadState")]
-pub enum State {
-    /// The reload has not begun, the file is being read, or names are being resolved.
-    Reading,
-    /// The configuration waits for the first probes of its members.
-    Waiting,
-    /// The new configuration is active.
-    InForce,
-    /// The configuration was refused. The previous configuration stays active.
-    Refused,
-}
-
-/// A refused reload.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "ReloadFailure")]
-pub struct Failure {
-    /// The time of the refusal.
-    pub time: String,
-    /// The reason for the refusal.
-    pub reason: String,
+    kept: VecDeque<Reload>,
+    last_failure: Option<ReloadFailure>,
 }
 
 impl Reloads {
@@ -129,19 +78,20 @@ impl Reloads {
     pub fn warn(&self, warnings: &[Diagnostic]) {
         let mut reports = self.reports();
         let mut kept = reports.kept.iter_mut().rev();
-        if let Some(report) = kept.find(|report| report.state == State::Reading) {
-            report.tell(warnings);
+        if let Some(report) = kept.find(|report| report.state == ReloadState::Reading) {
+            tell(report, warnings);
         }
     }
 
     /// Records that the new configuration waits for first probes. It replaces a configuration that was waiting.
     pub fn prepared(&self) {
         let mut reports = self.reports();
-        for report in reports.kept.iter_mut().filter(|report| report.state == State::Waiting) {
-            report.state = State::Refused;
+        for report in reports.kept.iter_mut().filter(|report| report.state == ReloadState::Waiting)
+        {
+            report.state = ReloadState::Refused;
             report.reason = Some("a later reload has taken its place".to_owned());
         }
-        reports.advance(State::Reading, State::Waiting);
+        reports.advance(ReloadState::Reading, ReloadState::Waiting);
         drop(reports);
         self.reported.notify_waiters();
     }
@@ -151,7 +101,7 @@ impl Reloads {
         self.succeeded.fetch_add(1, Relaxed);
         self.last_success_unix_ms.store(unix_ms(), Relaxed);
         self.last_succeeded.store(true, Relaxed);
-        if let Some(report) = self.reports().advance(State::Waiting, State::InForce) {
+        if let Some(report) = self.reports().advance(ReloadState::Waiting, ReloadState::InForce) {
             report.changes = changes.iter().take(CHANGES_MAX).map(Change::to_string).collect();
             report.changes_omitted = changes.len().saturating_sub(CHANGES_MAX);
             without_effect.truncate(CHANGES_MAX);
@@ -165,25 +115,25 @@ impl Reloads {
         self.failed.fetch_add(1, Relaxed);
         self.last_succeeded.store(false, Relaxed);
         let mut reports = self.reports();
-        let failure = Failure { time: rfc3339(unix_ms()), reason: reason.to_owned() };
+        let failure = ReloadFailure { time: rfc3339(unix_ms()), reason: reason.to_owned() };
         reports.last_failure = Some(failure);
-        if let Some(report) = reports.advance(State::Reading, State::Refused) {
+        if let Some(report) = reports.advance(ReloadState::Reading, ReloadState::Refused) {
             report.reason = Some(reason.to_owned());
-            report.tell(wrong);
+            tell(report, wrong);
         }
         drop(reports);
         self.reported.notify_waiters();
     }
 
     /// Waits for the result of a reload; `None`: the reload was never requested, or its report was dropped.
-    pub async fn result(&self, number: u64) -> Option<Report> {
+    pub async fn result(&self, number: u64) -> Option<Reload> {
         loop {
             let reported = self.reported.notified();
             tokio::pin!(reported);
             // The registration comes before the check, so that no notification is missed.
             reported.as_mut().enable();
             let report = self.report(number)?;
-            if matches!(report.state, State::InForce | State::Refused) {
+            if report.state.is_final() {
                 return Some(report);
             }
             reported.await;
@@ -197,8 +147,8 @@ impl Reloads {
             reports.begin();
         }
         for report in &mut reports.kept {
-            if matches!(report.state, State::Reading | State::Waiting) {
-                report.state = State::Refused;
+            if !report.state.is_final() {
+                report.state = ReloadState::Refused;
                 report.reason = Some("weir ends".to_owned());
             }
         }
@@ -207,57 +157,55 @@ impl Reloads {
     }
 
     /// The stored reports, newest last.
-    pub fn reports_kept(&self) -> Vec<Report> {
+    pub fn reports_kept(&self) -> Vec<Reload> {
         self.reports().kept.iter().cloned().collect()
     }
 
     /// The report on a reload; `None`: the reload was never requested, or its report was dropped.
-    pub fn report(&self, number: u64) -> Option<Report> {
+    pub fn report(&self, number: u64) -> Option<Reload> {
         let reports = self.reports();
         let kept = reports.kept.iter().find(|report| report.number == number).cloned();
         let is_about_to_begin = number == reports.begun + 1 && number == reports.asked;
-        kept.or_else(|| is_about_to_begin.then(|| Report::reading(number)))
+        kept.or_else(|| is_about_to_begin.then(|| reading(number)))
     }
 
     /// The last refused reload; `None`: no reload was refused.
-    pub fn last_failure(&self) -> Option<Failure> {
+    pub fn last_failure(&self) -> Option<ReloadFailure> {
         self.reports().last_failure.clone()
     }
 }
 
-impl Report {
-    fn tell(&mut self, found: &[Diagnostic]) {
-        self.diagnostics = render_text(found, Colour::Never);
-        let first = &found[..found.len().min(FINDINGS_MAX)];
-        let findings = render_json(first)["diagnostics"].as_array().cloned();
-        self.findings = findings.unwrap_or_default();
-    }
+/// Adds findings to a report.
+fn tell(report: &mut Reload, found: &[Diagnostic]) {
+    report.diagnostics = render_text(found, Colour::Never);
+    report.findings = findings(&found[..found.len().min(FINDINGS_MAX)]);
+}
 
-    fn reading(number: u64) -> Self {
-        Self {
-            number,
-            state: State::Reading,
-            reason: None,
-            diagnostics: String::new(),
-            findings: Vec::new(),
-            changes: Vec::new(),
-            changes_omitted: 0,
-            without_effect: Vec::new(),
-        }
+/// The report of a reload that begins.
+fn reading(number: u64) -> Reload {
+    Reload {
+        number,
+        state: ReloadState::Reading,
+        reason: None,
+        diagnostics: String::new(),
+        findings: Vec::new(),
+        changes: Vec::new(),
+        changes_omitted: 0,
+        without_effect: Vec::new(),
     }
 }
 
 impl Reports {
     fn begin(&mut self) {
         self.begun += 1;
-        self.kept.push_back(Report::reading(self.begun));
+        self.kept.push_back(reading(self.begun));
         if self.kept.len() > REPORTS_MAX {
             self.kept.pop_front();
         }
     }
 
     /// Changes the state of the latest report in state `from` to `to`.
-    fn advance(&mut self, from: State, to: State) -> Option<&mut Report> {
+    fn advance(&mut self, from: ReloadState, to: ReloadState) -> Option<&mut Reload> {
         let report = self.kept.iter_mut().rev().find(|report| report.state == from)?;
         report.state = to;
         Some(report)
@@ -273,18 +221,18 @@ mod tests {
         let reloads = Reloads::default();
         assert!(reloads.report(1).is_none(), "nobody has asked");
         let first = reloads.ask();
-        assert_eq!(reloads.report(first).map(|it| it.state), Some(State::Reading));
+        assert_eq!(reloads.report(first).map(|it| it.state), Some(ReloadState::Reading));
         assert!(reloads.report(first + 1).is_none());
         reloads.begin();
         let second = reloads.ask();
         assert_eq!(second, first + 1, "the file may have been read already");
         reloads.fail("bad", &[]);
         let report = reloads.report(first).expect("a report");
-        assert_eq!((report.state, report.reason.as_deref()), (State::Refused, Some("bad")));
+        assert_eq!((report.state, report.reason.as_deref()), (ReloadState::Refused, Some("bad")));
         assert_eq!(reloads.last_failure().map(|it| it.reason).as_deref(), Some("bad"));
         reloads.begin();
         reloads.prepared();
-        assert_eq!(reloads.report(second).map(|it| it.state), Some(State::Waiting));
+        assert_eq!(reloads.report(second).map(|it| it.state), Some(ReloadState::Waiting));
         reloads.begin();
         reloads.prepared();
         let report = reloads.report(second).expect("a report");
@@ -292,7 +240,7 @@ mod tests {
         reloads.succeed(&[], vec!["it is gone".to_owned()]);
         let report = reloads.report(second + 1).expect("a report");
         assert_eq!(report.without_effect, ["it is gone"]);
-        assert_eq!(reloads.report(second + 1).map(|it| it.state), Some(State::InForce));
+        assert_eq!(reloads.report(second + 1).map(|it| it.state), Some(ReloadState::InForce));
         for _ in 0..2 * REPORTS_MAX {
             reloads.begin();
         }
@@ -300,6 +248,9 @@ mod tests {
         let last = reloads.ask();
         reloads.abandon();
         let report = reloads.report(last).expect("a report");
-        assert_eq!((report.state, report.reason.as_deref()), (State::Refused, Some("weir ends")));
+        assert_eq!(
+            (report.state, report.reason.as_deref()),
+            (ReloadState::Refused, Some("weir ends"))
+        );
     }
 }

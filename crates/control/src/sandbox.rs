@@ -2,28 +2,13 @@
 
 use std::io;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use weir_config::snapshot::Sandbox;
+use weir_api::process::Sandbox;
+use weir_config::snapshot::Sandbox as Setting;
 use weir_event_loop::confine;
-
-/// The sandbox of the worker threads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "Sandbox")]
-pub struct SandboxStatus {
-    /// The setting at startup: `auto`, `on` or `off`.
-    pub setting: &'static str,
-    /// Whether the workers cannot open files.
-    pub is_on: bool,
-    /// The version of the kernel's Landlock ABI; `null`: Landlock does not restrict the workers.
-    pub landlock_version: Option<u32>,
-    /// The reason why the sandbox is off, if the setting is `auto`.
-    pub why: Option<String>,
-}
 
 /// Decides whether to use the sandbox, by the setting and by a trial on a temporary thread. Fails if the sandbox is required
 /// but not possible.
-pub fn decide(setting: Sandbox) -> io::Result<SandboxStatus> {
+pub fn decide(setting: Setting) -> io::Result<Sandbox> {
     judge(setting, || {
         if !confine::may_be_asked_for() {
             let what = "a filter of system calls forbids it (systemd: add landlock_create_ruleset landlock_restrict_self to SystemCallFilter=)";
@@ -34,14 +19,14 @@ pub fn decide(setting: Sandbox) -> io::Result<SandboxStatus> {
     })
 }
 
-fn judge(setting: Sandbox, trial: impl FnOnce() -> io::Result<u32>) -> io::Result<SandboxStatus> {
-    let mut status = SandboxStatus {
-        setting: setting.as_str(),
+fn judge(setting: Setting, trial: impl FnOnce() -> io::Result<u32>) -> io::Result<Sandbox> {
+    let mut status = Sandbox {
+        setting: setting.as_str().to_owned(),
         is_on: false,
         landlock_version: None,
         why: None,
     };
-    if setting == Sandbox::Off {
+    if setting == Setting::Off {
         return Ok(status);
     }
     match (trial(), setting) {
@@ -49,7 +34,7 @@ fn judge(setting: Sandbox, trial: impl FnOnce() -> io::Result<u32>) -> io::Resul
             status.is_on = true;
             status.landlock_version = Some(version);
         }
-        (Err(error), Sandbox::On) => return Err(error),
+        (Err(error), Setting::On) => return Err(error),
         (Err(error), _) => {
             status.why = Some(format!("the kernel has no Landlock for weir: {error}"))
         }
@@ -68,14 +53,14 @@ mod tests {
             let found = judge(setting, trial);
             assert_eq!(found.as_ref().ok().map(|it| it.is_on), expected, "{setting:?} {can}");
             if let Ok(found) = found {
-                let is_wanted_in_vain = setting == Sandbox::Auto && !can;
+                let is_wanted_in_vain = setting == Setting::Auto && !can;
                 assert_eq!(found.why.is_some(), is_wanted_in_vain, "{setting:?} {can}");
             }
         };
-        check(Sandbox::Auto, true, Some(true));
-        check(Sandbox::Auto, false, Some(false));
-        check(Sandbox::On, true, Some(true));
-        check(Sandbox::On, false, None);
-        check(Sandbox::Off, true, Some(false));
+        check(Setting::Auto, true, Some(true));
+        check(Setting::Auto, false, Some(false));
+        check(Setting::On, true, Some(true));
+        check(Setting::On, false, None);
+        check(Setting::Off, true, Some(false));
     }
 }

@@ -19,6 +19,7 @@ use reading::Reading;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use upgrading::{Heritage, Upgrading};
 use weir_acme::{Acme, AcmeError};
+use weir_api::events::StreamEndReason;
 use weir_config::snapshot::{Address, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Files, Severity};
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
@@ -30,7 +31,6 @@ use weir_telemetry::records::recorder::RecordSender;
 use weir_telemetry::reports::Event;
 
 use crate::admin::Admin;
-use crate::admin::open_streams::Reason;
 use crate::events::{Events, Level};
 use crate::freed_memory::FreedMemory;
 use crate::key_log::KeyLog;
@@ -421,7 +421,7 @@ impl Supervisor {
             }
         }
         let streams = &self.observed.admin.streams;
-        streams.end(Reason::Stopped);
+        streams.end(StreamEndReason::Stopped);
         streams.ended().await;
         self.finish();
         Ok(())

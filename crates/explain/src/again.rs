@@ -2,13 +2,13 @@
 //! a record lacks: rules that did not match, and the values that conditions compared. The record is authoritative. Differences
 //! and possible differences are listed.
 
+use weir_api::explanation::{Explanation, RuleVerdict};
+use weir_api::recorded::{RecordedRequest, RequestExplanation};
 use weir_exchange::shared::live::LiveTable;
 use weir_telemetry::records::record::{Notes, Record, Verdict};
 
-use crate::explanation::{Explanation, RuleVerdict};
 use crate::recorded::recorded;
 use crate::run::{Moment, explain_again};
-use crate::told::{RecordedRequest, RequestExplanation};
 
 /// Explains a recorded request.
 pub fn explain_recorded(live: &LiveTable, record: &Record, moment: Moment) -> RequestExplanation {

@@ -1,10 +1,9 @@
-//! The request to explain.
+//! The supposed request, as a virtual server receives it.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use weir_api::asked::{Asked, BODY_BYTES_MAX};
 use weir_exchange::local::table::LocalServer;
 use weir_http::h1::{HeadLimits, Parsed, RequestError, parse_request};
 use weir_http::h2;
@@ -13,49 +12,8 @@ use weir_http::h2::message::{Malformed, ReadError, read_request};
 use weir_http::message::{RequestHead, Scheme};
 use weir_http::path::TargetForm;
 
-/// Maximum size of the body of an explained request.
-pub const BODY_BYTES_MAX: usize = 128 * 1024;
-
 /// The client's port, if it is not given.
 const CLIENT_PORT: u16 = 40_000;
-
-/// The schema of an IP address that may be absent: of either version, in the words of JSON Schema.
-pub fn ip_or_null(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "anyOf": [
-            { "type": "string", "format": "ipv4" },
-            { "type": "string", "format": "ipv6" },
-            { "type": "null" },
-        ],
-    })
-}
-
-/// A supposed request.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Asked {
-    /// The URL: `https://shop.example/cart?id=1`.
-    pub url: String,
-    /// The method; `None`: GET, or POST with a body.
-    #[serde(default)]
-    pub method: Option<String>,
-    /// The fields: `Name: value`.
-    #[serde(default)]
-    pub headers: Vec<String>,
-    /// The body.
-    #[serde(default)]
-    pub body: Option<String>,
-    /// The client's address; `None`: this host.
-    #[serde(default)]
-    #[schemars(schema_with = "ip_or_null")]
-    pub from: Option<IpAddr>,
-    /// Whether the request uses HTTP/2.
-    #[serde(default)]
-    pub http2: bool,
-    /// The virtual server that receives it; `None`: chosen by the URL.
-    #[serde(default)]
-    pub virtual_server: Option<String>,
-}
 
 /// The parts of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,125 +117,123 @@ pub enum NoRequest {
     Reset(Malformed),
 }
 
-impl Asked {
-    /// The peer of the connection.
-    pub fn peer(&self) -> SocketAddr {
-        let address = self.from.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        SocketAddr::new(address, CLIENT_PORT)
-    }
+/// The peer of the connection.
+pub fn peer(asked: &Asked) -> SocketAddr {
+    let address = asked.from.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    SocketAddr::new(address, CLIENT_PORT)
+}
 
-    /// The request as a virtual server receives it.
-    ///
-    /// # Errors
-    /// See [`NoRequest`].
-    pub fn arrive(&self, url: &Url, server: &LocalServer) -> Result<Received, NoRequest> {
-        match self.http2 {
-            true if !server.http.http2 => Err(NoRequest::Unclear(format!(
-                "virtual server `{}` does not speak HTTP/2: ask without it, or set `http: {{ http2: true }}`",
-                server.live.name
-            ))),
-            true => self.receive_over_http2(url, &server.http2_limits, server.http.target),
-            false => self.receive(url, &server.limits, server.http.target),
-        }
+/// The request as a virtual server receives it.
+///
+/// # Errors
+/// See [`NoRequest`].
+pub fn arrive(asked: &Asked, url: &Url, server: &LocalServer) -> Result<Received, NoRequest> {
+    match asked.http2 {
+        true if !server.http.http2 => Err(NoRequest::Unclear(format!(
+            "virtual server `{}` does not speak HTTP/2: ask without it, or set `http: {{ http2: true }}`",
+            server.live.name
+        ))),
+        true => receive_over_http2(asked, url, &server.http2_limits, server.http.target),
+        false => receive(asked, url, &server.limits, server.http.target),
     }
+}
 
-    /// The request as a virtual server with these settings receives it over HTTP/1.
-    fn receive(
-        &self,
-        url: &Url,
-        limits: &HeadLimits,
-        form: TargetForm,
-    ) -> Result<Received, NoRequest> {
-        let input = self.text(url).map_err(NoRequest::Unclear)?;
-        let mut head = RequestHead::new();
-        match parse_request(&input, limits, form, &mut head) {
-            Ok(Parsed::Complete { length }) if length == input.len() => {}
-            Ok(_) => {
-                let why = "the method, the URL or a header ends the head: they have no line ends";
-                return Err(NoRequest::Unclear(why.into()));
-            }
-            Err(error) => return Err(NoRequest::Malformed(error)),
+/// The request as a virtual server with these settings receives it over HTTP/1.
+fn receive(
+    asked: &Asked,
+    url: &Url,
+    limits: &HeadLimits,
+    form: TargetForm,
+) -> Result<Received, NoRequest> {
+    let input = text(asked, url).map_err(NoRequest::Unclear)?;
+    let mut head = RequestHead::new();
+    match parse_request(&input, limits, form, &mut head) {
+        Ok(Parsed::Complete { length }) if length == input.len() => {}
+        Ok(_) => {
+            let why = "the method, the URL or a header ends the head: they have no line ends";
+            return Err(NoRequest::Unclear(why.into()));
         }
-        let body = self.body.clone().unwrap_or_default().into_bytes();
-        Ok(Received { head, input, body })
+        Err(error) => return Err(NoRequest::Malformed(error)),
     }
+    let body = asked.body.clone().unwrap_or_default().into_bytes();
+    Ok(Received { head, input, body })
+}
 
-    /// The request as a virtual server with these settings receives it over HTTP/2. As clients do, it names the host in
-    /// `:authority`.
-    fn receive_over_http2(
-        &self,
-        url: &Url,
-        limits: &h2::Limits,
-        form: TargetForm,
-    ) -> Result<Received, NoRequest> {
-        let lines = self.lines().map_err(NoRequest::Unclear)?;
-        let is_host = |name: &str| name.eq_ignore_ascii_case("host");
-        let host = lines.iter().find(|(name, _)| is_host(name)).map(|(_, value)| &**value);
-        let scheme = if url.scheme == Scheme::Https { "https" } else { "http" };
-        let (mut encoder, mut sent) = (Encoder::new(0), Vec::new());
-        let mut list = encoder.block(&mut sent);
-        for (name, value) in [
-            (":method", self.method()),
-            (":scheme", scheme),
-            (":authority", host.unwrap_or(&url.authority)),
-            (":path", &url.target),
-        ] {
-            list.field(name.as_bytes(), value.as_bytes());
-        }
-        for (name, value) in lines.iter().filter(|(name, _)| !is_host(name)) {
-            list.field_of_any_case(name.as_bytes(), value.as_bytes(), false);
-        }
-        let (mut block, mut head) = (HeaderBlock::new(), RequestHead::new());
-        let decoded = Decoder::new().decode(&sent, &limits.list(), &mut block);
-        decoded.map_err(|error| NoRequest::Unclear(error.to_string()))?;
-        match read_request(&mut block, self.body.is_none(), form, &mut head) {
-            Ok(()) => {}
-            Err(ReadError::Malformed(error)) => return Err(NoRequest::Reset(error)),
-            Err(ReadError::Refused(error)) => return Err(NoRequest::Malformed(error)),
-        }
-        let body = self.body.clone().unwrap_or_default().into_bytes();
-        Ok(Received { head, input: block.text().to_vec(), body })
+/// The request as a virtual server with these settings receives it over HTTP/2. As clients do, it names the host in
+/// `:authority`.
+fn receive_over_http2(
+    asked: &Asked,
+    url: &Url,
+    limits: &h2::Limits,
+    form: TargetForm,
+) -> Result<Received, NoRequest> {
+    let lines = lines(asked).map_err(NoRequest::Unclear)?;
+    let is_host = |name: &str| name.eq_ignore_ascii_case("host");
+    let host = lines.iter().find(|(name, _)| is_host(name)).map(|(_, value)| &**value);
+    let scheme = if url.scheme == Scheme::Https { "https" } else { "http" };
+    let (mut encoder, mut sent) = (Encoder::new(0), Vec::new());
+    let mut list = encoder.block(&mut sent);
+    for (name, value) in [
+        (":method", method(asked)),
+        (":scheme", scheme),
+        (":authority", host.unwrap_or(&url.authority)),
+        (":path", &url.target),
+    ] {
+        list.field(name.as_bytes(), value.as_bytes());
     }
+    for (name, value) in lines.iter().filter(|(name, _)| !is_host(name)) {
+        list.field_of_any_case(name.as_bytes(), value.as_bytes(), false);
+    }
+    let (mut block, mut head) = (HeaderBlock::new(), RequestHead::new());
+    let decoded = Decoder::new().decode(&sent, &limits.list(), &mut block);
+    decoded.map_err(|error| NoRequest::Unclear(error.to_string()))?;
+    match read_request(&mut block, asked.body.is_none(), form, &mut head) {
+        Ok(()) => {}
+        Err(ReadError::Malformed(error)) => return Err(NoRequest::Reset(error)),
+        Err(ReadError::Refused(error)) => return Err(NoRequest::Malformed(error)),
+    }
+    let body = asked.body.clone().unwrap_or_default().into_bytes();
+    Ok(Received { head, input: block.text().to_vec(), body })
+}
 
-    fn method(&self) -> &str {
-        let by_body = if self.body.is_some() { "POST" } else { "GET" };
-        self.method.as_deref().unwrap_or(by_body)
-    }
+fn method(asked: &Asked) -> &str {
+    let by_body = if asked.body.is_some() { "POST" } else { "GET" };
+    asked.method.as_deref().unwrap_or(by_body)
+}
 
-    /// The fields, with the length of the body if nothing else frames it.
-    fn lines(&self) -> Result<Vec<(&str, Cow<'_, str>)>, String> {
-        let body = self.body.as_deref();
-        if body.is_some_and(|body| body.len() > BODY_BYTES_MAX) {
-            return Err(format!("the body is longer than {BODY_BYTES_MAX} bytes"));
-        }
-        let mut lines = Vec::new();
-        for line in &self.headers {
-            let (name, value) = line
-                .split_once(':')
-                .ok_or_else(|| format!("`{line}` is no header: as in 'Cookie: a=b'"))?;
-            lines.push((name.trim(), value.trim().into()));
-        }
-        let frames = |(name, _): &(&str, Cow<'_, str>)| {
-            ["content-length", "transfer-encoding"].iter().any(|it| name.eq_ignore_ascii_case(it))
-        };
-        if let Some(body) = body.filter(|_| !lines.iter().any(frames)) {
-            lines.push(("Content-Length", body.len().to_string().into()));
-        }
-        Ok(lines)
+/// The fields, with the length of the body if nothing else frames it.
+fn lines(asked: &Asked) -> Result<Vec<(&str, Cow<'_, str>)>, String> {
+    let body = asked.body.as_deref();
+    if body.is_some_and(|body| body.len() > BODY_BYTES_MAX) {
+        return Err(format!("the body is longer than {BODY_BYTES_MAX} bytes"));
     }
+    let mut lines = Vec::new();
+    for line in &asked.headers {
+        let (name, value) = line
+            .split_once(':')
+            .ok_or_else(|| format!("`{line}` is no header: as in 'Cookie: a=b'"))?;
+        lines.push((name.trim(), value.trim().into()));
+    }
+    let frames = |(name, _): &(&str, Cow<'_, str>)| {
+        ["content-length", "transfer-encoding"].iter().any(|it| name.eq_ignore_ascii_case(it))
+    };
+    if let Some(body) = body.filter(|_| !lines.iter().any(frames)) {
+        lines.push(("Content-Length", body.len().to_string().into()));
+    }
+    Ok(lines)
+}
 
-    fn text(&self, url: &Url) -> Result<Vec<u8>, String> {
-        let lines = self.lines()?;
-        let mut text = format!("{} {} HTTP/1.1\r\n", self.method(), url.target);
-        if !lines.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
-            text += &format!("Host: {}\r\n", url.authority);
-        }
-        for (name, value) in &lines {
-            text += &format!("{name}: {value}\r\n");
-        }
-        text += "\r\n";
-        Ok(text.into_bytes())
+fn text(asked: &Asked, url: &Url) -> Result<Vec<u8>, String> {
+    let lines = lines(asked)?;
+    let mut text = format!("{} {} HTTP/1.1\r\n", method(asked), url.target);
+    if !lines.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        text += &format!("Host: {}\r\n", url.authority);
     }
+    for (name, value) in &lines {
+        text += &format!("{name}: {value}\r\n");
+    }
+    text += "\r\n";
+    Ok(text.into_bytes())
 }
 
 #[cfg(test)]
@@ -317,20 +273,20 @@ mod tests {
         Asked { url, method, headers, body, from: None, http2: false, virtual_server: None }
     }
 
-    fn text(asked: &Asked) -> Result<String, String> {
+    fn written(asked: &Asked) -> Result<String, String> {
         let url = Url::parse(&asked.url).expect("a URL");
-        asked.text(&url).map(|text| String::from_utf8(text).expect("text"))
+        text(asked, &url).map(|text| String::from_utf8(text).expect("text"))
     }
 
     #[test]
     fn a_request_is_written_as_a_client_would() {
         let it = asked("http://shop:81/a?b");
-        assert_eq!(text(&it).unwrap(), "GET /a?b HTTP/1.1\r\nHost: shop:81\r\n\r\n");
+        assert_eq!(written(&it).unwrap(), "GET /a?b HTTP/1.1\r\nHost: shop:81\r\n\r\n");
         let headers = vec!["host:other".into(), "X: 1: 2 ".into()];
         let it = Asked { headers, body: Some("abc".into()), ..it };
         let expected = "POST /a?b HTTP/1.1\r\nhost: other\r\nX: 1: 2\r\nContent-Length: 3\r\n\r\n";
-        assert_eq!(text(&it).unwrap(), expected);
-        assert!(text(&Asked { headers: vec!["no".into()], ..asked("http://a") }).is_err());
+        assert_eq!(written(&it).unwrap(), expected);
+        assert!(written(&Asked { headers: vec!["no".into()], ..asked("http://a") }).is_err());
     }
 
     #[test]
@@ -340,7 +296,7 @@ mod tests {
             let it = Asked { headers, body: body.map(str::to_owned), ..asked("https://shop/a?b") };
             let url = Url::parse(&it.url).expect("a URL");
             let limits = h2::Limits::DEFAULT;
-            let received = it.receive_over_http2(&url, &limits, TargetForm::default());
+            let received = receive_over_http2(&it, &url, &limits, TargetForm::default());
             match (received, expected) {
                 (Ok(received), Ok(host)) => {
                     let Received { head, input, .. } = received;
@@ -371,7 +327,7 @@ mod tests {
             Asked { headers: vec!["A: b\r\n\r\nc".into()], ..asked("http://a/") },
         ] {
             let url = Url::parse(&it.url).expect("a URL");
-            assert!(it.receive(&url, &limits, TargetForm::default()).is_err(), "{it:?}");
+            assert!(receive(&it, &url, &limits, TargetForm::default()).is_err(), "{it:?}");
         }
     }
 }

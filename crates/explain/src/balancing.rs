@@ -6,14 +6,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use weir_api::explanation::{Balancing, Candidate, Timeouts};
 use weir_config::snapshot::{Balance, Pool};
 use weir_core::balance::{Method, SCAN_MEMBERS_MAX};
 use weir_core::clock::Clock;
 use weir_core::monitor::Health;
 use weir_exchange::local::pool::{LocalPool, Preference};
 use weir_exchange::shared::live::{LiveMember, LiveTable};
-
-use crate::explanation::{Balancing, Candidate, Timeouts};
 
 /// Maximum number of listed members.
 pub const CANDIDATES_MAX: usize = 200;

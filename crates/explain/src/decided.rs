@@ -1,5 +1,6 @@
 //! The decisions of one virtual server about a request.
 
+use weir_api::explanation::{Considered, PoolTold, Rewrite};
 use weir_core::clock::Clock;
 use weir_core::policy::{End, PoolChoice, RewriteError};
 use weir_exchange::local::pool::Preference;
@@ -7,7 +8,6 @@ use weir_exchange::local::traffic::{Route, Verdict};
 use weir_exchange::parts::witness::Decided;
 use weir_exchange::shared::live::LiveTable;
 
-use crate::explanation::{Considered, PoolTold, Rewrite};
 use crate::masks::Masks;
 use crate::rules::Telling;
 use crate::{limits, persistence, rules};

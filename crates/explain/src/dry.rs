@@ -1,5 +1,6 @@
 //! The environment of a dry run: without connections, logs and queues. It records the calls of the transaction.
 
+use weir_api::explanation::Field;
 use weir_core::clock::Clock;
 use weir_exchange::arena::Key;
 use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};
@@ -16,7 +17,6 @@ use weir_exchange::parts::tools::Tools;
 use weir_exchange::parts::witness::{Step, Witness};
 use weir_exchange::termination::Termination;
 
-use crate::explanation::Field;
 use crate::masks::Masks;
 
 /// Maximum number of characters shown of an answer's body.

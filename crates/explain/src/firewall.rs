@@ -1,11 +1,11 @@
 //! The findings of the web application firewall in a request.
 
+use weir_api::explanation::{Firewall, ValueTold, WafCheck, WafRule};
 use weir_core::policy::WafMode;
 use weir_exchange::parts::inspected::Outcome;
 use weir_telemetry::redaction::{self, Secrets};
 use weir_waf::inspection::{Inspection, Match};
 
-use crate::explanation::{Firewall, ValueTold, WafCheck, WafRule};
 use crate::masks::Masks;
 
 /// Maximum number of listed rules and checks.

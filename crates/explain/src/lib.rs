@@ -6,8 +6,7 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | [`asked`] | the request to explain |
-//! | [`explanation`] | the result, for people and programs |
+//! | [`asked`] | the request to explain, as a virtual server receives it |
 //! | [`listener`] | the virtual server that receives the request, and the certificate |
 //! | [`dry`] | the environment of the transaction |
 //! | [`observed`] | the decisions, described while they are made |
@@ -15,8 +14,10 @@
 //! | [`firewall`] | the findings of the web application firewall |
 //! | [`balancing`] | the members that the request can get |
 //! | [`masks`] | the secrets to be masked |
-//! | [`recorded`], [`told`] | recorded requests |
+//! | [`recorded`] | recorded requests |
 //! | [`again`] | recorded requests, decided again |
+//!
+//! The request, the result and recorded requests have the types of [`weir_api`].
 //!
 //! **Architecture invariant:** no decision about a request is made here. All results for conditions, limits and members
 //! come from the code that decides in the data path.
@@ -29,7 +30,6 @@ pub mod asked;
 pub mod balancing;
 pub mod decided;
 pub mod dry;
-pub mod explanation;
 pub mod firewall;
 pub mod limits;
 pub mod listener;
@@ -39,9 +39,6 @@ pub mod persistence;
 pub mod recorded;
 pub mod rules;
 mod run;
-pub mod told;
 
 pub use again::explain_recorded;
-pub use asked::Asked;
-pub use explanation::Explanation;
 pub use run::{Moment, Unexplained, explain, explain_again};

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use weir_api::explanation::LimitTold;
 use weir_config::snapshot::{Exceed, KeyMeasure, LimitKey, Snapshot, VirtualServer};
 use weir_core::clock::Clock;
 use weir_exchange::parts::witness::Decided;
 use weir_exchange::shared::live::{LiveTable, LiveVirtualServer};
 
-use crate::explanation::LimitTold;
 use crate::masks::Masks;
 
 /// The limits that count a request: of its virtual server, then of rules. `live`: the state before the request.

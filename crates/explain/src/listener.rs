@@ -3,13 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use weir_api::asked::Asked;
+use weir_api::explanation::{Certificate, Tls};
 use weir_config::snapshot::packet::{PacketServer, Packets};
 use weir_config::snapshot::{Address, Disabled, Service, Snapshot, VirtualServer};
 use weir_exchange::shared::live::LiveTable;
 use weir_http::message::Scheme;
 
-use crate::asked::{Asked, Url};
-use crate::explanation::{Certificate, Tls};
+use crate::asked::Url;
 
 /// Maximum number of names in a message.
 const NAMES_MAX: usize = 10;

@@ -1,10 +1,10 @@
 //! Describes the decisions of a dry run while they are made.
 
+use weir_api::explanation::{Considered, Firewall, PolicyTold};
 use weir_core::clock::Clock;
 use weir_exchange::parts::witness::{Step, Witness};
 use weir_exchange::shared::live::LiveTable;
 
-use crate::explanation::{Considered, Firewall, PolicyTold};
 use crate::masks::Masks;
 use crate::rules::{self, Telling};
 use crate::{decided, firewall};

@@ -1,12 +1,11 @@
 //! The persistence of a request's client.
 
+use weir_api::explanation::PersistenceTold;
 use weir_config::snapshot::{AddressOf, PersistenceKind};
 use weir_exchange::local::pool::Preference;
 use weir_exchange::local::traffic::Route;
 use weir_exchange::parts::witness::Decided;
 use weir_exchange::shared::sticky::Sticky;
-
-use crate::explanation::PersistenceTold;
 
 /// The result of persistence for a request that goes to a member; `None`: no persistence applies.
 pub fn of(decided: &Decided<'_, '_>, route: &Route) -> Option<PersistenceTold> {

@@ -2,6 +2,11 @@
 
 use std::sync::Arc;
 
+use weir_api::explanation::Field;
+use weir_api::recorded::{
+    AmountsTold, AskedTold, CandidateTold, DecidedTold, FailedTold, FirewallTold, RecordedRequest,
+    RequestSummary, SoughtTold, WafRuleTold,
+};
 use weir_config::snapshot::{RuleName, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
@@ -13,12 +18,7 @@ use weir_telemetry::records::record::{
     Candidate, Decided, Failed, Firewall, Notes, Record, Sought, Verdict,
 };
 
-use crate::explanation::Field;
 use crate::masks::{self, Masks};
-use crate::told::{
-    AmountsTold, AskedTold, CandidateTold, DecidedTold, FailedTold, FirewallTold, RecordedRequest,
-    RequestSummary, SoughtTold, WafRuleTold,
-};
 
 /// The head of a recorded request, and its secrets.
 struct Head {

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use weir_api::explanation::{PolicyTold, RuleTold, RuleVerdict, ValueTold};
 use weir_config::snapshot::{RulePlace, Snapshot};
 use weir_core::expression::{Condition, Evaluation};
 use weir_core::policy::{Action, Policy, Rule, Rules, Strategy};
 
 use crate::actions;
-use crate::explanation::{PolicyTold, RuleTold, RuleVerdict, ValueTold};
 use crate::masks::Masks;
 
 /// The data for descriptions of rules.

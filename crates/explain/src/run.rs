@@ -3,6 +3,10 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use weir_api::asked::Asked;
+use weir_api::explanation::{
+    Considered, Explanation, Field, Listener, Outcome, PolicyTold, PoolTold, RequestTold,
+};
 use weir_config::snapshot::Address;
 use weir_core::clock::Clock;
 use weir_core::policy::Decision;
@@ -32,12 +36,9 @@ use weir_http::message::{Method, RequestHead, ResponseHead, Scheme, Version};
 use weir_telemetry::records::record::Notes as Recorded;
 use weir_waf::inspection::Verdict;
 
-use crate::asked::{Asked, NoRequest, Received, Url};
+use crate::asked::{NoRequest, Received, Url, arrive, peer};
 use crate::balancing;
 use crate::dry::{Dry, Notes, Sought};
-use crate::explanation::{
-    Considered, Explanation, Field, Listener, Outcome, PolicyTold, PoolTold, RequestTold,
-};
 use crate::firewall;
 use crate::limits;
 use crate::listener::{self, Found};
@@ -88,7 +89,7 @@ pub fn explain(
     let table = LocalTable::new(&copy, None, 0);
     let name = &live.snapshot.virtual_servers[found.index].name;
     let server = table.server(name).ok_or_else(|| Unexplained(format!("`{name}` is gone")))?;
-    let received = match asked.arrive(&url, server) {
+    let received = match arrive(asked, &url, server) {
         Ok(received) => received,
         Err(NoRequest::Unclear(why)) => return Err(Unexplained(why)),
         Err(NoRequest::Malformed(error)) => {
@@ -202,7 +203,7 @@ fn malformed(
             method: masks.text(asked.method.as_deref().unwrap_or("GET").as_bytes()),
             url: masks.target(asked.url.as_bytes()),
             version: if asked.http2 { "2" } else { "1.1" }.into(),
-            peer: asked.peer().ip().to_string(),
+            peer: peer(asked).ip().to_string(),
             // Fields are not shown, because their secrets cannot be recognised.
             headers: Vec::new(),
             body_bytes: asked.body.as_ref().map_or(0, String::len),
@@ -275,7 +276,7 @@ impl Trial<'_> {
 
     fn peer(&self) -> Option<SocketAddr> {
         match self.known {
-            Known::Supposed => Some(self.asked.peer()),
+            Known::Supposed => Some(peer(self.asked)),
             Known::Seen(notes) => notes.peer,
         }
     }
@@ -356,7 +357,7 @@ impl Trial<'_> {
             method: self.masks.text(head.method_text.of(input)),
             url: self.masks.target(self.asked.url.as_bytes()),
             version: if self.asked.http2 { "2" } else { "1.1" }.into(),
-            peer: self.asked.peer().ip().to_string(),
+            peer: peer(self.asked).ip().to_string(),
             headers: headers.collect(),
             body_bytes: body.len(),
         }
@@ -612,7 +613,7 @@ fn note_pool(exchange: &Exchange, notes: &mut Notes) {
 }
 
 /// Adds the member to an outcome if the member is certain.
-fn with_member(outcome: Outcome, balancing: &Option<crate::explanation::Balancing>) -> Outcome {
+fn with_member(outcome: Outcome, balancing: &Option<weir_api::explanation::Balancing>) -> Outcome {
     match outcome {
         Outcome::Member { pool, request_line, headers, body_bytes, response_policies, .. } => {
             let member = balancing.as_ref().and_then(|it| it.member.clone());

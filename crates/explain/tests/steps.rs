@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use weir_api::asked::Asked;
+use weir_api::explanation::{Explanation, Outcome, RuleVerdict};
 use weir_core::admin_state::AdminState;
 use weir_core::clock::Clock;
 use weir_core::monitor::Health;
 use weir_exchange::local::around::Sources;
 use weir_exchange::outside::Outside;
 use weir_exchange::shared::live::LiveTable;
-use weir_explain::explanation::{Explanation, Outcome, RuleVerdict};
-use weir_explain::{Asked, Moment, explain};
+use weir_explain::{Moment, explain};
 
 const CLOCK_US: u64 = 1_000_000_000;
 

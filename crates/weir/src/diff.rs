@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use weir_api::differences::{Difference, Differences};
 
 use crate::admin::error::Error;
 use crate::admin::text::{Paint, Tone, counted};
-use crate::admin::versions::{Difference, Differences};
 use crate::admin::{self, Connection, EXIT_UNREACHABLE};
 
 const COMMAND: &str = "weir diff";

@@ -5,13 +5,12 @@ use std::process::ExitCode;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use weir_api::flows::{EndedFlows, Flow, Flows, FlowsToEnd};
 use weir_cli::output;
 use weir_control::packets::{Detached, detach_leftovers};
 
-use crate::admin::client::segment;
+use crate::admin::client::parameters;
 use crate::admin::error::Error;
-use crate::admin::model::{EndedFlows, Flow, Flows};
 use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, span};
 use crate::admin::{self, Connection, EXIT_REFUSED};
 
@@ -126,24 +125,20 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 impl Filter {
-    fn pairs(&self) -> Vec<(&'static str, String)> {
-        let client = self.client.map(|client| client.to_string());
-        let all = [
-            ("virtual_server", self.virtual_server.clone()),
-            ("member", self.member.clone()),
-            ("client", client),
-        ];
-        all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    fn wanted(&self) -> FlowsToEnd {
+        FlowsToEnd {
+            virtual_server: self.virtual_server.clone(),
+            member: self.member.clone(),
+            client: self.client,
+            all: false,
+        }
     }
 }
 
 fn list(arguments: &ListArguments, paint: Paint) -> Result<String, Error> {
     let client = arguments.connection.client()?;
-    let mut path = format!("/v1/l4/flows?limit={}", arguments.max);
-    for (key, value) in arguments.filter.pairs() {
-        path += &format!("&{key}={}", segment(&value));
-    }
-    let document = client.get(&path)?;
+    let filter = parameters(&arguments.filter.wanted());
+    let document = client.get(&format!("/v1/l4/flows?limit={}{filter}", arguments.max))?;
     let flows: Flows = client.read(&document)?;
     if arguments.json {
         return Ok(String::from_utf8_lossy(&document).into_owned());
@@ -197,13 +192,8 @@ fn cells(flow: &Flow) -> [String; 10] {
 
 fn end(arguments: &EndArguments) -> Result<String, Error> {
     let client = arguments.connection.client()?;
-    let pairs = arguments.filter.pairs().into_iter();
-    let mut wanted: serde_json::Map<String, Value> =
-        pairs.map(|(key, value)| (key.to_owned(), value.into())).collect();
-    if arguments.all {
-        wanted.insert("all".into(), json!(true));
-    }
-    let document = client.post("/v1/l4/flows/end", &Value::Object(wanted))?;
+    let wanted = FlowsToEnd { all: arguments.all, ..arguments.filter.wanted() };
+    let document = client.post("/v1/l4/flows/end", &wanted)?;
     let ended: EndedFlows = client.read(&document)?;
     Ok(format!("{} ended, {} sent\n", counted(ended.flows, "flow"), counted(ended.resets, "reset")))
 }
@@ -234,6 +224,8 @@ fn told(detached: &Detached) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use weir_api::events::{Event, Missed, StreamEnd, StreamEndReason};
+use weir_api::recorded::RequestSummary;
 use weir_cli::output;
-use weir_explain::told::RequestSummary;
 
 use crate::admin::client::Client;
 use crate::admin::error::Error;
@@ -50,26 +51,6 @@ pub struct Arguments {
     json: bool,
 }
 
-/// An event of weir.
-#[derive(serde::Deserialize)]
-struct Event {
-    time: String,
-    level: String,
-    text: String,
-}
-
-/// The number of missed requests and events.
-#[derive(serde::Deserialize)]
-struct Missed {
-    count: u64,
-}
-
-/// The last event of a stream.
-#[derive(serde::Deserialize)]
-struct End {
-    reason: String,
-}
-
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
     let client = match arguments.connection.client() {
@@ -85,14 +66,14 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             output::tell(format_args!("{COMMAND}: cannot write: {error}\n"));
             return ExitCode::from(EXIT_UNREACHABLE);
         }
-        match (ended, follower.reason.as_deref()) {
+        match (ended, follower.reason) {
             (Ok(Ended::Stopped), None) => return ExitCode::SUCCESS,
-            (Ok(_), Some("handed_over")) => reconnections = 0,
-            (Ok(_), Some("stopped")) => {
+            (Ok(_), Some(StreamEndReason::HandedOver)) => reconnections = 0,
+            (Ok(_), Some(StreamEndReason::Stopped)) => {
                 output::tell(format_args!("{COMMAND}: weir has ended\n"));
                 return ExitCode::SUCCESS;
             }
-            (Ok(_), Some("revoked")) => {
+            (Ok(_), Some(StreamEndReason::Revoked)) => {
                 output::tell(format_args!("{COMMAND}: the token is not accepted any more\n"));
                 return ExitCode::from(EXIT_REFUSED);
             }
@@ -115,7 +96,7 @@ struct Follower {
     is_json: bool,
     paint: Paint,
     /// The reason for the end of the stream, as reported by weir.
-    reason: Option<String>,
+    reason: Option<StreamEndReason>,
     error: Option<io::Error>,
 }
 
@@ -127,7 +108,7 @@ impl Follower {
     fn take(&mut self, client: &Client, name: &str, data: &str) -> Go {
         let text = match (name, self.is_json) {
             ("end", _) => {
-                self.reason = client.read::<End>(data.as_bytes()).ok().map(|end| end.reason);
+                self.reason = client.read::<StreamEnd>(data.as_bytes()).ok().map(|end| end.reason);
                 return Go::On;
             }
             (_, true) => Ok(format!("{data}\n")),

@@ -6,12 +6,16 @@ use std::time::{Duration, Instant};
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
+use weir_api::member::{Member, RUNTIME, UP};
+use weir_api::member_state::{
+    MemberStateChange, MemberStateChanged, MemberStatesChanged, WantedState,
+};
+use weir_api::sessions::SessionsToEnd;
 use weir_cli::output;
 use weir_cli::values::parse_duration;
 
 use crate::admin::client::{Client, segment};
 use crate::admin::error::Error;
-use crate::admin::model::{Changed, ChangedAll, Member, UP};
 use crate::admin::text::{Tone, counted, printable, span};
 use crate::admin::{self, Connection, EXIT_REFUSED, EXIT_USAGE};
 use crate::sessions;
@@ -92,13 +96,13 @@ enum Action {
 }
 
 impl Action {
-    /// The name of the state for the admin listener; `None`: the action is not about the state.
-    fn state(self) -> Option<&'static str> {
+    /// The state that it asks for; `None`: the action is not about the state.
+    fn state(self) -> Option<WantedState> {
         match self {
-            Self::Drain => Some("drain"),
-            Self::Enable => Some("enabled"),
-            Self::Disable => Some("disabled"),
-            Self::Reset => Some("configured"),
+            Self::Drain => Some(WantedState::Drain),
+            Self::Enable => Some(WantedState::Enabled),
+            Self::Disable => Some(WantedState::Disabled),
+            Self::Reset => Some(WantedState::Configured),
             Self::EndSessions => None,
         }
     }
@@ -129,34 +133,32 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 fn end_sessions(arguments: &Arguments, place: &[String]) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
     let [pool @ .., address] = place else { return Ok(ExitCode::from(EXIT_USAGE)) };
-    let pool = pool.first().map(|pool| ("pool", pool));
-    let selected = pool.into_iter().chain([("member", address)]);
-    let wanted = selected.map(|(key, name)| (key.to_owned(), name.as_str().into())).collect();
-    let (document, ended) = sessions::end_sessions(&client, wanted)?;
+    let wanted = SessionsToEnd {
+        pool: pool.first().cloned(),
+        member: Some(address.clone()),
+        ..SessionsToEnd::default()
+    };
+    let (document, ended) = sessions::end_sessions(&client, &wanted)?;
     Ok(match arguments.json {
         true => admin::print(COMMAND, &String::from_utf8_lossy(&document)),
         false => admin::print(COMMAND, &sessions::told(ended)),
     })
 }
 
-fn change(arguments: &Arguments, place: &[String], state: &str) -> Result<ExitCode, Error> {
+fn change(arguments: &Arguments, place: &[String], state: WantedState) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
-    let mut wanted = serde_json::json!({ "state": state });
-    if arguments.last {
-        // An old version of weir does not know this key, and needs no permission.
-        wanted["last"] = true.into();
-    }
+    let wanted = MemberStateChange { state, last: arguments.last };
     let (document, changed) = match place {
         [pool, address] => {
             let document = client.put(&state_of(&path_of(pool, address)), &wanted)?;
-            let changed = vec![client.read::<Changed>(&document)?];
+            let changed = vec![client.read::<MemberStateChanged>(&document)?];
             (document, changed)
         }
         _ => {
             let address = place.first().map_or("", String::as_str);
             let document =
                 client.put(&state_of(&format!("/v1/members/{}", segment(address))), &wanted)?;
-            let changed = client.read::<ChangedAll>(&document)?.members;
+            let changed = client.read::<MemberStatesChanged>(&document)?.members;
             (document, changed)
         }
     };
@@ -191,8 +193,8 @@ fn state_of(path: &str) -> String {
 }
 
 /// The result, such as `web/10.0.0.11:80 is drained: it gets nothing new; 3 requests under way`.
-fn done_text(changed: &Changed) -> String {
-    let Changed { pool, member, before, changed, .. } = changed;
+fn done_text(changed: &MemberStateChanged) -> String {
+    let MemberStateChanged { pool, member, before, changed, .. } = changed;
     let was = match (changed, before == &member.administrative) {
         (false, _) => " already",
         (true, true) => ", as before",
@@ -215,13 +217,13 @@ fn done_text(changed: &Changed) -> String {
 
 fn source(member: &Member) -> &'static str {
     match member.administrative_source.as_str() {
-        "runtime" => "",
+        RUNTIME => "",
         _ => ", as the configuration says",
     }
 }
 
 /// A warning about the consequences of the change.
-fn warning(changed: &Changed) -> Option<String> {
+fn warning(changed: &MemberStateChanged) -> Option<String> {
     let pool = &changed.pool;
     let nobody_left = changed.members_in_service == 0 && !changed.member.is_enabled();
     let then = if changed.fallback_serves { "its fallback serves" } else { "clients get 503" };
@@ -315,7 +317,7 @@ mod tests {
     use crate::pool::tests::POOL;
 
     /// The response to a change of the first or second member of the tests' pool.
-    fn changed(member: usize, change: impl FnOnce(&mut Changed)) -> Changed {
+    fn changed(member: usize, change: impl FnOnce(&mut MemberStateChanged)) -> MemberStateChanged {
         let pool: serde_json::Value = serde_json::from_str(POOL).unwrap();
         let answer = serde_json::json!({
             "pool": "web", "changed": true, "before": "enabled", "members_in_service": 1,
@@ -328,7 +330,7 @@ mod tests {
 
     #[test]
     fn what_was_done() {
-        let check = |answer: Changed, expected: &str| {
+        let check = |answer: MemberStateChanged, expected: &str| {
             assert_eq!(done_text(&answer), format!("web/{expected}\n"));
         };
         check(
@@ -366,14 +368,14 @@ mod tests {
 
     #[test]
     fn whoever_takes_the_last_one_out_is_warned() {
-        let check = |answer: Changed, expected: bool| {
+        let check = |answer: MemberStateChanged, expected: bool| {
             assert_eq!(warning(&answer).is_some(), expected, "{answer:?}");
         };
         check(changed(1, |_| {}), false);
         check(changed(1, |answer| answer.members_in_service = 0), true);
         check(changed(2, |answer| answer.members_in_service = 0), false);
         let told = |fallback_serves| {
-            let none = |answer: &mut Changed| {
+            let none = |answer: &mut MemberStateChanged| {
                 answer.members_in_service = 0;
                 answer.fallback_serves = fallback_serves;
             };

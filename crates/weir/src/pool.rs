@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use weir_api::member::{Member, MemberCounts, Monitor, RUNTIME, UP};
+use weir_api::page::Page;
+use weir_api::pool::Pool;
+use weir_api::responses::Latency;
 
 use crate::admin::client::segment;
 use crate::admin::error::Error;
-use crate::admin::model::{Latency, Member, Monitor, Pool, Pools, UP};
 use crate::admin::text::{
     Paint, Side, Table, Tone, counted, grouped, latency, printable, span, tone_of,
 };
@@ -52,7 +55,7 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     let (document, text) = match &arguments.pool {
         None => {
             let document = client.list("/v1/pools")?;
-            let text = overview(&client.read::<Pools>(&document)?.items, paint);
+            let text = overview(&client.read::<Page<Pool>>(&document)?.items, paint);
             (document, text)
         }
         Some(pool) => {
@@ -113,8 +116,8 @@ pub fn table_of(pool: &Pool, paint: Paint) -> String {
         let mut cells = vec![
             member.address.clone(),
             member.state.clone(),
-            member.administrative_text(),
-            grouped(member.requests),
+            administrative_text(member),
+            grouped(member.counts.requests),
             grouped(u64::from(member.occupancy)),
             grouped(member.errors()),
         ];
@@ -142,10 +145,15 @@ fn heading(pool: &Pool, paint: Paint) -> String {
     );
     let mut text = paint.heading_of(tone_of(&pool.health), &text);
     if let Some(why) = &pool.health.why {
-        text += &paint.line(tone_of(&pool.health), "  ", &format!("{}: {why}", pool.health.state));
+        text += &paint.line(
+            tone_of(&pool.health),
+            "  ",
+            &format!("{}: {why}", pool.health.state.as_str()),
+        );
     }
-    if let Some(found) = pool.response_duration.as_ref().filter(|found| found.p50_ms.is_some()) {
-        text += &paint.line(Tone::Plain, "  ", &format!("latency {}", quantiles(found)));
+    if pool.response_duration.p50_ms.is_some() {
+        let found = quantiles(&pool.response_duration);
+        text += &paint.line(Tone::Plain, "  ", &format!("latency {found}"));
     }
     text
 }
@@ -187,7 +195,7 @@ fn detail_of_member(member: &Member, paint: Paint) -> String {
         format!(": gets nothing new, {} under way", counted(u64::from(count), "request"))
     });
     let tone = if member.is_enabled() { Tone::Plain } else { Tone::Unusual };
-    line(tone, "administrative", format!("{}{under_way}", member.administrative_text()));
+    line(tone, "administrative", format!("{}{under_way}", administrative_text(member)));
     line(Tone::Plain, "weight", member.weight.to_string());
     let limit = member.connections_max.map(u64::from);
     let of = limit.map_or_else(String::new, |limit| format!(" of at most {}", grouped(limit)));
@@ -195,9 +203,10 @@ fn detail_of_member(member: &Member, paint: Paint) -> String {
     line(
         wrong(limit.is_some_and(|limit| active >= limit)),
         "requests",
-        format!("{}; {} under way{of}", grouped(member.requests), grouped(active)),
+        format!("{}; {} under way{of}", grouped(member.counts.requests), grouped(active)),
     );
-    let (open, idle) = (grouped(member.connections_open), grouped(member.connections_idle));
+    let counts = &member.counts;
+    let (open, idle) = (grouped(counts.connections_open), grouped(counts.connections_idle));
     line(Tone::Plain, "connections", format!("{open} open, {idle} of them idle"));
     line(Tone::Plain, "errors", errors_text(member));
     if let Some(found) = &member.response_duration {
@@ -210,14 +219,23 @@ fn detail_of_member(member: &Member, paint: Paint) -> String {
     text
 }
 
+/// The administrative state as text, and whether it was set at run time: `drain (run time)`.
+fn administrative_text(member: &Member) -> String {
+    match member.administrative_source.as_str() {
+        RUNTIME => format!("{} (run time)", member.administrative),
+        _ => member.administrative.clone(),
+    }
+}
+
 fn errors_text(member: &Member) -> String {
+    let MemberCounts { connect_failures, response_failures, ejections, .. } = member.counts;
     format!(
         "{}: {} not connected, {} cut short, late or malformed, {} answered 5xx; ejected {}",
         grouped(member.errors()),
-        grouped(member.connect_failures),
-        grouped(member.response_failures),
+        grouped(connect_failures),
+        grouped(response_failures),
         grouped(member.responses.server_error),
-        counted(member.counts.ejections, "time"),
+        counted(ejections, "time"),
     )
 }
 

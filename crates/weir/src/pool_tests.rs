@@ -1,5 +1,7 @@
 //! Output for pools. The document is a shortened answer of weir.
 
+use weir_api::health::HealthState;
+
 use super::*;
 
 /// A pool with three members: up, drained and down.
@@ -135,7 +137,7 @@ fn an_ejected_member_says_why_and_for_how_long() {
     pool.members[0].ejected_for_ms = Some(12_000);
     pool.members[0].ejected_why = Some("it answered 503".into());
     pool.members_in_service = 0;
-    pool.health.state = "down".into();
+    pool.health.state = HealthState::Down;
     pool.health.why = Some("none of its 3 members is in service".into());
     let text = table_of(&pool, Paint::Plain);
     for expected in [

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde::Deserialize;
+use weir_api::reload::{Reload, ReloadAsked, ReloadSettings, ReloadState};
 use weir_cli::output;
 use weir_cli::values::parse_duration;
 
@@ -63,34 +63,6 @@ pub struct Arguments {
     json: bool,
 }
 
-#[derive(Debug, Deserialize)]
-struct Asked {
-    number: u64,
-}
-
-/// The report of weir.
-#[derive(Debug, Deserialize)]
-struct Report {
-    state: State,
-    reason: Option<String>,
-    #[serde(default)]
-    diagnostics: String,
-    changes: Vec<String>,
-    changes_omitted: usize,
-    /// Absent: an older weir.
-    #[serde(default)]
-    without_effect: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    Reading,
-    Waiting,
-    InForce,
-    Refused,
-}
-
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
     match reload(arguments) {
@@ -102,24 +74,23 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 fn reload(arguments: &Arguments) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
     let ask = || ask(&client);
-    let mut asked = ask()?;
+    let mut number = ask()?;
     let mut has_asked_again = false;
     let began = Instant::now();
     let mut told_at = began;
     loop {
-        let document = match client.get(&format!("/v1/reloads/{}", asked.number)) {
+        let document = match client.get(&format!("/v1/reloads/{number}")) {
             // An upgrade has replaced the process that was asked. The new one may have read an older file.
             Err(Error::Refused { status: 404, .. }) if !has_asked_again => {
                 has_asked_again = true;
-                asked = ask()?;
+                number = ask()?;
                 continue;
             }
             answered => answered?,
         };
-        let report: Report = client.read(&document)?;
-        let is_over = matches!(report.state, State::InForce | State::Refused);
+        let report: Reload = client.read(&document)?;
         let is_late = arguments.wait.is_some_and(|wait| began.elapsed() >= wait);
-        if is_over || is_late {
+        if report.state.is_final() || is_late {
             if arguments.json {
                 let printed = admin::print(COMMAND, &String::from_utf8_lossy(&document));
                 return Ok(if printed == ExitCode::SUCCESS {
@@ -138,41 +109,43 @@ fn reload(arguments: &Arguments) -> Result<ExitCode, Error> {
     }
 }
 
-/// Asks for a reload, and does not wait for its result.
-fn ask(client: &Client) -> Result<Asked, Error> {
-    let nothing = serde_json::json!({});
-    match client.post("/v1/reload?wait_ms=0", &nothing) {
+/// Asks for a reload, and does not wait for its result. Returns its number.
+fn ask(client: &Client) -> Result<u64, Error> {
+    let asked: ReloadAsked = match client.post("/v1/reload?wait_ms=0", &ReloadSettings {}) {
         // An old version of weir never waits, and has no such parameter.
         Err(Error::Refused { status: 400, .. }) => {
-            client.read(&client.post("/v1/reload", &nothing)?)
+            client.read(&client.post("/v1/reload", &ReloadSettings {})?)
         }
         answered => client.read(&answered?),
-    }
+    }?;
+    Ok(asked.number)
 }
 
-fn doing(state: State) -> &'static str {
+fn doing(state: ReloadState) -> &'static str {
     match state {
-        State::Waiting => "waits for the first probes of new members (weir status says which)",
+        ReloadState::Waiting => {
+            "waits for the first probes of new members (weir status says which)"
+        }
         _ => "reads the file, and asks for names",
     }
 }
 
-fn status(state: State) -> ExitCode {
+fn status(state: ReloadState) -> ExitCode {
     match state {
-        State::InForce => ExitCode::SUCCESS,
-        State::Refused => ExitCode::from(EXIT_REFUSED),
-        State::Reading | State::Waiting => ExitCode::from(EXIT_UNDER_WAY),
+        ReloadState::InForce => ExitCode::SUCCESS,
+        ReloadState::Refused => ExitCode::from(EXIT_REFUSED),
+        ReloadState::Reading | ReloadState::Waiting => ExitCode::from(EXIT_UNDER_WAY),
     }
 }
 
-fn tell(report: &Report, waited: Duration) -> ExitCode {
+fn tell(report: &Reload, waited: Duration) -> ExitCode {
     match report.state {
-        State::InForce => {
+        ReloadState::InForce => {
             // Warnings.
             output::tell(&report.diagnostics);
             admin::print(COMMAND, &in_effect_text(report))
         }
-        State::Refused => {
+        ReloadState::Refused => {
             output::tell(&report.diagnostics);
             let reason = printable(report.reason.as_deref().unwrap_or("no reason is known"));
             output::tell(format_args!(
@@ -180,7 +153,7 @@ fn tell(report: &Report, waited: Duration) -> ExitCode {
             ));
             ExitCode::from(EXIT_REFUSED)
         }
-        State::Reading | State::Waiting => {
+        ReloadState::Reading | ReloadState::Waiting => {
             output::tell(format_args!(
                 "{COMMAND}: not in effect after {}: it {}; the reload continues\n",
                 span(waited),
@@ -192,7 +165,7 @@ fn tell(report: &Report, waited: Duration) -> ExitCode {
 }
 
 /// `in effect: 2 changes`, the list of changes, and what has no effect any more.
-fn in_effect_text(report: &Report) -> String {
+fn in_effect_text(report: &Reload) -> String {
     let mut text = changes_text(report);
     for lost in report.without_effect.iter().take(CHANGES_SHOWN_MAX) {
         text += &format!("! {}\n", printable(lost));
@@ -203,7 +176,7 @@ fn in_effect_text(report: &Report) -> String {
     }
 }
 
-fn changes_text(report: &Report) -> String {
+fn changes_text(report: &Reload) -> String {
     let count = report.changes.len() + report.changes_omitted;
     if count == 0 && !report.without_effect.is_empty() {
         return "in effect: the configuration is the same\n".to_owned();

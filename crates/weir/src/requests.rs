@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use weir_explain::told::RequestSummary;
+use weir_api::page::Page;
+use weir_api::recorded::RequestSummary;
 
 use crate::admin::client::segment;
 use crate::admin::error::Error;
@@ -111,12 +112,6 @@ impl Filter {
     }
 }
 
-/// A page of requests from the API.
-#[derive(serde::Deserialize)]
-struct Page {
-    items: Vec<RequestSummary>,
-}
-
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
     match answer(arguments, admin::paint_of_stdout()) {
@@ -129,7 +124,7 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     let client = arguments.connection.client()?;
     let query = arguments.filter.query(Some(arguments.count));
     let document = client.get(&format!("/v1/requests{query}"))?;
-    let page: Page = client.read(&document)?;
+    let page: Page<RequestSummary> = client.read(&document)?;
     if arguments.json {
         return Ok(String::from_utf8_lossy(&document).into_owned());
     }

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Map, Value, json};
+use weir_api::sessions::{EndedSessions, Session, SessionType, Sessions, SessionsToEnd};
 use weir_cli::values::parse_duration;
 
-use crate::admin::client::{Client, segment};
+use crate::admin::client::{Client, parameters};
 use crate::admin::error::Error;
-use crate::admin::model::{EndedSessions, Session, Sessions};
 use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, span};
 use crate::admin::{self, Connection};
 
@@ -82,12 +81,12 @@ enum Type {
     Udp,
 }
 
-impl Type {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Tunnel => "tunnel",
-            Self::Udp => "udp",
+impl From<Type> for SessionType {
+    fn from(kind: Type) -> Self {
+        match kind {
+            Type::Tcp => Self::Tcp,
+            Type::Tunnel => Self::Tunnel,
+            Type::Udp => Self::Udp,
         }
     }
 }
@@ -152,31 +151,24 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 impl Filter {
-    fn pairs(&self) -> Map<String, Value> {
-        let texts = [
-            ("type", self.kind.map(|kind| kind.word().to_owned())),
-            ("virtual_server", self.virtual_server.clone()),
-            ("pool", self.pool.clone()),
-            ("member", self.member.clone()),
-            ("client", self.client.clone()),
-        ];
-        let texts = texts.into_iter().filter_map(|(key, text)| Some((key, Value::from(text?))));
-        // A session that is half a second short of it is not older.
-        let age = self
-            .older_than
-            .map(|age| ("age_seconds_min", Value::from(age.as_millis().div_ceil(1_000) as u64)));
-        texts.chain(age).map(|(key, value)| (key.to_owned(), value)).collect()
+    fn wanted(&self) -> SessionsToEnd {
+        SessionsToEnd {
+            r#type: self.kind.map(SessionType::from),
+            virtual_server: self.virtual_server.clone(),
+            pool: self.pool.clone(),
+            member: self.member.clone(),
+            client: self.client.clone(),
+            // A session that is half a second short of it is not older.
+            age_seconds_min: self.older_than.map(|age| age.as_millis().div_ceil(1_000) as u64),
+            all: false,
+        }
     }
 }
 
 fn list(arguments: &ListArguments, paint: Paint) -> Result<String, Error> {
     let client = arguments.connection.client()?;
-    let mut path = format!("/v1/sessions?limit={}", arguments.max);
-    for (key, value) in arguments.filter.pairs() {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        path += &format!("&{key}={}", segment(&text));
-    }
-    let document = client.get(&path)?;
+    let filter = parameters(&arguments.filter.wanted());
+    let document = client.get(&format!("/v1/sessions?limit={}{filter}", arguments.max))?;
     let sessions: Sessions = client.read(&document)?;
     if arguments.json {
         return Ok(String::from_utf8_lossy(&document).into_owned());
@@ -207,7 +199,7 @@ fn render(sessions: &Sessions, paint: Paint) -> String {
 fn cells(session: &Session) -> [String; 8] {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
     [
-        session.kind.clone(),
+        session.r#type.map_or("unknown", SessionType::as_str).to_owned(),
         session.virtual_server.clone(),
         session.pool.clone(),
         or_none(&session.member),
@@ -220,11 +212,8 @@ fn cells(session: &Session) -> [String; 8] {
 
 fn end(arguments: &EndArguments) -> Result<String, Error> {
     let client = arguments.connection.client()?;
-    let mut wanted = arguments.filter.pairs();
-    if arguments.all {
-        wanted.insert("all".into(), json!(true));
-    }
-    let (document, ended) = end_sessions(&client, wanted)?;
+    let wanted = SessionsToEnd { all: arguments.all, ..arguments.filter.wanted() };
+    let (document, ended) = end_sessions(&client, &wanted)?;
     if arguments.json {
         return Ok(String::from_utf8_lossy(&document).into_owned());
     }
@@ -232,8 +221,8 @@ fn end(arguments: &EndArguments) -> Result<String, Error> {
 }
 
 /// Ends the selected sessions. Returns the answer and its number of sessions.
-pub fn end_sessions(client: &Client, wanted: Map<String, Value>) -> Result<(Vec<u8>, u64), Error> {
-    let document = client.post("/v1/sessions/end", &Value::Object(wanted))?;
+pub fn end_sessions(client: &Client, wanted: &SessionsToEnd) -> Result<(Vec<u8>, u64), Error> {
+    let document = client.post("/v1/sessions/end", wanted)?;
     let ended: EndedSessions = client.read(&document)?;
     Ok((document.to_vec(), ended.sessions))
 }
@@ -245,6 +234,8 @@ pub fn told(ended: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -288,6 +279,7 @@ tunnel  chat            web   -               -                  0 s         0  
             older_than: Some(Duration::from_millis(1_500)),
         };
         let expected = json!({ "type": "udp", "member": "10.0.0.1", "age_seconds_min": 2 });
-        assert_eq!(Value::Object(filter.pairs()), expected);
+        assert_eq!(json!(filter.wanted()), expected);
+        assert_eq!(parameters(&filter.wanted()), "&type=udp&member=10.0.0.1&age_seconds_min=2");
     }
 }

@@ -1,16 +1,20 @@
 //! `weir status`: the state of a running weir, and its problems.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use weir_api::certificate::{Acme, Certificate};
+use weir_api::health::Health;
+use weir_api::packet_path::PacketServer;
+use weir_api::pool::Pool;
+use weir_api::process::{Process, ProcessHealth};
+use weir_api::rate::Rate;
+use weir_api::relayed::Relayed;
+use weir_api::status::Status;
+use weir_api::virtual_server::{Datagrams, Disabled, VirtualServer};
 
 use crate::admin::error::Error;
-use crate::admin::model::{
-    Acme, Certificate, Datagrams, Disabled, Health, PacketServer, Pool, Rates, Status,
-    VirtualServer,
-};
 use crate::admin::text::{
     Paint, Tone, amount, bytes_amount, counted, grouped, latency, printable, span, tone_of,
 };
@@ -60,34 +64,10 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
 }
 
 fn render(status: &Status, paint: Paint) -> String {
-    let (tone, health) = health_of(status);
-    let mut text = paint.heading_of(
-        tone,
-        &format!(
-            "weir {}: {health}runs for {} with {}; configuration of {}{}",
-            status.version,
-            span(Duration::from_secs(status.uptime_seconds)),
-            counted(status.workers as u64, "worker"),
-            status.configuration.in_force_since,
-            match status.configuration.version_in_force {
-                0 => String::new(),
-                version => format!(", version {version}"),
-            },
-        ),
-    );
-    if let Some(version) = status.configuration.unconfirmed_version {
-        let what = format!("version {version} is taken back unless: weir confirm {version}");
-        text += &paint.line(Tone::Unusual, "  ", &what);
-    }
-    if let Some(pid) = status.draining_process {
-        let what = format!("process {pid}, which this one has replaced, drains");
-        text += &paint.line(Tone::Unusual, "  ", &what);
-    }
-    for problem in &status.problems {
-        text += &paint.line(Tone::Wrong, "  ", &printable(problem));
-    }
+    let process = &status.process;
+    let mut text = heading(process, paint);
     // What has expired is among the problems already.
-    let is_told = |told: &str| status.problems.iter().any(|problem| problem.starts_with(told));
+    let is_told = |told: &str| process.problems.iter().any(|problem| problem.starts_with(told));
     for file in status.files.iter().filter(|file| file.is_due && !is_told(&file.told)) {
         text += &paint.line(Tone::Unusual, "  ", &printable(&file.told));
     }
@@ -115,21 +95,52 @@ fn render(status: &Status, paint: Paint) -> String {
     text
 }
 
-/// The state of the process, to be followed by more; empty: an old version does not tell it.
-fn health_of(status: &Status) -> (Tone, String) {
-    let Some(health) = &status.health else { return (Tone::Plain, String::new()) };
-    let tone = match health.as_str() {
-        "serving" => Tone::Plain,
-        "down" => Tone::Wrong,
+/// The state of the process, and its problems.
+fn heading(process: &Process, paint: Paint) -> String {
+    let (tone, health) = health_of(process.health);
+    let mut text = paint.heading_of(
+        tone,
+        &format!(
+            "weir {}: {health}runs for {} with {}; configuration of {}{}",
+            process.version,
+            span(Duration::from_secs(process.uptime_seconds)),
+            counted(process.workers as u64, "worker"),
+            process.configuration.in_force_since,
+            match process.configuration.version_in_force {
+                0 => String::new(),
+                version => format!(", version {version}"),
+            },
+        ),
+    );
+    if let Some(version) = process.configuration.unconfirmed_version {
+        let what = format!("version {version} is taken back unless: weir confirm {version}");
+        text += &paint.line(Tone::Unusual, "  ", &what);
+    }
+    if let Some(pid) = process.draining_process {
+        let what = format!("process {pid}, which this one has replaced, drains");
+        text += &paint.line(Tone::Unusual, "  ", &what);
+    }
+    for problem in &process.problems {
+        text += &paint.line(Tone::Wrong, "  ", &printable(problem));
+    }
+    text
+}
+
+/// The state of the process, to be followed by more; empty: it is not known.
+fn health_of(health: ProcessHealth) -> (Tone, String) {
+    let tone = match health {
+        ProcessHealth::Unknown => return (Tone::Plain, String::new()),
+        ProcessHealth::Serving => Tone::Plain,
+        ProcessHealth::Down => Tone::Wrong,
         _ => Tone::Unusual,
     };
-    (tone, format!("{health}; "))
+    (tone, format!("{}; ", health.as_str()))
 }
 
 /// The heading of something with this health. A reason is in it: `virtual server shop is down: …`.
 pub fn heading_of(name: &str, health: &Health, paint: Paint) -> String {
-    let is_told = health.why.is_some();
-    let state = if is_told { format!(" is {}", health.text()) } else { String::new() };
+    let told = |why| format!(" is {}: {why}", health.state.as_str());
+    let state = health.why.as_deref().map(told).unwrap_or_default();
     paint.heading_of(tone_of(health), &format!("{name}{state}"))
 }
 
@@ -160,20 +171,20 @@ pub fn render_server(server: &VirtualServer, status: &Status, paint: Paint) -> S
         let (tone, text) = shown_certificate(certificate);
         line(tone, "certificate", text);
     }
-    let limit = server.connections_max.map(u64::from);
+    let counts = &server.counts;
+    let limit = counts.connections_max.map(u64::from);
     let of = limit.map_or_else(String::new, |limit| format!(" of at most {}", grouped(limit)));
-    let refused = match server.connections_refused {
+    let refused = match counts.connections_refused {
         0 => String::new(),
         count => format!(", {} refused", grouped(count)),
     };
-    let is_full = limit.is_some_and(|limit| server.connections_open >= limit);
     line(
-        if is_full { Tone::Wrong } else { Tone::Plain },
+        if is_full(server) { Tone::Wrong } else { Tone::Plain },
         if server.datagrams.is_some() { "sessions" } else { "connections" },
         format!(
             "{} open{of}; {} accepted{refused}",
-            grouped(server.connections_open),
-            grouped(server.connections),
+            grouped(counts.connections_open),
+            grouped(counts.connections),
         ),
     );
     if let Some(relayed) = &server.relayed {
@@ -194,8 +205,8 @@ pub fn render_server(server: &VirtualServer, status: &Status, paint: Paint) -> S
         "requests",
         format!(
             "{}; {} under way; {} answered 5xx; p50 {}, p99 {}",
-            grouped(server.requests),
-            grouped(server.requests_active),
+            grouped(counts.requests),
+            grouped(counts.requests_active),
             grouped(server.responses.server_error),
             latency(server.request_duration.p50_ms),
             latency(server.request_duration.p99_ms),
@@ -205,6 +216,12 @@ pub fn render_server(server: &VirtualServer, status: &Status, paint: Paint) -> S
         line(Tone::Plain, "now", per_second(rates, Kind::Http));
     }
     text
+}
+
+/// Whether its limit of connections is reached.
+pub fn is_full(server: &VirtualServer) -> bool {
+    let counts = &server.counts;
+    counts.connections_max.is_some_and(|limit| counts.connections_open >= u64::from(limit))
 }
 
 /// The listening addresses of a virtual server, or the virtual servers that hand requests to it.
@@ -231,7 +248,7 @@ enum Kind {
 }
 
 /// The rates per second.
-fn per_second(rates: &Rates, kind: Kind) -> String {
+fn per_second(rates: &Rate, kind: Kind) -> String {
     let connections = amount(rates.connections_per_second);
     let begun = match kind {
         Kind::Http => {
@@ -285,7 +302,7 @@ fn shown_certificate(certificate: &Certificate) -> (Tone, String) {
 
 /// The renewal of a certificate by ACME.
 fn shown_renewal(acme: &Acme) -> String {
-    let Acme { authority, state, renews_at, failures, reason, next_try } = acme;
+    let Acme { authority, state, renews_at, failures, reason, next_try, .. } = acme;
     let mut text = match renews_at {
         Some(at) => format!("; from {authority}, renewed on {}", day_of(at)),
         None => format!("; stands in until {authority} has issued one ({state})"),
@@ -318,7 +335,9 @@ pub fn pools_of(server: &VirtualServer, known: &[Pool]) -> (Tone, String) {
         let health = known.iter().find(|pool| pool.name == *name).map(|pool| &pool.health);
         let tone = health.map_or(Tone::Plain, tone_of);
         shown.push(match (tone, health) {
-            (Tone::Wrong | Tone::Unusual, Some(health)) => format!("{name} ({})", health.state),
+            (Tone::Wrong | Tone::Unusual, Some(health)) => {
+                format!("{name} ({})", health.state.as_str())
+            }
             _ => name.clone(),
         });
         worst = if tone == Tone::Wrong || worst == Tone::Plain { tone } else { worst };
@@ -354,7 +373,7 @@ pub fn render_packet_server(server: &PacketServer, paint: Paint) -> String {
     for remark in &server.remarks {
         line(Tone::Plain, "", remark.clone());
     }
-    if server.served_by != "packets" {
+    if !server.is_by_packets() {
         return text;
     }
     let counters = &server.counters;
@@ -397,22 +416,44 @@ fn shown(datagrams: &Datagrams) -> String {
     text
 }
 
-/// The name of the count that is not one more termination: connections that a member ended at once, without a byte.
-const UNSERVED: &str = "unserved";
-
 /// The ends of relayed connections: normal ends first, then others by frequency.
-fn ended(relayed: &BTreeMap<String, u64>) -> String {
-    let complete = relayed.get("complete").copied().unwrap_or(0);
-    let mut others: Vec<(&str, u64)> = relayed
-        .iter()
-        .filter(|(word, count)| !matches!(&***word, "complete" | UNSERVED) && **count > 0)
-        .map(|(word, count)| (word.as_str(), *count))
-        .collect();
+fn ended(relayed: &Relayed) -> String {
+    let Relayed {
+        complete,
+        client_abort,
+        client_malformed,
+        hello_timeout,
+        idle_timeout,
+        member_abort,
+        member_connect,
+        member_down,
+        no_member,
+        operator,
+        queue_timeout,
+        stopped,
+        unknown_server_name,
+        unserved,
+    } = *relayed;
+    let mut others = [
+        ("client_abort", client_abort),
+        ("client_malformed", client_malformed),
+        ("hello_timeout", hello_timeout),
+        ("idle_timeout", idle_timeout),
+        ("member_abort", member_abort),
+        ("member_connect", member_connect),
+        ("member_down", member_down),
+        ("no_member", no_member),
+        ("operator", operator),
+        ("queue_timeout", queue_timeout),
+        ("stopped", stopped),
+        ("unknown_server_name", unknown_server_name),
+    ];
     others.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let others = others.iter().map(|(word, count)| format!("; {} {word}", grouped(*count)));
-    let unserved = match relayed.get(UNSERVED) {
-        None | Some(0) => String::new(),
-        Some(count) => format!("; {} of them without a byte of the member", grouped(*count)),
+    let others = others.iter().filter(|(_, count)| *count > 0);
+    let others = others.map(|(word, count)| format!("; {} {word}", grouped(*count)));
+    let unserved = match unserved {
+        0 => String::new(),
+        count => format!("; {} of them without a byte of the member", grouped(count)),
     };
     format!("{} complete{}{unserved}", grouped(complete), others.collect::<String>())
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde::Deserialize;
+use weir_api::upgrade::{Upgrade, UpgradeAsked, UpgradeReport, UpgradeState};
 use weir_cli::output;
 use weir_cli::values::parse_duration;
 
@@ -59,29 +59,6 @@ pub struct Arguments {
     json: bool,
 }
 
-#[derive(Debug, Deserialize)]
-struct Asked {
-    number: u64,
-}
-
-/// The report of weir.
-#[derive(Debug, Deserialize)]
-struct Report {
-    state: State,
-    pid: Option<u32>,
-    reason: Option<String>,
-    #[serde(default)]
-    diagnostics: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    Starting,
-    Done,
-    Failed,
-}
-
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
     let binary = arguments.binary.as_ref().map(std::path::absolute).transpose();
@@ -101,8 +78,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 fn upgrade(arguments: &Arguments, binary: Option<PathBuf>) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
     let timeout_ms = arguments.timeout.map(|timeout| timeout.as_millis() as u64);
-    let wanted = serde_json::json!({ "binary": binary, "timeout_ms": timeout_ms });
-    let asked: Asked = client.read(&client.post("/v1/upgrade", &wanted)?)?;
+    let wanted = Upgrade { binary, timeout_ms };
+    let asked: UpgradeAsked = client.read(&client.post("/v1/upgrade", &wanted)?)?;
     let began = Instant::now();
     let (mut told_at, mut failures) = (began, 0);
     loop {
@@ -117,11 +94,11 @@ fn upgrade(arguments: &Arguments, binary: Option<PathBuf>) -> Result<ExitCode, E
             Ok(document) => document,
         };
         failures = 0;
-        let report: Report = client.read(&document)?;
-        if report.state != State::Starting {
+        let report: UpgradeReport = client.read(&document)?;
+        if report.state != UpgradeState::Starting {
             if arguments.json {
                 let printed = admin::print(COMMAND, &String::from_utf8_lossy(&document));
-                let is_done = report.state == State::Done;
+                let is_done = report.state == UpgradeState::Done;
                 return Ok(if printed == ExitCode::SUCCESS && !is_done {
                     ExitCode::from(EXIT_REFUSED)
                 } else {
@@ -138,8 +115,8 @@ fn upgrade(arguments: &Arguments, binary: Option<PathBuf>) -> Result<ExitCode, E
     }
 }
 
-fn tell(report: &Report, waited: Duration) -> ExitCode {
-    if report.state == State::Done {
+fn tell(report: &UpgradeReport, waited: Duration) -> ExitCode {
+    if report.state == UpgradeState::Done {
         let pid = report.pid.map_or_else(String::new, |pid| format!(" {pid}"));
         let text = format!("upgraded: process{pid} serves, after {}\n", span(waited));
         return admin::print(COMMAND, &text);

@@ -4,11 +4,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use weir_api::differences::Differences;
+use weir_api::page::Page;
+use weir_api::versions::{Version, VersionChange};
 
 use crate::admin::client::Client;
 use crate::admin::error::Error;
 use crate::admin::text::{Paint, Side, Table, Tone, counted};
-use crate::admin::versions::{Change, Differences, Version, Versions};
 use crate::admin::{self, Connection};
 
 const COMMAND: &str = "weir versions";
@@ -63,7 +65,7 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
             let after = before_the_newest(&client, arguments.limit)?;
             let after = after.map(|number| number.to_string());
             let document = client.list_after("/v1/versions", after.as_deref())?;
-            let text = overview(&client.read::<Versions>(&document)?.items, paint);
+            let text = overview(&client.read::<Page<Version>>(&document)?.items, paint);
             (document, text)
         }
     };
@@ -72,7 +74,7 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
 
 /// The version before the newest `limit` versions, if it is stored.
 fn before_the_newest(client: &Client, limit: u64) -> Result<Option<u64>, Error> {
-    let oldest: Versions = client.read(&client.get("/v1/versions?limit=1")?)?;
+    let oldest: Page<Version> = client.read(&client.get("/v1/versions?limit=1")?)?;
     let newest: Differences = client.read(&client.get("/v1/diff")?)?;
     let before = newest.version.saturating_sub(limit);
     Ok(oldest.items.first().filter(|oldest| oldest.number <= before).map(|_| before))
@@ -163,7 +165,7 @@ fn detail(version: &Version, paint: Paint) -> String {
 }
 
 /// A change such as `set /pools/web/retries 2`.
-fn shown(change: &Change) -> String {
+fn shown(change: &VersionChange) -> String {
     let value = change.value.as_ref().map_or_else(String::new, |value| format!(" {value}"));
     format!("{} {}{value}", change.op, change.path)
 }

@@ -4,13 +4,17 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use weir_api::packet_path::PacketServer;
+use weir_api::status::Status;
+use weir_api::virtual_server::VirtualServer;
 
 use crate::admin::client::{Client, segment};
 use crate::admin::error::Error;
-use crate::admin::model::{PacketServer, Status, VirtualServer};
 use crate::admin::text::{Paint, Side, Table, Tone, grouped, latency, tone_of};
 use crate::admin::{self, Connection};
-use crate::status::{listens_on, pools_of, render_disabled, render_packet_server, render_server};
+use crate::status::{
+    is_full, listens_on, pools_of, render_disabled, render_packet_server, render_server,
+};
 
 const COMMAND: &str = "weir vs";
 
@@ -115,7 +119,7 @@ fn overview(status: &Status, paint: Paint) -> String {
         let pool = server.pool.clone().unwrap_or_default();
         let cells = [
             server.name.clone(),
-            server.health.state.clone(),
+            server.health.state.as_str().to_owned(),
             server.listen.join(", "),
             pool,
             "packets".to_owned(),
@@ -133,25 +137,24 @@ fn overview(status: &Status, paint: Paint) -> String {
 }
 
 fn row(server: &VirtualServer, status: &Status) -> (Tone, Vec<String>) {
-    let is_full =
-        server.connections_max.is_some_and(|limit| server.connections_open >= u64::from(limit));
+    let counts = &server.counts;
     let (tone, pools) = pools_of(server, &status.pools);
     let tone = match tone_of(&server.health) {
-        _ if is_full => Tone::Wrong,
+        _ if is_full(server) => Tone::Wrong,
         Tone::Plain => tone,
         worse => worse,
     };
     let mut cells = vec![
         server.name.clone(),
-        server.health.state.clone(),
+        server.health.state.as_str().to_owned(),
         listens_on(server, status),
         pools,
-        grouped(server.connections_open),
+        grouped(counts.connections_open),
     ];
     if server.relayed.is_none() {
         cells.extend([
-            grouped(server.requests),
-            grouped(server.requests_active),
+            grouped(counts.requests),
+            grouped(counts.requests_active),
             grouped(server.responses.server_error),
             latency(server.request_duration.p50_ms),
             latency(server.request_duration.p99_ms),

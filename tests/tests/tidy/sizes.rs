@@ -83,7 +83,6 @@ const FIELDS: Bound = Bound {
         ("bench/src/command/load.rs Arguments", 28),
         ("bench/src/load/engine.rs Engine", 24),
         ("crates/config/src/snapshot.rs Snapshot", 21),
-        ("crates/control/src/status.rs MemberStatus", 23),
         ("crates/dataplane/src/worker/state/client.rs Client", 24),
         ("crates/http/src/h2/connection/mod.rs Connection", 23),
         ("crates/http/src/h2/limits.rs Limits", 27),

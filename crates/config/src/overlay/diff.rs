@@ -1,7 +1,5 @@
 //! The effect of an overlay on the files.
 
-use serde::Serialize;
-
 use super::rules;
 use super::{Change, Overlay, Pointer, value};
 use crate::conceal::without_secrets;
@@ -10,8 +8,7 @@ use crate::tree::Node;
 use crate::writer;
 
 /// The effect of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// The files have no value there.
     Added,
@@ -39,23 +36,19 @@ impl Effect {
 }
 
 /// The effect of one change, without passwords and shared keys.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// The path of the change.
     pub path: Pointer,
     /// The effect.
     pub effect: Effect,
     /// The value in the files, as YAML.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The file and line of that value: `weir.yaml:3`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// The value in the overlay, as YAML.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub overlay: Option<String>,
     /// The reason why the change has no effect.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 

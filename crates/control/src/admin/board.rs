@@ -2,13 +2,12 @@
 //!
 //! All streams share one sampler ([`crate::board`]). A list contains only the visible rows; weir performs the search.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use schemars::{JsonSchema, SchemaGenerator};
-use serde::Serialize;
+use schemars::SchemaGenerator;
 use serde_json::Value;
+use weir_api::dashboard::{Change, Point, Whole};
 
 use super::ask::{Ask, Kind, Parameter};
 use super::pools::find_pool;
@@ -16,9 +15,9 @@ use super::problem::Problem;
 use super::route::{Route, SchemaOf};
 use super::servers::find_server;
 use super::streams::{Closed, Producer, Sink, producer};
-use crate::board::{Point, Points, Sample};
+use crate::board::Sample;
 use crate::observed::Observed;
-use document::Document;
+use document::document;
 use wanted::Wanted;
 
 mod document;
@@ -84,27 +83,6 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The first event.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardWhole")]
-struct Whole {
-    document: Document,
-    /// The points of the charts, oldest first, one per two seconds: of the virtual server in the view, or of all together.
-    points: Points,
-    /// Requests per second of each virtual server in the list, oldest first.
-    rows: BTreeMap<String, Vec<f32>>,
-}
-
-/// The changes since the previous event.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardChange")]
-struct Change {
-    /// The next point of the charts.
-    point: Option<Point>,
-    /// A JSON merge patch (RFC 7396) for the document.
-    patch: Value,
-}
-
 fn begin(ask: Ask) -> Result<Producer, Problem> {
     let query = &ask.query;
     let table = ask.context.observed.table();
@@ -158,7 +136,7 @@ fn make(
     (observed, wanted, sample): (Arc<Observed>, Arc<Wanted>, Arc<Sample>),
     before: Option<Value>,
 ) -> Option<(Event, Value)> {
-    let document = Document::of(&observed, &sample, &wanted);
+    let document = document(&observed, &sample, &wanted);
     let value = serde_json::to_value(&document).ok()?;
     let event = match before {
         Some(before) => {

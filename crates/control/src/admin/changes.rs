@@ -8,25 +8,30 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use schemars::JsonSchema;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Number, Value, json};
-use weir_config::overlay::{Change, Difference, Overlay, POINTER_BYTES_MAX, Pointer};
+use serde_json::{Value, json};
+use weir_api::changes::{
+    COMMENT_BYTES_MAX, Change, Confirmation, PATH_BYTES_MAX, RollBack, Transaction,
+    TransactionReport, TransactionState,
+};
+use weir_api::differences::{Difference, Differences};
+use weir_api::page::Page;
+use weir_api::versions::{Version, VersionChange};
+use weir_config::overlay::{self, Overlay, POINTER_BYTES_MAX, Pointer};
 use weir_config::snapshot::Role;
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
 use super::audit::author_of;
-use super::page::{PAGE, Page};
+use super::page::{PAGE, page};
 use super::peer::Peer;
 use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Content, Handled, Route};
 use super::tags::Tags;
-use crate::overlay::changes::{COMMENT_BYTES_MAX, CONFIRM_S_MAX, Transaction, Unqueued};
-use crate::overlay::history::{Version, Wanted};
-use crate::overlay::reports::{Report, State};
+use crate::findings::findings;
+use crate::overlay::changes::{self, Unqueued};
+use crate::overlay::history::{self, Wanted};
+use crate::overlay::reports::Report;
 use crate::time::rfc3339;
 
 /// Maximum wait for the result of a transaction: longer than the default wait for first probes.
@@ -41,11 +46,8 @@ const ROLLBACK_BYTES_MAX: usize = 6 * COMMENT_BYTES_MAX + 1024;
 /// The media type of configurations (RFC 9512).
 const YAML: &str = "application/yaml";
 
-/// A line of text, as a regular expression.
-const LINE_PATTERN: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
-
-/// A JSON pointer without empty segments, as a regular expression.
-const POINTER_PATTERN: &str = "^(/([^/~]|~[01])+)+$";
+// The API says what the configuration accepts.
+const _: () = assert!(PATH_BYTES_MAX == POINTER_BYTES_MAX);
 
 const DRY_RUN: Parameter = Parameter {
     name: "dry_run",
@@ -83,10 +85,10 @@ fn requests() -> Vec<Route> {
         .post()
         .role(Role::Admin)
         .query(&[DRY_RUN, WAIT_MS])
-        .takes::<Wish>()
+        .takes::<Transaction>()
         .at_most(TRANSACTION_BYTES_MAX)
         .statuses(PROPOSED)
-        .answers::<Outcome>(),
+        .answers::<TransactionReport>(),
         Route::get_later(
             "/v1/versions/{number}/rollback",
             "rollBack",
@@ -99,7 +101,7 @@ fn requests() -> Vec<Route> {
         .takes::<RollBack>()
         .at_most(ROLLBACK_BYTES_MAX)
         .statuses(PROPOSED)
-        .answers::<Outcome>(),
+        .answers::<TransactionReport>(),
         Route::get_later(
             "/v1/versions/{number}/revert",
             "revert",
@@ -112,7 +114,7 @@ fn requests() -> Vec<Route> {
         .takes::<RollBack>()
         .at_most(ROLLBACK_BYTES_MAX)
         .statuses(PROPOSED)
-        .answers::<Outcome>(),
+        .answers::<TransactionReport>(),
         Route::get_later(
             "/v1/versions/{number}/confirm",
             "confirm",
@@ -124,7 +126,7 @@ fn requests() -> Vec<Route> {
         .query(&[WAIT_MS])
         .takes::<Confirmation>()
         .statuses(&[StatusCode::ACCEPTED, StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE])
-        .answers::<Outcome>(),
+        .answers::<TransactionReport>(),
     ]
 }
 
@@ -137,7 +139,7 @@ fn views() -> Vec<Route> {
             "How far a transaction is, and its result",
             report,
         )
-        .answers::<Outcome>(),
+        .answers::<TransactionReport>(),
         Route::get(
             "/v1/versions",
             "listVersions",
@@ -146,9 +148,9 @@ fn views() -> Vec<Route> {
         )
         .query(PAGE)
         .statuses(&[StatusCode::NOT_FOUND])
-        .answers::<Page<VersionStatus>>(),
+        .answers::<Page<Version>>(),
         Route::get("/v1/versions/{number}", "getVersion", "A version: who changed what", version)
-            .answers::<VersionStatus>(),
+            .answers::<Version>(),
         Route::get("/v1/diff", "diff", "What the changes say beside the files", diff)
             .answers::<Differences>(),
         Route::get(
@@ -162,97 +164,19 @@ fn views() -> Vec<Route> {
     ]
 }
 
-/// Reads an integer as JSON Schema has it: `60.0` is one, too.
-fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
-    let float = number.as_f64().filter(|it| it.fract() == 0.0 && (0.0..=WHOLE_MAX).contains(it));
-    let whole = number.as_u64().or_else(|| float.map(|it| it as u64));
-    whole
-        .map(Some)
-        .ok_or_else(|| D::Error::custom(format_args!("{number} is not an integer of at least 0")))
+fn parse(change: Change) -> Result<overlay::Change, Problem> {
+    let pointer = |path: &str| {
+        Pointer::parse(path).map_err(|why| Problem::bad_request(format_args!("`path`: {why}")))
+    };
+    Ok(match change {
+        Change::Set { path, value } => overlay::Change::Set { path: pointer(&path)?, value },
+        Change::Remove { path } => overlay::Change::Remove { path: pointer(&path)? },
+    })
 }
 
-/// Up to here, each integer is a floating-point number.
-const WHOLE_MAX: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
-
-/// A transaction.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Transaction")]
-struct Wish {
-    /// The reason for the changes.
-    #[serde(default)]
-    #[schemars(length(max = COMMENT_BYTES_MAX), regex(pattern = LINE_PATTERN))]
-    comment: String,
-    /// The changes, applied in order.
-    #[schemars(length(min = 1))]
-    changes: Vec<WishedChange>,
-    /// Without a confirmation within this time, the previous version is restored.
-    #[serde(default, deserialize_with = "whole")]
-    #[schemars(range(min = 1, max = CONFIRM_S_MAX))]
-    confirm_within_s: Option<u64>,
-    /// Also if a pool then has no member that takes new requests, and its clients get 503. Without it, such a change is refused
-    /// (409).
-    #[serde(default)]
-    last: bool,
-}
-
-/// A change of the configuration.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
-#[schemars(rename = "Change")]
-enum WishedChange {
-    /// Sets the value at a path.
-    Set {
-        /// A JSON pointer (RFC 6901), for example `/pools/web/members/10.0.0.1:80/weight`.
-        #[schemars(length(max = POINTER_BYTES_MAX), regex(pattern = POINTER_PATTERN))]
-        path: String,
-        /// The value, as in the configuration.
-        value: Value,
-    },
-    /// Removes the value at a path.
-    Remove {
-        /// A JSON pointer (RFC 6901).
-        #[schemars(length(max = POINTER_BYTES_MAX), regex(pattern = POINTER_PATTERN))]
-        path: String,
-    },
-}
-
-impl WishedChange {
-    fn parse(self) -> Result<Change, Problem> {
-        let pointer = |path: &str| {
-            Pointer::parse(path).map_err(|why| Problem::bad_request(format_args!("`path`: {why}")))
-        };
-        Ok(match self {
-            Self::Set { path, value } => Change::Set { path: pointer(&path)?, value },
-            Self::Remove { path } => Change::Remove { path: pointer(&path)? },
-        })
-    }
-}
-
-/// Settings of a rollback, or of undoing a version.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct RollBack {
-    /// The reason.
-    #[serde(default)]
-    #[schemars(length(max = COMMENT_BYTES_MAX), regex(pattern = LINE_PATTERN))]
-    comment: String,
-    /// Without a confirmation within this time, the previous version is restored.
-    #[serde(default, deserialize_with = "whole")]
-    #[schemars(range(min = 1, max = CONFIRM_S_MAX))]
-    confirm_within_s: Option<u64>,
-    /// Also if a pool then has no member that takes new requests, and its clients get 503. Without it, such a change is refused
-    /// (409).
-    #[serde(default)]
-    last: bool,
-}
-
-impl RollBack {
-    fn settings(self) -> Settings {
-        let Self { comment, confirm_within_s, last: takes_last } = self;
-        Settings { comment, confirm_within_s, takes_last }
-    }
+fn settings(wanted: RollBack) -> Settings {
+    let RollBack { comment, confirm_within_s, last: takes_last } = wanted;
+    Settings { comment, confirm_within_s, takes_last }
 }
 
 /// What a request says beside its changes.
@@ -262,48 +186,20 @@ struct Settings {
     takes_last: bool,
 }
 
-/// A confirmation has no settings.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Confirmation {}
-
-/// The state of a transaction.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "TransactionReport")]
-struct Outcome {
-    /// The number of the transaction; use it to query the transaction later.
-    number: u64,
-    /// `checking`; `waiting` for first probes; `in_force`; `unchanged`: the configuration had these values, and no version was
-    /// made; `done` (checked or confirmed); `refused`.
-    state: State,
-    /// The version that the transaction made; with `unchanged`, the newest version, which stays.
-    version: Option<u64>,
-    /// The reason for a refusal.
-    reason: Option<String>,
-    /// Findings, as in `weir check --json`. Only the role admin sees them, because they quote values.
-    diagnostics: Vec<Value>,
-    /// Changed parts of the configuration: `changed pools.web`.
-    changes: Vec<String>,
-    /// The number of changes that are not listed.
-    changes_omitted: usize,
-}
-
-impl Outcome {
-    fn of(report: &Report, ask: &Ask) -> Self {
-        let shown = match ask.caller.sees_values() {
-            true => &report.diagnostics[..],
-            false => &[],
-        };
-        let diagnostics = weir_config::render_json(shown);
-        Self {
-            number: report.number,
-            state: report.state,
-            version: report.version,
-            reason: report.reason.clone(),
-            diagnostics: diagnostics["diagnostics"].as_array().cloned().unwrap_or_default(),
-            changes: report.changes.clone(),
-            changes_omitted: report.changes_omitted,
-        }
+/// The report as the caller may see it: findings quote values.
+fn shown(report: &Report, ask: &Ask) -> TransactionReport {
+    let diagnostics = match ask.caller.sees_values() {
+        true => findings(&report.diagnostics),
+        false => Vec::new(),
+    };
+    TransactionReport {
+        number: report.number,
+        state: report.state,
+        version: report.version,
+        reason: report.reason.clone(),
+        diagnostics,
+        changes: report.changes.clone(),
+        changes_omitted: report.changes_omitted,
     }
 }
 
@@ -324,26 +220,25 @@ fn expected(ask: &Ask) -> Result<Option<u64>, Problem> {
 
 fn propose(ask: Ask) -> Later {
     Box::pin(async move {
-        let mut wish: Wish = ask.document()?;
-        if wish.changes.is_empty() {
+        let transaction: Transaction = ask.document()?;
+        if transaction.changes.is_empty() {
             return Err(Problem::bad_request("the transaction has no changes").help(
                 "`changes` needs at least one: `{ \"op\": \"set\", \"path\": …, \"value\": … }`",
             ));
         }
-        let paths: Vec<String> = wish
+        let paths: Vec<String> = transaction
             .changes
             .iter()
             .map(|change| match change {
-                WishedChange::Set { path, .. } => format!("set {}", clip(path)),
-                WishedChange::Remove { path } => format!("remove {}", clip(path)),
+                Change::Set { path, .. } => format!("set {}", clip(path)),
+                Change::Remove { path } => format!("remove {}", clip(path)),
             })
             .take(AUDITED_MAX)
             .collect();
-        let asked = std::mem::take(&mut wish.changes);
-        let changes: Result<Vec<Change>, Problem> =
-            asked.into_iter().map(WishedChange::parse).collect();
+        let Transaction { comment, changes, confirm_within_s, last: takes_last } = transaction;
+        let changes: Result<Vec<overlay::Change>, Problem> =
+            changes.into_iter().map(parse).collect();
         let wanted = Wanted::Changes(changes?);
-        let Wish { comment, confirm_within_s, last: takes_last, .. } = wish;
         let settings = Settings { comment, confirm_within_s, takes_last };
         transact(&ask, wanted, settings, json!({ "changes": paths })).await
     })
@@ -355,7 +250,7 @@ const AUDITED_MAX: usize = 20;
 fn roll_back(ask: Ask) -> Later {
     Box::pin(async move {
         let number = ask.number("number")?;
-        let settings = ask.document::<RollBack>()?.settings();
+        let settings = settings(ask.document()?);
         transact(&ask, Wanted::RollBackTo(number), settings, json!({ "roll_back_to": number }))
             .await
     })
@@ -364,7 +259,7 @@ fn roll_back(ask: Ask) -> Later {
 fn revert(ask: Ask) -> Later {
     Box::pin(async move {
         let number = ask.number("number")?;
-        let settings = ask.document::<RollBack>()?.settings();
+        let settings = settings(ask.document()?);
         transact(&ask, Wanted::Revert(number), settings, json!({ "revert": number })).await
     })
 }
@@ -372,7 +267,7 @@ fn revert(ask: Ask) -> Later {
 async fn transact(ask: &Ask, wanted: Wanted, settings: Settings, record: Value) -> Handled {
     let dry_run = ask.query.text(DRY_RUN.name) == Some("true");
     let expected_version = expected(ask)?;
-    let transaction = Transaction {
+    let transaction = changes::Transaction {
         author: author_of(&ask.caller),
         comment: settings.comment,
         expected_version,
@@ -417,22 +312,22 @@ async fn result(ask: &Ask, number: u64, expected: Option<u64>, mut record: Value
         Err(_) => changes.report(number),
     };
     let report = report.ok_or_else(|| gone(number))?;
-    if report.state == State::Refused {
+    if report.state == TransactionState::Refused {
         let reason = report.reason.clone().unwrap_or_default();
         if report.needs_last {
             return Err(Problem::takes_last(reason));
         }
         let is_late = expected.is_some_and(|version| changes.history().version() != version);
         let status = if is_late { StatusCode::PRECONDITION_FAILED } else { StatusCode::CONFLICT };
-        let outcome = Outcome::of(&report, ask);
-        return Err(Problem::new(status, reason).findings(outcome.diagnostics));
+        let findings = shown(&report, ask).diagnostics;
+        return Err(Problem::new(status, reason).findings(findings));
     }
     record["version"] = report.version.into();
-    if report.state == State::Unchanged {
+    if report.state == TransactionState::Unchanged {
         record["unchanged"] = true.into();
     }
     let status = if report.state.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok(Answer::json(&Outcome::of(&report, ask))?.status(status).change(record))
+    Ok(Answer::json(&shown(&report, ask))?.status(status).change(record))
 }
 
 fn gone(number: u64) -> Problem {
@@ -442,59 +337,45 @@ fn gone(number: u64) -> Problem {
 fn report(ask: &Ask) -> Handled {
     let number = ask.number("number")?;
     let report = ask.context.observed.changes.report(number).ok_or_else(|| gone(number))?;
-    Answer::json(&Outcome::of(&report, ask))
+    Answer::json(&shown(&report, ask))
 }
 
-/// A version of the configuration.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Version")]
-struct VersionStatus {
-    /// Versions count from 1; version 0 means the files without changes.
-    number: u64,
-    time: String,
-    /// The user who requested the version.
-    author: String,
-    /// The reason for the version.
-    comment: String,
-    /// The requested changes, without passwords and shared keys. Only the role admin sees `value`.
-    changes: Vec<Value>,
-    /// The version that this one restores, for a rollback.
-    rolled_back_to: Option<u64>,
-    /// The version that this one undoes.
-    reverted: Option<u64>,
-    /// Without a confirmation until then, the previous version is restored; `null`: the version stays.
-    confirm_until: Option<String>,
-    /// Whether this version is in force.
-    in_force: bool,
-}
-
-impl VersionStatus {
-    fn of(version: &Version, unconfirmed: Option<u64>, in_force: u64, ask: &Ask) -> Self {
-        let shown = version.concealed();
-        let change = |change: &Change| {
-            let mut change = serde_json::to_value(change).ok()?;
-            if let Some(fields) = change.as_object_mut().filter(|_| !ask.caller.sees_values()) {
-                fields.remove("value");
-            }
-            Some(change)
+/// A version as the caller may see it.
+fn shown_version(
+    version: &history::Version,
+    unconfirmed: Option<u64>,
+    in_force: u64,
+    ask: &Ask,
+) -> Version {
+    let shown = version.concealed();
+    let sees_values = ask.caller.sees_values();
+    let change = |change: &overlay::Change| {
+        let (op, value) = match change {
+            overlay::Change::Set { value, .. } => ("set", Some(value.clone())),
+            overlay::Change::Remove { .. } => ("remove", None),
         };
-        let (changes, rolled_back_to, reverted) = match &shown.wanted {
-            Wanted::Changes(changes) => (changes.iter().filter_map(change).collect(), None, None),
-            Wanted::RollBackTo(version) => (Vec::new(), Some(*version), None),
-            Wanted::Revert(version) => (Vec::new(), None, Some(*version)),
-        };
-        let until = version.confirm_until_unix_ms.filter(|_| unconfirmed == Some(version.number));
-        Self {
-            number: version.number,
-            time: rfc3339(version.unix_ms),
-            author: shown.author,
-            comment: shown.comment,
-            changes,
-            rolled_back_to,
-            reverted,
-            confirm_until: until.map(rfc3339),
-            in_force: version.number == in_force,
+        VersionChange {
+            op: op.to_owned(),
+            path: change.path().as_str().to_owned(),
+            value: value.filter(|_| sees_values),
         }
+    };
+    let (changes, rolled_back_to, reverted) = match &shown.wanted {
+        Wanted::Changes(changes) => (changes.iter().map(change).collect(), None, None),
+        Wanted::RollBackTo(version) => (Vec::new(), Some(*version), None),
+        Wanted::Revert(version) => (Vec::new(), None, Some(*version)),
+    };
+    let until = version.confirm_until_unix_ms.filter(|_| unconfirmed == Some(version.number));
+    Version {
+        number: version.number,
+        time: rfc3339(version.unix_ms),
+        author: shown.author,
+        comment: shown.comment,
+        changes,
+        rolled_back_to,
+        reverted,
+        confirm_until: until.map(rfc3339),
+        in_force: version.number == in_force,
     }
 }
 
@@ -502,11 +383,11 @@ fn versions(ask: &Ask) -> Handled {
     let changes = &ask.context.observed.changes;
     let (history, in_force) = (changes.history(), changes.in_force());
     let unconfirmed = history.unconfirmed().map(|it| it.version);
-    let page = Page::of(
+    let page = page(
         &ask.query,
         history.versions(),
         |version| version.number.to_string(),
-        |version| VersionStatus::of(version, unconfirmed, in_force, ask),
+        |version| shown_version(version, unconfirmed, in_force, ask),
     )?;
     Answer::json(&page)
 }
@@ -521,50 +402,18 @@ fn version(ask: &Ask) -> Handled {
             .help(format!("versions {oldest} to {} are kept", history.version()))
     })?;
     let unconfirmed = history.unconfirmed().map(|it| it.version);
-    Answer::json(&VersionStatus::of(version, unconfirmed, changes.in_force(), ask))
+    Answer::json(&shown_version(version, unconfirmed, changes.in_force(), ask))
 }
 
-/// The changes on top of the files.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Differences {
-    /// The newest version, for `If-Match: "version-N"`.
-    version: u64,
-    /// The version in force; the newest may wait for first probes.
-    in_force: u64,
-    /// The newest version, if it still needs a confirmation.
-    unconfirmed: Option<u64>,
-    items: Vec<DifferenceStatus>,
-}
-
-/// A change on top of the files, without passwords and shared keys. Only the role admin sees the values.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Difference")]
-struct DifferenceStatus {
-    /// A JSON pointer (RFC 6901).
-    path: String,
-    /// `added`, `changed`, `removed`; `redundant`: the files have the same value; `stale`: the files no longer contain
-    /// the changed part.
-    effect: &'static str,
-    /// The value in the files, as YAML.
-    file: Option<String>,
-    /// The file and line of that value: `weir.yaml:3`.
-    place: Option<String>,
-    /// The changed value, as YAML.
-    overlay: Option<String>,
-    /// The reason why the change has no effect.
-    reason: Option<String>,
-}
-
-impl DifferenceStatus {
-    fn of(found: Difference, sees_values: bool) -> Self {
-        Self {
-            path: found.path.as_str().to_owned(),
-            effect: found.effect.as_str(),
-            file: found.file.filter(|_| sees_values),
-            place: found.place,
-            overlay: found.overlay.filter(|_| sees_values),
-            reason: found.reason,
-        }
+/// A difference as the caller may see it.
+fn difference(found: overlay::Difference, sees_values: bool) -> Difference {
+    Difference {
+        path: found.path.as_str().to_owned(),
+        effect: found.effect.as_str().to_owned(),
+        file: found.file.filter(|_| sees_values),
+        place: found.place,
+        overlay: found.overlay.filter(|_| sees_values),
+        reason: found.reason,
     }
 }
 
@@ -585,35 +434,11 @@ fn diff(ask: &Ask) -> Handled {
         version: history.version(),
         in_force: observed.changes.in_force(),
         unconfirmed: history.unconfirmed().map(|it| it.version),
-        items: found.into_iter().map(|it| DifferenceStatus::of(it, sees_values)).collect(),
+        items: found.into_iter().map(|it| difference(it, sees_values)).collect(),
     })
 }
 
 fn merged(ask: &Ask) -> Handled {
     let text = ask.context.observed.files().merged(&overlay_in_force(ask));
     Ok(Answer::text(StatusCode::OK, YAML, text))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn integers_are_those_of_json_schema() {
-        for (text, expected) in [
-            ("60", Some(Some(60))),
-            ("60.0", Some(Some(60))),
-            ("6e1", Some(Some(60))),
-            ("18446744073709551615", Some(Some(u64::MAX))),
-            ("null", Some(None)),
-            ("60.5", None),
-            ("-1", None),
-            ("-1.0", None),
-            ("1e300", None),
-            ("\"60\"", None),
-        ] {
-            let read = whole(&mut serde_json::Deserializer::from_str(text));
-            assert_eq!(read.ok(), expected, "{text}");
-        }
-    }
 }

@@ -3,10 +3,10 @@
 //! Nothing changes, and secrets of the request are masked. It needs the role admin: an explanation shows the conditions
 //! of rules, and whether a password is correct. Explanations are made one at a time.
 
+use weir_api::asked::{Asked, BODY_BYTES_MAX};
+use weir_api::explanation::{Explanation, PoolHealth};
 use weir_config::snapshot::Role;
-use weir_explain::asked::BODY_BYTES_MAX;
-use weir_explain::explanation::{Explanation, PoolHealth};
-use weir_explain::{Asked, explain};
+use weir_explain::explain;
 
 use super::answer::Answer;
 use super::ask::Ask;

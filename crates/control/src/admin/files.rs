@@ -1,12 +1,11 @@
 //! The files of the configuration in effect.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use weir_api::files::ConfigurationFiles;
 
 use super::answer::Answer;
 use super::ask::Ask;
 use super::route::{Handled, Route};
-use crate::file_digests::{self, FileDigest};
+use crate::file_digests;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -18,13 +17,6 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .answers::<ConfigurationFiles>(),
     ]
-}
-
-/// The files of the configuration in effect.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ConfigurationFiles {
-    /// The main file first.
-    items: Vec<FileDigest>,
 }
 
 fn files(ask: &Ask) -> Handled {

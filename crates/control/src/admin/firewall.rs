@@ -4,20 +4,22 @@
 use std::collections::{BTreeMap, HashMap};
 
 use axum::http::StatusCode;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
+use weir_api::changes::Change;
+use weir_api::page::Page;
+use weir_api::waf::{
+    CheckFinding, FirewallEvent, FoundValue, RuleFinding, WafFinding, WafFindings,
+};
 use weir_config::snapshot::{Role, VirtualServer, Waf};
 use weir_exchange::shared::live::LiveTable;
 use weir_waf::exclusion::Exclusion;
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter, Query};
-use super::page::{AFTER, LIMIT, Page};
-
+use super::page::{AFTER, LIMIT, page};
 use super::route::{Handled, Route};
 use crate::firewall::group::Group;
-use crate::firewall::line::{Checked, Found, Line, decoded};
+use crate::firewall::line::{self, Checked, Found, Line, decoded};
 use crate::firewall::{Wanted, propose};
 
 /// Maximum number of listed findings.
@@ -66,119 +68,49 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .role(Role::Operate)
         .query(&[VIRTUAL_SERVER])
-        .answers::<Findings>(),
+        .answers::<WafFindings>(),
     ]
 }
 
-/// A request with findings.
-#[derive(Debug, Serialize, JsonSchema)]
-struct FirewallEvent {
-    /// The number of the request since the start.
-    number: u64,
-    time: String,
-    request_id: String,
-    client: String,
-    virtual_server: String,
-    method: String,
-    host: String,
-    /// The target, with secrets masked.
-    target: String,
-    /// The mode: `detect` or `block`.
-    mode: String,
-    /// `passed`, `detected`, `blocked` or `unjudged`.
-    outcome: String,
-    /// The status of the firewall's answer.
-    status: Option<u16>,
-    /// The deciding rule.
-    rule: Option<u64>,
-    /// The deciding check.
-    check: Option<String>,
-    /// The exceeded limit that ended the inspection.
-    limit: Option<String>,
-    /// The sum of the scores of all findings.
-    score: i64,
-    /// The score at which requests are denied.
-    threshold: Option<i64>,
-    rules: Vec<RuleFinding>,
-    checks: Vec<CheckFinding>,
-}
-
-/// A rule with a finding.
-#[derive(Debug, Serialize, JsonSchema)]
-struct RuleFinding {
-    id: u64,
-    message: String,
-    /// The rule's data about the value.
-    data: String,
-    severity: String,
-    values: Vec<FoundValue>,
-}
-
-/// A value with a finding.
-#[derive(Debug, Serialize, JsonSchema)]
-struct FoundValue {
-    variable: String,
-    /// The value, with secrets masked.
-    value: String,
-}
-
-/// A check with a finding.
-#[derive(Debug, Serialize, JsonSchema)]
-struct CheckFinding {
-    name: String,
-    /// `block` or `alarm`.
-    action: String,
-    /// The part of the request.
-    place: String,
-    /// The matched value, with secrets masked.
-    data: String,
-}
-
-impl FirewallEvent {
-    fn of(number: u64, line: Line) -> Self {
-        Self {
-            number,
-            time: line.time,
-            request_id: line.request_id,
-            client: line.client,
-            virtual_server: line.virtual_server,
-            method: line.method,
-            host: decoded(&line.host),
-            target: decoded(&line.target),
-            mode: line.mode,
-            outcome: line.outcome,
-            status: Some(line.status).filter(|status| *status != 0),
-            rule: Some(line.rule).filter(|rule| *rule != 0),
-            check: line.check,
-            limit: line.limit,
-            score: line.score,
-            threshold: Some(line.threshold).filter(|threshold| *threshold != 0),
-            rules: line.rules.into_iter().map(RuleFinding::of).collect(),
-            checks: line.checks.into_iter().map(CheckFinding::of).collect(),
-        }
+fn event(number: u64, line: Line) -> FirewallEvent {
+    FirewallEvent {
+        number,
+        time: line.time,
+        request_id: line.request_id,
+        client: line.client,
+        virtual_server: line.virtual_server,
+        method: line.method,
+        host: decoded(&line.host),
+        target: decoded(&line.target),
+        mode: line.mode,
+        outcome: line.outcome,
+        status: Some(line.status).filter(|status| *status != 0),
+        rule: Some(line.rule).filter(|rule| *rule != 0),
+        check: line.check,
+        limit: line.limit,
+        score: line.score,
+        threshold: Some(line.threshold).filter(|threshold| *threshold != 0),
+        rules: line.rules.into_iter().map(rule_finding).collect(),
+        checks: line.checks.into_iter().map(check_finding).collect(),
     }
 }
 
-impl RuleFinding {
-    fn of(found: Found) -> Self {
-        let value = |value: crate::firewall::line::Value| FoundValue {
-            variable: decoded(&value.variable),
-            value: decoded(&value.value),
-        };
-        Self {
-            id: found.id,
-            message: decoded(&found.message),
-            data: decoded(&found.data),
-            severity: found.severity,
-            values: found.values.into_iter().map(value).collect(),
-        }
+fn rule_finding(found: Found) -> RuleFinding {
+    let value = |value: line::Value| FoundValue {
+        variable: decoded(&value.variable),
+        value: decoded(&value.value),
+    };
+    RuleFinding {
+        id: found.id,
+        message: decoded(&found.message),
+        data: decoded(&found.data),
+        severity: found.severity,
+        values: found.values.into_iter().map(value).collect(),
     }
 }
 
-impl CheckFinding {
-    fn of(Checked { name, action, place, data }: Checked) -> Self {
-        Self { name, action, place: decoded(&place), data: decoded(&data) }
-    }
+fn check_finding(Checked { name, action, place, data }: Checked) -> CheckFinding {
+    CheckFinding { name, action, place: decoded(&place), data: decoded(&data) }
 }
 
 fn is_asked_for(query: &Query, line: &Line) -> bool {
@@ -191,62 +123,13 @@ fn is_asked_for(query: &Query, line: &Line) -> bool {
 fn events(ask: &Ask) -> Handled {
     let lines = ask.context.observed.admin.findings.lines();
     let wanted = lines.into_iter().filter(|(_, line)| is_asked_for(&ask.query, line));
-    let page = Page::of(
+    let page = page(
         &ask.query,
         wanted,
         |(number, _)| number.to_string(),
-        |(number, line)| FirewallEvent::of(number, line),
+        |(number, line)| event(number, line),
     )?;
     Answer::json(&page)
-}
-
-/// Findings of rules in recent requests.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "WafFindings")]
-struct Findings {
-    /// The findings, those in most requests first.
-    items: Vec<Finding>,
-    /// Checks with findings, those in most requests first.
-    checks: Vec<checks::CheckFindings>,
-    /// The number of findings that are not listed.
-    left_out: usize,
-    /// The number of findings in variables that an exclusion cannot name.
-    unnamed: u64,
-    /// The version of the configuration, for `If-Match: "version-N"` of a change.
-    version: u64,
-}
-
-/// A finding of a rule in one variable of requests with one path.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "WafFinding")]
-struct Finding {
-    /// The identifier in the list.
-    id: String,
-    virtual_server: String,
-    rule: u64,
-    message: String,
-    /// The variable, as rules name it.
-    variable: String,
-    /// The path, or `/folder/*`.
-    path: String,
-    /// The number of recent requests with the finding.
-    requests: u64,
-    /// The number of clients that sent them: at most 64 are counted.
-    clients: usize,
-    /// The number of these requests that contain another attack elsewhere, or come from a scanner.
-    suspicious: u64,
-    /// The score of one such finding.
-    score: i64,
-    /// A matched value, unless it is a secret.
-    example: Option<String>,
-    /// Whether `weir waf tune` would propose the exclusion with its default thresholds.
-    is_proposed: bool,
-    /// Whether the configuration contains an exclusion for it.
-    is_excluded: bool,
-    /// The virtual servers that the exclusion applies to: several, if they share a profile.
-    applies_to: Vec<String>,
-    /// The change that makes the exclusion: for `POST /v1/changes`.
-    change: Value,
 }
 
 fn findings(ask: &Ask) -> Handled {
@@ -283,7 +166,7 @@ fn findings(ask: &Ask) -> Handled {
     items.truncate(FINDINGS_MAX);
     checks.truncate(FINDINGS_MAX);
     let version = observed.changes.history().version();
-    Answer::json(&Findings { items, checks, left_out, unnamed, version })
+    Answer::json(&WafFindings { items, checks, left_out, unnamed, version })
 }
 
 fn finding(
@@ -291,14 +174,14 @@ fn finding(
     exclusion: Exclusion,
     group: Group,
     is_proposed: bool,
-) -> Finding {
+) -> WafFinding {
     let is_same = |it: &Exclusion| {
         it.rule == exclusion.rule
             && it.variable == exclusion.variable
             && it.place.has(&exclusion.place)
     };
     let name = name_of(&exclusion);
-    Finding {
+    WafFinding {
         id: format!("{} {name}", server.name),
         virtual_server: server.name.to_string(),
         rule: exclusion.rule,
@@ -318,16 +201,15 @@ fn finding(
 }
 
 /// The change that makes an exclusion, in the profile or the virtual server that has the firewall's settings.
-fn change(server: &VirtualServer, waf: &Waf, name: &str, exclusion: &Exclusion) -> Value {
-    json!({
-        "op": "set",
-        "path": format!("{}/exclusions/{name}", section(server, waf)),
-        "value": {
+fn change(server: &VirtualServer, waf: &Waf, name: &str, exclusion: &Exclusion) -> Change {
+    Change::Set {
+        path: format!("{}/exclusions/{name}", section(server, waf)),
+        value: json!({
             "rule": exclusion.rule,
             "variable": exclusion.variable,
             "path": exclusion.place.to_string(),
-        },
-    })
+        }),
+    }
 }
 
 /// The path of the firewall's settings.

@@ -8,9 +8,11 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use axum::http::StatusCode;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
+use weir_api::member_state::{
+    MemberState, MemberStateChange, MemberStateChanged, MemberStates, MemberStatesChanged,
+    WantedState,
+};
 use weir_config::snapshot::Role;
 use weir_core::admin_state::AdminState;
 
@@ -25,7 +27,7 @@ use crate::events::Level;
 use crate::health::Judge;
 use crate::last_members::LeftAlone;
 use crate::member_state::{administrative_state, is_in_service};
-use crate::status::MemberStatus;
+use crate::status::source_of_state;
 
 pub(super) fn routes() -> Vec<Route> {
     const CONFLICT: &[StatusCode] = &[StatusCode::CONFLICT, StatusCode::PRECONDITION_FAILED];
@@ -33,15 +35,15 @@ pub(super) fn routes() -> Vec<Route> {
     const OF_ALL: &str = "/v1/members/{member}/state";
     vec![
         Route::get(STATE, "getMemberState", "The administrative state of a member", state)
-            .answers::<StateOf>(),
+            .answers::<MemberState>(),
         Route::get(STATE, "setMemberState", "Sets the administrative state of a member", set)
             .put()
             .role(Role::Operate)
-            .takes::<Change>()
+            .takes::<MemberStateChange>()
             .statuses(CONFLICT)
-            .answers::<Changed>(),
+            .answers::<MemberStateChanged>(),
         Route::get(OF_ALL, "getMemberStates", "The state of a server in each of its pools", states)
-            .answers::<StatesOf>(),
+            .answers::<MemberStates>(),
         Route::get(
             OF_ALL,
             "setMemberStates",
@@ -50,78 +52,29 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .put()
         .role(Role::Operate)
-        .takes::<Change>()
+        .takes::<MemberStateChange>()
         .statuses(CONFLICT)
-        .answers::<ChangedAll>(),
+        .answers::<MemberStatesChanged>(),
     ]
 }
 
-/// A requested change.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "MemberStateChange")]
-struct Change {
-    state: WantedState,
-    /// Also if no other member of the pool takes new requests, and its clients get 503 then. Without it, such a change is
-    /// refused (409).
-    #[serde(default)]
-    last: bool,
-}
-
-/// The requested state.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum WantedState {
-    /// Receives requests, whatever the configuration says.
-    Enabled,
-    /// Receives only requests of clients that persistence keeps on it.
-    Drain,
-    /// Receives no requests.
-    Disabled,
-    /// Returns to the state in the configuration.
-    Configured,
-}
-
-impl WantedState {
-    fn as_override(self) -> Option<AdminState> {
-        match self {
-            Self::Enabled => Some(AdminState::Enabled),
-            Self::Drain => Some(AdminState::Drain),
-            Self::Disabled => Some(AdminState::Disabled),
-            Self::Configured => None,
-        }
+/// The state that a member gets in place of that in the configuration; `None`: that one.
+fn override_of(wanted: WantedState) -> Option<AdminState> {
+    match wanted {
+        WantedState::Enabled => Some(AdminState::Enabled),
+        WantedState::Drain => Some(AdminState::Drain),
+        WantedState::Disabled => Some(AdminState::Disabled),
+        WantedState::Configured => None,
     }
 }
 
-/// The administrative state of a member.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "MemberState")]
-struct StateOf {
-    pool: String,
-    member: String,
-    /// `enabled`, `drain` or `disabled`.
-    state: &'static str,
-    /// `file`: the configuration; `runtime`: a change at run time, which lasts until the process ends.
-    source: &'static str,
-}
-
-impl StateOf {
-    fn of(found: &FoundMember) -> Self {
-        let is_set = found.live().state_override().is_some();
-        Self {
-            pool: found.pool().name.to_string(),
-            member: found.live().label.to_string(),
-            state: administrative_state(found.configured(), found.live()).as_str(),
-            source: if is_set { "runtime" } else { "file" },
-        }
+fn shown(found: &FoundMember) -> MemberState {
+    MemberState {
+        pool: found.pool().name.to_string(),
+        member: found.live().label.to_string(),
+        state: administrative_state(found.configured(), found.live()).as_str().to_owned(),
+        source: source_of_state(found.live()).to_owned(),
     }
-}
-
-/// The states of a server in all its pools.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "MemberStates")]
-struct StatesOf {
-    members: Vec<StateOf>,
 }
 
 fn find(ask: &Ask) -> Result<FoundMember, Problem> {
@@ -133,11 +86,11 @@ fn find_all(ask: &Ask) -> Result<Vec<FoundMember>, Problem> {
 }
 
 fn state_of(found: &FoundMember) -> Handled {
-    Answer::json(&StateOf::of(found))
+    Answer::json(&shown(found))
 }
 
 fn states_of(found: &[FoundMember]) -> Handled {
-    Answer::json(&StatesOf { members: found.iter().map(StateOf::of).collect() })
+    Answer::json(&MemberStates { members: found.iter().map(shown).collect() })
 }
 
 fn state(ask: &Ask) -> Handled {
@@ -148,67 +101,40 @@ fn states(ask: &Ask) -> Handled {
     states_of(&find_all(ask)?)
 }
 
-/// The answer to a change.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "MemberStateChanged")]
-struct Changed {
-    pool: String,
-    /// Whether the state, or its source, has changed. `false`: the member was in this state already, and nothing is recorded.
-    changed: bool,
-    /// The state before the change.
-    before: &'static str,
-    /// The number of members of the pool that take new requests.
-    members_in_service: usize,
-    /// Whether no member of the pool takes new requests, and a fallback takes them instead.
-    fallback_serves: bool,
-    /// The member after the change.
-    member: MemberStatus,
-    #[serde(skip)]
-    after: &'static str,
-    #[serde(skip)]
-    label: String,
-}
-
-/// The answer to a change of a server in all its pools.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "MemberStatesChanged")]
-struct ChangedAll {
-    members: Vec<Changed>,
-}
-
-impl Changed {
-    /// The description for the audit log.
-    fn record(&self) -> serde_json::Value {
-        let mut record = json!({
-            "pool": self.pool, "member": self.label, "state": self.after, "before": self.before,
-        });
-        if !self.changed {
-            record["unchanged"] = true.into();
-        }
-        record
+/// The description for the audit log.
+fn record(changed: &MemberStateChanged) -> serde_json::Value {
+    let mut record = json!({
+        "pool": changed.pool,
+        "member": changed.member.address,
+        "state": changed.member.administrative,
+        "before": changed.before,
+    });
+    if !changed.changed {
+        record["unchanged"] = true.into();
     }
+    record
 }
 
 fn set(ask: &Ask) -> Handled {
-    let Change { state: wanted, last } = ask.document()?;
+    let MemberStateChange { state: wanted, last } = ask.document()?;
     let _alone = ask.context.observed.admin.change();
     let found = find(ask)?;
     ask.must_match(&state_of(&found)?.tagged(true))?;
     must_leave_some(ask, std::slice::from_ref(&found), wanted, last)?;
     let changed = found.set_state(wanted, &ask.caller, &ask.context);
-    Ok(Answer::json(&changed)?.change(changed.record()))
+    Ok(Answer::json(&changed)?.change(record(&changed)))
 }
 
 fn set_all(ask: &Ask) -> Handled {
-    let Change { state: wanted, last } = ask.document()?;
+    let MemberStateChange { state: wanted, last } = ask.document()?;
     let _alone = ask.context.observed.admin.change();
     let found = find_all(ask)?;
     ask.must_match(&states_of(&found)?.tagged(true))?;
     must_leave_some(ask, &found, wanted, last)?;
     let set = |found: &FoundMember| found.set_state(wanted, &ask.caller, &ask.context);
-    let members: Vec<Changed> = found.iter().map(set).collect();
-    let record = members.iter().map(Changed::record).collect();
-    Ok(Answer::json(&ChangedAll { members })?.change(record))
+    let members: Vec<MemberStateChanged> = found.iter().map(set).collect();
+    let record = members.iter().map(record).collect();
+    Ok(Answer::json(&MemberStatesChanged { members })?.change(record))
 }
 
 /// Refuses a change that leaves a pool without a member for new requests, unless `last` says that this is meant. It is
@@ -233,16 +159,16 @@ fn must_leave_some(
 impl FoundMember {
     /// Whether the change takes the last member of its pool that takes new requests, and no fallback takes them instead.
     fn is_taken_as_last(&self, wanted: WantedState, judge: &Judge) -> bool {
-        let after = wanted.as_override().unwrap_or(self.configured().state);
+        let after = override_of(wanted).unwrap_or(self.configured().state);
         after != AdminState::Enabled
             && is_in_service(self.configured(), self.live())
             && self.members_in_service() == 1
             && !judge.has_substitute(self.place())
     }
 
-    fn set_state(&self, wanted: WantedState, by: &Caller, context: &Context) -> Changed {
+    fn set_state(&self, wanted: WantedState, by: &Caller, context: &Context) -> MemberStateChanged {
         let before = administrative_state(self.configured(), self.live());
-        let wanted = wanted.as_override();
+        let wanted = override_of(wanted);
         // A state that the member has already needs no override: it would hide a later change of the configuration.
         let is_so = wanted == Some(before);
         let changed = !is_so && self.live().set_state_override(wanted) != wanted;
@@ -262,15 +188,13 @@ impl FoundMember {
             let subject = format_args!("member {}/{}", self.pool().name, self.live().label);
             context.events.tell(told.level(), &subject, &told);
         }
-        Changed {
+        MemberStateChanged {
             pool: self.pool().name.to_string(),
             changed,
-            before: before.as_str(),
+            before: before.as_str().to_owned(),
             members_in_service,
             fallback_serves,
             member: self.status(&context.observed),
-            after: administrative_state(self.configured(), self.live()).as_str(),
-            label: self.live().label.to_string(),
         }
     }
 }

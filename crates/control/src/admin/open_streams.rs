@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use schemars::JsonSchema;
-use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use weir_api::events::StreamEndReason;
 use weir_config::snapshot::Role;
 
 use super::connections::Source;
@@ -37,28 +36,13 @@ fn of_role_max(role: Option<Role>) -> usize {
 /// Maximum wait until a client has received the last event.
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The reason for the end of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "StreamEndReason")]
-pub(crate) enum Reason {
-    /// There are no more events.
-    Complete,
-    /// The process ends.
-    Stopped,
-    /// Another process serves: connect again.
-    HandedOver,
-    /// The credentials of the request are no longer sufficient.
-    Revoked,
-}
-
 /// All streams of the process.
 #[derive(Debug)]
 pub struct Streams {
     permits: Arc<Semaphore>,
     /// The source of each open stream, and the role of its caller.
     open: Arc<Mutex<Vec<Opened>>>,
-    end: watch::Sender<Option<Reason>>,
+    end: watch::Sender<Option<StreamEndReason>>,
 }
 
 impl Default for Streams {
@@ -73,12 +57,12 @@ impl Default for Streams {
 
 impl Streams {
     /// Becomes the reason for the end of all streams.
-    pub(super) fn ending(&self) -> watch::Receiver<Option<Reason>> {
+    pub(super) fn ending(&self) -> watch::Receiver<Option<StreamEndReason>> {
         self.end.subscribe()
     }
 
     /// Ends all streams, including future ones. [`Self::ended`] waits for them.
-    pub(crate) fn end(&self, reason: Reason) {
+    pub(crate) fn end(&self, reason: StreamEndReason) {
         self.end.send_replace(Some(reason));
     }
 

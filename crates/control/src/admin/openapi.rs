@@ -3,15 +3,18 @@
 use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
+use weir_api::events::StreamEnd;
+use weir_api::problem::Problem;
 
 use super::answer::JSON;
 use super::ask::{Kind, Parameter, STATUS_PATTERN};
-use super::problem::{Details, MEDIA_TYPE};
+use super::problem::MEDIA_TYPE;
 use super::route::{Body, Content, Route, SchemaOf};
-use super::streams::{EVENTS, End};
+use super::streams::EVENTS;
 
 /// The path of named schemas in the document.
 const SCHEMAS: &str = "/components/schemas";
@@ -42,7 +45,7 @@ pub(super) fn document(routes: &[Route]) -> Value {
             item.insert("head".to_owned(), head(route, &statuses));
         }
     }
-    let problem = schemas.of_answers.subschema_for::<Details<'_>>();
+    let problem = schemas.of_answers.subschema_for::<Problem>();
     let responses: Map<String, Value> = problems
         .into_iter()
         .map(|status| (status.to_string(), response(status, &problem)))
@@ -82,8 +85,12 @@ impl Schemas {
                 settings.meta_schema = None;
             })
         };
+        // A default is what a command reads in an answer of an older weir. An answer of this one has the key.
+        let without_default =
+            RecursiveTransform(|schema: &mut Schema| _ = schema.remove("default"));
+        let of_answers = settings().for_serialize().with_transform(without_default);
         Self {
-            of_answers: settings().for_serialize().into_generator(),
+            of_answers: of_answers.into_generator(),
             of_bodies: settings().for_deserialize().into_generator(),
         }
     }
@@ -162,7 +169,7 @@ fn operation(route: &Route, statuses: &[StatusCode], schemas: &mut Schemas) -> V
 
 /// A stream. OpenAPI 3.1 cannot describe the data of events, so this is an extension.
 fn stream(events: &[(&'static str, SchemaOf)], schemas: &mut Schemas) -> Value {
-    let end: (&str, SchemaOf) = ("end", SchemaGenerator::subschema_for::<End>);
+    let end: (&str, SchemaOf) = ("end", SchemaGenerator::subschema_for::<StreamEnd>);
     let data: Map<String, Value> = events
         .iter()
         .chain([&end])
@@ -290,7 +297,7 @@ fn responses(route: &Route, statuses: &[StatusCode]) -> Value {
 }
 
 /// A problem response with this status.
-fn response(status: u16, problem: &schemars::Schema) -> Value {
+fn response(status: u16, problem: &Schema) -> Value {
     let status = StatusCode::from_u16(status).unwrap_or_default();
     let header = |text: &str| json!({ "description": text, "schema": { "type": "string" } });
     let mut response = json!({

@@ -1,7 +1,6 @@
 //! Pagination of lists: with thousands of objects, a list has megabytes.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use weir_api::page::Page;
 
 use super::ask::{Kind, Parameter, Query};
 use super::problem::Problem;
@@ -29,40 +28,28 @@ pub(super) const AFTER: Parameter = Parameter {
 /// The query parameters of a list.
 pub(super) const PAGE: &[Parameter] = &[LIMIT, AFTER];
 
-/// A page of a list.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "{T}Page")]
-pub(super) struct Page<T> {
-    /// Items in the order of the configuration.
-    items: Vec<T>,
-    /// The `after` of the next page; `null`: this is the last one.
-    next: Option<String>,
-}
-
-impl<T> Page<T> {
-    /// The requested page. Only its items are built. `name`: the identifier of an item in `after`.
-    pub(super) fn of<S>(
-        query: &Query,
-        all: impl Iterator<Item = S>,
-        name: impl Fn(&S) -> String,
-        build: impl Fn(S) -> T,
-    ) -> Result<Self, Problem> {
-        let mut all = all;
-        if let Some(after) = query.text(AFTER.name)
-            && !all.any(|item| name(&item) == after)
-        {
-            let detail = format_args!("there is no item `{after}` any more");
-            return Err(Problem::not_found(detail).help("begin again without `after`"));
-        }
-        let mut items = Vec::new();
-        let mut last = None;
-        for item in all.by_ref().take(query.number(&LIMIT)) {
-            last = Some(name(&item));
-            items.push(build(item));
-        }
-        let next = last.filter(|_| all.next().is_some());
-        Ok(Self { items, next })
+/// The requested page. Only its items are built. `name`: the identifier of an item in `after`.
+pub(super) fn page<S, T>(
+    query: &Query,
+    all: impl Iterator<Item = S>,
+    name: impl Fn(&S) -> String,
+    build: impl Fn(S) -> T,
+) -> Result<Page<T>, Problem> {
+    let mut all = all;
+    if let Some(after) = query.text(AFTER.name)
+        && !all.any(|item| name(&item) == after)
+    {
+        let detail = format_args!("there is no item `{after}` any more");
+        return Err(Problem::not_found(detail).help("begin again without `after`"));
     }
+    let mut items = Vec::new();
+    let mut last = None;
+    for item in all.by_ref().take(query.number(&LIMIT)) {
+        last = Some(name(&item));
+        items.push(build(item));
+    }
+    let next = last.filter(|_| all.next().is_some());
+    Ok(Page { items, next })
 }
 
 #[cfg(test)]
@@ -74,7 +61,7 @@ mod tests {
         let page = |text: &str| {
             let query = Query::parse(text, PAGE).expect("a good query");
             let all = 1..=250_u32;
-            let page = Page::of(&query, all, |number| format!("n{number}"), |number| number);
+            let page = page(&query, all, |number| format!("n{number}"), |number| number);
             page.map(|page| (page.items.first().copied(), page.items.len(), page.next))
         };
         let next = |name: &str| Some(name.to_owned());

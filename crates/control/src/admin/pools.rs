@@ -4,19 +4,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use schemars::JsonSchema;
-use serde::Serialize;
+use weir_api::member::{Member, MonitorOf};
+use weir_api::page::Page;
+use weir_api::pool::Pool;
 use weir_config::snapshot::{self, Address, NOBODY};
 use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
-use super::page::{AFTER, LIMIT, PAGE, Page};
+use super::page::{AFTER, LIMIT, PAGE, page};
 use super::problem::{Problem, listed};
 use super::route::{Handled, Route};
 use crate::member_state::is_in_service;
 use crate::observed::Observed;
-use crate::status::{self, MemberStatus, MonitorStatus, PoolStatus};
+use crate::status;
 
 /// Maximum number of characters of an unknown name in a message.
 const NAME_TOLD_LENGTH_MAX: usize = 100;
@@ -34,14 +35,14 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/v1/pools", "listPools", "Pools with their members", pools)
             .query(PAGE)
             .statuses(NOT_FOUND)
-            .answers::<Page<PoolStatus>>(),
+            .answers::<Page<Pool>>(),
         Route::get("/v1/pools/{pool}", "getPool", "A pool with its members", pool)
-            .answers::<PoolStatus>(),
+            .answers::<Pool>(),
         Route::get("/v1/pools/{pool}/members", "listMembers", "Members of a pool", members)
             .query(PAGE)
-            .answers::<Page<MemberStatus>>(),
+            .answers::<Page<Member>>(),
         Route::get("/v1/pools/{pool}/members/{member}", "getMember", "A member", member)
-            .answers::<MemberStatus>(),
+            .answers::<Member>(),
         Route::get("/v1/monitors", "listMonitors", "Monitors and their last results", monitors)
             .query(&[LIMIT, AFTER, STATE])
             .statuses(NOT_FOUND)
@@ -53,7 +54,7 @@ fn pools(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
     let judge = observed.judge();
     let all = judge.table().snapshot.pools.iter().enumerate();
-    let page = Page::of(
+    let page = page(
         &ask.query,
         all.filter(|(_, configured)| *configured.name != *NOBODY),
         |(_, configured)| configured.name.to_string(),
@@ -73,7 +74,7 @@ fn members(ask: &Ask) -> Handled {
     let (observed, table) = (&ask.context.observed, ask.context.observed.table());
     let index = find_pool(&table, ask.name("pool"))?;
     let all = table.snapshot.pools[index].members.iter().zip(&table.pools[index].members);
-    let page = Page::of(
+    let page = page(
         &ask.query,
         all,
         |(configured, _)| configured.label.to_string(),
@@ -88,17 +89,6 @@ fn member(ask: &Ask) -> Handled {
     Answer::json(&found.status(observed))
 }
 
-/// A monitor of a member.
-#[derive(Debug, Serialize, JsonSchema)]
-struct MonitorOf {
-    /// The identifier in the list.
-    id: String,
-    pool: String,
-    member: String,
-    #[serde(flatten)]
-    monitor: MonitorStatus,
-}
-
 fn monitors(ask: &Ask) -> Handled {
     let (observed, table) = (&ask.context.observed, ask.context.observed.table());
     let wanted = ask.query.text(STATE.name);
@@ -110,7 +100,7 @@ fn monitors(ask: &Ask) -> Handled {
     let all = all.filter(|(_, _, report)| wanted.is_none_or(|it| it == report.health.as_str()));
     let id =
         |live: &LiveMember, number: usize| format!("{}/{} {number}", live.pool.name, live.label);
-    let page = Page::of(
+    let page = page(
         &ask.query,
         all,
         |(live, number, _)| id(live, *number),
@@ -173,7 +163,7 @@ impl FoundMember {
         &self.table.pools[self.pool].members[self.member]
     }
 
-    pub(super) fn status(&self, observed: &Observed) -> MemberStatus {
+    pub(super) fn status(&self, observed: &Observed) -> Member {
         status::member(self.configured(), self.live(), &observed.monitors)
     }
 

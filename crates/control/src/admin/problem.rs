@@ -6,9 +6,8 @@ use std::time::Duration;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
+use weir_api::finding::Finding;
+use weir_api::problem as api;
 
 use super::audit::Outcome;
 use crate::last_members;
@@ -35,32 +34,9 @@ pub(super) struct Problem {
     challenge: Option<&'static str>,
     /// The text for the audit log, if `detail` quotes the request.
     audited: Option<&'static str>,
-    findings: Vec<Value>,
+    findings: Vec<Finding>,
     /// Whether `"last": true` in the document would permit it.
     needs_last: bool,
-}
-
-/// Problem details (RFC 9457).
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Problem")]
-pub(super) struct Details<'a> {
-    /// Always `about:blank`: the status identifies the problem.
-    r#type: &'static str,
-    /// The reason phrase of the status.
-    title: &'a str,
-    /// The status.
-    status: u16,
-    /// Describes the problem.
-    detail: &'a str,
-    /// Suggests a solution.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    help: Option<&'a str>,
-    /// Findings in a configuration, as in `weir check --json`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    diagnostics: &'a Vec<Value>,
-    /// `last`: the change takes the last member of a pool that takes new requests; with `"last": true` it is made.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    needs: Option<&'static str>,
 }
 
 impl Problem {
@@ -90,7 +66,7 @@ impl Problem {
     }
 
     /// Adds findings in a configuration.
-    pub(super) fn findings(self, findings: Vec<Value>) -> Self {
+    pub(super) fn findings(self, findings: Vec<Finding>) -> Self {
         Self { findings, ..self }
     }
 
@@ -146,14 +122,14 @@ impl Problem {
 impl Problem {
     /// The problem details as JSON.
     pub(super) fn document(&self) -> Vec<u8> {
-        let details = Details {
-            r#type: "about:blank",
-            title: self.status.canonical_reason().unwrap_or("Error"),
+        let details = api::Problem {
+            r#type: "about:blank".to_owned(),
+            title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
             status: self.status.as_u16(),
-            detail: &self.detail,
-            help: self.help.as_deref(),
-            diagnostics: &self.findings,
-            needs: self.needs_last.then_some("last"),
+            detail: self.detail.clone(),
+            help: self.help.as_deref().map(str::to_owned),
+            diagnostics: self.findings.clone(),
+            needs: self.needs_last.then(|| "last".to_owned()),
         };
         // Serialising texts and a number cannot fail.
         let mut text = serde_json::to_vec_pretty(&details).unwrap_or_default();

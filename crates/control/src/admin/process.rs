@@ -3,17 +3,16 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use axum::http::StatusCode;
-use schemars::JsonSchema;
-use serde::Serialize;
+use weir_api::process::{HealthOfProcess, Process, ProcessHealth, Whoami};
+use weir_api::status::Status;
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
 use super::problem::Problem;
 use super::route::{Content, Handled, Route};
-use crate::health::Serving;
 use crate::metrics;
 use crate::problems::{problems, serving};
-use crate::status::{self, ProcessStatus, Status};
+use crate::status;
 
 /// The media type of the probe.
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -40,7 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
             "Whether weir serves, and the problems of the process",
             health,
         )
-        .answers::<Health>(),
+        .answers::<HealthOfProcess>(),
         Route::get(
             "/v1/status",
             "status",
@@ -49,7 +48,7 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .answers::<Status>(),
         Route::get("/v1/process", "process", "Process, configuration and logs", process)
-            .answers::<ProcessStatus>(),
+            .answers::<Process>(),
         Route::get("/v1/whoami", "whoami", "The user and the rights of this request", whoami)
             .answers::<Whoami>(),
     ]
@@ -79,39 +78,19 @@ fn metrics_text(ask: &Ask) -> Handled {
     })
 }
 
-/// Whether weir serves.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "HealthOfProcess")]
-struct Health {
-    /// `serving` (without a problem), `degraded`, `down` (no virtual server serves), `starting` or `draining`.
-    state: Serving,
-    /// Problems, in sentences: of the process as a whole, then virtual servers and pools that do not serve.
-    problems: Vec<String>,
-}
-
 fn health(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
     let judge = observed.judge();
-    Answer::json(&Health { state: serving(observed, &judge), problems: problems(observed, &judge) })
+    let state = ProcessHealth::from(serving(observed, &judge));
+    Answer::json(&HealthOfProcess { state, problems: problems(observed, &judge) })
 }
 
 fn all(ask: &Ask) -> Handled {
-    Answer::json(&Status::of(&ask.context.observed))
+    Answer::json(&status::whole(&ask.context.observed))
 }
 
 fn process(ask: &Ask) -> Handled {
     Answer::json(&status::process(&ask.context.observed))
-}
-
-/// The user of this request.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Whoami<'a> {
-    /// The user of the configuration; `null`: no credentials were sent.
-    user: Option<&'a str>,
-    /// `read`, `operate` or `admin`.
-    role: &'static str,
-    /// The peer of the connection.
-    peer: String,
 }
 
 fn whoami(ask: &Ask) -> Handled {
@@ -119,8 +98,8 @@ fn whoami(ask: &Ask) -> Handled {
     // A request without a role was refused earlier.
     let role = caller.role.ok_or_else(|| Problem::unauthenticated("no user"))?;
     Answer::json(&Whoami {
-        user: caller.user.as_deref(),
-        role: role.as_str(),
+        user: caller.user.as_deref().map(str::to_owned),
+        role: role.as_str().to_owned(),
         peer: caller.peer.to_string(),
     })
 }

@@ -4,16 +4,14 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
+use weir_api::reload::{Reload, ReloadSettings, ReloadState, Reloads};
 use weir_config::snapshot::Role;
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
 use super::problem::Problem;
 use super::route::{Handled, Route};
-use crate::reloads::{Report, State};
 
 /// Maximum wait for the result of a reload: longer than the default wait for first probes.
 const RESULT_WAIT_MAX_MS: u64 = 15_000;
@@ -35,11 +33,11 @@ pub(super) fn routes() -> Vec<Route> {
         .post()
         .role(Role::Operate)
         .query(&[WAIT_MS])
-        .takes::<Nothing>()
+        .takes::<ReloadSettings>()
         .statuses(&[StatusCode::ACCEPTED, StatusCode::CONFLICT])
-        .answers::<Report>(),
+        .answers::<Reload>(),
         Route::get("/v1/reloads", "listReloads", "The last reloads, the newest last", reports)
-            .answers::<Reports>(),
+            .answers::<Reloads>(),
         Route::get(
             "/v1/reloads/{number}",
             "getReload",
@@ -47,25 +45,13 @@ pub(super) fn routes() -> Vec<Route> {
             report,
         )
         .statuses(&[StatusCode::NOT_FOUND])
-        .answers::<Report>(),
+        .answers::<Reload>(),
     ]
-}
-
-/// A reload has no settings.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
-
-/// Reports of the latest reloads.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Reloads")]
-struct Reports {
-    items: Vec<Report>,
 }
 
 fn reload(ask: Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
     Box::pin(async move {
-        ask.document::<Nothing>()?;
+        ask.document::<ReloadSettings>()?;
         let reloads = &ask.context.observed.reloads;
         let number = reloads.ask();
         let by = &ask.caller;
@@ -81,17 +67,17 @@ fn reload(ask: Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
             },
         };
         let report = shown(report.ok_or_else(|| gone(number))?, &ask);
-        if report.state == State::Refused {
+        if report.state == ReloadState::Refused {
             let reason = report.reason.unwrap_or_default();
             let mut detail = format!("reload {number} was refused: {reason}");
-            if let Some(message) = report.findings.first().and_then(|it| it["message"].as_str()) {
+            if let Some(message) = report.findings.first().map(|it| &it.message) {
                 detail = format!("{detail}: {message}");
             }
             let help = "the previous configuration stays in effect";
             let problem = Problem::new(StatusCode::CONFLICT, detail).help(help);
             return Err(problem.findings(report.findings));
         }
-        let is_over = report.state == State::InForce;
+        let is_over = report.state == ReloadState::InForce;
         let status = if is_over { StatusCode::OK } else { StatusCode::ACCEPTED };
         Ok(Answer::json(&report)?.status(status).change(json!({ "reload": number })))
     })
@@ -103,7 +89,7 @@ fn gone(number: u64) -> Problem {
 }
 
 /// The report as the caller may see it: findings quote values.
-fn shown(mut report: Report, ask: &Ask) -> Report {
+fn shown(mut report: Reload, ask: &Ask) -> Reload {
     if !ask.caller.sees_values() {
         report.diagnostics.clear();
         report.findings.clear();
@@ -114,7 +100,7 @@ fn shown(mut report: Report, ask: &Ask) -> Report {
 fn reports(ask: &Ask) -> Handled {
     let reports = ask.context.observed.reloads.reports_kept();
     let items = reports.into_iter().map(|report| shown(report, ask)).collect();
-    Answer::json(&Reports { items })
+    Answer::json(&Reloads { items })
 }
 
 fn report(ask: &Ask) -> Handled {

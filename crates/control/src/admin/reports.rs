@@ -11,13 +11,13 @@ use std::time::UNIX_EPOCH;
 
 use axum::http::StatusCode;
 use rustix::fs::OFlags;
-use schemars::JsonSchema;
-use serde::Serialize;
+use weir_api::page::Page;
+use weir_api::reports::BenchReport;
 use weir_event_loop::error_text::io_error_text;
 
 use super::answer::Answer;
 use super::ask::Ask;
-use super::page::{PAGE, Page};
+use super::page::{PAGE, page};
 use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Content, Handled, Route};
@@ -47,23 +47,10 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/v1/reports", "listReports", "Reports of `weir bench`, the newest first", list)
             .query(PAGE)
             .statuses(&[StatusCode::NOT_FOUND])
-            .answers::<Page<Report>>(),
+            .answers::<Page<BenchReport>>(),
         Route::get("/v1/reports/{name}", "getReport", "A report, as a page without scripts", one)
             .content(Content::Text(HTML)),
     ]
-}
-
-/// A report.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "BenchReport")]
-struct Report {
-    /// The name of the folder.
-    name: String,
-    /// The time of its last modification.
-    written: String,
-    bytes: u64,
-    /// Whether it is within the maximum size.
-    is_shown: bool,
 }
 
 /// A report in the folder: its modification time in milliseconds since 1970, its name and its size.
@@ -82,11 +69,11 @@ fn list(ask: &Ask) -> Handled {
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(unreadable(&folder, &error)),
     };
-    let page = Page::of(
+    let page = page(
         &ask.query,
         found.into_iter(),
         |(_, name, _)| name.clone(),
-        |(written_ms, name, bytes)| Report {
+        |(written_ms, name, bytes)| BenchReport {
             name,
             written: rfc3339(written_ms),
             bytes,

@@ -8,19 +8,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use schemars::{JsonSchema, SchemaGenerator};
-use serde::Serialize;
+use schemars::SchemaGenerator;
+use weir_api::events::{Event, Missed};
+use weir_api::page::Page;
+use weir_api::recorded::{RecordedRequest, RequestExplanation, RequestSummary};
 use weir_config::snapshot::Role;
 use weir_exchange::shared::live::LiveTable;
 use weir_explain::explain_recorded;
 use weir_explain::recorded::{recorded, summary};
-use weir_explain::told::{RecordedRequest, RequestExplanation, RequestSummary};
 use weir_http::flaws::Flaw;
 use weir_telemetry::records::record::Record;
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter, Query, statuses};
-use super::page::{AFTER, LIMIT, Page};
+use super::page::{AFTER, LIMIT, page};
 use super::problem::Problem;
 use super::route::{Handled, Route, SchemaOf};
 use super::servers::find_server;
@@ -65,7 +66,7 @@ const OF_STREAM: &[Parameter] = &[VIRTUAL_SERVER, STATUS, SLOW, MEMBER, WAF, CLI
 
 const EVENTS: &[(&str, SchemaOf)] = &[
     ("request", SchemaGenerator::subschema_for::<RequestSummary>),
-    ("event", SchemaGenerator::subschema_for::<EventTold>),
+    ("event", SchemaGenerator::subschema_for::<Event>),
     ("missed", SchemaGenerator::subschema_for::<Missed>),
 ];
 
@@ -203,7 +204,7 @@ fn list(ask: &Ask) -> Handled {
     filter.must_be_possible(&ask.context.observed.table(), &all)?;
     let wanted = all.into_iter().filter(|record| filter.takes(record));
     let name = |record: &Arc<Record>| record.id.to_string();
-    Answer::json(&Page::of(&ask.query, wanted, name, |record| summary(&record))?)
+    Answer::json(&page(&ask.query, wanted, name, |record| summary(&record))?)
 }
 
 /// The record with the id in the path.
@@ -230,25 +231,6 @@ fn why(ask: &Ask) -> Handled {
     Answer::json(&explain_recorded(&observed.table(), &record, explaining::now()))
 }
 
-/// An event of weir.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Event")]
-struct EventTold {
-    /// The time.
-    time: String,
-    /// `info`, `warning` or `error`.
-    level: &'static str,
-    /// The text of the event.
-    text: String,
-}
-
-/// The reader or weir is too slow.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Missed {
-    /// The number of requests and events that are missing here.
-    count: u64,
-}
-
 fn follow(ask: Ask) -> Result<Producer, Problem> {
     let filter = Filter::of(&ask.query);
     filter.must_be_possible(&ask.context.observed.table(), &[])?;
@@ -266,8 +248,8 @@ fn follow(ask: Ask) -> Result<Producer, Problem> {
                     }
                 }
                 Next::One(Followed::Event(event)) if !filter.is_of_requests() => {
-                    let (level, text) = (event.level, event.text.clone());
-                    let told = EventTold { time: rfc3339(event.unix_ms), level, text };
+                    let (level, text) = (event.level.to_owned(), event.text.clone());
+                    let told = Event { time: rfc3339(event.unix_ms), level, text };
                     sink.send("event", &told).await?;
                 }
                 Next::One(_) => {}

@@ -3,29 +3,32 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use weir_acme::board::{Board, Report};
-use weir_config::snapshot::{Snapshot, VirtualServer};
+use weir_api::certificate::ShownCertificate;
+use weir_api::packet_path::PacketPath;
+use weir_api::page::Page;
+use weir_api::policy::{Policy, Rule};
+use weir_api::virtual_server::VirtualServer;
+use weir_config::snapshot::{self, Snapshot};
 use weir_exchange::shared::live::LiveTable;
 use weir_tls::identity::Identity;
 
 use super::answer::Answer;
 use super::ask::Ask;
-use super::page::{PAGE, Page};
+use super::page::{PAGE, page};
 use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Handled, Route};
-use crate::status::{self, CertificateStatus, PacketPathStatus, VirtualServerStatus};
+use crate::status;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/v1/virtual-servers", "listVirtualServers", "Virtual servers", list)
             .query(PAGE)
             .statuses(&[axum::http::StatusCode::NOT_FOUND])
-            .answers::<Page<VirtualServerStatus>>(),
+            .answers::<Page<VirtualServer>>(),
         Route::get("/v1/virtual-servers/{name}", "getVirtualServer", "A virtual server", one)
-            .answers::<VirtualServerStatus>(),
+            .answers::<VirtualServer>(),
         Route::get(
             "/v1/policies",
             "listPolicies",
@@ -34,9 +37,8 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .query(PAGE)
         .statuses(&[axum::http::StatusCode::NOT_FOUND])
-        .answers::<Page<PolicyStatus>>(),
-        Route::get("/v1/policies/{name}", "getPolicy", "A policy", policy)
-            .answers::<PolicyStatus>(),
+        .answers::<Page<Policy>>(),
+        Route::get("/v1/policies/{name}", "getPolicy", "A policy", policy).answers::<Policy>(),
         Route::get(
             "/v1/certificates",
             "listCertificates",
@@ -52,7 +54,7 @@ pub(super) fn routes() -> Vec<Route> {
             "Packet forwarding of virtual servers of type fast_l4",
             packet_path,
         )
-        .answers::<Option<PacketPathStatus>>(),
+        .answers::<Option<PacketPath>>(),
     ]
 }
 
@@ -60,7 +62,7 @@ fn list(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
     let judge = observed.judge();
     let all = (0..).zip(&judge.table().virtual_servers);
-    let page = Page::of(
+    let page = page(
         &ask.query,
         all,
         |(_, live)| live.name.to_string(),
@@ -85,25 +87,6 @@ pub(super) fn find_server(table: &LiveTable, name: &str) -> Result<usize, Proble
     })
 }
 
-/// A policy.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct PolicyStatus {
-    name: String,
-    /// The virtual servers that use the policy.
-    virtual_servers: Vec<String>,
-    /// The rules in the order of the configuration.
-    rules: Vec<RuleStatus>,
-}
-
-/// A rule of a policy.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct RuleStatus {
-    /// The name of the rule, or its number in the policy.
-    name: String,
-    /// The number of matches.
-    matched: u64,
-}
-
 /// The names of all policies, in the order of the configuration.
 fn policy_names(table: &LiveTable) -> Vec<Arc<str>> {
     let mut seen = BTreeSet::new();
@@ -111,14 +94,14 @@ fn policy_names(table: &LiveTable) -> Vec<Arc<str>> {
     names.filter(|name| seen.insert(Arc::clone(name))).collect()
 }
 
-pub(super) fn policy_status(table: &LiveTable, name: &str) -> PolicyStatus {
-    let uses = |server: &&VirtualServer| {
+pub(super) fn policy_status(table: &LiveTable, name: &str) -> Policy {
+    let uses = |server: &&snapshot::VirtualServer| {
         let connections = server.connection_policies.names();
         let requests = server.policies.iter().map(|policy| &*policy.name);
         requests.chain(connections).any(|used| used == name)
     };
     let rules = table.snapshot.rules.iter().zip(&table.rules);
-    PolicyStatus {
+    Policy {
         name: name.to_owned(),
         virtual_servers: table
             .snapshot
@@ -129,7 +112,7 @@ pub(super) fn policy_status(table: &LiveTable, name: &str) -> PolicyStatus {
             .collect(),
         rules: rules
             .filter(|(rule, _)| *rule.policy == *name)
-            .map(|(rule, counts)| RuleStatus {
+            .map(|(rule, counts)| Rule {
                 name: rule.rule.to_string(),
                 matched: counts.totals().followed,
             })
@@ -140,7 +123,7 @@ pub(super) fn policy_status(table: &LiveTable, name: &str) -> PolicyStatus {
 fn policies(ask: &Ask) -> Handled {
     let table = ask.context.observed.table();
     let names = policy_names(&table);
-    let page = Page::of(
+    let page = page(
         &ask.query,
         names.iter(),
         |name| name.to_string(),
@@ -157,17 +140,6 @@ fn policy(ask: &Ask) -> Handled {
         return Err(Problem::unknown(detail, name, names.iter().map(|known| &**known)));
     }
     Answer::json(&policy_status(&table, name))
-}
-
-/// A certificate and its use.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ShownCertificate {
-    /// The identifier in the list.
-    id: String,
-    /// The virtual server that uses it; `null`: the admin listeners.
-    virtual_server: Option<String>,
-    #[serde(flatten)]
-    certificate: CertificateStatus,
 }
 
 /// A certificate: its virtual server (`None`: the admin listeners), its number there, and the state of its renewal.
@@ -198,7 +170,7 @@ fn certificates(ask: &Ask) -> Handled {
         Some(server) => format!("virtual server {server} {number}"),
         None => format!("admin {number}"),
     };
-    let page = Page::of(&ask.query, all, id, |found| ShownCertificate {
+    let page = page(&ask.query, all, id, |found| ShownCertificate {
         id: id(&found),
         virtual_server: found.0.map(str::to_owned),
         certificate: status::certificate(&found.2, found.3),

@@ -16,15 +16,15 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
-use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
+use weir_api::events::{StreamEnd, StreamEndReason};
 use weir_config::snapshot::Role;
 
 use super::ask::Ask;
 use super::connections::Source;
 use super::lifetime::Lifetime;
-use super::open_streams::{END_TIMEOUT, Permit, Reason};
+use super::open_streams::{END_TIMEOUT, Permit};
 use super::peer::Caller;
 use super::problem::Problem;
 use crate::observed::Observed;
@@ -50,14 +50,6 @@ type Produced = Pin<Box<dyn Future<Output = Result<(), Closed>> + Send>>;
 /// The client has disconnected.
 #[derive(Debug)]
 pub(super) struct Closed;
-
-/// The data of the event `end`.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "StreamEnd")]
-pub(super) struct End {
-    /// The reason for the end.
-    reason: Reason,
-}
 
 /// A producer from a function.
 pub(super) fn producer<F>(produce: impl FnOnce(Sink) -> F + Send + 'static) -> Producer
@@ -109,12 +101,12 @@ async fn run(produced: Produced, mut guard: Guard, events: mpsc::Sender<Bytes>) 
     let reason = tokio::select! {
         // First what is there to tell: the events before the end of the process, too.
         biased;
-        done = produced => done.ok().map(|()| Reason::Complete),
+        done = produced => done.ok().map(|()| StreamEndReason::Complete),
         reason = guard.end() => Some(reason),
         () = events.closed() => None,
         never = keep_alive(&events) => match never {},
     };
-    let data = reason.and_then(|reason| serde_json::to_string(&End { reason }).ok());
+    let data = reason.and_then(|reason| serde_json::to_string(&StreamEnd { reason }).ok());
     if let Some(data) = data {
         // If the client does not receive it, its connection is closed.
         let _ = tokio::time::timeout(END_TIMEOUT, events.send(frame("end", &data))).await;
@@ -136,21 +128,21 @@ struct Guard {
     observed: Arc<Observed>,
     caller: Caller,
     needed: Option<Role>,
-    ending: watch::Receiver<Option<Reason>>,
+    ending: watch::Receiver<Option<StreamEndReason>>,
 }
 
 impl Guard {
-    async fn end(&mut self) -> Reason {
+    async fn end(&mut self) -> StreamEndReason {
         let mut times = tokio::time::interval(CHECK_INTERVAL);
         loop {
             tokio::select! {
                 ended = self.ending.wait_for(Option::is_some) => {
-                    return ended.ok().and_then(|reason| *reason).unwrap_or(Reason::Stopped);
+                    return ended.ok().and_then(|reason| *reason).unwrap_or(StreamEndReason::Stopped);
                 }
                 _ = times.tick() => {
                     let table = self.observed.table();
                     if self.needed.is_some_and(|role| !self.caller.still_has(role, &table.snapshot.admin)) {
-                        return Reason::Revoked;
+                        return StreamEndReason::Revoked;
                     }
                 }
             }

@@ -1,12 +1,10 @@
 //! Replaces the running process with a new one, and reports the result.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
+use weir_api::upgrade::{Upgrade, UpgradeAsked, UpgradeReport};
 use weir_config::snapshot::Role;
 
 use super::answer::Answer;
@@ -14,16 +12,15 @@ use super::ask::Ask;
 use super::peer::{Credentials, Peer};
 use super::problem::Problem;
 use super::route::{Handled, Route};
-use crate::upgrade::reports::Report;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/v1/upgrade", "upgrade", "Replaces the process by a new one", upgrade)
             .post()
             .role(Role::Admin)
-            .takes::<Wanted>()
+            .takes::<Upgrade>()
             .statuses(&[StatusCode::CONFLICT])
-            .answers::<Asked>(),
+            .answers::<UpgradeAsked>(),
         Route::get(
             "/v1/upgrades/{number}",
             "getUpgrade",
@@ -31,32 +28,12 @@ pub(super) fn routes() -> Vec<Route> {
             report,
         )
         .statuses(&[StatusCode::NOT_FOUND])
-        .answers::<Report>(),
+        .answers::<UpgradeReport>(),
     ]
 }
 
-/// A request for an upgrade.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Upgrade")]
-struct Wanted {
-    /// The program to start; absent: the program of this process. Only for root and weir's own user, over the unix
-    /// socket.
-    binary: Option<PathBuf>,
-    /// The time for the new process to become ready; absent: 30 seconds and `first_probes.wait`.
-    timeout_ms: Option<u64>,
-}
-
-/// The response to an upgrade request.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "UpgradeAsked")]
-struct Asked {
-    /// The number of the upgrade's report, which the new process knows too.
-    number: u64,
-}
-
 fn upgrade(ask: &Ask) -> Handled {
-    let wanted: Wanted = ask.document()?;
+    let wanted: Upgrade = ask.document()?;
     if let Some(binary) = &wanted.binary {
         if !may_choose_binary(&ask.caller.peer) {
             let error = "only root and weir's own user may choose the program: `binary`";
@@ -76,7 +53,8 @@ fn upgrade(ask: &Ask) -> Handled {
     })?;
     let by = &ask.caller;
     ask.context.events.info("weir", format_args!("is to be upgraded, says {by}"));
-    Ok(Answer::json(&Asked { number })?.change(json!({ "upgrade": number, "binary": program })))
+    Ok(Answer::json(&UpgradeAsked { number })?
+        .change(json!({ "upgrade": number, "binary": program })))
 }
 
 /// Whether a peer may choose the program that runs as weir's user: only a peer that could start it itself.

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::point::Point;
+use weir_api::dashboard::Point;
+
 use super::sample::Sample;
 
 /// Maximum number of points: four minutes.

@@ -4,7 +4,6 @@
 //! the first reader. When the last reader has gone, it ends and its points are dropped.
 
 mod history;
-mod point;
 mod sample;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +13,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use crate::health::Judge;
-pub(crate) use history::{History, Points};
-pub(crate) use point::Point;
+pub(crate) use history::History;
 pub(crate) use sample::{PoolSample, Sample, ServerSample, Shown, member_shown};
 
 /// The interval between two samples.

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use weir_api::dashboard::Point;
 use weir_config::snapshot::Member;
 use weir_core::admin_state::AdminState;
 use weir_exchange::shared::counters::VirtualServerTotals;
 use weir_exchange::shared::live::LiveMember;
 
-use super::point::Point;
 use crate::figures::{quantile, shown_gauge};
 use crate::health::{Condition, Health, Judge, Members};
 use crate::member_state::{MemberState, administrative_state};

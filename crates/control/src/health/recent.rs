@@ -5,12 +5,10 @@
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use weir_api::health::RecentRequests;
 use weir_exchange::shared::live::{LiveTable, LiveVirtualServer, TablePool};
 
 use super::Condition;
@@ -111,42 +109,23 @@ impl Counts {
     }
 }
 
-/// Recent requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "RecentRequests")]
-pub(crate) struct Window {
-    /// The number of requests; of a pool, each try counts. Of a virtual server that does not parse requests: connections or
-    /// sessions that have ended.
-    pub requests: u64,
-    /// Those that failed: without a response of a member, answered 5xx (of a virtual server: other than by a rule for requests or
-    /// the firewall), or with a response that was cut off. Of connections also those that a member ended at once, without a
-    /// byte.
-    pub failed: u64,
-    /// Of the failed tries of a pool: those after which another member was tried.
-    pub retried: u64,
-    /// The length of the period.
-    pub seconds: u64,
+/// What these requests say. Tries may fail although clients get what they ask for: then others have saved it.
+pub(crate) fn condition_of(recent: &RecentRequests) -> Condition {
+    match condition(recent.failed, recent.requests) {
+        Condition::Failing => after_retries(recent).max(Condition::Degraded),
+        milder => milder,
+    }
 }
 
-impl Window {
-    /// What these requests say. Tries may fail although clients get what they ask for: then others have saved it.
-    pub fn condition(&self) -> Condition {
-        match condition(self.failed, self.requests) {
-            Condition::Failing => self.after_retries().max(Condition::Degraded),
-            milder => milder,
-        }
-    }
+fn after_retries(recent: &RecentRequests) -> Condition {
+    let (failed, requests) = unsaved(recent);
+    condition(failed, requests)
+}
 
-    fn after_retries(&self) -> Condition {
-        let (failed, requests) = self.unsaved();
-        condition(failed, requests)
-    }
-
-    /// The requests that no further try has saved, and all requests.
-    fn unsaved(&self) -> (u64, u64) {
-        let left = |count: u64| count.saturating_sub(self.retried);
-        (left(self.failed), left(self.requests))
-    }
+/// The requests that no further try has saved, and all requests.
+fn unsaved(recent: &RecentRequests) -> (u64, u64) {
+    let left = |count: u64| count.saturating_sub(recent.retried);
+    (left(recent.failed), left(recent.requests))
 }
 
 fn condition(failed: u64, requests: u64) -> Condition {
@@ -159,21 +138,20 @@ fn condition(failed: u64, requests: u64) -> Condition {
     }
 }
 
-impl fmt::Display for Window {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { requests, failed, retried, seconds } = self;
-        let what = if *retried == 0 { "requests" } else { "tries" };
-        write!(formatter, "{failed} of {requests} {what} failed in the last {seconds} s")?;
-        if *retried == 0 {
-            return Ok(());
-        }
-        let (failed, requests) = self.unsaved();
-        match self.after_retries() {
-            Condition::Failing => write!(formatter, ", and retries save too few requests: ")?,
-            _ => write!(formatter, ", but retries save the requests: ")?,
-        }
-        write!(formatter, "{failed} of {requests} failed")
+/// These requests in words, as the reason for a condition.
+pub(crate) fn told(recent: &RecentRequests) -> String {
+    let RecentRequests { requests, failed, retried, seconds } = recent;
+    let what = if *retried == 0 { "requests" } else { "tries" };
+    let told = format!("{failed} of {requests} {what} failed in the last {seconds} s");
+    if *retried == 0 {
+        return told;
     }
+    let (failed, requests) = unsaved(recent);
+    let then = match after_retries(recent) {
+        Condition::Failing => "and retries save too few requests",
+        _ => "but retries save the requests",
+    };
+    format!("{told}, {then}: {failed} of {requests} failed")
 }
 
 /// The counters at one moment.
@@ -246,7 +224,7 @@ fn fingerprint(live: &TablePool, keys: &RandomState) -> u64 {
 
 impl Recent {
     /// The recent requests of a pool; `None`: it cannot be said yet.
-    pub fn of_pool(&self, live: &TablePool) -> Option<Window> {
+    pub fn of_pool(&self, live: &TablePool) -> Option<RecentRequests> {
         let fingerprint = fingerprint(live, &self.keys);
         let earlier = |sample: &Sample| match sample.pools.get(&live.pool.name) {
             None => Earlier::Absent,
@@ -257,7 +235,7 @@ impl Recent {
     }
 
     /// The recent requests of a virtual server; `None`: it cannot be said yet.
-    pub fn of_server(&self, live: &LiveVirtualServer, is_relay: bool) -> Option<Window> {
+    pub fn of_server(&self, live: &LiveVirtualServer, is_relay: bool) -> Option<RecentRequests> {
         let earlier = |sample: &Sample| match sample.servers.get(&live.name) {
             None => Earlier::Absent,
             Some(counts) => Earlier::Counted(*counts),
@@ -271,7 +249,7 @@ impl Recent {
         counts: Counts,
         earlier: impl Fn(&Sample) -> Earlier,
         now_ms: u64,
-    ) -> Option<Window> {
+    ) -> Option<RecentRequests> {
         let mut found = None;
         for sample in self.samples.iter().rev() {
             let then = match earlier(sample) {
@@ -284,7 +262,8 @@ impl Recent {
             let span_ms = now_ms.saturating_sub(sample.at_ms);
             // A worker counts meanwhile.
             let (failed, seconds) = (failed.min(requests), span_ms.div_ceil(1_000).max(1));
-            found = Some(Window { requests, failed, retried: retried.min(failed), seconds });
+            found =
+                Some(RecentRequests { requests, failed, retried: retried.min(failed), seconds });
             let is_enough = span_ms >= WINDOW_MS_MIN && requests >= WINDOW_REQUESTS;
             if is_enough || matches!(earlier(sample), Earlier::Absent) {
                 break;
@@ -345,8 +324,8 @@ mod tests {
     #[test]
     fn a_few_failures_are_chance_and_a_share_is_not() {
         let check = |failed, requests, expected| {
-            let found = Window { requests, failed, retried: 0, seconds: 10 }.condition();
-            assert_eq!(found, expected, "{failed} of {requests}");
+            let recent = RecentRequests { requests, failed, retried: 0, seconds: 10 };
+            assert_eq!(condition_of(&recent), expected, "{failed} of {requests}");
         };
         check(0, 0, Condition::Up);
         check(2, 2, Condition::Up);
@@ -360,9 +339,9 @@ mod tests {
 
     #[test]
     fn what_retries_save_is_degraded_at_most() {
-        let check = |(failed, requests, retried), expected, told: &str| {
-            let found = Window { requests, failed, retried, seconds: 9 };
-            assert_eq!((found.condition(), &*found.to_string()), (expected, told));
+        let check = |(failed, requests, retried), expected, text: &str| {
+            let found = RecentRequests { requests, failed, retried, seconds: 9 };
+            assert_eq!((condition_of(&found), &*told(&found)), (expected, text));
         };
         check(
             (30, 60, 30),

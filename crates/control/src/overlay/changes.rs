@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use weir_api::changes::{COMMENT_BYTES_MAX, CONFIRM_S_MAX, TransactionState};
 use weir_config::Diagnostic;
 use weir_config::parts;
 
 use super::history::{History, OWN_AUTHOR, Unconfirmed, Wanted};
 use super::journal::{Entry, Journal, JournalError, LeftOut};
-use super::reports::{Report, Reports, State};
+use super::reports::{Report, Reports};
 use crate::time::unix_ms;
 
 /// Maximum number of queued transactions; further ones are refused.
@@ -27,12 +28,6 @@ const BATCH_MAX: usize = 1_024;
 
 /// Maximum length of an author's name in bytes.
 pub const AUTHOR_BYTES_MAX: usize = 256;
-
-/// Maximum length of a comment in bytes.
-pub const COMMENT_BYTES_MAX: usize = 4_096;
-
-/// Maximum time for a confirmation: one day.
-pub const CONFIRM_S_MAX: u64 = 86_400;
 
 /// The comment of the version that reverts an unconfirmed one.
 pub(super) const NOT_CONFIRMED: &str = "not confirmed";
@@ -349,7 +344,7 @@ impl Changes {
     /// Reports a request as refused.
     pub(crate) fn refuse(&self, number: u64, reason: String, diagnostics: Vec<Diagnostic>) {
         self.update(number, |report| {
-            report.state = State::Refused;
+            report.state = TransactionState::Refused;
             report.version = None;
             report.reason = Some(reason);
             report.diagnose(diagnostics);
@@ -375,7 +370,7 @@ impl Changes {
         diagnostics: Vec<Diagnostic>,
     ) {
         self.update(number, |report| {
-            report.state = State::Done;
+            report.state = TransactionState::Done;
             report.version = version;
             report.tell(changes);
             report.diagnose(diagnostics);
@@ -392,7 +387,7 @@ impl Changes {
     ) {
         let is_closed = self.queue().is_closed;
         self.update(number, |report| {
-            report.state = State::Waiting;
+            report.state = TransactionState::Waiting;
             report.version = Some(version);
             report.tell(changes);
             report.diagnose(diagnostics);
@@ -406,9 +401,14 @@ impl Changes {
     pub(crate) fn put_in_force(&self, version: u64) {
         self.in_force.store(version, Relaxed);
         let mut queue = self.queue();
-        let waiting = queue.reports.all().filter(|report| report.state == State::Waiting);
+        let waiting =
+            queue.reports.all().filter(|report| report.state == TransactionState::Waiting);
         for report in waiting.filter(|report| report.version.is_some_and(|it| it <= version)) {
-            report.state = if report.is_unchanged { State::Unchanged } else { State::InForce };
+            report.state = if report.is_unchanged {
+                TransactionState::Unchanged
+            } else {
+                TransactionState::InForce
+            };
         }
         drop(queue);
         self.reported.notify_waiters();
@@ -417,9 +417,10 @@ impl Changes {
     /// Reports stored versions from `version` on as refused, because they cannot be put in force.
     pub(crate) fn refuse_from(&self, version: u64, reason: &str) {
         let mut queue = self.queue();
-        let waiting = queue.reports.all().filter(|report| report.state == State::Waiting);
+        let waiting =
+            queue.reports.all().filter(|report| report.state == TransactionState::Waiting);
         for report in waiting.filter(|report| report.version.is_some_and(|it| it >= version)) {
-            report.state = State::Refused;
+            report.state = TransactionState::Refused;
             report.reason = Some(reason.to_owned());
         }
         drop(queue);

@@ -103,7 +103,7 @@ pub struct History {
 }
 
 /// A version that waits for its confirmation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unconfirmed {
     /// The number of the version.
     pub version: u64,

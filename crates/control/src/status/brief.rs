@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use weir_api::dashboard::ProcessBrief;
+use weir_api::process::ProcessHealth;
 
-use crate::health::{Judge, Serving};
+use crate::health::Judge;
 use crate::observed::Observed;
 use crate::problems::{problems, serving};
 use crate::time::rfc3339;
@@ -13,36 +13,18 @@ use crate::time::rfc3339;
 /// Maximum number of listed problems.
 const PROBLEMS_MAX: usize = 20;
 
-/// A summary of the process.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "ProcessBrief")]
-pub(crate) struct Brief {
-    version: &'static str,
-    started: String,
-    /// `serving` (without a problem), `degraded`, `down` (no virtual server serves), `starting` or `draining`.
-    health: Serving,
-    /// The first problems, as sentences.
-    problems: Vec<String>,
-    /// The number of all problems.
-    problems_count: usize,
-    starting: bool,
-    draining: bool,
-}
-
-impl Brief {
-    /// The current summary.
-    pub fn of(observed: &Observed, judge: &Judge) -> Self {
-        let mut problems = problems(observed, judge);
-        let problems_count = problems.len();
-        problems.truncate(PROBLEMS_MAX);
-        Self {
-            version: env!("CARGO_PKG_VERSION"),
-            started: rfc3339(observed.started_unix_ms),
-            health: serving(observed, judge),
-            problems,
-            problems_count,
-            starting: observed.starting.load(Relaxed),
-            draining: observed.draining.load(Relaxed),
-        }
+/// The current summary.
+pub(crate) fn brief(observed: &Observed, judge: &Judge) -> ProcessBrief {
+    let mut problems = problems(observed, judge);
+    let problems_count = problems.len();
+    problems.truncate(PROBLEMS_MAX);
+    ProcessBrief {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: rfc3339(observed.started_unix_ms),
+        health: ProcessHealth::from(serving(observed, judge)),
+        problems,
+        problems_count,
+        starting: observed.starting.load(Relaxed),
+        draining: observed.draining.load(Relaxed),
     }
 }

@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use weir_acme::board::{Board, Report};
 use weir_acme::{Basis, Window};
+use weir_api::certificate::{Acme, AcmeWindow, Certificate};
 use weir_config::snapshot::{DatedKind, Expiry, Snapshot, VirtualServer};
 use weir_tls::identity::Identity;
 use weir_tls::managed::Credential;
@@ -16,77 +15,21 @@ use crate::wording::Counted;
 
 const DAY_S: i64 = 86_400;
 
-/// A certificate for clients.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Certificate")]
-pub struct CertificateStatus {
-    /// The names that the certificate is valid for.
-    pub(crate) names: Vec<String>,
-    subject: String,
-    /// The earliest expiry of a certificate in its chain.
-    not_after: String,
-    /// The number of whole days until `not_after`; negative: expired.
-    pub(crate) days_left: i64,
-    /// The renewal, if the certificate is issued by ACME.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    acme: Option<AcmeStatus>,
+fn window(window: Window) -> AcmeWindow {
+    AcmeWindow { start: date(window.start_unix_s), end: date(window.end_unix_s) }
 }
 
-impl CertificateStatus {
-    /// Whether it stands in for a certificate that the authority has not issued yet.
-    pub(crate) fn is_stand_in(&self) -> bool {
-        self.acme.as_ref().is_some_and(|acme| acme.renews_at.is_none())
-    }
-}
-
-/// The renewal of a certificate by ACME.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Acme")]
-pub struct AcmeStatus {
-    /// The host of the authority.
-    authority: String,
-    /// The state of orders: `ready`, `ordering`, `failing` or `waiting`.
-    state: &'static str,
-    /// The time of the next renewal; `null`: the authority has not issued a certificate yet.
-    renews_at: Option<String>,
-    /// The reason for this time: `authority` (its renewal window, RFC 9773) or `lifetime` (two thirds of it have passed).
-    renews_by: Option<&'static str>,
-    /// The authority's renewal window (RFC 9773), if it offers one.
-    window: Option<AcmeWindow>,
-    /// The number of consecutive failed orders.
-    failures: u32,
-    /// The reason for the last failure.
-    reason: Option<String>,
-    /// The earliest time of the next order, if one is due.
-    next_try: Option<String>,
-}
-
-/// The authority's renewal window for a certificate.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct AcmeWindow {
-    start: String,
-    end: String,
-}
-
-impl From<Window> for AcmeWindow {
-    fn from(window: Window) -> Self {
-        Self { start: date(window.start_unix_s), end: date(window.end_unix_s) }
-    }
-}
-
-impl From<Report> for AcmeStatus {
-    fn from(report: Report) -> Self {
-        let (renews_at, renews_by) = report.renewal.unzip();
-        Self {
-            authority: report.authority,
-            state: report.state.as_str(),
-            renews_at: renews_at.map(date),
-            renews_by: renews_by.map(Basis::as_str),
-            window: report.window.map(AcmeWindow::from),
-            failures: report.failures,
-            reason: report.reason,
-            next_try: report.next_try_unix_s.map(date),
-        }
+fn acme(report: Report) -> Acme {
+    let (renews_at, renews_by) = report.renewal.unzip();
+    Acme {
+        authority: report.authority,
+        state: report.state.as_str().to_owned(),
+        renews_at: renews_at.map(date),
+        renews_by: renews_by.map(|basis| Basis::as_str(basis).to_owned()),
+        window: report.window.map(window),
+        failures: report.failures,
+        reason: report.reason,
+        next_try: report.next_try_unix_s.map(date),
     }
 }
 
@@ -99,7 +42,7 @@ pub(super) fn date(unix_s: i64) -> String {
 }
 
 /// The certificates of a virtual server.
-pub fn of(server: &VirtualServer, board: &Board) -> Vec<CertificateStatus> {
+pub fn of(server: &VirtualServer, board: &Board) -> Vec<Certificate> {
     let credentials = server.tls.iter().flat_map(|tls| &tls.credentials);
     let shown = credentials.filter_map(|it| Some(status(&*it.current()?, report_of(it, board))));
     shown.collect()
@@ -147,14 +90,14 @@ pub fn report_of(credential: &Credential, board: &Board) -> Option<Report> {
 }
 
 /// The current status of a certificate.
-pub fn status(identity: &Identity, report: Option<Report>) -> CertificateStatus {
+pub fn status(identity: &Identity, report: Option<Report>) -> Certificate {
     let now_s = now_unix_s();
-    CertificateStatus {
+    Certificate {
         names: identity.names.clone(),
         subject: identity.subject.clone(),
         not_after: date(identity.not_after_unix_s),
         days_left: identity.not_after_unix_s.saturating_sub(now_s).div_euclid(DAY_S),
-        acme: report.map(AcmeStatus::from),
+        acme: report.map(acme),
     }
 }
 

@@ -1,37 +1,16 @@
 //! Files with contents that expire: authorities, revocation lists, OCSP responses, keys of tokens.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use weir_config::snapshot::{DatedFile, Snapshot};
+use weir_api::files::DatedFile;
+use weir_config::snapshot::{self, Snapshot};
 
 use super::certificates::{date, now_unix_s};
 
-/// A file with contents that expire.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DatedFile")]
-pub struct FileStatus {
-    /// The path as in the configuration.
-    file: String,
-    /// The kind of its contents: `certificate`, `authority`, `revocation_list`, `ocsp_response` or `token_keys`.
-    kind: &'static str,
-    /// The subject, issuer or key that expires first.
-    name: String,
-    /// The earliest expiry.
-    not_after: String,
-    /// The number of whole days until `not_after`; negative: expired.
-    days_left: i64,
-    /// The expiry in words.
-    told: String,
-    /// Whether it expires within 14 days or has expired.
-    is_due: bool,
-}
-
 /// The files of a configuration.
-pub(super) fn of(snapshot: &Snapshot) -> Vec<FileStatus> {
+pub(super) fn of(snapshot: &Snapshot) -> Vec<DatedFile> {
     let now = now_unix_s();
-    let shown = |file: &DatedFile| FileStatus {
+    let shown = |file: &snapshot::DatedFile| DatedFile {
         file: file.path.to_string(),
-        kind: file.kind.as_str(),
+        kind: file.kind.as_str().to_owned(),
         name: file.name.to_string(),
         not_after: date(file.until_unix_s),
         days_left: file.days_left(now),
@@ -52,7 +31,7 @@ pub(crate) fn expired(snapshot: &Snapshot) -> Vec<String> {
 mod tests {
     use std::sync::Arc;
 
-    use weir_config::snapshot::DatedKind;
+    use weir_config::snapshot::{DatedFile, DatedKind};
 
     use super::*;
     use crate::problems::problems;
@@ -76,7 +55,7 @@ mod tests {
             file("ca.pem", DatedKind::Authority, 86_400),
         ]);
         let shown = of(&snapshot);
-        let shown: Vec<_> = shown.iter().map(|it| (&*it.file, it.kind, it.is_due)).collect();
+        let shown: Vec<_> = shown.iter().map(|it| (&*it.file, &*it.kind, it.is_due)).collect();
         assert_eq!(
             shown,
             [

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::Signal;
+use weir_api::events::StreamEndReason;
 use weir_config::snapshot::{Address, ListenPoint, Snapshot};
 use weir_config::{Colour, render_text};
 use weir_core::persistence::keys::Keys;
@@ -13,7 +14,6 @@ use weir_event_loop::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
 
 use super::{Error, Supervisor};
-use crate::admin::open_streams::Reason;
 use crate::admin::{Admin, OpenConnections};
 use crate::events::Events;
 use crate::observed::Observed;
@@ -276,7 +276,7 @@ fn hand_over(supervisor: &mut Supervisor) -> bool {
     supervisor.events.info("weir", what);
     let admins = supervisor.admins.drain(..).map(|(_, admin)| admin.hand_over());
     supervisor.upgrading.admin_connections = admins.collect();
-    supervisor.observed.admin.streams.end(Reason::HandedOver);
+    supervisor.observed.admin.streams.end(StreamEndReason::HandedOver);
     // This must precede the new process's own message to the service manager.
     supervisor.manager.hand_over(pid);
     successor.release();

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use tokio::sync::Notify;
+use weir_api::upgrade::{UpgradeReport, UpgradeState};
 
 use super::process::Process;
 use super::wire::Failed;
@@ -24,7 +23,7 @@ pub struct Upgrades {
 #[derive(Debug, Default)]
 struct Inner {
     waiting: Option<Request>,
-    last: Option<Report>,
+    last: Option<UpgradeReport>,
 }
 
 /// A request for an upgrade.
@@ -38,40 +37,6 @@ pub struct Request {
     pub timeout: Option<Duration>,
 }
 
-/// The result of an upgrade.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "UpgradeReport")]
-pub struct Report {
-    /// The number of the upgrade.
-    pub number: u64,
-    /// The state of the upgrade.
-    pub state: State,
-    /// The time of the last change of state.
-    pub time: String,
-    /// The process id of the new process, once it has started.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// The reason for a failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Errors in the configuration file, as `weir check` shows them.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub diagnostics: String,
-}
-
-/// The state of an upgrade.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "UpgradeState")]
-pub enum State {
-    /// The new process starts.
-    Starting,
-    /// The new process serves.
-    Done,
-    /// The upgrade has failed; the old process continues to serve.
-    Failed,
-}
-
 impl Upgrades {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -81,12 +46,12 @@ impl Upgrades {
     pub fn ask(&self, binary: Option<PathBuf>, timeout: Option<Duration>) -> Result<u64, u64> {
         let mut inner = self.inner();
         let last = inner.last.as_ref().map_or(0, |last| last.number);
-        if inner.last.as_ref().is_some_and(|last| last.state == State::Starting) {
+        if inner.last.as_ref().is_some_and(|last| last.state == UpgradeState::Starting) {
             return Err(last);
         }
         let number = last + 1;
         inner.waiting = Some(Request { number, binary, timeout });
-        inner.last = Some(report(number, State::Starting));
+        inner.last = Some(report(number, UpgradeState::Starting));
         drop(inner);
         self.asked.notify_one();
         Ok(number)
@@ -114,20 +79,22 @@ impl Upgrades {
         if let Some(last) = &mut self.inner().last {
             let Failed { reason, diagnostics } = failed;
             let (number, pid) = (last.number, last.pid);
-            let state = State::Failed;
-            *last = Report { pid, reason: Some(reason), diagnostics, ..report(number, state) };
+            let state = UpgradeState::Failed;
+            *last =
+                UpgradeReport { pid, reason: Some(reason), diagnostics, ..report(number, state) };
         }
     }
 
     /// Records that the new process of this upgrade serves.
     pub(crate) fn succeed(&self, number: u64, pid: u32) {
-        self.inner().last = Some(Report { pid: Some(pid), ..report(number, State::Done) });
+        self.inner().last =
+            Some(UpgradeReport { pid: Some(pid), ..report(number, UpgradeState::Done) });
     }
 
     /// Records that this process is the new process of an upgrade, and replaces `before`.
     pub(crate) fn begin_with(&self, number: u64, before: Option<Process>) {
         let pid = Some(std::process::id());
-        self.inner().last = Some(Report { pid, ..report(number, State::Starting) });
+        self.inner().last = Some(UpgradeReport { pid, ..report(number, UpgradeState::Starting) });
         *self.draining.lock().unwrap_or_else(PoisonError::into_inner) = before;
     }
 
@@ -141,14 +108,14 @@ impl Upgrades {
     }
 
     /// The report of the latest upgrade.
-    pub fn last(&self) -> Option<Report> {
+    pub fn last(&self) -> Option<UpgradeReport> {
         self.inner().last.clone()
     }
 }
 
-fn report(number: u64, state: State) -> Report {
+fn report(number: u64, state: UpgradeState) -> UpgradeReport {
     let time = rfc3339(unix_ms());
-    Report { number, state, time, pid: None, reason: None, diagnostics: String::new() }
+    UpgradeReport { number, state, time, pid: None, reason: None, diagnostics: String::new() }
 }
 
 #[cfg(test)]
@@ -166,7 +133,7 @@ mod tests {
         let last = upgrades.last().unwrap();
         assert_eq!(
             (last.state, last.pid, last.reason.as_deref()),
-            (State::Failed, Some(7), Some("too late"))
+            (UpgradeState::Failed, Some(7), Some("too late"))
         );
         let binary = Some(PathBuf::from("/usr/bin/weir"));
         assert_eq!(upgrades.ask(binary.clone(), None), Ok(2));
@@ -175,7 +142,7 @@ mod tests {
         let last = upgrades.last().unwrap();
         assert_eq!(
             (last.number, last.state, last.pid, last.reason),
-            (2, State::Done, Some(8), None)
+            (2, UpgradeState::Done, Some(8), None)
         );
         // The new process continues the numbering.
         let after = Upgrades::default();

@@ -11,6 +11,7 @@ mod requests;
 
 use std::sync::Arc;
 
+use weir_api::explanation::{Explanation, Outcome, RuleVerdict};
 use weir_config::snapshot::Snapshot;
 use weir_core::admin_state::AdminState;
 use weir_core::clock::Clock;
@@ -19,7 +20,6 @@ use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::outside::Outside;
 use weir_exchange::shared::live::LiveTable;
-use weir_explain::explanation::{Explanation, Outcome, RuleVerdict};
 use weir_explain::{Moment, explain};
 use weir_testing::Random;
 

@@ -1,5 +1,7 @@
 //! Requests that are really decided about, by the live state itself. Only their members are not there.
 
+use weir_api::asked::Asked;
+use weir_api::explanation::Explanation;
 use weir_core::clock::Clock;
 use weir_exchange::arena::{Arena, Key, OfExchange};
 use weir_exchange::local::around::Sources;
@@ -14,10 +16,8 @@ use weir_exchange::parts::witness::{Step, Witness};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
-use weir_explain::Asked;
-use weir_explain::asked::{NoRequest, Url};
+use weir_explain::asked::{NoRequest, Url, arrive, peer};
 use weir_explain::dry::{Dry, Notes};
-use weir_explain::explanation::Explanation;
 use weir_explain::masks::Masks;
 use weir_telemetry::records::record;
 use weir_telemetry::records::recorder::{Begun, Recorder};
@@ -75,7 +75,7 @@ pub fn run(
     let server = table.server(&explained.listener.virtual_server).expect("it is there");
     let mut recorder = Recorder::new(None);
     recorder.follow(true);
-    let received = match asked.arrive(&url, server) {
+    let received = match arrive(asked, &url, server) {
         Ok(received) => received,
         Err(NoRequest::Malformed(error)) => {
             let ended = Ended::Answered(error.status(), "client_malformed");
@@ -88,7 +88,7 @@ pub fn run(
     let (head, input) = (&received.head, &received.input);
     let masks = Masks::of(head, input, &Default::default());
     let listen = format!("127.0.0.1:{}", url.port.expect("a port")).parse().expect("an address");
-    let from = Whence { peer: Some(asked.peer()), listen: Some(listen), tls: None, entry: None };
+    let from = Whence { peer: Some(peer(asked)), listen: Some(listen), tls: None, entry: None };
     let arrival = Arrival {
         head,
         input,
@@ -108,7 +108,7 @@ pub fn run(
         logged: Logged::Nothing,
         log_request: Vec::new(),
     };
-    let (peer, listen) = (Some(asked.peer()), Some(listen));
+    let (peer, listen) = (Some(peer(asked)), Some(listen));
     let begun = Begun { key, head, input, server, peer, listen, tls: None };
     assert!(recorder.begin(&begun, clock), "it is recorded");
     let mut world = Dry::new(tools, clock, &masks, Recording { recorder, clock, firewall: None });

@@ -1,8 +1,8 @@
 //! Records agree with what has happened, and what is decided once more agrees with the records.
 
+use weir_api::explanation::{Explanation, RuleVerdict};
 use weir_exchange::local::pool::Preference;
 use weir_exchange::shared::live::LiveTable;
-use weir_explain::explanation::{Explanation, RuleVerdict};
 use weir_explain::{Moment, explain_again};
 use weir_telemetry::records::record::{Notes, Verdict};
 

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use weir_api::asked::Asked;
 use weir_core::persistence::cookie::OtherTokens;
 use weir_exchange::shared::live::LiveTable;
 use weir_exchange::shared::sticky::Sticky;
-use weir_explain::Asked;
 use weir_testing::Random;
 use weir_testing::configurations::{self, Request};
 

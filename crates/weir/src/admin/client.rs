@@ -10,18 +10,20 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH, USER_AGENT};
 use hyper::http::request;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use weir_api::page::Page;
 use weir_tls::ServerName;
 
 use super::address::AdminAddress;
 use super::credentials::Credentials;
 use super::error::Error;
-use super::model::Page;
 
 /// Maximum time from connecting to the end of the answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -66,24 +68,30 @@ impl Client {
     }
 
     /// Posts a JSON document to `path`; returns the answer.
-    pub fn post(&self, path: &str, document: &serde_json::Value) -> Result<Bytes, Error> {
-        self.ask(Method::POST, path, document.to_string().into(), None)
+    pub fn post(&self, path: &str, document: &impl Serialize) -> Result<Bytes, Error> {
+        self.ask(Method::POST, path, self.written(document)?, None)
     }
 
     /// As [`Self::post`], if this is the newest version of the configuration.
     pub fn post_if(
         &self,
         path: &str,
-        document: &serde_json::Value,
+        document: &impl Serialize,
         version: Option<u64>,
     ) -> Result<Bytes, Error> {
         let tag = version.map(|version| format!("\"version-{version}\""));
-        self.ask(Method::POST, path, document.to_string().into(), tag)
+        self.ask(Method::POST, path, self.written(document)?, tag)
     }
 
     /// Replaces the document at `path`; returns the answer.
-    pub fn put(&self, path: &str, document: &serde_json::Value) -> Result<Bytes, Error> {
-        self.ask(Method::PUT, path, document.to_string().into(), None)
+    pub fn put(&self, path: &str, document: &impl Serialize) -> Result<Bytes, Error> {
+        self.ask(Method::PUT, path, self.written(document)?, None)
+    }
+
+    /// A document as JSON.
+    fn written(&self, document: &impl Serialize) -> Result<Bytes, Error> {
+        let written = serde_json::to_vec(document).map_err(io::Error::other);
+        written.map(Bytes::from).map_err(Error::System)
     }
 
     /// All pages of the list at `path`, as one document: `{"items": […]}`.
@@ -98,7 +106,7 @@ impl Client {
         let mut bytes = 0;
         for number in 1.. {
             let document = self.get(&format!("{path}?limit={PAGE_ITEMS}{after}"))?;
-            let page: Page = self.read(&document)?;
+            let page: Page<Value> = self.read(&document)?;
             items.extend(page.items);
             bytes += document.len();
             match page.next {
@@ -243,6 +251,17 @@ pub fn segment(text: &str) -> String {
         }
     }
     encoded
+}
+
+/// The keys of a filter as parameters of a query: `&pool=web&age_seconds_min=60`.
+pub fn parameters(filter: &impl Serialize) -> String {
+    let filter = serde_json::to_value(filter).unwrap_or_default();
+    let given = filter.as_object().into_iter().flatten();
+    let parameter = |(key, value): (&String, &Value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("&{key}={}", segment(&text))
+    };
+    given.map(parameter).collect()
 }
 
 #[cfg(test)]

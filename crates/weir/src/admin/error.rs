@@ -5,9 +5,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use weir_api::finding::Finding;
+use weir_api::problem::Problem;
+
 use super::address::{self, AdminAddress};
-use super::findings::Finding;
-use super::model::Problem;
 use super::text::printable;
 
 /// The reason for a failed request.
@@ -55,7 +56,7 @@ impl Error {
 
     pub(super) fn of_answer(status: u16, body: &[u8]) -> Self {
         match serde_json::from_slice::<Problem>(body) {
-            Ok(Problem { detail, help, diagnostics: findings }) => {
+            Ok(Problem { detail, help, diagnostics: findings, .. }) => {
                 Self::Refused { status, error: detail, help, findings }
             }
             Err(_) => Self::Refused {

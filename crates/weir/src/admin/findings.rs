@@ -2,45 +2,31 @@
 
 use std::io::{self, IsTerminal as _};
 
-use serde::Deserialize;
+use weir_api::finding::Finding;
 use weir_config::{Colour, Diagnostic, Position, Severity};
 
-/// A finding, as in `weir check --json`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Finding {
-    severity: String,
-    message: String,
-    file: String,
-    line: Option<usize>,
-    column: Option<usize>,
-    #[serde(default)]
-    pointer: Option<String>,
-    suggestion: Option<String>,
-}
-
-impl Finding {
-    fn diagnostic(&self) -> Diagnostic {
-        let severity = match self.severity.as_str() {
-            "warning" => Severity::Warning,
-            _ => Severity::Error,
-        };
-        let position = self.line.zip(self.column).map(|(line, column)| Position { line, column });
-        Diagnostic {
-            severity,
-            message: self.message.clone(),
-            file: self.file.clone(),
-            pointer: self.pointer.clone(),
-            position,
-            // The file may be on another machine, or may have changed.
-            excerpt: None,
-            suggestion: self.suggestion.clone(),
-        }
+fn diagnostic(finding: &Finding) -> Diagnostic {
+    let severity = match finding.severity.as_str() {
+        "warning" => Severity::Warning,
+        _ => Severity::Error,
+    };
+    let position = finding.line.zip(finding.column);
+    let position = position.map(|(line, column)| Position { line, column });
+    Diagnostic {
+        severity,
+        message: finding.message.clone(),
+        file: finding.file.clone(),
+        pointer: finding.pointer.clone(),
+        position,
+        // The file may be on another machine, or may have changed.
+        excerpt: None,
+        suggestion: finding.suggestion.clone(),
     }
 }
 
 /// The findings in the format of `weir check`, for standard error.
 pub fn render(findings: &[Finding]) -> String {
-    let diagnostics: Vec<Diagnostic> = findings.iter().map(Finding::diagnostic).collect();
+    let diagnostics: Vec<Diagnostic> = findings.iter().map(diagnostic).collect();
     weir_config::render_text(&diagnostics, colour())
 }
 
@@ -65,7 +51,7 @@ mod tests {
               "suggestion": null },
         ]))
         .unwrap();
-        let diagnostics: Vec<Diagnostic> = findings.iter().map(Finding::diagnostic).collect();
+        let diagnostics: Vec<Diagnostic> = findings.iter().map(diagnostic).collect();
         assert_eq!(
             weir_config::render_text(&diagnostics, Colour::Never),
             "overlay:/pools/web/members/10.0.0.1:80/weight: error: too large\nhelp: at most 100\n\

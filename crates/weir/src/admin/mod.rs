@@ -6,9 +6,7 @@ mod credentials;
 pub mod error;
 pub mod findings;
 pub mod follow;
-pub mod model;
 pub mod text;
-pub mod versions;
 
 use std::fmt;
 use std::io::{self, IsTerminal as _};

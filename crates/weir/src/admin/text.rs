@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::model::Health;
+use weir_api::health::Health;
 
 pub use weir_control::printable::printable;
 

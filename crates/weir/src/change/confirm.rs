@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
+use weir_api::changes::Confirmation;
 
 use crate::admin::error::Error;
 use crate::admin::{self, Connection};
@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 fn confirm(arguments: &Arguments) -> Result<String, Error> {
     let client = arguments.connection.client()?;
     let version = arguments.version;
-    let document = client.post(&format!("/v1/versions/{version}/confirm"), &json!({}))?;
+    let document = client.post(&format!("/v1/versions/{version}/confirm"), &Confirmation {})?;
     Ok(match arguments.json {
         true => String::from_utf8_lossy(&document).into_owned(),
         false => format!("version {version} stays\n"),

@@ -5,13 +5,15 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use weir_api::differences::Differences;
+use weir_api::page::Page;
+use weir_api::versions::Version;
 use weir_cli::output;
 
 use super::transaction::{Options, propose};
 use crate::admin::client::Client;
 use crate::admin::error::Error;
 use crate::admin::text::{counted, printable};
-use crate::admin::versions::{Differences, Version, Versions};
 use crate::admin::{self, EXIT_REFUSED};
 use crate::versions::summary;
 
@@ -78,7 +80,7 @@ fn told(options: &Options, version: u64) -> Result<(u64, bool), Error> {
 
 /// The kept versions after this one.
 fn later(client: &Client, version: u64) -> Result<Vec<Version>, Error> {
-    let oldest: Versions = client.read(&client.get("/v1/versions?limit=1")?)?;
+    let oldest: Page<Version> = client.read(&client.get("/v1/versions?limit=1")?)?;
     let after = oldest.items.first().filter(|oldest| oldest.number <= version);
     let after = after.map(|_| version.to_string());
     let found = client.list_after("/v1/versions", after.as_deref());
@@ -87,7 +89,7 @@ fn later(client: &Client, version: u64) -> Result<Vec<Version>, Error> {
         Err(error) if error.is_not_found() => return Ok(Vec::new()),
         found => found?,
     };
-    Ok(client.read::<Versions>(&found)?.items)
+    Ok(client.read::<Page<Version>>(&found)?.items)
 }
 
 fn list(version: u64, gone: &[Version]) -> String {

@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
+use weir_api::changes::Change;
 use weir_cli::output;
 use weir_config::overlay::Pointer;
 
-use super::transaction::{Options, change_to, propose};
+use super::transaction::{Options, propose};
 use crate::admin::EXIT_USAGE;
 
 const COMMAND: &str = "weir set";
@@ -59,14 +60,14 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn changes(words: &[String]) -> Result<Vec<Value>, String> {
+fn changes(words: &[String]) -> Result<Vec<Change>, String> {
     let (pairs, rest) = words.as_chunks::<2>();
     if let [pointer] = rest {
         return Err(format!("`{pointer}` has no value\nhelp: weir unset takes a value away"));
     }
     let change = |[pointer, value]: &[String; 2]| {
         Pointer::parse(pointer).map_err(|why| format!("`{pointer}`: {why}"))?;
-        Ok(change_to(pointer, parse_value(value)?))
+        Ok(Change::Set { path: pointer.clone(), value: parse_value(value)? })
     };
     pairs.iter().map(change).collect()
 }

@@ -5,7 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
+use weir_api::changes::{CONFIRM_S_MAX, TransactionReport, TransactionState};
+use weir_api::versions::Version;
 use weir_cli::output;
 use weir_cli::values::parse_duration;
 
@@ -13,7 +15,6 @@ use crate::admin::client::Client;
 use crate::admin::error::Error;
 use crate::admin::findings;
 use crate::admin::text::{counted, printable, span};
-use crate::admin::versions::{Outcome, State, Version};
 use crate::admin::{self, Connection, EXIT_REFUSED};
 
 /// Exit status if the change is not in force at the end of `--wait`.
@@ -30,9 +31,6 @@ const CHANGES_SHOWN_MAX: usize = 50;
 
 /// The last line of a refusal.
 const UNCHANGED: &str = "nothing has changed\n";
-
-/// Maximum time for a confirmation that weir accepts.
-const CONFIRM_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// Options of all commands that make a version.
 #[derive(Debug, Clone, Args)]
@@ -80,19 +78,9 @@ impl Options {
 fn parse_confirm(text: &str) -> Result<u64, String> {
     let time = parse_duration(text)?;
     match time.subsec_nanos() {
-        0 if time <= CONFIRM_MAX => Ok(time.as_secs()),
+        0 if time.as_secs() <= CONFIRM_S_MAX => Ok(time.as_secs()),
         _ => Err("the time for a confirmation is whole seconds, 1s to 24h".into()),
     }
-}
-
-/// A `set` operation in the API's format.
-pub fn change_to(pointer: &str, value: Value) -> Value {
-    json!({ "op": "set", "path": pointer, "value": value })
-}
-
-/// A `remove` operation in the API's format.
-pub fn removal(pointer: &str) -> Value {
-    json!({ "op": "remove", "path": pointer })
 }
 
 /// Sends `document` to `path` with these options, and prints the result.
@@ -132,8 +120,8 @@ fn propose_and_wait(
     let mut answer = client.post_if(&format!("{path}{query}"), &document, options.if_version)?;
     let mut told_at = began;
     loop {
-        let outcome: Outcome = client.read(&answer)?;
-        let is_over = !matches!(outcome.state, State::Checking | State::Waiting);
+        let outcome: TransactionReport = client.read(&answer)?;
+        let is_over = outcome.state.is_final();
         if is_over || options.wait.is_some_and(|wait| began.elapsed() >= wait) {
             output::tell(findings::render(&outcome.diagnostics));
             let status = status(outcome.state);
@@ -153,36 +141,40 @@ fn propose_and_wait(
     }
 }
 
-fn doing(state: State) -> &'static str {
+fn doing(state: TransactionState) -> &'static str {
     match state {
-        State::Waiting => "waits for the first probes of new members (weir status says which)",
+        TransactionState::Waiting => {
+            "waits for the first probes of new members (weir status says which)"
+        }
         _ => "is being checked",
     }
 }
 
-fn status(state: State) -> ExitCode {
+fn status(state: TransactionState) -> ExitCode {
     match state {
-        State::InForce | State::Unchanged | State::Done => ExitCode::SUCCESS,
-        State::Refused => ExitCode::from(EXIT_REFUSED),
-        State::Checking | State::Waiting => ExitCode::from(EXIT_UNDER_WAY),
+        TransactionState::InForce | TransactionState::Unchanged | TransactionState::Done => {
+            ExitCode::SUCCESS
+        }
+        TransactionState::Refused => ExitCode::from(EXIT_REFUSED),
+        TransactionState::Checking | TransactionState::Waiting => ExitCode::from(EXIT_UNDER_WAY),
     }
 }
 
-fn tell(command: &str, client: &Client, outcome: &Outcome, waited: Duration) -> ExitCode {
+fn tell(command: &str, client: &Client, outcome: &TransactionReport, waited: Duration) -> ExitCode {
     match outcome.state {
-        State::InForce | State::Unchanged | State::Done => {
+        TransactionState::InForce | TransactionState::Unchanged | TransactionState::Done => {
             let mut text = done_text(outcome);
-            if outcome.state == State::InForce {
+            if outcome.state == TransactionState::InForce {
                 text += &hint_to_confirm(client, outcome.version);
             }
             admin::print(command, &text)
         }
-        State::Refused => {
+        TransactionState::Refused => {
             let reason = printable(outcome.reason.as_deref().unwrap_or("no reason is known"));
             output::tell(format_args!("{command}: {reason}\n{UNCHANGED}"));
             ExitCode::from(EXIT_REFUSED)
         }
-        State::Checking | State::Waiting => {
+        TransactionState::Checking | TransactionState::Waiting => {
             let version = outcome.version.map_or_else(String::new, |it| format!("version {it} "));
             output::tell(format_args!(
                 "{command}: {version}not in effect after {}: it {}; weir continues\n{}",
@@ -196,13 +188,15 @@ fn tell(command: &str, client: &Client, outcome: &Outcome, waited: Duration) -> 
 }
 
 /// The result, such as `version 7 is in effect: 1 change`, and the changed parts.
-fn done_text(outcome: &Outcome) -> String {
+fn done_text(outcome: &TransactionReport) -> String {
     let what = match (outcome.state, outcome.version) {
-        (State::Unchanged, Some(version)) if version > 0 => {
+        (TransactionState::Unchanged, Some(version)) if version > 0 => {
             return format!("unchanged: version {version} stays, which says this already\n");
         }
-        (State::Unchanged, _) => return "unchanged: the files say this already\n".to_owned(),
-        (State::InForce, Some(version)) => format!("version {version} is in effect"),
+        (TransactionState::Unchanged, _) => {
+            return "unchanged: the files say this already\n".to_owned();
+        }
+        (TransactionState::InForce, Some(version)) => format!("version {version} is in effect"),
         _ => "possible, nothing has changed yet".to_owned(),
     };
     let count = outcome.changes.len() + outcome.changes_omitted;
@@ -237,9 +231,11 @@ fn hint_to_confirm(client: &Client, version: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn outcome(change: impl FnOnce(&mut Value)) -> Outcome {
+    fn outcome(change: impl FnOnce(&mut Value)) -> TransactionReport {
         let mut document = json!({
             "number": 3, "state": "in_force", "version": 7, "reason": null, "diagnostics": [],
             "changes": ["changed pools.web"], "changes_omitted": 0,

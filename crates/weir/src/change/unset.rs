@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use weir_api::changes::Change;
 use weir_cli::output;
 use weir_config::overlay::Pointer;
 
-use super::transaction::{Options, propose, removal};
+use super::transaction::{Options, propose};
 use crate::admin::EXIT_USAGE;
 
 const COMMAND: &str = "weir unset";
@@ -44,6 +45,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             return ExitCode::from(EXIT_USAGE);
         }
     }
-    let changes: Vec<_> = arguments.pointers.iter().map(|pointer| removal(pointer)).collect();
+    let changes: Vec<_> =
+        arguments.pointers.iter().map(|path| Change::Remove { path: path.clone() }).collect();
     propose(COMMAND, &arguments.options, "/v1/changes", json!({ "changes": changes }))
 }

@@ -1,9 +1,9 @@
 //! The input of all checks.
 
+use weir_api::status::Status;
 use weir_config::snapshot::{NOBODY, Pool, Snapshot};
 
 use super::host::Host;
-use crate::admin::model::Status;
 
 /// A host, a configuration, and a running weir if there is one.
 pub struct Case<'c> {
@@ -26,13 +26,18 @@ pub struct Running {
 impl Case<'_> {
     /// The process whose limits apply: that of the running weir, else this one.
     pub fn process(&self) -> String {
-        let here = self.running.filter(|running| running.is_here);
-        here.and_then(|running| running.status.pid).map_or("self".into(), |id| id.to_string())
+        self.running_process().map_or("self".into(), |id| id.to_string())
+    }
+
+    /// The process of the running weir, if it is visible. An old version does not tell it.
+    fn running_process(&self) -> Option<u32> {
+        let here = self.running.filter(|running| running.is_here)?;
+        Some(here.status.process.pid).filter(|id| *id != 0)
     }
 
     /// The name of that process in messages.
     pub fn process_name(&self) -> &'static str {
-        match self.running.is_some_and(|running| running.is_here && running.status.pid.is_some()) {
+        match self.running_process().is_some() {
             true => "the running weir",
             false => "a weir started like this command",
         }
@@ -40,7 +45,7 @@ impl Case<'_> {
 
     /// The number of workers.
     pub fn workers(&self) -> u64 {
-        let of_running = self.running.map(|running| running.status.workers as u64);
+        let of_running = self.running.map(|running| running.status.process.workers as u64);
         let of_file = self.snapshot.and_then(|snapshot| snapshot.data_plane.workers).map(u64::from);
         let of_host = || std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
         of_running.or(of_file).unwrap_or_else(of_host).max(1)

@@ -112,7 +112,7 @@ fn packets(case: &Case<'_>, checked: &mut Checked) {
 /// Reports virtual servers that the running weir does not serve on the packet path.
 fn fallen(running: &super::case::Running, checked: &mut Checked) {
     let servers = running.status.packet_path.iter().flat_map(|path| &path.virtual_servers);
-    for server in servers.filter(|server| server.served_by != "packets") {
+    for server in servers.filter(|server| !server.is_by_packets()) {
         let why = server.why.as_deref().unwrap_or("weir does not say why");
         let place = format!("virtual_servers.{}", server.name);
         let mend = "the capabilities and settings of docs/layer-4.md; `weir check --explain` as weir's user";

@@ -2,29 +2,23 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
+use weir_api::differences::Differences;
+use weir_api::files::{ConfigurationFile, ConfigurationFiles};
+use weir_api::health::Health;
+use weir_api::status::Status;
 use weir_config::{Files, Loaded};
-use weir_control::file_digests::{self, FileDigest};
+use weir_control::file_digests;
 
 use super::case::Running;
 use super::finding::{Checked, Finding};
 use crate::admin::client::Client;
 use crate::admin::error::Error;
-use crate::admin::model::{Health, Status};
 use crate::admin::text::counted;
-use crate::admin::versions::Differences;
-
-/// The files of the running configuration.
-#[derive(Debug, Deserialize)]
-pub struct RunningFiles {
-    /// The main file first.
-    pub items: Vec<FileDigest>,
-}
 
 /// Further answers of the running weir.
 pub struct Answers {
     /// The files of the running configuration; `None`: weir's version is too old to report them.
-    pub files: Option<RunningFiles>,
+    pub files: Option<ConfigurationFiles>,
     /// Changes made at run time; `None`: weir's version is too old to report them.
     pub differences: Option<Differences>,
     /// The files with these changes, if there are any and the caller may see them.
@@ -117,17 +111,17 @@ fn effective(differences: &Differences) -> u64 {
 /// Checks the problems of the process, its version, and its configuration.
 pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Checked {
     let mut checked = Checked::new("running weir");
-    let status = &running.status;
-    checked.fact(format!("version {}", status.version));
-    for problem in &status.problems {
+    let process = &running.status.process;
+    checked.fact(format!("version {}", process.version));
+    for problem in &process.problems {
         checked.find(Finding::error(
             problem.clone(),
             "the running weir",
             "weir status; its event log has the details",
         ));
     }
-    degraded(status, &mut checked);
-    if let Some(sandbox) = &status.sandbox {
+    degraded(&running.status, &mut checked);
+    if let Some(sandbox) = &process.sandbox {
         checked.fact(if sandbox.is_on { "sandbox on" } else { "sandbox off" });
         if let Some(why) = &sandbox.why {
             let mend = "a filter of system calls with landlock_create_ruleset and landlock_restrict_self, and Linux 5.13 or newer with `landlock` in the `lsm=` list of the kernel; `data_plane.sandbox: \"off\"` says that it is not wanted";
@@ -139,8 +133,8 @@ pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Check
         }
     }
     let own = env!("CARGO_PKG_VERSION");
-    if status.version != own {
-        let what = format!("version {} runs, and this program is version {own}", status.version);
+    if process.version != own {
+        let what = format!("version {} runs, and this program is version {own}", process.version);
         checked.find(Finding::warning(what, "the running weir", "weir upgrade"));
     }
     if running.is_here
@@ -162,9 +156,9 @@ pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Check
 }
 
 /// Reports files that changed after they were loaded.
-fn unapplied(running: &RunningFiles, file: &Path, checked: &mut Checked) {
+fn unapplied(running: &ConfigurationFiles, file: &Path, checked: &mut Checked) {
     let now = file_digests::of(&Files::read(file));
-    let main = |files: &[FileDigest]| files.first().map(|file| file.path.clone());
+    let main = |files: &[ConfigurationFile]| files.first().map(|file| file.path.clone());
     if main(&now) != main(&running.items) {
         let of_running = main(&running.items).unwrap_or_default();
         let what = format!(
@@ -301,8 +295,8 @@ mod tests {
         let path =
             std::env::temp_dir().join(format!("weir-doctor-files-{}.yaml", std::process::id()));
         std::fs::write(&path, "a: 1\n").unwrap();
-        let read = RunningFiles { items: file_digests::of(&Files::read(&path)) };
-        let found = |read: &RunningFiles, path: &Path| {
+        let read = ConfigurationFiles { items: file_digests::of(&Files::read(&path)) };
+        let found = |read: &ConfigurationFiles, path: &Path| {
             let mut checked = Checked::new("");
             unapplied(read, path, &mut checked);
             checked.findings

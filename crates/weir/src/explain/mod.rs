@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use weir_api::asked::Asked;
+use weir_api::explanation::Explanation;
+use weir_api::recorded::RequestExplanation;
 use weir_cli::output;
 use weir_config::Colour;
 use weir_control::explaining;
-use weir_explain::told::RequestExplanation;
-use weir_explain::{Asked, Explanation};
 
 use crate::admin::client::segment;
 use crate::admin::error::Error;
@@ -192,8 +193,7 @@ fn by_file(file: &Path, asked: &Asked) -> Result<Explanation, String> {
 fn by_running(arguments: &Arguments, asked: &Asked) -> Result<Explanation, ExitCode> {
     let told = || {
         let client = arguments.connection.client()?;
-        let question = serde_json::json!(asked);
-        let document = client.post("/v1/explain", &question)?;
+        let document = client.post("/v1/explain", asked)?;
         client.read(&document)
     };
     told().map_err(|error| admin::refuse(COMMAND, &error))

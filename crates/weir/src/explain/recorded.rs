@@ -1,7 +1,7 @@
 //! The text of a recorded request: its record, and a new evaluation of the rules.
 
-use weir_explain::explanation::Outcome;
-use weir_explain::told::{RecordedRequest, RequestExplanation, SoughtTold};
+use weir_api::explanation::Outcome;
+use weir_api::recorded::{RecordedRequest, RequestExplanation, SoughtTold};
 
 use super::text::{Mark, Story, considered};
 use crate::admin::text::{Paint, latency};

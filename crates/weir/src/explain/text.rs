@@ -1,6 +1,6 @@
 //! An explanation as text: one paragraph per step, `✓` and `✗` for true and false.
 
-use weir_explain::explanation::{
+use weir_api::explanation::{
     Balancing, Candidate, Considered, Explanation, Field, Firewall, LimitTold, Outcome,
     PersistenceTold, PolicyTold, RuleTold, RuleVerdict, ValueTold,
 };
@@ -369,8 +369,8 @@ fn fields(story: &mut Story, fields: &[Field]) {
 
 #[cfg(test)]
 mod tests {
+    use weir_api::asked::Asked;
     use weir_control::explaining;
-    use weir_explain::Asked;
 
     use super::*;
 
@@ -435,7 +435,7 @@ balancing    round_robin in pool web: it is the only member that takes requests
         let explanation = explaining::by_configuration(&config, &asked).expect("it is clear");
         let check = |state: &str, expected: &str| {
             let mut explanation = explanation.clone();
-            let health = weir_explain::explanation::PoolHealth {
+            let health = weir_api::explanation::PoolHealth {
                 state: state.into(),
                 why: "9 of 9 requests failed in the last 6 s".into(),
             };

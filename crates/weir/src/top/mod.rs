@@ -137,7 +137,7 @@ fn is_read() -> bool {
 /// All rows as one line of JSON.
 fn document(state: &State) -> String {
     let Some(span) = state.span() else { return String::new() };
-    let status = &span.now.status;
+    let process = &span.now.status.process;
     let rows = |level| {
         let mut rows = span.rows(level);
         rows.retain(|row| rows::matches(row, &state.filter));
@@ -145,10 +145,10 @@ fn document(state: &State) -> String {
         rows
     };
     let document = json!({
-        "version": status.version,
-        "started": status.started,
-        "uptime_seconds": status.uptime_seconds,
-        "problems": status.problems,
+        "version": process.version,
+        "started": process.started,
+        "uptime_seconds": process.uptime_seconds,
+        "problems": process.problems,
         "virtual_servers": rows(Level::Servers),
         "pools": rows(Level::Pools),
         "members": rows(Level::Members),
@@ -160,7 +160,7 @@ fn document(state: &State) -> String {
 fn tables(state: &mut State) -> String {
     let paint = admin::paint_of_stdout();
     let mut text = String::new();
-    for problem in state.span().iter().flat_map(|span| &span.now.status.problems) {
+    for problem in state.span().iter().flat_map(|span| &span.now.status.process.problems) {
         text += &paint.line(Tone::Wrong, "", problem);
     }
     for level in [Level::Servers, Level::Pools, Level::Members] {

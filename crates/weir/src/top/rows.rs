@@ -3,10 +3,15 @@
 use std::cmp::Ordering;
 
 use serde::Serialize;
+use weir_api::health::{Health, HealthState};
+use weir_api::member::Member;
+use weir_api::packet_path::PacketServer;
+use weir_api::pool::Pool;
+use weir_api::virtual_server::VirtualServer;
 
 use super::histograms::Histograms;
 use super::sample::Sample;
-use crate::admin::model::{Health, Member, PacketServer, Pool, VirtualServer};
+use crate::status::is_full;
 
 /// A kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +94,7 @@ impl Span<'_> {
                 let servers = servers.map(|(place, server)| self.server(place, server));
                 let packets = status.packet_path.iter().flat_map(|path| &path.virtual_servers);
                 // A server that fell back to sockets is already listed.
-                let packets = packets.filter(|server| server.served_by == "packets");
+                let packets = packets.filter(|server| server.is_by_packets());
                 servers.chain(packets.map(|server| self.packet_server(server))).collect()
             }
             Level::Pools => {
@@ -112,10 +117,10 @@ impl Span<'_> {
     fn server(&self, place: usize, server: &VirtualServer) -> Row {
         let servers = self.last.map(|last| &last.status.virtual_servers);
         let before = servers.and_then(|all| find(all, place, |it| it.name == server.name));
-        let errors = |it: &VirtualServer| it.responses.server_error + it.connections_refused;
+        let errors = |it: &VirtualServer| it.responses.server_error + it.counts.connections_refused;
         let counted = |it: &VirtualServer| match it.relayed {
-            Some(_) => it.connections,
-            None => it.requests,
+            Some(_) => it.counts.connections,
+            None => it.counts.requests,
         };
         let latency = |percent| {
             let now = self.now.histograms.servers.get(&server.name)?;
@@ -126,8 +131,7 @@ impl Span<'_> {
             true => Some(server.pool.clone()).filter(|pool| !pool.is_empty()).into_iter().collect(),
             false => server.pools.clone(),
         };
-        let is_full =
-            server.connections_max.is_some_and(|max| server.connections_open >= u64::from(max));
+        let is_full = is_full(server);
         let is_wrong = is_full || server.health.is_bad();
         let state = match is_full && !server.health.is_bad() {
             true => "full".to_owned(),
@@ -142,8 +146,8 @@ impl Span<'_> {
             bytes: self.rate(server.bytes_sent, before.map(|it| it.bytes_sent)),
             errors: self.rate(errors(server), before.map(errors)),
             errors_total: errors(server),
-            connections: server.connections_open,
-            active: server.requests_active,
+            connections: server.counts.connections_open,
+            active: server.counts.requests_active,
             p50_ms: latency(50.0),
             p99_ms: latency(99.0),
         }
@@ -227,12 +231,11 @@ impl Span<'_> {
             of: vec![pool.name.clone()],
             state,
             is_wrong: member.is_enabled() && !member.is_in_service(),
-            rate: self.rate(member.requests, before.map(|it| it.requests)),
-            bytes: self
-                .rate(member.counts.bytes_received, before.map(|it| it.counts.bytes_received)),
+            rate: self.rate(member.counts.requests, before.map(|it| it.counts.requests)),
+            bytes: self.rate(member.bytes_received, before.map(|it| it.bytes_received)),
             errors: self.rate(member.errors(), before.map(Member::errors)),
             errors_total: member.errors(),
-            connections: member.connections_open,
+            connections: member.counts.connections_open,
             active: u64::from(member.occupancy),
             p50_ms: latency(50.0),
             p99_ms: latency(99.0),
@@ -242,8 +245,8 @@ impl Span<'_> {
 
 /// The word for a health; an old version of weir does not tell it.
 fn state_of(health: &Health) -> String {
-    let state = health.state.as_str();
-    if state.is_empty() { "-".to_owned() } else { state.to_owned() }
+    let is_told = health.state != HealthState::Unknown;
+    if is_told { health.state.as_str().to_owned() } else { "-".to_owned() }
 }
 
 /// An object of an earlier reading. It is usually at the same place, so a search through all is rare.

@@ -6,10 +6,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use weir_api::status::Status;
+
 use super::histograms::{HISTOGRAMS, Histograms};
 use crate::admin::client::Client;
 use crate::admin::error::Error;
-use crate::admin::model::Status;
 
 /// One reading.
 #[derive(Debug)]

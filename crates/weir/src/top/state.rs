@@ -129,14 +129,13 @@ impl State {
         if self.is_paused {
             return;
         }
-        if let Some(last) = &self.now
-            && (&last.status.started, last.status.pid)
-                != (&sample.status.started, sample.status.pid)
-        {
+        let begun =
+            |sample: &Sample| (sample.status.process.started.clone(), sample.status.process.pid);
+        if self.now.as_ref().is_some_and(|last| begun(last) != begun(&sample)) {
             // A new process starts its counters at zero.
             self.event = Some(format!(
                 "weir was restarted at {}: counters begin anew",
-                sample.status.started
+                sample.status.process.started
             ));
             self.now = None;
             self.earlier.clear();

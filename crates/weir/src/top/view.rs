@@ -7,6 +7,7 @@ use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table, TableState};
+use weir_api::process::ProcessHealth;
 
 use super::rows::{self, Level};
 use super::state::{Scope, State};
@@ -64,18 +65,18 @@ fn heading(address: &str, state: &State, palette: Palette) -> Line<'static> {
     let mut spans =
         vec![Span::styled(" weir top ", palette.title()), Span::raw(format!("{address}  "))];
     if let Some(found) = state.span() {
-        let status = &found.now.status;
-        let up = span(Duration::from_secs(status.uptime_seconds));
-        let version = printable(&status.version);
-        if let Some(health) = &status.health {
-            let style = match health.as_str() {
-                "serving" => Style::new(),
-                "down" => palette.trouble(),
+        let process = &found.now.status.process;
+        let up = span(Duration::from_secs(process.uptime_seconds));
+        let version = printable(&process.version);
+        if process.health != ProcessHealth::Unknown {
+            let style = match process.health {
+                ProcessHealth::Serving => Style::new(),
+                ProcessHealth::Down => palette.trouble(),
                 _ => palette.colour(Color::Yellow),
             };
-            spans.push(Span::styled(format!("{}  ", printable(health)), style));
+            spans.push(Span::styled(format!("{}  ", process.health.as_str()), style));
         }
-        spans.push(Span::raw(format!("weir {version}, up {up}, {} workers", status.workers)));
+        spans.push(Span::raw(format!("weir {version}, up {up}, {} workers", process.workers)));
     }
     if state.is_paused {
         spans.push(Span::styled("  paused", palette.title()));
@@ -92,7 +93,7 @@ fn notices(state: &State, palette: Palette) -> Vec<Line<'static>> {
     } else if let Some(event) = &state.event {
         lines.push(Line::styled(format!(" {}", printable(event)), palette.colour(Color::Yellow)));
     }
-    let problems = state.span().map(|span| &span.now.status.problems);
+    let problems = state.span().map(|span| &span.now.status.process.problems);
     for problem in problems.into_iter().flatten().take(PROBLEMS_MAX) {
         lines.push(Line::styled(format!(" ! {}", printable(problem)), palette.trouble()));
     }

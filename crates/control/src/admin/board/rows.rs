@@ -1,67 +1,45 @@
 //! Lists with pages. Only the rows of the requested page are built.
 
-use std::collections::BTreeMap;
-
-use schemars::JsonSchema;
-use serde::Serialize;
+use weir_api::dashboard::Rows;
 
 use super::wanted::Wanted;
 
 /// Maximum number of words in a search.
 const WORDS_MAX: usize = 8;
 
-/// One page of a list.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "{T}Rows")]
-pub(super) struct Rows<T> {
-    /// Names, in the order of the configuration.
-    pub order: Vec<String>,
-    /// The rows by name.
-    items: BTreeMap<String, T>,
-    /// The number of rows that match the search.
-    found: usize,
-    /// The number of all rows.
-    total: usize,
-    /// The number of the page, from 1.
-    page: usize,
-    pages: usize,
-}
-
 /// The words of a search, in lower case.
 pub(super) fn words(search: &str) -> Vec<String> {
     search.split_whitespace().take(WORDS_MAX).map(str::to_lowercase).collect()
 }
 
-impl<T> Rows<T> {
-    /// Builds the requested page. `text`: the searched text of a row; `name`: the name of a row.
-    pub fn of<S>(
-        wanted: &Wanted,
-        all: Vec<S>,
-        name: impl Fn(&S) -> String,
-        text: impl Fn(&S) -> String,
-        build: impl Fn(&S) -> T,
-    ) -> Self {
-        let total = all.len();
-        let has = |item: &S| {
-            let text = text(item).to_lowercase();
-            wanted.words.iter().all(|word| text.contains(word.as_str()))
-        };
-        let found: Vec<S> = match wanted.words.is_empty() {
-            true => all,
-            false => all.into_iter().filter(has).collect(),
-        };
-        let pages = found.len().div_ceil(wanted.rows.max(1)).max(1);
-        let page = wanted.page.clamp(1, pages);
-        let shown = found.iter().skip((page - 1) * wanted.rows).take(wanted.rows);
-        let shown: Vec<(String, T)> = shown.map(|item| (name(item), build(item))).collect();
-        Self {
-            order: shown.iter().map(|(name, _)| name.clone()).collect(),
-            items: shown.into_iter().collect(),
-            found: found.len(),
-            total,
-            page,
-            pages,
-        }
+/// Builds the requested page. `text`: the searched text of a row; `name`: the name of a row.
+pub(super) fn rows<S, T>(
+    wanted: &Wanted,
+    all: Vec<S>,
+    name: impl Fn(&S) -> String,
+    text: impl Fn(&S) -> String,
+    build: impl Fn(&S) -> T,
+) -> Rows<T> {
+    let total = all.len();
+    let has = |item: &S| {
+        let text = text(item).to_lowercase();
+        wanted.words.iter().all(|word| text.contains(word.as_str()))
+    };
+    let found: Vec<S> = match wanted.words.is_empty() {
+        true => all,
+        false => all.into_iter().filter(has).collect(),
+    };
+    let pages = found.len().div_ceil(wanted.rows.max(1)).max(1);
+    let page = wanted.page.clamp(1, pages);
+    let shown = found.iter().skip((page - 1) * wanted.rows).take(wanted.rows);
+    let shown: Vec<(String, T)> = shown.map(|item| (name(item), build(item))).collect();
+    Rows {
+        order: shown.iter().map(|(name, _)| name.clone()).collect(),
+        items: shown.into_iter().collect(),
+        found: found.len(),
+        total,
+        page,
+        pages,
     }
 }
 
@@ -77,7 +55,7 @@ mod tests {
             let text = |number: &u32| {
                 format!("Row {number} is {}", if number.is_multiple_of(2) { "Even" } else { "odd" })
             };
-            let rows = Rows::of(&wanted, (1..=10).collect(), name, text, |number| *number);
+            let rows = rows(&wanted, (1..=10).collect(), name, text, |number| *number);
             let order: Vec<u32> = rows.order.iter().map(|name| rows.items[name]).collect();
             assert_eq!((&*order, rows.found, rows.page, rows.pages), expected, "{search} {page}");
             assert_eq!(rows.total, 10);

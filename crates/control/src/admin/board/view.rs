@@ -3,20 +3,22 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use weir_api::dashboard::{
+    Ailing, Attention, Busy, Expiring, HealthRow, MapPolicy, MapRow, Mark, NamedPool, Overview,
+    PoolRow, PoolView, Rows, ServerRow, ServerView,
+};
 use weir_config::snapshot::{self, NOBODY, Snapshot, VirtualServer, ranges};
 use weir_exchange::shared::live::{LiveMember, TablePool};
 use weir_exchange::shared::sticky::reached_pools;
 
-use super::super::servers::{PolicyStatus, policy_status, shown_certificates};
-use super::rows::Rows;
+use super::super::servers::{policy_status, shown_certificates};
+use super::rows::rows;
 use super::wanted::Wanted;
 use crate::board::{PoolSample, Sample, ServerSample, Shown, member_shown};
 use crate::figures::shown_gauge;
 use crate::health::{Condition, Health};
 use crate::observed::Observed;
-use crate::status::{self, Latency, MemberStatus, VirtualServerStatus};
+use crate::status::{self, latency};
 
 /// Maximum number of rows per list in the overview.
 const OVERVIEW_ROWS_MAX: usize = 12;
@@ -40,185 +42,13 @@ pub(super) struct Table<'a> {
     pub snapshot: &'a Snapshot,
 }
 
-/// The health of a virtual server or of a pool, as the page shows it.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardHealth")]
-pub(super) struct HealthRow {
-    state: &'static str,
-    /// The reason; `null`: it is up.
-    why: Option<String>,
-    /// The severity of the state: `good`, `warn` or `bad`.
-    shown: &'static str,
-}
-
-impl HealthRow {
-    fn of(health: &Health) -> Self {
-        let state = health.state;
-        let why = health.why.clone();
-        Self { state: state.as_str(), why, shown: Shown::of(state).as_str() }
+fn health_row(health: &Health) -> HealthRow {
+    let state = health.state;
+    HealthRow {
+        state: state.as_str().to_owned(),
+        why: health.why.clone(),
+        shown: Shown::of(state).as_str().to_owned(),
     }
-}
-
-/// The overview.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardOverview")]
-pub(super) struct Overview {
-    virtual_servers: usize,
-    pools: usize,
-    members: usize,
-    members_up: usize,
-    /// Certificates that expire soon.
-    expiring: Vec<Expiring>,
-    /// Virtual servers that are not up, worst first.
-    ailing: Vec<Ailing>,
-    /// The number of all virtual servers that are not up.
-    ailing_count: usize,
-    /// Pools that are not up, worst first.
-    attention: Vec<Attention>,
-    /// The number of all pools that are not up.
-    attention_count: usize,
-    /// The virtual servers with most requests per second.
-    busiest: Vec<Busy>,
-}
-
-/// A certificate that expires soon.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardCertificate")]
-pub(super) struct Expiring {
-    names: Vec<String>,
-    days_left: i64,
-}
-
-/// A virtual server that is not up.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardAiling")]
-pub(super) struct Ailing {
-    name: String,
-    #[serde(flatten)]
-    health: HealthRow,
-}
-
-/// A pool that is not up.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardAttention")]
-pub(super) struct Attention {
-    name: String,
-    #[serde(flatten)]
-    health: HealthRow,
-    /// The first members that take no traffic, with reasons.
-    members: Vec<String>,
-    /// The number of members that are not listed.
-    more: usize,
-}
-
-/// One of the busiest virtual servers.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardBusy")]
-pub(super) struct Busy {
-    name: String,
-    #[serde(flatten)]
-    health: HealthRow,
-    requests_per_second: f32,
-    connections_open: u64,
-    p50_ms: Option<f64>,
-    p99_ms: Option<f64>,
-}
-
-/// A virtual server in the list.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardServer")]
-pub(super) struct ServerRow {
-    r#type: &'static str,
-    #[serde(flatten)]
-    health: HealthRow,
-    listen: Vec<String>,
-    pool: String,
-    requests_per_second: f32,
-    connections_open: u64,
-    /// Responses with 5xx since the start.
-    failed: u64,
-    p50_ms: Option<f64>,
-    p99_ms: Option<f64>,
-}
-
-/// One virtual server.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardServerView")]
-pub(super) struct ServerView {
-    #[serde(flatten)]
-    health: HealthRow,
-    status: VirtualServerStatus,
-    /// The policies, in order.
-    policies: Vec<PolicyStatus>,
-    pools: Vec<NamedPool>,
-}
-
-/// A pool in the list.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardPool")]
-pub(super) struct PoolRow {
-    #[serde(flatten)]
-    health: HealthRow,
-    balance: &'static str,
-    members: usize,
-    members_in_service: usize,
-    /// The first members, with their states.
-    marks: Vec<Mark>,
-    queue_requests: u64,
-    retries: u64,
-    no_member: u64,
-}
-
-/// A pool of a virtual server.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardNamedPool")]
-pub(super) struct NamedPool {
-    name: String,
-    #[serde(flatten)]
-    row: PoolRow,
-}
-
-/// A member and its state.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardMark")]
-pub(super) struct Mark {
-    member: String,
-    state: &'static str,
-    /// The severity of the state: `good`, `off`, `warn` or `bad`.
-    shown: &'static str,
-}
-
-/// One pool.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardPoolView")]
-pub(super) struct PoolView {
-    #[serde(flatten)]
-    row: PoolRow,
-    /// The first virtual servers that use the pool.
-    virtual_servers: Vec<String>,
-    /// From the request handed to a member's socket to the response head.
-    response_duration: Latency,
-    /// The members, by address.
-    list: Rows<MemberStatus>,
-}
-
-/// A virtual server in the map.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardMap")]
-pub(super) struct MapRow {
-    #[serde(flatten)]
-    health: HealthRow,
-    listen: Vec<String>,
-    policies: Vec<MapPolicy>,
-    pools: Vec<NamedPool>,
-}
-
-/// A policy in the map.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DashboardMapPolicy")]
-pub(super) struct MapPolicy {
-    name: String,
-    rules: usize,
 }
 
 /// A virtual server, configured and sampled.
@@ -280,10 +110,7 @@ impl<'a> Table<'a> {
             ailing: ailing
                 .iter()
                 .take(OVERVIEW_ROWS_MAX)
-                .map(|(name, health)| Ailing {
-                    name: name.to_string(),
-                    health: HealthRow::of(health),
-                })
+                .map(|(name, health)| Ailing { name: name.to_string(), health: health_row(health) })
                 .collect(),
             attention_count: bad.len(),
             attention: bad
@@ -320,7 +147,7 @@ impl<'a> Table<'a> {
             .collect();
         Attention {
             name: configured.name.to_string(),
-            health: HealthRow::of(&sample.health),
+            health: health_row(&sample.health),
             more: (sample.members.all - sample.members.in_service).saturating_sub(reasons.len()),
             members: reasons,
         }
@@ -346,8 +173,8 @@ impl<'a> Table<'a> {
             )
         };
         let build = |(_, configured, sample): &Server<'_>| ServerRow {
-            r#type: configured.service.name(),
-            health: HealthRow::of(&sample.health),
+            r#type: configured.service.name().to_owned(),
+            health: health_row(&sample.health),
             listen: clipped(ranges(&configured.listen)),
             pool: pool_name(configured),
             requests_per_second: sample.point.map_or(0.0, |point| point.requests),
@@ -356,7 +183,7 @@ impl<'a> Table<'a> {
             p50_ms: sample.p50_ms,
             p99_ms: sample.p99_ms,
         };
-        Rows::of(wanted, self.all_servers(), |(_, it, _)| it.name.to_string(), text, build)
+        rows(wanted, self.all_servers(), |(_, it, _)| it.name.to_string(), text, build)
     }
 
     pub fn server(&self, name: &str) -> Option<ServerView> {
@@ -364,7 +191,7 @@ impl<'a> Table<'a> {
             self.all_servers().into_iter().find(|(_, configured, _)| *configured.name == *name)?;
         let policies = self.policies_of(configured).into_iter().take(NAMES_MAX);
         Some(ServerView {
-            health: HealthRow::of(&sample.health),
+            health: health_row(&sample.health),
             status: status::virtual_server(&self.sample.judge, index, self.observed),
             policies: policies.map(|name| policy_status(self.sample.judge.table(), name)).collect(),
             pools: self.named_pools(configured),
@@ -389,7 +216,7 @@ impl<'a> Table<'a> {
         let text = |(configured, live, sample): &Pool<'_>| {
             format!("{} {} {}", configured.name, sample.health.state.as_str(), labels(live))
         };
-        Rows::of(wanted, self.all_pools(), |(it, ..)| it.name.to_string(), text, pool_row)
+        rows(wanted, self.all_pools(), |(it, ..)| it.name.to_string(), text, pool_row)
     }
 
     pub fn pool(&self, wanted: &Wanted) -> Option<PoolView> {
@@ -402,7 +229,7 @@ impl<'a> Table<'a> {
         let servers = self.all_servers();
         let servers = servers.iter().filter(|server| uses(server)).take(NAMES_MAX);
         let members: Vec<_> = configured.members.iter().zip(&live.members).collect();
-        let list = Rows::of(
+        let list = rows(
             wanted,
             members,
             |(_, live)| live.label.to_string(),
@@ -415,7 +242,7 @@ impl<'a> Table<'a> {
         Some(PoolView {
             row: pool_row(pool),
             virtual_servers: servers.map(|(_, it, _)| it.name.to_string()).collect(),
-            response_duration: Latency::of(&live.pool.counters.totals().response_duration),
+            response_duration: latency(&live.pool.counters.totals().response_duration),
             list,
         })
     }
@@ -433,7 +260,7 @@ impl<'a> Table<'a> {
             text
         };
         let build = |(_, configured, sample): &Server<'_>| MapRow {
-            health: HealthRow::of(&sample.health),
+            health: health_row(&sample.health),
             listen: clipped(ranges(&configured.listen)),
             policies: self
                 .policies_of(configured)
@@ -446,14 +273,14 @@ impl<'a> Table<'a> {
                 .collect(),
             pools: self.named_pools(configured),
         };
-        Rows::of(wanted, self.all_servers(), |(_, it, _)| it.name.to_string(), text, build)
+        rows(wanted, self.all_servers(), |(_, it, _)| it.name.to_string(), text, build)
     }
 }
 
 fn busy((_, configured, sample): &Server<'_>) -> Busy {
     Busy {
         name: configured.name.to_string(),
-        health: HealthRow::of(&sample.health),
+        health: health_row(&sample.health),
         requests_per_second: sample.point.map_or(0.0, |point| point.requests),
         connections_open: sample.open,
         p50_ms: sample.p50_ms,
@@ -466,11 +293,15 @@ fn pool_row((configured, live, sample): &Pool<'_>) -> PoolRow {
     let members = configured.members.iter().zip(&live.members);
     let mark = |(configured, live): (&snapshot::Member, &std::sync::Arc<LiveMember>)| {
         let (state, shown) = member_shown(configured, live);
-        Mark { member: live.label.to_string(), state, shown: shown.as_str() }
+        Mark {
+            member: live.label.to_string(),
+            state: state.to_owned(),
+            shown: shown.as_str().to_owned(),
+        }
     };
     PoolRow {
-        health: HealthRow::of(&sample.health),
-        balance: status::balance_name(&configured.balance),
+        health: health_row(&sample.health),
+        balance: status::balance_name(&configured.balance).to_owned(),
         members: sample.members.all,
         members_in_service: sample.members.in_service,
         marks: members.take(MARKS_MAX).map(mark).collect(),

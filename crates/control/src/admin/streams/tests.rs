@@ -121,7 +121,7 @@ async fn the_end_of_the_process_is_told() {
     let served = Served::new(be_silent);
     let mut client = served.ask_locally().await;
     read_until(&mut client, ":\n\n").await;
-    served.streams().end(Reason::HandedOver);
+    served.streams().end(StreamEndReason::HandedOver);
     assert!(read_all(client).await.contains("event: end\ndata: {\"reason\":\"handed_over\"}\n\n"));
     served.streams().ended().await;
     let late = read_all(served.ask_locally().await).await;
@@ -132,7 +132,7 @@ async fn the_end_of_the_process_is_told() {
 #[tokio::test]
 async fn what_waits_is_told_before_the_end() {
     let served = Served::new(count);
-    served.streams().end(Reason::Stopped);
+    served.streams().end(StreamEndReason::Stopped);
     for _ in 0..20 {
         let answer = read_all(served.ask_locally().await).await;
         assert!(answer.contains("data: 0\n") && answer.contains("data: 2\n"), "{answer}");

@@ -108,20 +108,23 @@ async fn results_are_told_to_those_who_wait() {
         tokio::spawn(async move { changes.result(number).await })
     };
     changes.accepted(number, 3, &[], Vec::new());
-    assert_eq!(changes.report(number).map(|it| it.state), Some(State::Waiting));
+    assert_eq!(changes.report(number).map(|it| it.state), Some(TransactionState::Waiting));
     changes.put_in_force(2);
-    assert_eq!(changes.report(number).map(|it| it.state), Some(State::Waiting));
+    assert_eq!(changes.report(number).map(|it| it.state), Some(TransactionState::Waiting));
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
     changes.put_in_force(4);
     let report = waiting.await.unwrap().expect("a report");
-    assert_eq!((report.state, report.version), (State::InForce, Some(3)));
+    assert_eq!((report.state, report.version), (TransactionState::InForce, Some(3)));
     assert!(changes.result(number + 1).await.is_none(), "nobody has asked for it");
     // At the end of the process, every waiting request gets a result.
     let open = changes.propose(transaction("")).unwrap();
     changes.close();
     let report = changes.result(open).await.expect("a report");
-    assert_eq!((report.state, report.reason.as_deref()), (State::Refused, Some("weir ends")));
+    assert_eq!(
+        (report.state, report.reason.as_deref()),
+        (TransactionState::Refused, Some("weir ends"))
+    );
     assert_eq!(changes.propose(transaction("")), Err(Unqueued::Ends));
     // A version was being stored when the queue was closed.
     changes.accepted(open, 5, &[], Vec::new());

@@ -1,12 +1,13 @@
 //! Transactions of the overlay, on a process with real workers.
 
 use serde_json::{Value, json};
+use weir_api::changes::TransactionState;
 use weir_config::overlay::{Change, Overlay};
 
 use super::*;
 use crate::overlay::changes::Transaction;
 use crate::overlay::history::Wanted;
-use crate::overlay::reports::{Report, State};
+use crate::overlay::reports::Report;
 
 /// A process that serves until the test ends.
 struct Process {
@@ -88,7 +89,7 @@ async fn a_version_is_in_force_and_survives() {
     let file = files.config(&text(&files, listen, &[one]));
     let mut process = Process::start(&file, &events).await;
     let report = process.ask(Transaction { comment: "more".into(), ..weight(one, 5) }).await;
-    assert_eq!((report.state, report.version), (State::InForce, Some(1)), "{report:?}");
+    assert_eq!((report.state, report.version), (TransactionState::InForce, Some(1)), "{report:?}");
     assert_eq!(report.changes, ["changed pools.web"]);
     assert_eq!((process.weights(), process.changes().in_force()), (vec![5], 1));
     // Another member replaces the first one: traffic moves.
@@ -115,7 +116,7 @@ async fn a_version_is_in_force_and_survives() {
     assert_eq!(process.weights(), [1]);
     let report = process.ask(roll_back(9)).await;
     let reason = "version 9 is not kept: there are versions 0 to 4";
-    assert_eq!((report.state, report.reason.as_deref()), (State::Refused, Some(reason)));
+    assert_eq!((report.state, report.reason.as_deref()), (TransactionState::Refused, Some(reason)));
     let history = process.changes().history();
     let authors: Vec<_> =
         history.versions().map(|it| (it.number, &*it.author, &*it.comment)).collect();
@@ -139,7 +140,11 @@ async fn what_is_so_already_makes_no_version() {
     let set =
         |path: &str, value: Value| wants(json!([{ "op": "set", "path": path, "value": value }]));
     let is_unchanged = |report: &Report, version: u64| {
-        assert_eq!((report.state, report.version), (State::Unchanged, Some(version)), "{report:?}");
+        assert_eq!(
+            (report.state, report.version),
+            (TransactionState::Unchanged, Some(version)),
+            "{report:?}"
+        );
         assert!(report.changes.is_empty() && report.reason.is_none(), "{report:?}");
     };
     // What the files say.
@@ -157,7 +162,7 @@ async fn what_is_so_already_makes_no_version() {
     }
     assert_eq!(process.changes().history().unconfirmed(), None);
     let late = Transaction { expected_version: Some(0), ..weight(one, 5) };
-    assert_eq!(process.ask(late).await.state, State::Refused);
+    assert_eq!(process.ask(late).await.state, TransactionState::Refused);
     // Several at once: those that change nothing are told the version before them.
     let changes = process.changes();
     let asked = [weight(one, 5), weight(one, 6), weight(one, 6), weight(one, 7), weight(one, 7)];
@@ -170,7 +175,7 @@ async fn what_is_so_already_makes_no_version() {
         }
         results
     };
-    let (now, still) = (State::InForce, State::Unchanged);
+    let (now, still) = (TransactionState::InForce, TransactionState::Unchanged);
     let expected = [(still, 1), (now, 2), (still, 2), (now, 3), (still, 3)];
     let expected = expected.map(|(state, version)| (state, Some(version)));
     assert_eq!(process.serve(results).await, expected);
@@ -205,7 +210,7 @@ async fn what_is_not_possible_changes_nothing() {
     let mut process = Process::start(&file, &events).await;
     // A dry run.
     let report = process.ask(Transaction { dry_run: true, ..weight(one, 7) }).await;
-    assert_eq!((report.state, report.version), (State::Done, None), "{report:?}");
+    assert_eq!((report.state, report.version), (TransactionState::Done, None), "{report:?}");
     assert_eq!(report.changes, ["changed pools.web"]);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listens = |port: u16| {
@@ -231,7 +236,7 @@ async fn what_is_not_possible_changes_nothing() {
         (Transaction { dry_run: true, ..taken }, "address in use"),
     ] {
         let report = process.ask(transaction).await;
-        assert_eq!((report.state, report.version), (State::Refused, None), "{report:?}");
+        assert_eq!((report.state, report.version), (TransactionState::Refused, None), "{report:?}");
         let reason = report.reason.clone().unwrap_or_default();
         assert!(reason.contains(told), "{told}: {report:?}");
         let is_of_changes = told.contains("possible") || told.contains("errors");
@@ -241,14 +246,18 @@ async fn what_is_not_possible_changes_nothing() {
     }
     // Listeners that were bound for the dry run are released.
     let report = process.ask(Transaction { dry_run: true, ..listens(free) }).await;
-    assert_eq!(report.state, State::Done, "{report:?}");
+    assert_eq!(report.state, TransactionState::Done, "{report:?}");
     drop(std::net::TcpListener::bind(("127.0.0.1", free)).expect("nobody has it"));
     assert_eq!((process.weights(), process.changes().history().version()), (vec![1], 0));
     assert!(!files.0.join("state").exists(), "nothing is stored");
     // A change of the file does not take effect with a transaction.
     files.config("nonsense: true");
     let report = process.ask(Transaction { expected_version: Some(0), ..weight(one, 7) }).await;
-    assert_eq!((report.state, process.weights()), (State::InForce, vec![7]), "{report:?}");
+    assert_eq!(
+        (report.state, process.weights()),
+        (TransactionState::InForce, vec![7]),
+        "{report:?}"
+    );
     assert!(!process.supervisor.reload().await);
     assert_eq!(process.weights(), [7]);
     process.stop().await;
@@ -301,16 +310,16 @@ async fn a_version_that_nobody_confirms_is_taken_back() {
     let mut process = Process::start(&file, &events).await;
     let for_now = |seconds| Transaction { confirm_within_s: Some(seconds), ..weight(one, 5) };
     // Confirmed in time.
-    assert_eq!(process.ask(for_now(600)).await.state, State::InForce);
+    assert_eq!(process.ask(for_now(600)).await.state, TransactionState::InForce);
     let changes = process.changes();
     let report = process.ask(weight(one, 6)).await;
     assert!(report.reason.is_some_and(|it| it.contains("version 1 waits for its confirmation")));
     let number = changes.confirm(1, "bob").unwrap();
     let report = process.serve(changes.result(number)).await.unwrap();
-    assert_eq!((report.state, report.version), (State::Done, Some(1)), "{report:?}");
+    assert_eq!((report.state, report.version), (TransactionState::Done, Some(1)), "{report:?}");
     let number = changes.confirm(1, "bob").unwrap();
     let report = process.serve(changes.result(number)).await.unwrap();
-    assert_eq!(report.state, State::Refused, "it does not wait any more");
+    assert_eq!(report.state, TransactionState::Refused, "it does not wait any more");
     // Not confirmed: the previous version is restored.
     let second = Transaction { confirm_within_s: Some(1), ..weight(one, 8) };
     assert_eq!(process.ask(second).await.version, Some(2));
@@ -384,7 +393,7 @@ async fn many_transactions_at_once() {
     let mut versions = 0;
     let history = changes.history();
     for (number, is_bad, report) in results {
-        let expected = if is_bad { State::Refused } else { State::InForce };
+        let expected = if is_bad { TransactionState::Refused } else { TransactionState::InForce };
         assert_eq!(report.state, expected, "{number}: {report:?}");
         if !is_bad {
             versions += 1;
@@ -420,10 +429,10 @@ async fn without_a_folder_for_state_changes_are_refused() {
         reason.contains("the overlay cannot be kept in ") && reason.contains("set `state_dir`"),
         "{reason}"
     );
-    assert_eq!((report.state, process.weights()), (State::Refused, vec![1]));
+    assert_eq!((report.state, process.weights()), (TransactionState::Refused, vec![1]));
     // The change is possible as soon as the directory is writable.
     std::fs::remove_file(&state).unwrap();
-    assert_eq!(process.ask(weight(one, 5)).await.state, State::InForce);
+    assert_eq!(process.ask(weight(one, 5)).await.state, TransactionState::InForce);
     // During shutdown, requests are refused.
     let changes = process.changes();
     process.supervisor.drain();

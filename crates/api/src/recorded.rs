@@ -1,4 +1,4 @@
-//! A recorded request for people and programs. Secrets of the request are masked in all texts.
+//! Recorded requests. Secrets of the request are masked in all texts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
