@@ -236,12 +236,12 @@ fn mistakes_are_told_with_their_places() {
         (
             "{ type: external, pool: p, realm: a }",
             "authenticate: x",
-            "`realm` is for an authentication of type jwt or basic",
+            "`realm` does not apply to an authentication of type external",
         ),
         (
             "{ type: jwt, pool: p, keys: { url: \"https://a.example/\" } }",
             "authenticate: x",
-            "`pool` is for an authentication of type external",
+            "`pool` does not apply to an authentication of type jwt",
         ),
         (
             "{ type: external, pool: p, add_headers: [ Content-Length ] }",

@@ -229,12 +229,12 @@ fn mistakes_are_told_with_their_lines() {
         (
             &good,
             "{ type: basic, users: FILE, leeway: 1s }",
-            "`leeway` is for an authentication of type jwt",
+            "`leeway` does not apply to an authentication of type basic",
         ),
         (
             &good,
             "{ type: jwt, users: FILE, keys: { url: \"https://a/\" } }",
-            "`users` is for an authentication of type basic",
+            "`users` does not apply to an authentication of type jwt",
         ),
     ] {
         let told = check(users, section);

@@ -12,6 +12,7 @@ use crate::diagnostic::{Position, Severity};
 use crate::endpoint::Endpoint;
 use crate::hints::{elsewhere, meant, nearest};
 use crate::host_uses::{HostUses, SOCKET};
+use crate::key_types::Types;
 use crate::parts::NAMED;
 use crate::places::PlaceNames;
 use crate::quote::clip;
@@ -763,6 +764,8 @@ pub(crate) struct KeyInfo {
     pub or_else: Option<&'static str>,
     pub default: Option<Value>,
     pub schema: Value,
+    /// The types that take the key, in a section whose keys depend on a type.
+    pub types: Option<Types>,
 }
 
 impl Registry {

@@ -83,6 +83,9 @@ impl Validator {
     }
 
     fn apply(&mut self, section: &str, schema: &Value, value: &Value) -> Result<(), String> {
+        if let Value::Bool(accepts) = schema {
+            return if *accepts { Ok(()) } else { Err(format!("{section}: {value} is refused")) };
+        }
         for (keyword, argument) in schema.as_object().expect("a schema is an object") {
             let valid = match keyword.as_str() {
                 "description" | "default" => true,
@@ -116,6 +119,13 @@ impl Validator {
                     for schema in argument.as_array().expect("a list") {
                         self.apply(section, schema, value)?;
                     }
+                    true
+                }
+                // Beside "if".
+                "then" => true,
+                "if" if self.apply(section, argument, value).is_err() => true,
+                "if" => {
+                    self.apply(section, &schema["then"], value)?;
                     true
                 }
                 "minProperties" => keys(value).count() as u64 >= argument.as_u64().unwrap_or(0),
@@ -230,12 +240,16 @@ fn the_schema_refuses_what_the_decoder_refuses() {
         ("pool: web", "pool: web\n    http: { idle_timeout: 30 }"),
         ("pool: web", "pool: web\n    http: { body_size_max: 30KB }"),
         ("pool: web", "pool: web\n    type: sctp"),
+        ("pool: web", "pool: web\n    udp: {}"),
+        ("pool: web", "pool: web\n    type: http\n    udp: {}"),
+        ("pool: web", "pool: web\n    type: tcp\n    waf: { mode: block }"),
         ("pool: web", "type: tcp"),
         ("pool: web", "pool: web\n    limits: { connections: 0 }"),
         ("    pool: web\n", ""),
         ("127.0.0.1:9001", "{ weight: 3 }"),
         ("127.0.0.1:9001", "127.0.0.1:"),
         ("127.0.0.1:9001 ]", "127.0.0.1:9001 ]\n    monitors: [ { type: ping } ]"),
+        ("127.0.0.1:9001 ]", "127.0.0.1:9001 ]\n    monitors: [ { type: tcp, path: / } ]"),
     ];
     for (from, to) in cases {
         let text = minimal.replace(from, to);

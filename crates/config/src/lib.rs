@@ -28,6 +28,7 @@ pub mod host_addresses;
 mod host_rights;
 mod host_uses;
 mod include;
+mod key_types;
 mod one_of;
 pub mod overlay;
 pub mod own_doors;
@@ -48,6 +49,7 @@ pub mod system_authorities;
 mod texts;
 mod tree;
 mod validate;
+mod variants;
 mod writer;
 
 use std::io;

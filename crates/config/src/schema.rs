@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::decode::{Decode as _, KeyInfo, Registry, SectionInfo};
+use crate::key_types::Types;
 use crate::raw::File;
+use crate::scalar::one_of;
 
 /// The JSON Schema (draft 2020-12) of a configuration file, for editors and other programs.
 pub fn json_schema() -> Value {
@@ -39,25 +41,62 @@ fn definition(section: &SectionInfo) -> Value {
         definition["required"] = required.into();
     }
     let either = section.keys.iter().filter_map(|key| Some((key.key, key.or_else?)));
-    let either: Vec<Value> = either
-        .map(|(key, others)| {
-            let any = std::iter::once(key).chain(others.split('|'));
-            json!({ "anyOf": any.map(|key| json!({ "required": [key] })).collect::<Vec<_>>() })
-        })
-        .collect();
-    if !either.is_empty() {
-        definition["allOf"] = either.into();
+    let either = either.map(|(key, others)| {
+        let any = std::iter::once(key).chain(others.split('|'));
+        json!({ "anyOf": any.map(|key| json!({ "required": [key] })).collect::<Vec<_>>() })
+    });
+    let conditions: Vec<Value> = either.chain(foreign(&section.keys)).collect();
+    if !conditions.is_empty() {
+        definition["allOf"] = conditions.into();
     }
     definition
 }
 
+/// For each group of keys with the same types: the keys are refused with any other type. Nothing, if the type is not a
+/// key of the section itself.
+fn foreign(keys: &[KeyInfo]) -> Vec<Value> {
+    let Some(kind) = keys.iter().find(|key| key.key == "type") else { return Vec::new() };
+    let default = kind.default.as_ref().and_then(Value::as_str);
+    let mut groups: Vec<(&[&str], Map<String, Value>)> = Vec::new();
+    for key in keys {
+        let others = key.types.as_ref().map_or(&[][..], |types| &types.others);
+        if others.is_empty() {
+            continue;
+        }
+        let refused = (key.key.to_owned(), Value::Bool(false));
+        match groups.iter_mut().find(|(types, _)| *types == others) {
+            Some((_, keys)) => keys.extend([refused]),
+            None => groups.push((others, Map::from_iter([refused]))),
+        }
+    }
+    let condition = |(others, keys): (&[&str], Map<String, Value>)| {
+        let mut with = json!({ "properties": { "type": { "enum": others } } });
+        // Without the key, the default applies.
+        if !default.is_some_and(|default| others.contains(&default)) {
+            with["required"] = json!(["type"]);
+        }
+        json!({ "if": with, "then": { "properties": keys } })
+    };
+    groups.into_iter().map(condition).collect()
+}
+
 fn property(key: &KeyInfo) -> Value {
     let mut property = key.schema.clone();
-    property["description"] = key.doc.as_str().into();
+    property["description"] = description(key).into();
     if let Some(default) = &key.default {
         property["default"] = default.clone();
     }
     property
+}
+
+/// The meaning of a key, and which types take it.
+fn description(key: &KeyInfo) -> String {
+    match &key.types {
+        Some(Types { of, takers, others }) if !others.is_empty() => {
+            format!("{} Only for {of} of type {}.", key.doc, one_of(takers))
+        }
+        _ => key.doc.clone(),
+    }
 }
 
 /// The reference part of `docs/configuration.md`: one table per section.
@@ -71,7 +110,15 @@ pub fn reference_markdown() -> String {
             path => format!("`{path}`"),
         };
         put(&mut text, format_args!("### {title}\n\n{}\n\n", section.doc));
-        put(&mut text, format_args!("| key | value | default | meaning |\n|---|---|---|---|\n"));
+        // A section has types for all its keys, or for none.
+        let (head, line) = match section.keys.iter().any(|key| key.types.is_some()) {
+            true => (" types |", "---|"),
+            false => ("", ""),
+        };
+        put(
+            &mut text,
+            format_args!("| key | value | default |{head} meaning |\n|---|---|---|{line}---|\n"),
+        );
         for key in &section.keys {
             let default = match (&key.default, key.required, key.or_else) {
                 (_, true, _) => "required".into(),
@@ -82,12 +129,14 @@ pub fn reference_markdown() -> String {
                 (Some(other), ..) => format!("`{other}`"),
                 (None, ..) => "–".into(),
             };
+            let types = key.types.as_ref().map(|types| format!(" {} |", shown(types)));
             put(
                 &mut text,
                 format_args!(
-                    "| `{}` | {} | {default} | {} |\n",
+                    "| `{}` | {} | {default} |{} {} |\n",
                     key.key,
                     cell(&key.expected),
+                    types.unwrap_or_default(),
                     cell(&meaning(key))
                 ),
             );
@@ -95,6 +144,15 @@ pub fn reference_markdown() -> String {
         text.push('\n');
     }
     text
+}
+
+/// The types that take a key, for the cell of a table.
+fn shown(types: &Types) -> String {
+    match &types.others[..] {
+        [] => "all".to_owned(),
+        [other] if types.takers.len() > 2 => format!("all except `{other}`"),
+        _ => format!("`{}`", types.takers.join("`, `")),
+    }
 }
 
 /// The meaning of a key, and of each word that is a permitted value.

@@ -1,7 +1,7 @@
-//! `section!` and `choice!`: one declaration gives the raw type, its decoder, the list of known
+//! `section!`, `variants!` and `choice!`: one declaration gives the raw type, its decoder, the list of known
 //! keys, the JSON Schema and the reference in the documentation.
 
-/// A map with fixed keys.
+/// A map with fixed keys. One with a key `type`: [`variants!`].
 ///
 /// ```text
 /// section! {
@@ -20,7 +20,7 @@
 macro_rules! section {
     (
         $(#[doc = $section_doc:literal])+
-        $name:ident at $path:literal {
+        $name:ident at $path:literal $(by $by:ident)? {
             $(
                 $(#[doc = $doc:literal])+
                 $kind:ident $field:ident $(as $key:literal)? : $type:ty $(= $default:expr)?;
@@ -28,6 +28,8 @@ macro_rules! section {
         }
         later [$($later:literal),* $(,)?]
     ) => {
+        section!(@complete $($by)? $name);
+
         $(#[doc = $section_doc])+
         #[derive(Debug, Clone, PartialEq)]
         pub(crate) struct $name {
@@ -60,7 +62,7 @@ macro_rules! section {
                     stringify!($name),
                     <Self as crate::decode::Section>::PATH,
                     concat!($($section_doc, "\n"),+),
-                    |registry| vec![$(
+                    |registry| section!(@typed [$($by)?] vec![$(
                         crate::decode::KeyInfo {
                             key: section!(@key $field $($key)?),
                             doc: crate::decode::tidy(concat!($($doc, "\n"),+)),
@@ -69,8 +71,9 @@ macro_rules! section {
                             or_else: section!(@or_else $kind $($default)?),
                             default: section!(@shown $kind $type $(= $default)?),
                             schema: <$type as crate::decode::Decode>::schema(registry),
+                            types: None,
                         }
-                    ),*],
+                    ),*]),
                 )
             }
 
@@ -87,6 +90,17 @@ macro_rules! section {
             }
         }
     };
+
+    (@complete $name:ident) => {
+        const _: () = assert!(
+            !crate::variants::have_type(<$name as crate::decode::Section>::KEYS),
+            "keys depend on `type`: declare the section by `variants!`",
+        );
+    };
+    (@complete $by:ident $name:ident) => {};
+
+    (@typed [] $keys:expr) => { $keys };
+    (@typed [$by:ident] $keys:expr) => { crate::variants::with_types::<Self>($keys) };
 
     (@slot default $type:ty) => { crate::decode::Spanned<$type> };
     (@slot $kind:ident $type:ty) => { Option<crate::decode::Spanned<$type>> };
@@ -123,6 +137,79 @@ macro_rules! section {
     (@read default $fields:ident $context:ident ($key:expr) $default:expr) => {
         $fields.or_default($key, $default, $context)
     };
+}
+
+/// A map whose keys depend on a type, which is one of its keys or belongs to a section around it. As [`section!`], and
+/// each key says which types take it, so a key without them does not compile.
+///
+/// ```text
+/// variants! {
+///     /// What it is.
+///     Name at "path.in.the.file" by Type {
+///         /// What the key means.
+///         required kind as "type" for all: Type;
+///         optional key for [Variant, Other]: Type;  // the first one is suggested to users of further types
+///     }
+///     plain [Further]                               // types that take only the keys for all
+///     later ["keys", "that", "are", "refused"]
+/// }
+/// ```
+///
+/// A type that neither a key nor `plain` names does not compile. So whoever adds a type decides about its keys. `all` is
+/// for keys that have nothing to do with the type.
+macro_rules! variants {
+    (
+        $(#[doc = $section_doc:literal])+
+        $name:ident at $path:literal by $by:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $kind:ident $field:ident $(as $key:literal)? for $takers:tt : $type:ty $(= $default:expr)?;
+            )*
+        }
+        $(plain [$($plain:ident),+ $(,)?])?
+        later [$($later:literal),* $(,)?]
+    ) => {
+        section! {
+            $(#[doc = $section_doc])+
+            $name at $path by $by {
+                $(
+                    $(#[doc = $doc])+
+                    $kind $field $(as $key)? : $type $(= $default)?;
+                )*
+            }
+            later [$($later),*]
+        }
+
+        impl crate::variants::Variants for $name {
+            type Kind = $by;
+
+            const TAKERS: &'static [crate::variants::Takers<$by>] =
+                &[$(variants!(@takers $by $takers)),*];
+
+            fn places(&self) -> Vec<Option<crate::tree::Span>> {
+                vec![$(variants!(@place $kind self.$field)),*]
+            }
+        }
+
+        const _: () = assert!(
+            crate::variants::have_all(
+                <$by as crate::variants::Choice>::ALL.len(),
+                &[$(variants!(@numbers $by $takers),)* $(variants!(@numbers $by [$($plain),+]))?],
+            ),
+            "a type has no keys of its own: name it in keys that it takes, or in `plain`",
+        );
+    };
+
+    (@takers $by:ident all) => { crate::variants::Takers::All };
+    (@takers $by:ident [$($taker:ident),+ $(,)?]) => {
+        crate::variants::Takers::Only(&[$($by::$taker),+])
+    };
+
+    (@numbers $by:ident all) => { &[] };
+    (@numbers $by:ident [$($taker:ident),+ $(,)?]) => { &[$($by::$taker as usize),+] };
+
+    (@place default $key:expr) => { $key.given.then_some($key.span) };
+    (@place $kind:ident $key:expr) => { $key.as_ref().map(|key| key.span) };
 }
 
 /// One of several words. Words and map keys after `later` belong to the language, but are refused because they are not
@@ -170,8 +257,16 @@ macro_rules! choice {
 
         impl crate::decode::Shown for $name {
             fn shown(&self) -> serde_json::Value {
+                crate::variants::Choice::word(*self).into()
+            }
+        }
+
+        impl crate::variants::Choice for $name {
+            const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            fn word(self) -> &'static str {
                 match self {
-                    $(Self::$variant => $word.into(),)+
+                    $(Self::$variant => $word,)+
                 }
             }
         }
@@ -243,6 +338,7 @@ macro_rules! one_of {
                             or_else: None,
                             default: None,
                             schema: <$type as crate::decode::Decode>::schema(registry),
+                            types: None,
                         },)+
                     ],
                 );

@@ -215,21 +215,26 @@ fn clients_are_told_apart_by_their_connections() {
 #[test]
 fn pools_of_connections_have_no_keys_of_requests() {
     let server = "type: tcp\npool: p";
-    for (line, key, about) in [
-        ("reuse: { idle_per_worker: 1 }", "reuse", "requests"),
-        ("response_timeout: 1s", "response_timeout", "responses"),
-        ("maintenance: { body: later }", "maintenance", "requests"),
-        ("lenient: [ unknown_status ]", "lenient", "responses"),
+    for (line, key) in [
+        ("reuse: { idle_per_worker: 1 }", "reuse"),
+        ("response_timeout: 1s", "response_timeout"),
+        ("maintenance: { body: later }", "maintenance"),
+        ("lenient: [ unknown_status ]", "lenient"),
+        ("retry_on: [ 503 ]", "retry_on"),
     ] {
         let expected = format!(
-            "9 `{key}` is about {about}, and the pool `p` only gets connections of virtual servers of type \
-             tcp -> remove it"
+            "9 `{key}` does not apply to the pool `p`: only virtual servers of type tcp use it -> remove it"
         );
         check(&file(server, &format!("    {line}\n")), &[&expected]);
         // Another virtual server uses it.
         let both = file(server, &format!("    {line}\n"))
             .replace("pools:\n", "  b: { listen: 127.0.0.1:81, pool: p }\npools:\n");
         check(&both, &[]);
+        // As does one without requests.
+        let datagrams = "  b: { listen: 127.0.0.1:81, type: udp, pool: p }\npools:\n";
+        let both = file(server, &format!("    {line}\n")).replace("pools:\n", datagrams);
+        let expected = expected.replace("9 ", "10 ").replace("tcp use", "tcp and udp use");
+        check(&both, &[&expected]);
     }
     let hash = |of: &str| file(server, &format!("    balance: {{ hash: \"{of}\" }}\n"));
     check(

@@ -95,6 +95,8 @@ fn what_is_not_about_datagrams_is_refused() {
         ("by_server_name: [ { names: [ a ], pool: p } ]", "by_server_name"),
         ("tls: { certificates: [ { cert: a, key: b } ] }", "tls"),
         ("client_address: { trust: [ 10.0.0.0/8 ] }", "client_address"),
+        ("client_address: { header: X-Client }", "client_address"),
+        ("defer_accept: 1s", "defer_accept"),
         ("limits: { requests: 1 }", "requests"),
     ] {
         check(
@@ -137,13 +139,17 @@ fn pools_that_take_no_datagrams() {
             "9 version 1 of the PROXY protocol cannot tell of datagrams, which {server} sends -> use `proxy_protocol: v2`"
         )],
     );
-    let only = "and the pool `p` only gets datagrams of virtual servers of type udp -> remove it";
-    check(&file("", "    queue: {}\n"), &[&format!("9 `queue` is about connections, {only}")]);
-    check(
-        &file("", "    connect_timeout: 1s\n"),
-        &[&format!("9 `connect_timeout` is about connections, {only}")],
-    );
-    check(&file("", "    http2: true\n"), &[&format!("9 `http2` is about requests, {only}")]);
+    for (line, key) in [
+        ("queue: {}", "queue"),
+        ("connect_timeout: 1s", "connect_timeout"),
+        ("http2: true", "http2"),
+        ("retry_on: [ 503 ]", "retry_on"),
+    ] {
+        let expected = format!(
+            "9 `{key}` does not apply to the pool `p`: only virtual servers of type udp use it -> remove it"
+        );
+        check(&file("", &format!("    {line}\n")), &[&expected]);
+    }
     // If it has connections as well, they are allowed.
     let over_tcp = "  b: { listen: 127.0.0.1:53, type: tcp, pool: p }\n";
     check(&file(over_tcp, "    queue: {}\n"), &[]);

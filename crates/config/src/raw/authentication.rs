@@ -3,53 +3,54 @@
 use crate::decode::{OneOrMany, Spanned};
 use crate::scalar::{Duration, HOUR, MINUTE, Name, SECOND, Text};
 use crate::shapes::{FieldName, FilePath, KeysUrl, ProbePath};
+use crate::variants::Kind;
 
 /// Longest accepted difference between the clocks of an issuer and of weir.
 const LEEWAY_MS_MAX: u64 = 10 * MINUTE;
 
-section! {
+variants! {
     /// How clients authenticate. Virtual servers and rules refer to an entry with `authenticate`; conditions read tokens as `jwt['NAME']`.
-    Authentication at "authentication.NAME" {
+    Authentication at "authentication.NAME" by AuthenticationType {
         /// The type of credentials.
-        required kind as "type": AuthenticationType;
+        required kind as "type" for all: AuthenticationType;
         /// The `realm` of `WWW-Authenticate`: the name that clients see. Default: the name of this entry.
-        optional realm: Text;
+        optional realm for [Jwt, Basic]: Text;
         /// `true`: members get the header or cookie with the client's token or password. `false`: weir removes it.
-        default forward_credentials: bool = true;
-        /// For `basic`, required: a file with users and hashes of their passwords, as written by `htpasswd -B`: bcrypt, or Argon2 (`$argon2id$…`). weir reads it with the configuration.
-        optional users: FilePath;
-        /// For `jwt`, required: the public keys of the token issuer.
-        optional keys: TokenKeys;
-        /// For `jwt`: accepted signature algorithms, one or several. Default: `RS256`, `ES256` and `EdDSA`. A key verifies only one algorithm. `none` and `HS256` are never accepted.
-        optional algorithms: OneOrMany<Spanned<TokenAlgorithm>>;
-        /// For `jwt`: accepted issuers (claim `iss`), one or several. Default: not checked.
-        optional issuer: OneOrMany<Spanned<Text>>;
-        /// For `jwt`: accepted audiences (claim `aud`); a token needs one of them. Default: not checked, so tokens issued for another service are accepted, too.
-        optional audience: OneOrMany<Spanned<Text>>;
-        /// For `jwt`: tolerated clock difference between the issuer and weir, for `exp` and `nbf`.
-        default leeway: Duration<0, LEEWAY_MS_MAX> = Duration(30 * SECOND);
-        /// For `jwt`: the header with the token, with or without the prefix `Bearer`. Default: `Authorization`, with the prefix `Bearer`.
-        optional header: FieldName;
-        /// For `jwt`: the cookie with the token, instead of a header. Default: none.
-        optional cookie: FieldName;
-        /// For `external`, required: the pool of the authorisation service. weir sends it a request of its own for each client request.
-        optional pool: Name;
-        /// For `external`: the path of the request to the service, optionally with a query. The method is `GET`. The client's method, path and query, host, scheme and address are in `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`.
-        default path: ProbePath = ProbePath("/".into());
-        /// For `external`: the headers of the client's request that the service gets. Default: all, except headers about the body (`Content-…`, `Expect`), conditions and ranges (`If-…`, `Range`), `Accept-Encoding`, and headers with which clients could deceive the service (those of `add_headers` and `user_header`, `Forwarded`, `X-Real-IP`, `X-Original-…`, `X-Rewrite-URL`).
-        optional request_headers: OneOrMany<Spanned<FieldName>>;
-        /// For `external`: headers of the service's response that weir adds to an accepted request for the member. weir always removes client headers with these names. Default: none.
-        optional add_headers: OneOrMany<Spanned<FieldName>>;
-        /// For `external`: headers of the service's response that the client gets if the service refuses the request. Default: `Location`, `Set-Cookie`, `WWW-Authenticate`, `Content-Type`, `Cache-Control` and `Retry-After`.
-        optional answer_headers: OneOrMany<Spanned<FieldName>>;
-        /// For `external`: the header of the service's response with the user's name, for the access log and for `request.user` in rules that read the response. Default: none.
-        optional user_header: FieldName;
-        /// For `external`: maximum time for the complete response of the service, including the wait in its pool's queue. After it, `on_error` applies.
-        default timeout: Duration<10, { 10 * MINUTE }> = Duration(5 * SECOND);
-        /// For `external`: treatment of a request if the service does not respond in time, cannot be reached, or responds with a status of 500 or more.
-        default on_error: OnError = OnError::Deny;
-        /// For `jwt`: the claim with the user's name, for `request.user` and the access log.
-        default user_claim: Text = Text("sub".into());
+        default forward_credentials for [Jwt, Basic]: bool = true;
+        /// Required. A file with users and hashes of their passwords, as written by `htpasswd -B`: bcrypt, or Argon2 (`$argon2id$…`). weir reads it with the configuration.
+        optional users for [Basic]: FilePath;
+        /// Required. The public keys of the token issuer.
+        optional keys for [Jwt]: TokenKeys;
+        /// Accepted signature algorithms, one or several. Default: `RS256`, `ES256` and `EdDSA`. A key verifies only one algorithm. `none` and `HS256` are never accepted.
+        optional algorithms for [Jwt]: OneOrMany<Spanned<TokenAlgorithm>>;
+        /// Accepted issuers (claim `iss`), one or several. Default: not checked.
+        optional issuer for [Jwt]: OneOrMany<Spanned<Text>>;
+        /// Accepted audiences (claim `aud`); a token needs one of them. Default: not checked, so tokens issued for another service are accepted, too.
+        optional audience for [Jwt]: OneOrMany<Spanned<Text>>;
+        /// Tolerated clock difference between the issuer and weir, for `exp` and `nbf`.
+        default leeway for [Jwt]: Duration<0, LEEWAY_MS_MAX> = Duration(30 * SECOND);
+        /// The header with the token, with or without the prefix `Bearer`. Default: `Authorization`, with the prefix `Bearer`.
+        optional header for [Jwt]: FieldName;
+        /// The cookie with the token, instead of a header. Default: none.
+        optional cookie for [Jwt]: FieldName;
+        /// Required. The pool of the authorisation service. weir sends it a request of its own for each client request.
+        optional pool for [External]: Name;
+        /// The path of the request to the service, optionally with a query. The method is `GET`. The client's method, path and query, host, scheme and address are in `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`.
+        default path for [External]: ProbePath = ProbePath("/".into());
+        /// The headers of the client's request that the service gets. Default: all, except headers about the body (`Content-…`, `Expect`), conditions and ranges (`If-…`, `Range`), `Accept-Encoding`, and headers with which clients could deceive the service (those of `add_headers` and `user_header`, `Forwarded`, `X-Real-IP`, `X-Original-…`, `X-Rewrite-URL`).
+        optional request_headers for [External]: OneOrMany<Spanned<FieldName>>;
+        /// Headers of the service's response that weir adds to an accepted request for the member. weir always removes client headers with these names. Default: none.
+        optional add_headers for [External]: OneOrMany<Spanned<FieldName>>;
+        /// Headers of the service's response that the client gets if the service refuses the request. Default: `Location`, `Set-Cookie`, `WWW-Authenticate`, `Content-Type`, `Cache-Control` and `Retry-After`.
+        optional answer_headers for [External]: OneOrMany<Spanned<FieldName>>;
+        /// The header of the service's response with the user's name, for the access log and for `request.user` in rules that read the response. Default: none.
+        optional user_header for [External]: FieldName;
+        /// Maximum time for the complete response of the service, including the wait in its pool's queue. After it, `on_error` applies.
+        default timeout for [External]: Duration<10, { 10 * MINUTE }> = Duration(5 * SECOND);
+        /// Treatment of a request if the service does not respond in time, cannot be reached, or responds with a status of 500 or more.
+        default on_error for [External]: OnError = OnError::Deny;
+        /// The claim with the user's name, for `request.user` and the access log.
+        default user_claim for [Jwt]: Text = Text("sub".into());
     }
     later []
 }
@@ -65,6 +66,10 @@ choice! {
         External = "external",
     }
     later [] maps []
+}
+
+impl Kind for AuthenticationType {
+    const OF: &'static str = "an authentication";
 }
 
 choice! {

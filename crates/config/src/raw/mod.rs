@@ -45,6 +45,7 @@ use crate::shapes::{
 };
 use crate::snapshot;
 use crate::tree::Span;
+use crate::variants::{Choice as _, Kind};
 
 /// Most worker threads.
 const WORKERS_MAX: u64 = 1024;
@@ -269,69 +270,69 @@ section! {
     later []
 }
 
-section! {
+variants! {
     /// Addresses that clients connect to, with the settings for their traffic. Without `listen`, a virtual server gets requests only from other virtual servers.
-    VirtualServer at "virtual_servers.NAME" {
+    VirtualServer at "virtual_servers.NAME" by VirtualServerType {
         /// The addresses to listen on, each with a port or a range of ports (`10.0.0.1:8000-8100`), at most 1024 ports in total. With `type: fast_l4`, an entry can also be a network, and `*` stands for any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest matching prefix wins. Two virtual servers cannot have the same address and port, unless their protocols (TCP, UDP, `protocol`) or their `interfaces` differ. Required, unless other virtual servers hand requests to this one (action `virtual_server`).
-        optional listen: Tried<OneOrMany<crate::decode::Spanned<ListenOn>>>;
+        optional listen for all: Tried<OneOrMany<crate::decode::Spanned<ListenOn>>>;
         /// The state of the virtual server.
-        default state: VirtualServerState = VirtualServerState::Enabled;
+        default state for all: VirtualServerState = VirtualServerState::Enabled;
         /// Network interfaces, VLAN devices included, on which clients can connect. On other interfaces the virtual server does not listen. Virtual servers with different `interfaces` can have the same address and port. Responses leave by the interface on which the client connected. Default: all interfaces.
-        optional interfaces: Vec<crate::decode::Spanned<packet::InterfaceName>>;
+        optional interfaces for [Http, Tcp, Udp]: Vec<crate::decode::Spanned<packet::InterfaceName>>;
         /// `true`: the virtual server can listen on an address that this host does not have yet, for example an address that moves between two hosts. Clients cannot connect until the host has the address.
-        default free_bind: bool = false;
+        default free_bind for [Http, Tcp, Udp]: bool = false;
         /// The kernel holds a new connection until the client has sent data (`TCP_DEFER_ACCEPT`). After this time, rounded up to whole seconds, the connection is accepted as usual. This saves CPU per connection. Do not use it for protocols in which the server speaks first. Default: connections are accepted at once.
-        optional defer_accept: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
+        optional defer_accept for [Http, Tcp]: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
         /// The protocol.
-        default kind as "type": VirtualServerType = VirtualServerType::Http;
+        default kind as "type" for all: VirtualServerType = VirtualServerType::Http;
         /// The pool for requests (with `type: tcp` for connections, with `type: udp` for datagrams). With `by_server_name`, this pool serves clients without SNI or with a name that is not listed; without `pool`, these clients are refused. A virtual server needs no pool if it only redirects (`https_redirect`), if rules of `policies` respond to requests, refuse them or select a pool, or if `connection_policies` end its connections. Without a pool, a request that no rule handles gets 503, and a connection (`type: tcp`) is reset.
-        either pool: Name = "by_server_name|forward|policies|connection_policies|https_redirect";
-        /// `fast_l4` only, instead of a pool: the forwarding of packets.
-        optional forward: Forward;
-        /// `fast_l4` only: the IP protocol of the packets. With a number, the port in `listen` must be `*`. A virtual server for a specific protocol takes precedence over `any`.
-        default protocol: packet::PacketProtocol = packet::PacketProtocol::Tcp;
-        /// `fast_l4` only: how packets are forwarded. A profile's name, or the settings inline. Default: the default of each setting.
-        optional fast_l4: ProfileOr<packet::FastL4Profile>;
-        /// `tcp` only: pools by the server name in the client's ClientHello (SNI). An exact name takes precedence over a wildcard. Without `tls`, weir does not decrypt connections; the members terminate TLS.
-        optional by_server_name: Vec<crate::decode::Spanned<tcp::ServerNamePool>>;
-        /// `tcp` only: timeouts. A profile's name, or the settings inline. Default: the default of each setting.
-        optional tcp: ProfileOr<tcp::TcpProfile>;
-        /// `udp` only: which datagrams form a session. A profile's name, or the settings inline. Default: the default of each setting.
-        optional udp: ProfileOr<udp::UdpProfile>;
+        either pool for all: Name = "by_server_name|forward|policies|connection_policies|https_redirect";
+        /// Instead of a pool: the forwarding of packets.
+        optional forward for [FastL4]: Forward;
+        /// The IP protocol of the packets. With a number, the port in `listen` must be `*`. A virtual server for a specific protocol takes precedence over `any`.
+        default protocol for [FastL4]: packet::PacketProtocol = packet::PacketProtocol::Tcp;
+        /// How packets are forwarded. A profile's name, or the settings inline. Default: the default of each setting.
+        optional fast_l4 for [FastL4]: ProfileOr<packet::FastL4Profile>;
+        /// Pools by the server name in the client's ClientHello (SNI). An exact name takes precedence over a wildcard. Without `tls`, weir does not decrypt connections; the members terminate TLS.
+        optional by_server_name for [Tcp]: Vec<crate::decode::Spanned<tcp::ServerNamePool>>;
+        /// Timeouts of relayed connections. A profile's name, or the settings inline. Default: the default of each setting.
+        optional tcp for [Tcp]: ProfileOr<tcp::TcpProfile>;
+        /// Which datagrams form a session. A profile's name, or the settings inline. Default: the default of each setting.
+        optional udp for [Udp]: ProfileOr<udp::UdpProfile>;
         /// HTTP limits and timeouts. A profile's name, or the settings inline. Default: the default of each setting.
-        optional http: ProfileOr<HttpProfile>;
+        optional http for [Http]: ProfileOr<HttpProfile>;
         /// TLS toward clients. A profile's name, or the settings inline. Default: no TLS.
-        optional tls: ProfileOr<tls::Tls>;
+        optional tls for [Http, Tcp]: ProfileOr<tls::Tls>;
         /// Compression of responses. A profile's name, or the settings inline. Default: none.
-        optional compression: ProfileOr<compression::Compression>;
+        optional compression for [Http]: ProfileOr<compression::Compression>;
         /// The web application firewall for requests. A profile's name, or the settings inline. Default: none.
-        optional waf: ProfileOr<waf::Waf>;
+        optional waf for [Http]: ProfileOr<waf::Waf>;
         /// Tells browsers to use only TLS for this host (a `Strict-Transport-Security` header in each response). Needs `tls`.
-        optional hsts: tls::Hsts;
+        optional hsts for [Http]: tls::Hsts;
         /// Redirects every request to the same URL over TLS: `true` (status 308, port 443), or `{ status: 301, port: 8443 }`.
-        default https_redirect: HttpsRedirect = HttpsRedirect::Plainly(false);
+        default https_redirect for [Http]: HttpsRedirect = HttpsRedirect::Plainly(false);
         /// The addresses and networks of the clients that may connect, at most 1024 entries. weir resets connections of others (`http`, `tcp`; before the TLS handshake) and drops their datagrams (`udp`) and packets (`fast_l4`). The address is that of the connection, or the one in a trusted PROXY header; headers such as `X-Forwarded-For` do not count. For `http` and `tcp`, this is short for a rule of `connection_policies`, which runs first. A reload does not end connections, sessions and flows. Default: all clients.
-        optional allowed_clients: Vec<crate::decode::Spanned<Network>>;
+        optional allowed_clients for all: Vec<crate::decode::Spanned<Network>>;
         /// Limits on connections and requests.
-        optional limits: limit::Limits;
-        /// For `type: http` and `tcp`: policies, by name, in the order in which they run. With `type: tcp`, they run once per connection, before the pool is selected. They can then read `client`, `server` and `tls`; if the virtual server has no `tls`, the only readable field of `tls` is `tls.sni`. Default: none.
-        optional policies: Vec<crate::decode::Spanned<Name>>;
-        /// For `type: http` and `tcp`: policies, by name, that allow or refuse connections. They run once per connection, before the TLS handshake: when weir has accepted the connection and read its PROXY header, if any. If they read `tls.sni`, they run when weir has received the ClientHello. They can read `client`, `server` and, if the virtual server has `tls`, `tls.sni`. Their actions are `rate_limit` (`connections`, `connections_per_second`), `log`, `close` and `reset`. Default: none.
-        optional connection_policies: Vec<crate::decode::Spanned<Name>>;
+        optional limits for [Http, Tcp, Udp]: limit::Limits;
+        /// Policies, by name, in the order in which they run. With `type: tcp`, they run once per connection, before the pool is selected. They can then read `client`, `server` and `tls`; if the virtual server has no `tls`, the only readable field of `tls` is `tls.sni`. Default: none.
+        optional policies for [Http, Tcp]: Vec<crate::decode::Spanned<Name>>;
+        /// Policies, by name, that allow or refuse connections. They run once per connection, before the TLS handshake: when weir has accepted the connection and read its PROXY header, if any. If they read `tls.sni`, they run when weir has received the ClientHello. They can read `client`, `server` and, if the virtual server has `tls`, `tls.sni`. Their actions are `rate_limit` (`connections`, `connections_per_second`), `log`, `close` and `reset`. Default: none.
+        optional connection_policies for [Http, Tcp]: Vec<crate::decode::Spanned<Name>>;
         /// The authentication that clients need: the name of an entry in `authentication`. Until the client is authenticated, the results of rules do not take effect, except limits, hand-overs and the action `log`. A request without valid credentials is refused: with 401, or with `type: external` by the response of the service. To authenticate only some paths, use the action `authenticate`. Default: no authentication.
-        optional authenticate: Name;
+        optional authenticate for [Http]: Name;
         /// Persistence: keeps a client on one member. The name of an entry in `persistence`, or the settings inline. Default: none.
-        optional persistence: ProfileOr<persistence::Persistence>;
+        optional persistence for all: ProfileOr<persistence::Persistence>;
         /// Determines the client's address behind trusted proxies, and sends it to members.
-        optional client_address: ClientAddress;
+        optional client_address for [Http, Tcp]: ClientAddress;
         /// An ID of each request, for members, clients and logs: `{}` for the defaults. Default: only the logs have an ID.
-        optional request_id: request_id::RequestId;
+        optional request_id for [Http]: request_id::RequestId;
         /// Distributed tracing of requests (W3C Trace Context, OpenTelemetry): `{}` for the defaults. Needs the top-level section `tracing`. Default: requests are not traced, and `traceparent` stays unchanged.
-        optional tracing: tracing::Tracing;
+        optional tracing for [Http]: tracing::Tracing;
         /// Pages that replace weir's own short responses, by status (`503`) or class (`5xx`). Default: none.
-        optional error_pages: ByStatus<Page>;
+        optional error_pages for [Http]: ByStatus<Page>;
         /// `true`: each response has a `Server-Timing` header with its duration.
-        default server_timing: bool = false;
+        default server_timing for [Http]: bool = false;
     }
     later []
 }
@@ -370,6 +371,26 @@ choice! {
     later [] maps []
 }
 
+impl Kind for VirtualServerType {
+    const OF: &'static str = "a virtual server";
+
+    fn remedy(self, key: &str, takers: &[Self]) -> String {
+        let taker = takers[0];
+        let why = match (self, taker) {
+            (Self::Http, _) | (_, Self::Udp | Self::FastL4) => {
+                return format!("remove it, or set `type: {}`", taker.word());
+            }
+            (Self::FastL4, _) if key == "interfaces" => {
+                "`packet_path.interfaces` says whose packets are looked at"
+            }
+            (Self::Tcp, _) => "connections are relayed, requests are not seen",
+            (Self::Udp, _) => "datagrams are relayed as they are",
+            (Self::FastL4, _) => "packets are forwarded, connections are not opened",
+        };
+        format!("remove it: {why}")
+    }
+}
+
 choice! {
     /// Where packets go without a pool.
     Forward {
@@ -379,22 +400,23 @@ choice! {
     later [] maps []
 }
 
-section! {
+variants! {
     /// The client's address behind trusted proxies, and the headers that send it to members.
-    ClientAddress at "virtual_servers.NAME.client_address" {
+    ClientAddress at "virtual_servers.NAME.client_address" by VirtualServerType {
         /// Addresses and networks of trusted proxies: only they can set the client's address. Default: none.
-        optional trust: Vec<crate::decode::Spanned<Network>>;
+        optional trust for all: Vec<crate::decode::Spanned<Network>>;
         /// The header in which trusted proxies send the client's address. weir takes the rightmost address in it that is not in `trust`.
-        default header: FieldName = FieldName("X-Forwarded-For".into());
+        default header for [Http]: FieldName = FieldName("X-Forwarded-For".into());
         /// `true`: trusted proxies begin each connection with a PROXY header (version 1 or 2). weir closes a connection from a trusted proxy without this header. From other addresses, weir does not accept the header: with `type: http`, it is a malformed request (400); with `type: tcp`, it is relayed as data.
-        default proxy_protocol: bool = false;
+        default proxy_protocol for all: bool = false;
         /// `X-Forwarded-For` in requests to members.
-        default x_forwarded_for: Forwarding = Forwarding::Off;
+        default x_forwarded_for for [Http]: Forwarding = Forwarding::Off;
         /// `true`: requests to members have `X-Forwarded-Proto` and `X-Forwarded-Host`. They replace headers of the client with these names; only an `X-Forwarded-Proto` from an address in `trust` is kept.
-        default x_forwarded_proto: bool = false;
+        default x_forwarded_proto for [Http]: bool = false;
         /// `Forwarded` (RFC 7239) in requests to members.
-        default forwarded: Forwarding = Forwarding::Off;
+        default forwarded for [Http]: Forwarding = Forwarding::Off;
     }
+    plain [Tcp, Udp, FastL4]
     later []
 }
 
@@ -512,55 +534,55 @@ choice! {
     later [] maps []
 }
 
-section! {
+variants! {
     /// A pool of equivalent members.
-    Pool at "pools.NAME" {
+    Pool at "pools.NAME" by VirtualServerType {
         /// The load balancing method.
-        default balance: BalanceOr = BalanceOr::Method(Balance::RoundRobin);
+        default balance for all: BalanceOr = BalanceOr::Method(Balance::RoundRobin);
         /// The servers. The list may be empty, for a pool that is filled later.
-        required members: crate::decode::List<crate::decode::Spanned<member::MemberEntry>>;
+        required members for all: crate::decode::List<crate::decode::Spanned<member::MemberEntry>>;
         /// Active health checks of each member. With monitors, a member gets traffic after its first probe has passed (exception: `first_probes.then: serve`). Without monitors, a member always counts as up.
-        optional monitors: Vec<crate::decode::Spanned<monitor::Monitor>>;
+        optional monitors for all: Vec<crate::decode::Spanned<monitor::Monitor>>;
         /// Takes a member out of service if requests to it fail. Default: off.
-        optional passive: Passive;
+        optional passive for all: Passive;
         /// Idle connections to members, kept for further requests.
-        optional reuse: Reuse;
+        optional reuse for [Http]: Reuse;
         /// Maximum number of other members that weir tries if the member of a request fails. A request of which nothing has been sent can always be retried; other requests only if weir still has everything that it has sent, and if they are safe to repeat (idempotent: GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
-        default retries: Whole<u8, 0, RETRIES_MAX> = Whole(1);
+        default retries for all: Whole<u8, 0, RETRIES_MAX> = Whole(1);
         /// Response statuses from 400 to 599 after which weir tries another member, for example 502 and 503, within `retries` and `retry_budget`. Conditions: the request is safe to repeat, weir still has everything that it has sent of the request (up to 16 KiB, at most 4 KiB from one read), and the client has received nothing of a response. If no other member can take the request, the client gets this response. Default: none.
-        optional retry_on: Vec<crate::decode::Spanned<FailureStatus>>;
+        optional retry_on for [Http]: Vec<crate::decode::Spanned<FailureStatus>>;
         /// `true`: `retry_on` also applies to requests that are not safe to repeat (POST, PATCH). The first member may already have executed such a request.
-        default retry_non_idempotent: bool = false;
+        default retry_non_idempotent for [Http]: bool = false;
         /// Maximum time until a member accepts a connection. After it, weir tries another member (see `retries`).
-        default connect_timeout: Timeout = Duration(5 * SECOND);
+        default connect_timeout for [Http, Tcp, FastL4]: Timeout = Duration(5 * SECOND);
         /// Maximum time from the end of the request to the response head. After it, the client gets 504.
-        default response_timeout: Timeout = Duration(60 * SECOND);
+        default response_timeout for [Http]: Timeout = Duration(60 * SECOND);
         /// TLS toward members. Default: no TLS.
-        optional tls: tls::PoolTls;
+        optional tls for [Http, Tcp]: tls::PoolTls;
         /// `true`: weir connects to members by HTTP/2. Many requests then share one connection. gRPC needs it. With `tls`, members must select `h2` by ALPN. Without `tls`, they must accept h2c with prior knowledge.
-        default http2: bool = false;
+        default http2 for [Http]: bool = false;
         /// The source address of connections to members: one local address; several, which weir uses in turn; a map with addresses and ports (`{ addresses: …, ports: 40000-49999 }`); or `client`: the address of the client connection, or from its PROXY header. This needs CAP_NET_RAW or CAP_NET_ADMIN, and members must route their responses through this host. Default: the kernel selects the address.
-        optional source: source::SourceOr;
+        optional source for all: source::SourceOr;
         /// Activation of members with lower `priority`.
-        optional priority: Priority;
+        optional priority for all: Priority;
         /// After a member comes up, its traffic rises to its full share within this time. Default: the member gets its full share at once.
-        optional slow_start: Timeout;
+        optional slow_start for all: Timeout;
         /// A queue for requests while all members have reached their limits. Default: such requests get 503.
-        optional queue: Queue;
+        optional queue for [Http, Tcp, FastL4]: Queue;
         /// The pool that is used while no member of this pool is up. Default: no other pool; clients get the response of `maintenance`; without one, a short 503.
-        optional fallback: Name;
+        optional fallback for all: Name;
         /// The pool for further requests when this pool is full. A client with persistence stays with its member until that member reaches its limit.
-        optional spillover: Spillover;
+        optional spillover for all: Spillover;
         /// Number of monitors that must pass for a member to be up. Default: all.
-        optional monitors_min: Whole<u8, 1, 255>;
+        optional monitors_min for all: Whole<u8, 1, 255>;
         /// Limits retries in proportion to requests.
-        optional retry_budget: RetryBudget;
+        optional retry_budget for all: RetryBudget;
         /// The page for clients while no member is up, with status 503; or `{ redirect: URL }`, a redirect for clients.
-        optional maintenance: Maintenance;
+        optional maintenance for [Http]: Maintenance;
         /// The PROXY protocol to members, which tells them the address of the client connection (or the one from the client's PROXY header, never one from HTTP headers). With it, each connection to a member serves only one client.
-        default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
+        default proxy_protocol for [Http, Tcp, Udp]: ProxyProtocol = ProxyProtocol::Off;
         /// Malformed responses to accept from members. weir always accepts these: the same `Content-Length` several times, `Content-Length` together with `Transfer-Encoding: chunked`, and spaces after the size of a chunk. For any other malformed response, the client gets 502. weir always sends well-formed responses; only a status accepted by `unknown_status` is passed on unchanged. Default: none.
-        optional lenient: Vec<crate::decode::Spanned<Leniency>>;
+        optional lenient for [Http]: Vec<crate::decode::Spanned<Leniency>>;
     }
     later []
 }

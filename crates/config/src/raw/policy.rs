@@ -8,6 +8,7 @@ use crate::shapes::{
     AnyText, AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, PoolChoice,
     RedirectStatus, Replacements, Rewrite, Share, StatusCode,
 };
+use crate::variants::Kind;
 
 section! {
     /// An ordered list of rules. Virtual servers list policies by name under `policies`.
@@ -232,16 +233,17 @@ section! {
     later []
 }
 
-section! {
+variants! {
     /// A named list or map for conditions and templates: `data['NAME']`. Each reload reads its file again.
-    DataSet at "data_sets.NAME" {
+    DataSet at "data_sets.NAME" by DataSetType {
         /// The type of its items.
-        required kind as "type": DataSetType;
+        required kind as "type" for all: DataSetType;
         /// The items: a list, or for `map` a map.
-        optional items: Items;
+        optional items for all: Items;
         /// A file with the items, one per line; for `map`, a key and a value separated by a space. Empty lines and lines that begin with `#` are ignored.
-        optional file: FilePath;
+        optional file for all: FilePath;
     }
+    plain [Strings, Addresses, Map]
     later []
 }
 
@@ -256,6 +258,10 @@ choice! {
         Map = "map",
     }
     later [] maps []
+}
+
+impl Kind for DataSetType {
+    const OF: &'static str = "a data set";
 }
 
 choice! {

@@ -19,6 +19,7 @@ use crate::raw::authentication as raw;
 use crate::scalar::{Name, Text};
 use crate::snapshot::{Authenticating, DatedKind, FetchedKeys};
 use crate::tree::Span;
+use crate::variants::keys_fit;
 
 /// The section `authentication` of the file.
 pub(super) struct Authentications<'a> {
@@ -43,17 +44,16 @@ impl<'a> Authentications<'a> {
         let all = items.iter().map(|item| {
             let raw = item.value.as_ref()?;
             let realm = realm(&item.name, raw.realm.as_ref(), context);
-            let how = match raw.kind.as_ref()?.value {
+            let kind = raw.kind.as_ref()?.value;
+            keys_fit(raw, kind, context);
+            let how = match kind {
                 raw::AuthenticationType::Jwt => {
-                    refuse_foreign_keys(raw, raw::AuthenticationType::Jwt, context);
                     token(item, raw, directory, (slots, &mut fetched), context)
                 }
                 raw::AuthenticationType::Basic => {
-                    refuse_foreign_keys(raw, raw::AuthenticationType::Basic, context);
                     users(item, raw, directory, context).map(How::Password)
                 }
                 raw::AuthenticationType::External => {
-                    refuse_foreign_keys(raw, raw::AuthenticationType::External, context);
                     external(item, raw, pools, context).map(|it| How::External(Box::new(it)))
                 }
             };
@@ -123,86 +123,6 @@ fn realm(name: &str, given: Option<&Spanned<Text>>, context: &mut Context) -> Op
         return None;
     }
     Some(given.value.0.as_str().into())
-}
-
-/// Reports keys that the type would ignore.
-fn refuse_foreign_keys(
-    raw: &raw::Authentication,
-    kind: raw::AuthenticationType,
-    context: &mut Context,
-) {
-    // This pattern makes a new key a compile error until it is handled here.
-    let raw::Authentication {
-        kind: _,
-        realm,
-        forward_credentials,
-        users,
-        keys,
-        algorithms,
-        issuer,
-        audience,
-        leeway,
-        header,
-        cookie,
-        user_claim,
-        pool,
-        path,
-        request_headers,
-        add_headers,
-        answer_headers,
-        user_header,
-        timeout,
-        on_error,
-    } = raw;
-    let of_tokens = [
-        ("keys", there(keys)),
-        ("algorithms", there(algorithms)),
-        ("issuer", there(issuer)),
-        ("audience", there(audience)),
-        ("leeway", given(leeway)),
-        ("header", there(header)),
-        ("cookie", there(cookie)),
-        ("user_claim", given(user_claim)),
-    ];
-    let of_passwords = [("users", there(users))];
-    let of_both = [("realm", there(realm)), ("forward_credentials", given(forward_credentials))];
-    let of_services = [
-        ("pool", there(pool)),
-        ("path", given(path)),
-        ("request_headers", there(request_headers)),
-        ("add_headers", there(add_headers)),
-        ("answer_headers", there(answer_headers)),
-        ("user_header", there(user_header)),
-        ("timeout", given(timeout)),
-        ("on_error", given(on_error)),
-    ];
-    let (is_token, is_password, is_service) = match kind {
-        raw::AuthenticationType::Jwt => (true, false, false),
-        raw::AuthenticationType::Basic => (false, true, false),
-        raw::AuthenticationType::External => (false, false, true),
-    };
-    refuse_keys(&of_tokens, "jwt", is_token, context);
-    refuse_keys(&of_passwords, "basic", is_password, context);
-    refuse_keys(&of_both, "jwt or basic", is_token || is_password, context);
-    refuse_keys(&of_services, "external", is_service, context);
-}
-
-fn there<T>(key: &Option<Spanned<T>>) -> Option<Span> {
-    key.as_ref().map(|key| key.span)
-}
-
-fn given<T>(key: &Spanned<T>) -> Option<Span> {
-    key.given.then_some(key.span)
-}
-
-/// Reports the given ones of these keys, unless they belong to the type.
-fn refuse_keys(keys: &[(&str, Option<Span>)], of: &str, belong_there: bool, context: &mut Context) {
-    for (key, span) in keys.iter().filter(|_| !belong_there) {
-        if let Some(span) = span {
-            let message = format!("`{key}` is for an authentication of type {of}");
-            context.error_help(*span, message, "remove it, or choose that type");
-        }
-    }
 }
 
 fn users(

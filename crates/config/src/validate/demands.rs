@@ -14,6 +14,7 @@ use crate::raw::policy as raw;
 use crate::scalar::Name;
 use crate::snapshot::{Counted, KeyLimit};
 use crate::tree::Span;
+use crate::variants::Choice as _;
 
 /// Actions for connections without requests.
 const OF_CONNECTIONS: [&str; 8] =

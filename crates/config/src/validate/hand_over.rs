@@ -19,6 +19,7 @@ use crate::raw::{self, VirtualServerState, VirtualServerType};
 use crate::scalar::Name;
 use crate::snapshot::{ListenPoint, VirtualServer};
 use crate::tree::Span;
+use crate::variants::Choice as _;
 
 /// The status of a request that is handed to a disabled virtual server.
 const DISABLED_STATUS: u16 = 503;

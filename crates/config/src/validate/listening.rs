@@ -218,7 +218,6 @@ pub(super) fn settings(
     listen: &[(ListenPoint, Span)],
     context: &mut Context,
 ) -> Listening {
-    let of_tcp = |(point, _): &(ListenPoint, Span)| matches!(point.address, Address::Socket(_));
     let is_one = |(ListenPoint { address, .. }, _): &(ListenPoint, Span)| {
         address.socket().is_some() && !is_wildcard(address)
     };
@@ -238,17 +237,13 @@ pub(super) fn settings(
         );
     }
     if let Some(defer) = raw.defer_accept.as_ref().filter(|_| !listen.is_empty())
-        && !listen.iter().any(of_tcp)
+        && listen.iter().all(is_unix)
     {
-        let is_of_datagrams = listen.iter().any(|(point, _)| is_udp(&point.address));
-        let (message, help) = match is_of_datagrams {
-            true => ("`defer_accept` is about connections, and these are datagrams", "remove it"),
-            false => (
-                "`defer_accept` has no effect on a unix socket",
-                "remove it, or listen on an IP address",
-            ),
-        };
-        context.error_help(defer.span, message, help);
+        context.error_help(
+            defer.span,
+            "`defer_accept` has no effect on a unix socket",
+            "remove it, or listen on an IP address",
+        );
     }
     Listening {
         free_bind: raw.free_bind.value,

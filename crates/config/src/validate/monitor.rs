@@ -8,7 +8,6 @@ use weir_core::monitor::Schedule;
 use super::monitor_answer::{body_match, drain_answer};
 use super::monitor_datagrams::{dns, udp};
 use super::monitor_http::http;
-use super::monitor_keys::{has_tls_by_key, refuse_foreign_keys};
 use super::monitor_services as services;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, Spanned};
@@ -17,6 +16,7 @@ use crate::raw::monitor::{self as raw, MonitorType};
 use crate::scalar::{Duration, SECOND, show_duration};
 use crate::snapshot::{GrpcProbe, Monitor, MonitorKind, ProbeTls, ScriptProbe, TcpProbe};
 use crate::tree::Span;
+use crate::variants::{Choice as _, Variants as _, keys_fit};
 
 /// Default timeout of a probe, unless the interval is shorter.
 const PROBE_TIMEOUT_MS_DEFAULT: u64 = 2 * SECOND;
@@ -63,7 +63,8 @@ fn need_port(monitors: &[Spanned<raw::Monitor>], endpoint: &Endpoint, context: &
     }
     let needs_port = |monitor: &&Spanned<raw::Monitor>| {
         let kind = monitor.value.kind.as_ref().map(|kind| kind.value);
-        monitor.value.port.is_none() && kind != Some(MonitorType::Icmp)
+        let takes_port = kind.is_none_or(|kind| raw::Monitor::takes("port", kind));
+        monitor.value.port.is_none() && takes_port
     };
     for monitor in monitors.iter().filter(needs_port) {
         let message =
@@ -149,6 +150,16 @@ fn monitor(
     Some(Monitor { kind, schedule, port: raw.port.as_ref().map(|port| port.0), is_reverse })
 }
 
+/// Reports the keys that the monitor's type would ignore.
+fn refuse_foreign_keys(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) {
+    keys_fit(raw, kind, context);
+    if let Some(drain_on) = &raw.drain_on
+        && raw::Monitor::takes("drain_on", kind)
+    {
+        keys_fit(&drain_on.value, kind, context);
+    }
+}
+
 /// The TLS settings of a monitor; `None`: no TLS.
 fn tls(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) -> Option<ProbeTls> {
     let is_by_type = matches!(kind, MonitorType::Https | MonitorType::Grpcs);
@@ -165,7 +176,7 @@ fn tls(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) -> Option<P
         return Some(ProbeTls { verify, name, is_upgrade });
     }
     // Keys that do not fit the type were reported.
-    if has_tls_by_key(kind) {
+    if raw::Monitor::takes("tls", kind) {
         let host = raw.host.as_ref().map(|host| host.span);
         let verify = raw.verify.given.then_some(raw.verify.span);
         for (key, span) in [("verify", verify), ("host", host)] {
@@ -223,22 +234,13 @@ fn tcp(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Opti
             return None;
         }
     }
-    let drain_on = raw.drain_on.as_ref();
-    if let Some(status) = drain_on.and_then(|drain_on| drain_on.status.as_ref()) {
-        context.error_help(
-            status.span,
-            "`status` does not apply to a monitor of type tcp",
-            "use `body`: the answer must contain it",
-        );
-        return None;
-    }
     Some(TcpProbe {
         send: match &raw.send {
             None => None,
             Some(send) => Some(send.value.bytes()?.into()),
         },
         receive: body_match(raw.receive.as_ref(), context)?,
-        drain_on: match drain_on {
+        drain_on: match &raw.drain_on {
             None => None,
             Some(drain_on) => drain_answer(drain_on, context)?.body,
         },

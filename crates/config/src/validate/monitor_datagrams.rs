@@ -31,16 +31,10 @@ pub(super) fn udp(raw: &raw::Monitor, span: Span, context: &mut Context) -> Opti
         context.error(send.span, message);
         return None;
     }
-    let drain_on = raw.drain_on.as_ref();
-    if let Some(status) = drain_on.and_then(|drain_on| drain_on.value.status.as_ref()) {
-        let message = "`status` does not apply to a monitor of type udp";
-        context.error_help(status.span, message, "use `body`: the answer must have it in it");
-        return None;
-    }
     Some(UdpProbe {
         send: bytes.into(),
         receive: body_match(raw.receive.as_ref(), context)?,
-        drain_on: match drain_on {
+        drain_on: match &raw.drain_on {
             None => None,
             Some(drain_on) => drain_answer(drain_on, context)?.body,
         },

@@ -151,7 +151,7 @@ impl Servers<'_> {
         let is_v4 = |destination: &PacketDestination| destination.prefix.address.is_ipv4();
         let mut all_fit = true;
         for pool in self.reached(std::iter::once(pool), &[]) {
-            self.pools_of_connections.insert(pool);
+            self.note_type(pool, server.kind.value);
             let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
             relay::refuse_balance_of_requests(item, model, server, context);
             datagrams::refuse_balance(item, model, server, context);

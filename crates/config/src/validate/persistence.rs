@@ -1,4 +1,4 @@
-//! Persistence: reports missing keys, and keys that would be ignored.
+//! Persistence: its settings; missing keys are reported, and keys that would be ignored.
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use crate::snapshot::{
     RememberedAddress, ServerIdPlace, TableSettings,
 };
 use crate::tree::Span;
+use crate::variants::{Given, Takers, Variants as _, keys_fit};
 
 /// Default name of an inserted cookie.
 const COOKIE_NAME_DEFAULT: &str = "WEIR";
@@ -46,7 +47,7 @@ impl Compiler<'_> {
         context: &mut Context,
     ) -> Option<Persistence> {
         let kind = raw.kind.as_ref()?;
-        refuse_foreign_keys(raw, kind.value, context);
+        keys_fit(raw, kind.value, context);
         let kind = match kind.value {
             raw::PersistenceType::Cookie => self.cookie_kind(raw, context)?,
             raw::PersistenceType::SourceAddress => address(raw, AddressOf::Client),
@@ -95,6 +96,7 @@ impl Compiler<'_> {
     ) -> Option<PersistenceKind> {
         let name = raw.name.as_ref().map_or(COOKIE_NAME_DEFAULT, |name| &name.value.0);
         if raw.mode.value == raw::CookieMode::Passive {
+            refuse_keys_of_insertion(raw, context);
             return Some(PersistenceKind::Passive { name: name.into() });
         }
         let domain = if_given(raw.domain.as_ref(), |domain| field_value(domain, context));
@@ -214,54 +216,14 @@ pub(super) fn keys(
     }
 }
 
-/// Reports keys that the type would ignore.
-fn refuse_foreign_keys(raw: &raw::Persistence, kind: raw::PersistenceType, context: &mut Context) {
-    use raw::PersistenceType::{
-        Cookie, DestinationAddress, Hash, Learned, PathParameter, Quic, SourceAddress,
-    };
-    fn given<T>(key: &Spanned<T>) -> Option<Span> {
-        key.given.then_some(key.span)
-    }
-    fn there<T>(key: &Option<Spanned<T>>) -> Option<Span> {
-        key.as_ref().map(|key| key.span)
-    }
-    let is_insert = kind == Cookie && raw.mode.value == raw::CookieMode::Insert;
-    let of_insert = "an inserted cookie";
-    let of_address = "type source_address or destination_address";
-    let of_shared = "type source_address, destination_address or learned";
-    let of_table = "type source_address, destination_address, learned or quic";
-    let is_address = matches!(kind, SourceAddress | DestinationAddress);
-    let is_shared = is_address || kind == Learned;
-    let is_table = is_shared || kind == Quic;
-    let keys: [(&str, Option<Span>, bool, &str); 18] = [
-        (
-            "name",
-            there(&raw.name),
-            matches!(kind, Cookie | PathParameter),
-            "a cookie or path_parameter",
-        ),
-        ("mode", given(&raw.mode), kind == Cookie, "type cookie"),
-        ("path", given(&raw.path), is_insert, of_insert),
-        ("domain", there(&raw.domain), is_insert, of_insert),
-        ("max_age", there(&raw.max_age), is_insert, of_insert),
-        ("secure", given(&raw.secure), is_insert, of_insert),
-        ("http_only", given(&raw.http_only), is_insert, of_insert),
-        ("same_site", there(&raw.same_site), is_insert, of_insert),
-        ("to_member", given(&raw.to_member), is_insert, of_insert),
-        ("key_file", there(&raw.key_file), is_insert, of_insert),
-        ("prefix_v4", given(&raw.prefix_v4), is_address, of_address),
-        ("prefix_v6", given(&raw.prefix_v6), is_address, of_address),
-        ("timeout", given(&raw.timeout), is_table, of_table),
-        ("entries_max", given(&raw.entries_max), is_table, of_table),
-        ("server_id", there(&raw.server_id), kind == Quic, "type quic"),
-        ("across_virtual_servers", given(&raw.across_virtual_servers), is_shared, of_shared),
-        ("of", there(&raw.of), matches!(kind, Hash | Learned), "type hash or learned"),
-        ("learn", there(&raw.learn), kind == Learned, "type learned"),
-    ];
-    for (key, span, fits, owner) in keys {
-        if let (Some(span), false) = (span, fits) {
-            let message = format!("`{key}` does not apply here: it belongs to {owner}");
-            context.error_help(span, message, "remove it");
+/// Reports keys of an inserted cookie for one that members set.
+fn refuse_keys_of_insertion(raw: &raw::Persistence, context: &mut Context) {
+    // Whatever cookies alone have is about insertion.
+    let of_cookies = Takers::Only(&[raw::PersistenceType::Cookie]);
+    for Given { key, span, .. } in raw.given().filter(|given| given.takers == of_cookies) {
+        if key != "mode" {
+            let message = format!("`{key}` does not apply to a cookie with `mode: passive`");
+            context.error_help(span, message, "remove it, or use `mode: insert`");
         }
     }
 }

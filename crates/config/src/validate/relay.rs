@@ -1,4 +1,4 @@
-//! Virtual servers of `type: tcp`: their own keys; keys for requests are refused.
+//! Virtual servers of `type: tcp`: their own keys; what needs requests is refused.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use weir_tls::names::Names;
 
 use super::names::{by_name, find};
 use super::policies::Policies;
-use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
+use crate::decode::{Context, NamedItem, Section as _, Spanned};
 use crate::endpoint::Endpoint;
 use crate::profile::ProfileOr;
 use crate::quote::clip;
@@ -18,6 +18,7 @@ use crate::snapshot::{
     Address, Balance, Learned, ListenPoint, PersistenceKind, Pool, Relay, ResetOn, ServerNames,
 };
 use crate::tree::Span;
+use crate::variants::Choice as _;
 
 /// TCP profiles.
 pub(super) struct TcpProfiles<'a> {
@@ -91,213 +92,6 @@ fn names(
         }
     }
     is_sound.then_some(names)
-}
-
-fn given<T>(key: &Spanned<T>) -> Option<Span> {
-    key.given.then_some(key.span)
-}
-
-fn there<T>(key: &Option<Spanned<T>>) -> Option<Span> {
-    key.as_ref().map(|key| key.span)
-}
-
-/// Whether a virtual server has only keys of its type; the others are reported.
-pub(super) fn keys_fit(raw: &raw::VirtualServer, context: &mut Context) -> bool {
-    let of_datagrams = (vec![("udp", there(&raw.udp))], "remove it, or set `type: udp`");
-    let mut foreign = match raw.kind.value {
-        VirtualServerType::Http => {
-            vec![(keys_of_connections(raw), "remove it, or set `type: tcp`"), of_datagrams]
-        }
-        VirtualServerType::Tcp => {
-            let help = "remove it: connections are relayed, requests are not seen";
-            vec![(keys_of_requests(raw), help), of_datagrams]
-        }
-        VirtualServerType::Udp => {
-            let mut keys = keys_of_requests(raw);
-            keys.extend(keys_of_connections(raw));
-            keys.push(("policies", there(&raw.policies)));
-            keys.push(("connection_policies", there(&raw.connection_policies)));
-            keys.push(("tls", there(&raw.tls)));
-            keys.push(("client_address", there(&raw.client_address)));
-            vec![(keys, "remove it: datagrams are relayed as they are")]
-        }
-        VirtualServerType::FastL4 => {
-            let help = "remove it: packets are forwarded, connections are not opened";
-            let interfaces = vec![("interfaces", there(&raw.interfaces))];
-            let of_path = "remove it: `packet_path.interfaces` says whose packets are looked at";
-            vec![(keys_of_sockets(raw), help), of_datagrams, (interfaces, of_path)]
-        }
-    };
-    let kind = raw.kind.value.word();
-    let mut fits = true;
-    if raw.kind.value != VirtualServerType::FastL4 {
-        foreign.push((keys_of_packets(raw), "remove it, or set `type: fast_l4`"));
-    }
-    for (keys, help) in foreign {
-        for (key, span) in keys {
-            if let Some(span) = span {
-                let message = format!("`{key}` does not apply to a virtual server of type {kind}");
-                context.error_help(span, message, help);
-                fits = false;
-            }
-        }
-    }
-    fits
-}
-
-/// The keys about packets, and their places.
-fn keys_of_packets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
-    vec![
-        ("forward", there(&raw.forward)),
-        ("protocol", given(&raw.protocol)),
-        ("fast_l4", there(&raw.fast_l4)),
-    ]
-}
-
-/// The keys that need weir's own sockets, and their places.
-fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
-    let mut keys = keys_of_connections(raw);
-    keys.extend([
-        ("http", there(&raw.http)),
-        ("compression", there(&raw.compression)),
-        ("waf", there(&raw.waf)),
-        ("hsts", there(&raw.hsts)),
-        ("https_redirect", given(&raw.https_redirect)),
-        ("policies", there(&raw.policies)),
-        ("connection_policies", there(&raw.connection_policies)),
-        ("request_id", there(&raw.request_id)),
-        ("tracing", there(&raw.tracing)),
-        ("authenticate", there(&raw.authenticate)),
-        ("error_pages", there(&raw.error_pages)),
-        ("server_timing", given(&raw.server_timing)),
-        ("free_bind", given(&raw.free_bind)),
-        ("defer_accept", there(&raw.defer_accept)),
-        ("tls", there(&raw.tls)),
-        ("limits", there(&raw.limits)),
-        ("client_address", there(&raw.client_address)),
-    ]);
-    keys
-}
-
-impl VirtualServerType {
-    /// The word in the file.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-            Self::FastL4 => "fast_l4",
-        }
-    }
-}
-
-/// The keys about whole connections, and their places.
-fn keys_of_connections(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
-    vec![("by_server_name", there(&raw.by_server_name)), ("tcp", there(&raw.tcp))]
-}
-
-/// The keys about requests, and their places.
-fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
-    // This pattern makes a new key a compile error until it is handled here.
-    let raw::VirtualServer {
-        listen: _,
-        state: _,
-        interfaces: _,
-        free_bind: _,
-        defer_accept: _,
-        kind: _,
-        pool: _,
-        by_server_name: _,
-        forward: _,
-        protocol: _,
-        fast_l4: _,
-        tcp: _,
-        udp: _,
-        http,
-        compression,
-        waf,
-        tls: _,
-        hsts,
-        https_redirect,
-        allowed_clients: _,
-        limits,
-        policies: _,
-        connection_policies: _,
-        persistence: _,
-        client_address,
-        request_id,
-        tracing,
-        authenticate,
-        error_pages,
-        server_timing,
-    } = raw;
-    let mut keys = vec![
-        ("http", there(http)),
-        ("compression", there(compression)),
-        ("waf", there(waf)),
-        ("hsts", there(hsts)),
-        ("https_redirect", given(https_redirect)),
-        ("request_id", there(request_id)),
-        ("tracing", there(tracing)),
-        ("authenticate", there(authenticate)),
-        ("error_pages", there(error_pages)),
-        ("server_timing", given(server_timing)),
-    ];
-    if let Some(address) = client_address {
-        keys.extend([
-            ("header", given(&address.header)),
-            ("x_forwarded_for", given(&address.x_forwarded_for)),
-            ("x_forwarded_proto", given(&address.x_forwarded_proto)),
-            ("forwarded", given(&address.forwarded)),
-        ]);
-    }
-    keys.extend(keys_of_limits(&or_absent(limits.as_ref())));
-    keys
-}
-
-/// The limits on requests, and their places.
-fn keys_of_limits(limits: &raw::limit::Limits) -> Vec<(&'static str, Option<Span>)> {
-    let mut keys = vec![
-        ("requests", there(&limits.requests)),
-        ("requests_per_second", there(&limits.requests_per_second)),
-        ("burst", there(&limits.burst)),
-    ];
-    for limit in limits.per_key.iter().flat_map(|limits| limits.iter()) {
-        keys.extend([
-            ("key", there(&limit.key)),
-            ("requests", there(&limit.requests)),
-            ("requests_per_second", there(&limit.requests_per_second)),
-            ("burst", there(&limit.burst)),
-            ("exceed", given(&limit.exceed)),
-            ("delay_max", given(&limit.delay_max)),
-        ]);
-    }
-    keys
-}
-
-/// Reports keys about requests in a pool that gets only relayed connections.
-pub(super) fn refuse_keys_of_requests(
-    item: &NamedItem<raw::Pool>,
-    what: &str,
-    context: &mut Context,
-) {
-    let Some(pool) = &item.value else { return };
-    let keys = [
-        ("reuse", "requests", there(&pool.reuse)),
-        ("response_timeout", "responses", given(&pool.response_timeout)),
-        ("http2", "requests", given(&pool.http2)),
-        ("maintenance", "requests", there(&pool.maintenance)),
-        ("lenient", "responses", there(&pool.lenient)),
-    ];
-    for (key, about, span) in keys {
-        if let Some(span) = span {
-            let message = format!(
-                "`{key}` is about {about}, and the pool `{}` only gets {what}",
-                clip(&item.name)
-            );
-            context.error_help(span, message, "remove it");
-        }
-    }
 }
 
 /// Reports members without a port in a pool for requests: a request has no port of its own.

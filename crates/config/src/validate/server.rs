@@ -15,6 +15,7 @@ use super::names::{by_name, undefined};
 use super::packet::servers::PacketServers;
 use super::policies::Policies;
 use super::relay::{self, TcpProfiles};
+use super::server_keys::{refuse_keys_of_pool, server_keys_fit};
 use super::tls::TlsProfiles;
 use super::udp::{self, UdpProfiles};
 use super::waf::{self, WafProfiles};
@@ -33,6 +34,7 @@ use crate::snapshot::{
     Service, VirtualServer, ranges,
 };
 use crate::tree::Span;
+use crate::variants::Choice as _;
 
 /// Indexes into a list of named items.
 type Used = HashSet<usize>;
@@ -66,12 +68,8 @@ pub(super) struct Servers<'a> {
     pub(super) tls: TlsProfiles<'a>,
     tcp: TcpProfiles<'a>,
     udp: UdpProfiles<'a>,
-    /// Pools for requests.
-    pools_of_requests: Used,
-    /// Pools for relayed connections or packets.
-    pub(super) pools_of_connections: Used,
-    /// Pools for datagrams.
-    pools_of_datagrams: Used,
+    /// For each pool, the types of the virtual servers that use it.
+    types_of_pools: BTreeMap<usize, Vec<VirtualServerType>>,
     pub(super) listeners: Listeners,
     pub(super) packets: PacketServers<'a>,
 }
@@ -103,9 +101,7 @@ impl<'a> Servers<'a> {
             tls,
             tcp,
             udp,
-            pools_of_requests: Used::new(),
-            pools_of_connections: Used::new(),
-            pools_of_datagrams: Used::new(),
+            types_of_pools: BTreeMap::new(),
             listeners: Listeners::default(),
             packets,
         }
@@ -167,19 +163,11 @@ impl<'a> Servers<'a> {
         }
         let noted = &policies.compiler.notes.hand_overs;
         hand_over::check(&servers.0, &all, noted, &|of, point| self.leads_to(of, point), context);
-        for &pool in self.pools_of_connections.difference(&self.pools_of_requests) {
-            let what = "connections of virtual servers of type tcp";
-            relay::refuse_keys_of_requests(&self.pools[pool], what, context);
-        }
-        for &pool in self.pools_of_datagrams.difference(&self.pools_of_requests) {
-            if !self.pools_of_connections.contains(&pool) {
-                let what = "datagrams of virtual servers of type udp";
-                relay::refuse_keys_of_requests(&self.pools[pool], what, context);
-                udp::refuse_keys_of_connections(&self.pools[pool], context);
+        for (&pool, kinds) in &self.types_of_pools {
+            refuse_keys_of_pool(&self.pools[pool], kinds, context);
+            if kinds.contains(&VirtualServerType::Http) {
+                relay::refuse_members_without_port(&self.pools[pool], context);
             }
-        }
-        for &pool in &self.pools_of_requests {
-            relay::refuse_members_without_port(&self.pools[pool], context);
         }
         (all, disabled)
     }
@@ -285,7 +273,7 @@ impl<'a> Servers<'a> {
         policies: &mut Policies<'_, '_>,
         context: &mut Context,
     ) -> bool {
-        if relay::keys_fit(raw, context) {
+        if server_keys_fit(raw, context) {
             return true;
         }
         self.pools_by_name(raw, context);
@@ -312,19 +300,25 @@ impl<'a> Servers<'a> {
         relay::refuse_clients_without_address(listen, item, model, context);
         relay::refuse_balance_of_requests(item, model, raw, context);
         datagrams::refuse_balance(item, model, raw, context);
-        let of = match raw.kind.value {
-            VirtualServerType::Http => &mut self.pools_of_requests,
+        match raw.kind.value {
+            VirtualServerType::Http => {}
             // Sockets do not serve pools of packets.
             VirtualServerType::Tcp | VirtualServerType::FastL4 => {
                 relay::refuse_tls_in_tls(raw, item, context);
-                &mut self.pools_of_connections
             }
             VirtualServerType::Udp => {
                 udp::refuse_pool(raw, item, &self.members[pool], context);
-                &mut self.pools_of_datagrams
             }
-        };
-        of.insert(pool);
+        }
+        self.note_type(pool, raw.kind.value);
+    }
+
+    /// Records that a virtual server of this type uses a pool.
+    pub(super) fn note_type(&mut self, pool: usize, kind: VirtualServerType) {
+        let kinds = self.types_of_pools.entry(pool).or_default();
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
     }
 
     /// The values that decisions about a virtual server's traffic read: in its policies, its persistence, and the load

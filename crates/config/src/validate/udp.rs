@@ -1,4 +1,4 @@
-//! Virtual servers of `type: udp`: their own keys; keys that need a connection are refused.
+//! Virtual servers of `type: udp`: their own keys; what needs a connection is refused.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -124,22 +124,5 @@ pub(super) fn refuse_pool(
     {
         let message = format!("`{}` takes no datagrams, which {by} sends", member.endpoint);
         context.error_help(span, message, "give members addresses with ports");
-    }
-}
-
-/// Reports keys about connections in a pool that gets only datagrams.
-pub(super) fn refuse_keys_of_connections(item: &NamedItem<raw::Pool>, context: &mut Context) {
-    let Some(pool) = &item.value else { return };
-    let given = pool.connect_timeout.given.then_some(pool.connect_timeout.span);
-    let queue = pool.queue.as_ref().map(|queue| queue.span);
-    let keys: [(&str, Option<Span>); 2] = [("connect_timeout", given), ("queue", queue)];
-    for (key, span) in keys {
-        if let Some(span) = span {
-            let message = format!(
-                "`{key}` is about connections, and the pool `{}` only gets datagrams of virtual servers of type udp",
-                clip(&item.name)
-            );
-            context.error_help(span, message, "remove it");
-        }
     }
 }

@@ -24,9 +24,9 @@ fn requests_of_their_own() {
     check_pool(
         "monitors: [ { type: tcp, headers: { A: b }, user: a, password: b } ]",
         &[
-            "error 8:39 `headers` does not apply to a monitor of type tcp -> remove it, or use `type: http`",
-            "error 8:55 `user` does not apply to a monitor of type tcp -> remove it, or use `type: http`",
-            "error 8:68 `password` does not apply to a monitor of type tcp -> remove it, or use `type: http`",
+            "error 8:39 `headers` does not apply to a monitor of type tcp -> remove it, or use `type: http` or `https`",
+            "error 8:55 `user` does not apply to a monitor of type tcp -> remove it, or use `type: http`, for example",
+            "error 8:68 `password` does not apply to a monitor of type tcp -> remove it, or use `type: http`, for example",
         ],
     );
 }
@@ -50,12 +50,12 @@ fn tls_of_types_that_have_a_key_for_it() {
     check_pool(
         "monitors: [ { type: redis, starttls: true } ]",
         &["error 8:42 `starttls` does not apply to a monitor of type redis -> \
-           remove it, or use `type: smtp`"],
+           remove it, or use `type: smtp` or `ldap`"],
     );
     check_pool(
         "monitors: [ { type: http, tls: true } ]",
         &[
-            "error 8:36 `tls` does not apply to a monitor of type http -> remove it, or use `type: tcp`",
+            "error 8:36 `tls` does not apply to a monitor of type http -> remove it, or use `type: tcp`, for example",
         ],
     );
 }
@@ -118,7 +118,7 @@ fn services() {
     check_pool(
         "monitors: [ { type: icmp, port: 1 } ]",
         &["error 8:37 `port` does not apply to a monitor of type icmp -> \
-           remove it, or use `type: tcp`"],
+           remove it, or use `type: tcp`, for example"],
     );
     check_pool(
         "monitors: [ { type: redis, user: a } ]",
@@ -197,7 +197,7 @@ fn monitors_of_members() {
     check(
         &with("{ address: 127.0.0.1:9001, monitors: [ { type: redis, path: / } ] }", ""),
         &["error 7:76 `path` does not apply to a monitor of type redis -> \
-           remove it, or use `type: http`"],
+           remove it, or use `type: http` or `https`"],
     );
     let two = "{ address: 127.0.0.1:9001, monitors: [ { type: tcp }, { type: icmp } ] }";
     check(&with(two, "    monitors_min: 2\n"), &[]);

@@ -35,11 +35,11 @@ fn learned_values() {
         ),
         (
             format!("type: learned, {OF}, prefix_v4: 8"),
-            "error 5:77 `prefix_v4` does not apply here: it belongs to type source_address or destination_address -> remove it".into(),
+            "error 5:77 `prefix_v4` does not apply to a persistence of type learned -> remove it, or use `type: source_address` or `destination_address`".into(),
         ),
         (
             format!("type: hash, {OF}, {LEARN}"),
-            "error 5:70 `learn` does not apply here: it belongs to type learned -> remove it".into(),
+            "error 5:70 `learn` does not apply to a persistence of type hash -> remove it, or use `type: learned`".into(),
         ),
     ] {
         check_persistence(&settings, &[&expected]);
@@ -97,12 +97,36 @@ fn addresses_that_were_asked() {
     );
     check_persistence(
         "type: destination_address, of: \"${client.ip}\"",
-        &["error 5:51 `of` does not apply here: it belongs to type hash or learned -> remove it"],
+        &[
+            "error 5:51 `of` does not apply to a persistence of type destination_address -> remove it, or use `type: hash` or `learned`",
+        ],
     );
     let packets = "    type: fast_l4\n    persistence: { type: destination_address }\n";
     let found = findings(&sound(packets, ""));
     let expected = "persistence of packets needs the source address -> use `type: source_address`";
     assert!(found.iter().any(|one| one.contains(expected)), "{found:?}");
+}
+
+#[test]
+fn keys_of_inserted_cookies() {
+    check_persistence("type: cookie, mode: passive, name: S", &[]);
+    for key in ["path: /", "http_only: false", "key_file: /nowhere"] {
+        let (name, _) = key.split_once(':').expect("a key");
+        check_persistence(
+            &format!("type: cookie, mode: passive, {key}"),
+            &[&format!(
+                "error 5:{} `{name}` does not apply to a cookie with `mode: passive` -> remove it, or use `mode: insert`",
+                51 + name.len()
+            )],
+        );
+        check_persistence(
+            &format!("type: hash, of: \"${{client.ip}}\", {key}"),
+            &[&format!(
+                "error 5:{} `{name}` does not apply to a persistence of type hash -> remove it, or use `type: cookie`",
+                54 + name.len()
+            )],
+        );
+    }
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn monitors() {
     check_monitor(
         "verify: true",
         &["error 10:17 `verify` does not apply to a monitor of type http -> \
-           remove it, or use `type: https`"],
+           remove it, or use `type: https`, for example"],
     );
     check_monitor(
         "path: healthz",
@@ -139,7 +139,7 @@ fn monitors() {
         "monitors: [ { type: tcp, path: /, verify: no } ]",
         &[
             "error 8:36 `path` does not apply to a monitor of type tcp -> \
-             remove it, or use `type: http`",
+             remove it, or use `type: http` or `https`",
             "error 8:47 `pools.p.monitors[0].verify` must be `true` or `false`, \
              found the text \"no\" -> write false",
         ],
@@ -147,7 +147,7 @@ fn monitors() {
     check_monitor(
         "send: hello",
         &["error 10:15 `send` does not apply to a monitor of type http -> \
-           remove it, or use `type: tcp`"],
+           remove it, or use `type: tcp` or `udp`"],
     );
     check_monitor(
         "drain_on: {}",
@@ -210,7 +210,7 @@ fn monitors_of_datagrams() {
     check_pool(
         "monitors: [ { type: udp, send: a, drain_on: { status: 503 } } ]",
         &["error 8:59 `status` does not apply to a monitor of type udp -> \
-           use `body`: the answer must have it in it"],
+           use `body`: the answer must contain it"],
     );
     check_pool(
         "monitors: [ { type: tcp, answer: optional } ]",

@@ -49,14 +49,21 @@ pub(super) fn missing(
 
 /// Keys about TCP in the profile.
 fn of_tcp(profile: &FastL4Profile) -> Vec<(&'static str, Span)> {
+    // This pattern makes a new key a compile error until it is handled here.
     let FastL4Profile {
+        idle_timeout: _,
         handshake_timeout,
         closing_timeout,
         reset_on_timeout,
         reset_on_service_down,
         loose_initiation,
         mss_max,
-        ..
+        ttl: _,
+        tos: _,
+        translate_address: _,
+        translate_port: _,
+        source: _,
+        dsr: _,
     } = profile;
     [
         ("handshake_timeout", handshake_timeout.given.then_some(handshake_timeout.span)),

@@ -13,25 +13,51 @@ use crate::snapshot::packet::{Delivery, PacketServer};
 /// Remarks as sentences.
 pub(super) fn of_pool(item: &NamedItem<raw::Pool>) -> Vec<Arc<str>> {
     let Some(pool) = &item.value else { return Vec::new() };
+    // This pattern makes a new key a compile error until it is handled here.
+    let raw::Pool {
+        balance,
+        members,
+        monitors: _,
+        passive,
+        reuse: _,
+        retries: _,
+        retry_on,
+        retry_non_idempotent: _,
+        connect_timeout: _,
+        response_timeout: _,
+        tls: _,
+        http2: _,
+        source,
+        priority: _,
+        slow_start,
+        queue,
+        fallback: _,
+        spillover,
+        monitors_min: _,
+        retry_budget,
+        maintenance: _,
+        proxy_protocol: _,
+        lenient: _,
+    } = pool;
     let name = clip(&item.name);
     let mut remarks = Vec::new();
-    if !matches!(pool.balance.value, BalanceOr::Method(Balance::RoundRobin)) {
+    if !matches!(balance.value, BalanceOr::Method(Balance::RoundRobin)) {
         remarks.push(format!(
             "flows are spread over pool {name} by a hash of their ends and by weight, not by its `balance`"
         ));
     }
-    let members = pool.members.iter().flat_map(|members| members.iter());
+    let members = members.iter().flat_map(|members| members.iter());
     let mut members = members.map(|member| &member.value.0);
     let is_limited = members
         .any(|member| member.connections_max.is_some() || member.requests_per_second_max.is_some());
     let without_effect = [
-        ("queue", pool.queue.is_some()),
-        ("spillover", pool.spillover.is_some()),
-        ("passive", pool.passive.is_some()),
-        ("slow_start", pool.slow_start.is_some()),
-        ("retry_budget", pool.retry_budget.is_some()),
-        ("retry_on", pool.retry_on.is_some()),
-        ("source", pool.source.is_some()),
+        ("queue", queue.is_some()),
+        ("spillover", spillover.is_some()),
+        ("passive", passive.is_some()),
+        ("slow_start", slow_start.is_some()),
+        ("retry_budget", retry_budget.is_some()),
+        ("retry_on", retry_on.is_some()),
+        ("source", source.is_some()),
         ("connections_max", is_limited),
     ];
     let keys: Vec<String> = without_effect
