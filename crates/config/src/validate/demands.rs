@@ -16,9 +16,55 @@ use crate::snapshot::{Counted, KeyLimit};
 use crate::tree::Span;
 use crate::variants::Choice as _;
 
-/// Actions for connections without requests.
-const OF_CONNECTIONS: [&str; 8] =
-    ["pool", "member", "persistence", "rate_limit", "log", "trace", "close", "reset"];
+/// What an action needs. Each has what those before it have.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+pub(super) enum Needs {
+    /// A connection of a client.
+    Connection,
+    /// A connection that is relayed to a member.
+    Relay,
+    /// A request.
+    Request,
+}
+
+impl Needs {
+    /// Without a wildcard, so that a new action does not compile until it is decided about here.
+    fn of(action: &raw::Action) -> Self {
+        match action {
+            raw::Action::RateLimit(_)
+            | raw::Action::Log(_)
+            | raw::Action::Close
+            | raw::Action::Reset => Self::Connection,
+            raw::Action::Pool(_)
+            | raw::Action::Member(_)
+            | raw::Action::Persistence(_)
+            | raw::Action::Trace(_) => Self::Relay,
+            raw::Action::Authenticate(_)
+            | raw::Action::Mirror(_)
+            | raw::Action::VirtualServer(_)
+            | raw::Action::Redirect(_)
+            | raw::Action::Respond(_)
+            | raw::Action::RewritePath(_)
+            | raw::Action::RewriteQuery(_)
+            | raw::Action::RewriteHost(_)
+            | raw::Action::SetHeader(_)
+            | raw::Action::AddHeader(_)
+            | raw::Action::RemoveHeader(_)
+            | raw::Action::ReplaceHeader(_)
+            | raw::Action::SetResponseHeader(_)
+            | raw::Action::AddResponseHeader(_)
+            | raw::Action::RemoveResponseHeader(_)
+            | raw::Action::ReplaceResponseHeader(_)
+            | raw::Action::RewriteLocation(_)
+            | raw::Action::ReplaceResponseBody(_)
+            | raw::Action::SetCookie(_)
+            | raw::Action::SetCookieAttributes(_)
+            | raw::Action::RemoveCookie(_)
+            | raw::Action::Compression(_)
+            | raw::Action::Waf(_) => Self::Request,
+        }
+    }
+}
 
 /// The requirements of a rule.
 pub(super) struct Demands {
@@ -28,8 +74,8 @@ pub(super) struct Demands {
     pub span: Span,
     /// The values that its condition and its texts read.
     pub reads: Reads,
-    /// The keys of its actions.
-    pub actions: Vec<&'static str>,
+    /// The keys of its actions, and what these need.
+    pub actions: Vec<(&'static str, Needs)>,
     /// The events that its limits count.
     pub counts: Vec<Counted>,
 }
@@ -56,7 +102,7 @@ impl Demands {
             rule,
             span: raw.span,
             reads,
-            actions: actions.map(|action| action.value.key()).collect(),
+            actions: actions.map(|it| (it.value.key(), Needs::of(&it.value))).collect(),
             counts,
         }
     }
@@ -106,12 +152,12 @@ impl Place {
                 ("limits connections".to_owned(), help)
             });
         }
-        if let Some(foreign) = rule.actions.iter().find(|key| !self.has(key)) {
+        if let Some((foreign, needs)) = rule.actions.iter().find(|(_, needs)| !self.has(*needs)) {
             let help = match (self.is_before_requests, self.kind) {
                 (true, VirtualServerType::Http) => {
                     "use `rate_limit`, `log`, `close` or `reset`, or name it in `policies`"
                 }
-                (true, _) if OF_CONNECTIONS.contains(foreign) => "name it in `policies`",
+                (true, _) if *needs < Needs::Request => "name it in `policies`",
                 (true, _) => "use `rate_limit`, `log`, `close` or `reset`",
                 (false, _) => {
                     "use `pool`, `member`, `persistence`, `rate_limit`, `log`, `trace`, `close` or `reset`"
@@ -127,10 +173,13 @@ impl Place {
         Some((format!("reads {what}"), help))
     }
 
-    /// Whether an action is possible here.
-    fn has(self, key: &str) -> bool {
-        let of_route = ["pool", "member", "persistence", "trace"];
-        OF_CONNECTIONS.contains(&key) && !(self.is_before_requests && of_route.contains(&key))
+    /// Whether an action with these needs is possible here, where there are no requests.
+    fn has(self, needs: Needs) -> bool {
+        match needs {
+            Needs::Connection => true,
+            Needs::Relay => !self.is_before_requests,
+            Needs::Request => false,
+        }
     }
 
     /// The value that a rule reads and that is unavailable here.
