@@ -81,6 +81,9 @@ impl Pebble {
         let arguments = [
             "PEBBLE_VA_NOSLEEP=1",
             "PEBBLE_AUTHZREUSE=0",
+            // It rejects this percentage of good nonces. A client tries three times, so with the default of 5 one request in 8,000
+            // fails, and its order waits minutes for the next try.
+            "PEBBLE_WFE_NONCEREJECT=1",
             &pebble.to_string_lossy(),
             "-config",
             &config.to_string_lossy(),
