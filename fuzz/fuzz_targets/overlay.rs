@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/config/tests/invariants/mod.rs"]
+#[path = "../../crates/sources/tests/invariants/mod.rs"]
 mod invariants;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Invalid, Registry, decode_text};
+use crate::document::Node;
 use crate::endpoint::Endpoint;
 use crate::quote::clip;
 use crate::scalar::whole;
 use crate::snapshot::Address;
-use crate::tree::Node;
 
 /// Length of Linux's `sun_path` without its NUL.
 const UNIX_PATH_BYTES_MAX: usize = 107;

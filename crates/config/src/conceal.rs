@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use weir_http::secret_names::is_secret_field;
 
-use crate::tree::{Entry, Lines, Node, NodeValue, Scalar, Style};
+use crate::document::{Entry, Lines, Node, NodeValue, Scalar, Style};
 
 /// The replacement of each character.
 const MASK: char = '*';
@@ -62,17 +62,17 @@ impl<'a> Concealed<'a> {
 /// The text that replaces a secret value.
 const MASKED: &str = "********";
 
-/// A value without secrets. `keys`: the keys above the value.
-pub(crate) fn without_secrets(keys: &[String], node: &Node) -> Node {
+/// A value without secrets and comments. `keys`: the keys above the value.
+pub fn without_secrets(keys: &[String], node: &Node) -> Node {
     let of_tracing = |pair: &[String]| pair[0] == TRACING && pair[1] == HEADERS;
     if keys.iter().any(|key| is_secret(key)) || keys.windows(2).any(of_tracing) {
         let masked = Scalar { text: MASKED.to_owned(), style: Style::Quoted };
-        return Node { span: node.span, value: NodeValue::Scalar(masked) };
+        return Node::new(node.span, NodeValue::Scalar(masked));
     }
-    let value = match &node.value {
-        NodeValue::Null | NodeValue::Scalar(_) => node.value.clone(),
+    match &node.value {
+        NodeValue::Null | NodeValue::Scalar(_) => Node::new(node.span, node.value.clone()),
         NodeValue::List(items) => {
-            NodeValue::List(items.iter().map(|item| without_secrets(&[], item)).collect())
+            Node::list(node.span, items.iter().map(|item| without_secrets(&[], item)).collect())
         }
         NodeValue::Map(entries) => {
             let above = keys.last();
@@ -86,10 +86,9 @@ pub(crate) fn without_secrets(keys: &[String], node: &Node) -> Node {
                 let value = without_secrets(&below, &entry.value);
                 Entry { key: entry.key.clone(), key_span: entry.key_span, value }
             };
-            NodeValue::Map(entries.iter().map(concealed).collect())
+            Node::map(node.span, entries.iter().map(concealed).collect())
         }
-    };
-    Node { span: node.span, value }
+    }
 }
 
 /// The line without secrets, with unchanged length. `above`: the line so many lines before it.

@@ -9,17 +9,17 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Position, Severity};
+use crate::document::{Entry, Finding, Node, NodeValue, Scalar, ScalarKind, Span};
 use crate::endpoint::Endpoint;
 use crate::hints::{elsewhere, meant, nearest};
 use crate::host_uses::{HostUses, SOCKET};
 use crate::key_types::Types;
 use crate::parts::NAMED;
-use crate::places::PlaceNames;
+use crate::places::Places;
 use crate::quote::clip;
 use crate::rule_cache::RuleCache;
 use crate::snapshot::{Address, DatedFile};
 use crate::system_authorities::SystemAuthorities;
-use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
 /// Maximum number of diagnostics of one file; further ones are only counted.
 pub const DIAGNOSTICS_MAX: usize = 1000;
@@ -78,8 +78,8 @@ impl<T> Deref for Spanned<T> {
 /// The findings of one file, and the decoder's position in the tree.
 #[derive(Default)]
 pub(crate) struct Context {
-    /// The names of places in messages.
-    names: Arc<PlaceNames>,
+    /// What places refer to, for messages.
+    places: Arc<Places>,
     path: String,
     /// A word that is permitted in place of the current scalar.
     word: Option<&'static str>,
@@ -103,20 +103,20 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// A context for a configuration with these place names.
-    pub fn new(names: Arc<PlaceNames>) -> Self {
-        Self { names, ..Self::default() }
+    /// A context for a configuration with these places.
+    pub fn new(places: Arc<Places>) -> Self {
+        Self { places, ..Self::default() }
     }
 
     /// Describes another place as text that fits after "in": "line 3", "line 3 of pools.yaml". `here`: the reported place.
     pub fn place(&self, place: Span, here: Span) -> String {
-        self.names.in_words(place, here.source)
+        self.places.in_words(place, here.source)
     }
 
     /// The file of a place and the position in it; for a place in the overlay, its pointer.
     pub fn source_of(&self, place: Span) -> (String, Option<Position>) {
-        let file = self.names.file(place.source);
-        match self.names.pointer(place) {
+        let file = self.places.name(place.source);
+        match self.places.pointer(place) {
             Some(pointer) => (format!("{file}:{pointer}"), None),
             None => (file.to_owned(), place.position()),
         }
@@ -241,8 +241,8 @@ impl Context {
 
     /// All findings in the order of files and lines, and the number of omitted findings.
     pub fn finish(mut self) -> (Vec<(Severity, Finding)>, usize) {
-        let place = |span: Span| (span.source, span.line, span.column);
-        self.findings.sort_by_key(|(_, finding)| place(finding.span));
+        let place = |span: Span| (self.places.rank(span.source), span.line, span.column);
+        self.findings.sort_by_cached_key(|(_, finding)| place(finding.span));
         (self.findings, self.dropped)
     }
 }
@@ -258,40 +258,6 @@ fn found(node: &Node) -> String {
             ScalarKind::Boolean => format!("the boolean {}", scalar.text),
             ScalarKind::Text => format!("the text \"{}\"", clip(&scalar.text)),
         },
-    }
-}
-
-/// The type that YAML 1.2's core schema gives a scalar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ScalarKind {
-    Number,
-    Boolean,
-    Text,
-}
-
-impl Scalar {
-    pub fn kind(&self) -> ScalarKind {
-        if self.style != Style::Plain {
-            return ScalarKind::Text;
-        }
-        let text = self.text.as_str();
-        if matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE") {
-            return ScalarKind::Boolean;
-        }
-        let digits = text.trim_start_matches(['+', '-', '.']);
-        let radix = |prefix: &str, base: u32| {
-            text.strip_prefix(prefix)
-                .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(base)))
-        };
-        // `f64` also parses "inf", "nan" and "infinity"; YAML writes them with a leading dot.
-        let decimal =
-            digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
-        let special = matches!(text, ".inf" | "-.inf" | "+.inf" | ".nan" | ".NaN");
-        if decimal || special || radix("0x", 16) || radix("0o", 8) {
-            ScalarKind::Number
-        } else {
-            ScalarKind::Text
-        }
     }
 }
 
@@ -584,7 +550,7 @@ impl<'a> Fields<'a> {
             return None;
         };
         let mut misspelt = Vec::new();
-        for entry in entries {
+        for entry in entries.iter() {
             if S::KEYS.contains(&entry.key.as_str()) {
                 continue;
             }

@@ -7,8 +7,8 @@ use weir_core::expression::{Network, NetworkError};
 
 use crate::address::{ListenRange, PortRange};
 use crate::decode::{Context, Decode, Invalid, Registry, decode_text};
+use crate::document::Node;
 use crate::quote::clip;
-use crate::tree::Node;
 
 /// The word for any port, and for packets without ports.
 const ANY_PORT: &str = "*";

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::decode::ScalarKind;
-use crate::tree::{self, Node, NodeValue};
+use crate::document::{self, Node, NodeValue, ScalarKind};
 use crate::{Severity, json_schema, parse, reference_markdown};
 
 const REFERENCE_BEGIN: &str = "<!-- reference: generated from crates/config/src/raw.rs -->\n";
@@ -53,7 +52,7 @@ fn json(node: &Node) -> Value {
 }
 
 fn to_json(text: &str) -> Value {
-    let (root, findings) = tree::parse(&tree::Lines::new(text));
+    let (root, findings) = document::parse(&document::Lines::new(text));
     assert_eq!(findings, []);
     json(&root.expect("a document"))
 }
@@ -211,15 +210,6 @@ fn all_keys() -> BTreeSet<String> {
 }
 
 #[test]
-fn examples_are_sound() {
-    for (path, text) in examples() {
-        let loaded = parse(&path.display().to_string(), &text);
-        assert_eq!(loaded.diagnostics, [], "{}", path.display());
-        assert!(loaded.config.is_some());
-    }
-}
-
-#[test]
 fn the_schema_accepts_the_examples_and_they_use_every_key() {
     let mut validator = Validator::new();
     for (path, text) in examples() {
@@ -348,19 +338,21 @@ fn shown(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The documents for users.
+fn documents() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(project("docs")).expect("the folder of documents");
+    let paths = entries.map(|entry| entry.expect("a readable folder").path());
+    let is_document = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
+    paths.filter(is_document).chain([project("README.md")]).collect()
+}
+
 #[test]
 fn examples_in_documents_are_yaml() {
-    let mut documents: Vec<PathBuf> = std::fs::read_dir(project("docs"))
-        .expect("the folder of documents")
-        .map(|entry| entry.expect("a readable folder").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
-        .collect();
-    documents.push(project("README.md"));
     let (mut count, mut problems) = (0, Vec::new());
-    for document in documents {
+    for document in documents() {
         for (line, example) in shown(&read(&document)) {
             count += 1;
-            let (_, findings) = tree::parse(&tree::Lines::new(&example));
+            let (_, findings) = document::parse(&document::Lines::new(&example));
             problems.extend(
                 findings
                     .first()
@@ -370,6 +362,42 @@ fn examples_in_documents_are_yaml() {
     }
     assert!(count >= 50, "{count}");
     assert_eq!(problems, [""; 0]);
+}
+
+/// Each example, and each piece of YAML in the documents, is written with its comments so that it is read as the same.
+#[test]
+fn examples_are_written_as_they_are_read() {
+    let mut texts: Vec<(String, String)> = Vec::new();
+    for (path, text) in examples() {
+        texts.push((path.display().to_string(), text));
+    }
+    for document in documents() {
+        let of_document = shown(&read(&document)).into_iter();
+        texts.extend(
+            of_document.map(|(line, text)| (format!("{}:{line}", document.display()), text)),
+        );
+    }
+    let parse = |text: &str| {
+        document::Document::read("a.yaml".into(), document::SourceId::MAIN, text.into(), 0)
+    };
+    let values = |document: &document::Document| document.root.as_ref().map(json);
+    let mut comments = 0;
+    for (place, text) in texts {
+        let first = parse(&text);
+        let written = first.to_yaml();
+        let again = parse(&written);
+        assert_eq!(again.findings, [], "{place}\n{written}");
+        assert_eq!(values(&again), values(&first), "{place}\n{written}");
+        assert_eq!(again.to_yaml(), written, "{place}");
+        // A line of a text that is no comment may contain ` #`; lines that begin with it are comments.
+        let own_lines = |text: &str| {
+            let lines = text.lines().map(str::trim_start).filter(|line| line.starts_with('#'));
+            lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>()
+        };
+        comments += own_lines(&written).len();
+        assert_eq!(own_lines(&written), own_lines(&text), "{place}\n{written}");
+    }
+    assert!(comments >= 50, "{comments}");
 }
 
 /// The permitted words of a value without an explanation in this schema.

@@ -4,11 +4,16 @@ use crate::snapshot::Address;
 
 /// An address, or a name that has addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Endpoint {
+pub enum Endpoint {
     /// A literal address.
     Literal(Address),
     /// A host name to resolve, in lower case, as the resolver and the `Host` field get it.
-    Name { host: String, port: u16 },
+    Name {
+        /// The name.
+        host: String,
+        /// The port; 0: that of the client's connection.
+        port: u16,
+    },
 }
 
 impl std::fmt::Display for Endpoint {

@@ -45,10 +45,10 @@ impl fmt::Display for ReadError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Open(error) => {
-                write!(formatter, "it cannot be opened: {}", crate::without_number(error))
+                write!(formatter, "it cannot be opened: {}", without_number(error))
             }
             Self::Read(error) => {
-                write!(formatter, "it cannot be read: {}", crate::without_number(error))
+                write!(formatter, "it cannot be read: {}", without_number(error))
             }
             Self::NotAFile(what) => write!(formatter, "it is {what}, not a file"),
             Self::TooLarge => formatter.write_str("it is too large"),
@@ -60,9 +60,18 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
+/// `Permission denied` instead of `Permission denied (os error 13)`.
+pub fn without_number(error: &io::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(end) = text.find(" (os error") {
+        text.truncate(end);
+    }
+    text
+}
+
 /// Kinds of files that may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Accepted {
+pub enum Accepted {
     /// Regular files only.
     Regular,
     /// Regular files, and pipes that a shell made (`<(…)`, `/dev/stdin`): they have no path of their own, and already
@@ -88,7 +97,7 @@ pub fn read_file_or_pipe(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ReadErr
 }
 
 /// Like the functions above, with other accepted kinds and another time limit.
-pub(crate) fn read_within(
+pub fn read_within(
     path: &Path,
     bytes_max: u64,
     accepted: Accepted,

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::host_uses::{HostUse, HostUses};
 use crate::raw;
 use crate::raw::member::MemberEntry;
 use crate::raw::monitor::Monitor;
 use crate::snapshot::Snapshot;
-use crate::tree::Span;
 
 /// The key of a program.
 const COMMAND: &str = "monitors.command";

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tree::Span;
+use crate::document::Span;
 
 /// The key of a member, a log server and others that are unix sockets.
 pub(crate) const SOCKET: &str = "unix socket";

@@ -1,9 +1,9 @@
 //! Maps that have exactly one of several keys.
 
 use crate::decode::{Context, Decode};
+use crate::document::{Entry, Node, NodeValue};
 use crate::hints::meant;
 use crate::quote::clip;
-use crate::tree::{Entry, Node, NodeValue};
 
 /// The result of [`the_one`].
 pub(crate) enum TheOne<'a, T> {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher};
 
-use crate::tree::{Node, NodeValue};
+use crate::document::{Node, NodeValue};
 
 /// Sections with named entries.
-pub(crate) const NAMED: [&str; 6] =
+pub const NAMED: [&str; 6] =
     ["virtual_servers", "pools", "policies", "data_sets", "persistence", "authentication"];
 
 /// The section with named entries by kind.
-pub(crate) const PROFILES: &str = "profiles";
+pub const PROFILES: &str = "profiles";
 
 /// A hash of each part of a configuration, by its name: `pools.web`, `log`, `file /etc/weir/shop.pem`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -139,7 +139,7 @@ fn hash(node: &Node, hasher: &mut DefaultHasher) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{Lines, parse};
+    use crate::document::{Lines, parse};
 
     fn parts(text: &str) -> Parts {
         Parts::of(&parse(&Lines::new(text)).0.expect("a tree"))

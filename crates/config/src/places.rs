@@ -1,47 +1,61 @@
-//! Names of places: files, and values of an overlay.
+//! The places of a configuration's values: its documents, and the pointers of its overlay.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::tree::{Source, Span};
+use crate::document::{Document, SourceId, Span};
 
 /// The name of the overlay, in place of a file name.
-pub(crate) const OVERLAY: &str = "overlay";
+const OVERLAY: &str = "overlay";
 
-/// The names of a configuration's files, and the pointers of its overlay.
+/// What the places of a configuration's values refer to.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PlaceNames {
-    /// The file names; the main file first.
-    pub files: Vec<String>,
+pub struct Places {
+    /// The documents, in the order in which they were merged; the main file first.
+    pub documents: Vec<Arc<Document>>,
+    /// The pointers of values of the overlay.
     pub pointers: Pointers,
 }
 
-impl PlaceNames {
-    /// The name of a file, or the word for the overlay.
-    pub fn file(&self, source: Source) -> &str {
-        match source.index() {
-            None => OVERLAY,
-            Some(index) => self.files.get(index).map_or("", String::as_str),
+impl Places {
+    /// The document with this number.
+    pub fn document(&self, source: SourceId) -> Option<&Document> {
+        self.documents.get(self.rank(source)).map(|document| &**document)
+    }
+
+    /// The position of a document in the order; of the overlay: after all documents.
+    pub(crate) fn rank(&self, source: SourceId) -> usize {
+        let found = self.documents.iter().position(|document| document.source == source);
+        found.unwrap_or(self.documents.len())
+    }
+
+    /// The name of a document, or the word for the overlay.
+    pub fn name(&self, source: SourceId) -> &str {
+        match self.document(source) {
+            Some(document) => &document.name,
+            None if source == SourceId::OVERLAY => OVERLAY,
+            None => "",
         }
     }
 
     /// The pointer of a value of the overlay.
     pub fn pointer(&self, span: Span) -> Option<String> {
-        (span.source == Source::OVERLAY).then(|| self.pointers.text(span.line))
+        (span.source == SourceId::OVERLAY).then(|| self.pointers.text(span.line))
     }
 
-    /// The line as text: "line 3", or "line 3 of pools.yaml" if it is in another file than `here`.
-    pub fn in_words(&self, place: Span, here: Source) -> String {
+    /// The line as text: "line 3", or "line 3 of pools.yaml" if it is in another document than `here`.
+    pub fn in_words(&self, place: Span, here: SourceId) -> String {
         match self.pointer(place) {
             Some(pointer) => format!("`{pointer}` of the {OVERLAY}"),
             None if place.source == here => format!("line {}", place.line),
-            None => format!("line {} of {}", place.line, self.file(place.source)),
+            None => format!("line {} of {}", place.line, self.name(place.source)),
         }
     }
 }
 
 /// JSON pointers (RFC 6901), by number. Each consists of the number of its parent and its last segment.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pointers {
+pub struct Pointers {
     /// The number of the parent, and the segment with escapes.
     all: Vec<(usize, Box<str>)>,
     known: HashMap<(usize, Box<str>), usize>,
@@ -75,7 +89,7 @@ impl Pointers {
 }
 
 /// A segment with JSON pointer escapes.
-pub(crate) fn escaped(segment: &str) -> String {
+pub fn escaped(segment: &str) -> String {
     segment.replace('~', "~0").replace('/', "~1")
 }
 
@@ -90,14 +104,22 @@ mod tests {
         let web = pointers.below(pools, "a/b~c");
         assert_eq!(pointers.below(pools, "a/b~c"), web, "one number each");
         assert_eq!(pointers.text(Pointers::ROOT), "");
-        let names = PlaceNames { files: vec!["weir.yaml".into(), "more.yaml".into()], pointers };
-        let check = |place: Span, here: Source, expected: &str| {
-            assert_eq!(names.in_words(place, here), expected);
+        // A file that was read again has a number of its own.
+        let (main, more) = (SourceId::MAIN, SourceId::document(7));
+        let document = |name: &str, source| {
+            Arc::new(Document::read(name.to_owned(), source, String::new(), 0))
         };
-        check(Span::at(3, 1), Source::MAIN, "line 3");
-        check(Span::at(3, 1).of(Source::file(1)), Source::file(1), "line 3");
-        check(Span::at(3, 1).of(Source::file(1)), Source::MAIN, "line 3 of more.yaml");
-        check(Span::at(3, 1), Source::OVERLAY, "line 3 of weir.yaml");
-        check(Span::overlaid(web), Source::OVERLAY, "`/pools/a~1b~0c` of the overlay");
+        let documents = vec![document("weir.yaml", main), document("more.yaml", more)];
+        let places = Places { documents, pointers };
+        let check = |place: Span, here: SourceId, expected: &str| {
+            assert_eq!(places.in_words(place, here), expected);
+        };
+        check(Span::at(3, 1), main, "line 3");
+        check(Span::at(3, 1).of(more), more, "line 3");
+        check(Span::at(3, 1).of(more), main, "line 3 of more.yaml");
+        check(Span::at(3, 1), SourceId::OVERLAY, "line 3 of weir.yaml");
+        check(Span::overlaid(web), SourceId::OVERLAY, "`/pools/a~1b~0c` of the overlay");
+        let ranks = [main, more, SourceId::OVERLAY].map(|source| places.rank(source));
+        assert_eq!(ranks, [0, 1, 2]);
     }
 }

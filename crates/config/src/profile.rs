@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Registry};
+use crate::document::{Node, NodeValue};
 use crate::scalar::Name;
-use crate::tree::{Node, NodeValue};
 
 /// A profile by name, or inline settings.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@ const QUOTED_CHARS_MAX: usize = 60;
 
 /// The text in one line, shortened. Invisible characters, and characters that change the look of others, are escaped,
 /// because they may be the error.
-pub(crate) fn clip(text: &str) -> String {
+pub fn clip(text: &str) -> String {
     let mut characters = text.chars();
     let mut start = String::new();
     for character in characters.by_ref().take(QUOTED_CHARS_MAX) {

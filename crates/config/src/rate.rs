@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_scalar};
+use crate::document::Node;
 use crate::scalar::{HOUR, MINUTE, SECOND, show_duration, whole};
-use crate::tree::Node;
 
 /// Maximum number of a rate or burst.
 pub(crate) const RATE_MAX: u64 = 4_000_000;

@@ -15,7 +15,7 @@ use crate::rule_files::Disk;
 
 /// Compiled rules.
 #[derive(Debug, Default)]
-pub(crate) struct RuleCache(Mutex<Vec<Known>>);
+pub struct RuleCache(Mutex<Vec<Known>>);
 
 /// Names and values of settings.
 type Variables = Vec<(String, String)>;
@@ -167,28 +167,6 @@ mod tests {
         }
         std::fs::remove_file(folder.path().join("words")).unwrap();
         assert!(cache.rules(&paths, &mut Disk::default()).is_err());
-    }
-
-    #[test]
-    fn a_configuration_that_is_checked_again_has_the_same_rules() {
-        let (folder, paths) = folder();
-        let text = format!(
-            "virtual_servers: {{ a: {{ listen: '127.0.0.1:80', type: http, pool: a, \
-             waf: {{ mode: block, rules: [ {} ] }} }} }}\npools: {{ a: {{ members: [] }} }}\n",
-            paths[0]
-        );
-        let main = folder.path().join("weir.yaml");
-        std::fs::write(&main, text).unwrap();
-        let common = |files: &crate::Files| {
-            let config = files.check(&crate::overlay::Overlay::default()).config.unwrap();
-            let snapshot = config.snapshot(&crate::Resolutions::default());
-            Arc::clone(&snapshot.virtual_servers[0].waf.as_ref().unwrap().common)
-        };
-        let files = crate::Files::read(&main);
-        let first = common(&files);
-        assert!(Arc::ptr_eq(&first, &common(&files)));
-        assert!(Arc::ptr_eq(&first, &common(&files.read_again(&main))));
-        assert!(!Arc::ptr_eq(&first, &common(&crate::Files::read(&main))));
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub fn of_path(path: &Path) -> Result<Vec<String>, String> {
     }
     match fs::metadata(path) {
         Err(error) => {
-            Err(format!("cannot open {}: {}", path.display(), crate::without_number(&error)))
+            Err(format!("cannot open {}: {}", path.display(), crate::file::without_number(&error)))
         }
         Ok(metadata) if metadata.is_dir() => of_folder(path),
         Ok(_) => Ok(vec![text(path)]),
@@ -84,7 +84,11 @@ fn setup(path: &Path) -> Option<PathBuf> {
 /// The files of a folder whose names have this prefix and suffix, sorted by name; at most one more than the maximum.
 fn named(folder: &Path, before: &str, behind: &str) -> Result<Vec<String>, String> {
     list(folder, before, behind).map_err(|error| {
-        format!("cannot read the directory {}: {}", folder.display(), crate::without_number(&error))
+        format!(
+            "cannot read the directory {}: {}",
+            folder.display(),
+            crate::file::without_number(&error)
+        )
     })
 }
 
@@ -172,7 +176,9 @@ impl Files for Disk {
         read.map_err(|error| {
             self.is_late = matches!(error, ReadError::Late);
             match error {
-                ReadError::Open(error) | ReadError::Read(error) => crate::without_number(&error),
+                ReadError::Open(error) | ReadError::Read(error) => {
+                    crate::file::without_number(&error)
+                }
                 ReadError::TooLarge => format!("it is larger than {} MiB", FILE_BYTES_MAX >> 20),
                 other => other.to_string(),
             }

@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 
 use crate::decode::{
-    Context, Decode, Invalid, NAME_BYTES_MAX, NAME_PATTERN, Registry, ScalarKind, Shown,
-    check_name, decode_scalar, decode_text, not_supported,
+    Context, Decode, Invalid, NAME_BYTES_MAX, NAME_PATTERN, Registry, Shown, check_name,
+    decode_scalar, decode_text, not_supported,
 };
+use crate::document::{Node, NodeValue, ScalarKind};
 use crate::hints::meant;
-use crate::tree::{Node, NodeValue};
 
 /// An integer from `MIN` to `MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -474,10 +474,10 @@ pub(crate) fn decode_choice<T: Decode + Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree;
+    use crate::document;
 
     fn decode<T: Decode>(text: &str) -> Result<T, String> {
-        let (root, findings) = tree::parse(&tree::Lines::new(text));
+        let (root, findings) = document::parse(&document::Lines::new(text));
         assert_eq!(findings, []);
         let mut context = Context::default();
         let value = context.within_key("key", |context| T::decode(&root.expect(text), context));

@@ -78,7 +78,7 @@ macro_rules! section {
             }
 
             fn decode(
-                node: &crate::tree::Node,
+                node: &crate::document::Node,
                 context: &mut crate::decode::Context,
             ) -> Option<Self> {
                 let fields = crate::decode::Fields::open::<Self>(node, context)?;
@@ -186,7 +186,7 @@ macro_rules! variants {
             const TAKERS: &'static [crate::variants::Takers<$by>] =
                 &[$(variants!(@takers $by $takers)),*];
 
-            fn places(&self) -> Vec<Option<crate::tree::Span>> {
+            fn places(&self) -> Vec<Option<crate::document::Span>> {
                 vec![$(variants!(@place $kind self.$field)),*]
             }
         }
@@ -238,7 +238,7 @@ macro_rules! choice {
             }
 
             fn decode(
-                node: &crate::tree::Node,
+                node: &crate::document::Node,
                 context: &mut crate::decode::Context,
             ) -> Option<Self> {
                 crate::scalar::decode_choice(
@@ -353,7 +353,7 @@ macro_rules! one_of {
             }
 
             fn decode(
-                node: &crate::tree::Node,
+                node: &crate::document::Node,
                 context: &mut crate::decode::Context,
             ) -> Option<Self> {
                 let words: &[(&str, Self)] = &[$(($word, Self::$word_variant)),*];

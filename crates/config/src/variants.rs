@@ -1,8 +1,8 @@
 //! Sections whose keys depend on a `type`: which types take a key, and the check of the keys that a file has.
 
 use crate::decode::{Context, KeyInfo, Section};
+use crate::document::Span;
 use crate::key_types::Types;
-use crate::tree::Span;
 
 /// Most types that a message names.
 const TYPES_NAMED_MAX: usize = 4;

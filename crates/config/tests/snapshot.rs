@@ -1,7 +1,7 @@
 //! The results of valid configurations.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_config::snapshot::{
@@ -577,41 +577,6 @@ fn names_become_members() {
     let from_v4 = self::config(&format!("{text}\n    source: 10.9.9.9"));
     let reachable = show(&from_v4.snapshot(&resolutions));
     assert_eq!(reachable.len(), expected.len() - 2, "no IPv6 from an IPv4 source");
-}
-
-#[test]
-fn files_that_cannot_be_read() {
-    let temporary = std::env::temp_dir().join(format!("weir-config-{}", std::process::id()));
-    std::fs::create_dir_all(&temporary).expect("a temporary directory");
-    let write = |name: &str, bytes: &[u8]| {
-        let path = temporary.join(name);
-        std::fs::write(&path, bytes).expect("a writable file");
-        path
-    };
-    let named_pipe = temporary.join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&named_pipe).status();
-    assert!(made.expect("coreutils' mkfifo").success());
-    let large = usize::try_from(weir_config::FILE_BYTES_MAX).expect("64 bits") + 1;
-    let cases = [
-        (temporary.join("none.yaml"), "cannot open the file: No such file", None),
-        (temporary.clone(), "this is a directory; name a file", None),
-        (named_pipe, "this is a named pipe; name a file", None),
-        (write("large", &vec![b'#'; large]), "larger than 16 MiB", None),
-        (write("utf16", b"\xff\xfea\0"), "UTF-16", None),
-        (write("latin1", b"a: 1\nb: \xc3\xa9\xe9"), "the byte 0xE9 is not UTF-8", Some((2, 5))),
-    ];
-    for (path, message, position) in &cases {
-        let loaded = weir_config::load(path);
-        let [finding] = loaded.diagnostics.as_slice() else {
-            panic!("one finding: {:?}", loaded.diagnostics);
-        };
-        assert!(finding.message.contains(message), "{finding:?}");
-        let found = finding.position.map(|place| (place.line, place.column));
-        assert_eq!(found, *position, "{finding:?}");
-        assert_eq!(Path::new(&finding.file), path);
-        assert!(loaded.config.is_none());
-    }
-    std::fs::remove_dir_all(&temporary).expect("removing what the test made");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use aws_lc_rs::digest::{SHA256, digest};
 use data_encoding::HEXLOWER;
 use weir_api::files::ConfigurationFile;
-use weir_config::Files;
+use weir_sources::Files;
 
 /// The digests of the files as they were read, the main file first. Relative paths are resolved against the working
 /// directory.

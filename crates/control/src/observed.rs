@@ -5,11 +5,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use weir_acme::Acme;
 use weir_api::process::Sandbox;
-use weir_config::Files;
 use weir_config::snapshot::Snapshot;
 use weir_dataplane::worker_sessions::WorkerSessions;
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
+use weir_sources::Files;
 
 use crate::admin::shared::Shared;
 use crate::health::Judge;

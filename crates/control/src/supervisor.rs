@@ -21,12 +21,13 @@ use upgrading::{Heritage, Upgrading};
 use weir_acme::{Acme, AcmeError};
 use weir_api::events::StreamEndReason;
 use weir_config::snapshot::{Address, Member, Snapshot};
-use weir_config::{Colour, Config, Diagnostic, Files, Severity};
+use weir_config::{Colour, Config, Diagnostic, Severity};
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::inherited::Inherited;
 use weir_dataplane::outside;
 use weir_event_loop::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
+use weir_sources::Files;
 use weir_telemetry::records::recorder::RecordSender;
 use weir_telemetry::reports::Event;
 

@@ -126,7 +126,7 @@ pub fn observed_with_logs(snapshot: Arc<Snapshot>, workers: usize, logs: LogsVie
     let board = Board::default();
     let packets = crate::packets::Board::default();
     let changes = Changes::open(std::path::Path::new("/nonexistent")).expect("no versions");
-    let files = Arc::new(weir_config::Files::of_text("test.yaml", ""));
+    let files = Arc::new(weir_sources::Files::of_text("test.yaml", ""));
     let of_files = (files, Arc::new(changes), Arc::default());
     let observed = Observed::new(
         Arc::new(table),

@@ -84,9 +84,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
     let name = Input::of(file).name();
     let mut loaded = match Input::of(file) {
-        Input::File(path) => weir_config::load(&path),
+        Input::File(path) => weir_sources::load(&path),
         input @ Input::Standard => match input.read() {
-            Ok(bytes) => weir_config::parse_bytes(&input.name(), bytes),
+            Ok(bytes) => weir_sources::parse_bytes(&input.name(), bytes),
             Err(why) => Loaded {
                 diagnostics: vec![Diagnostic::of_file(Severity::Error, why, &input.name())],
                 config: None,

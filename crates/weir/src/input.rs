@@ -3,7 +3,7 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use weir_config::FILE_BYTES_MAX;
+use weir_config::document::DOCUMENT_BYTES_MAX;
 use weir_config::file::read_file_or_pipe;
 
 /// The source of a document.
@@ -36,21 +36,22 @@ impl Input {
     pub fn read(&self) -> Result<Vec<u8>, String> {
         let bytes = match self {
             Self::File(path) => {
-                return read_file_or_pipe(path, FILE_BYTES_MAX).map_err(|error| error.to_string());
+                return read_file_or_pipe(path, DOCUMENT_BYTES_MAX)
+                    .map_err(|error| error.to_string());
             }
             Self::Standard => standard_input(),
         };
         let bytes = bytes.map_err(|error| format!("it cannot be read: {error}"))?;
-        match u64::try_from(bytes.len()).is_ok_and(|length| length <= FILE_BYTES_MAX) {
+        match u64::try_from(bytes.len()).is_ok_and(|length| length <= DOCUMENT_BYTES_MAX) {
             true => Ok(bytes),
-            false => Err(format!("it is larger than {} MiB", FILE_BYTES_MAX >> 20)),
+            false => Err(format!("it is larger than {} MiB", DOCUMENT_BYTES_MAX >> 20)),
         }
     }
 }
 
 fn standard_input() -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    io::stdin().lock().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    io::stdin().lock().take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

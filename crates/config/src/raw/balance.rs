@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Registry, Shown};
+use crate::document::{Node, NodeValue};
 use crate::scalar::Text;
-use crate::tree::{Node, NodeValue};
 
 choice! {
     /// How a pool selects the member for a request.

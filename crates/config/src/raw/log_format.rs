@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, List, Registry, Shown, Spanned};
+use crate::document::{Node, NodeValue};
 use crate::scalar::Text;
-use crate::tree::{Node, NodeValue};
 
 section! {
     /// A custom format for the access log.

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::monitor::Monitor;
 use crate::decode::{Context, Decode, List, Registry, Section as _, Spanned};
+use crate::document::{Node, NodeValue};
 use crate::endpoint::Endpoint;
 use crate::scalar::Whole;
 use crate::shapes::{Connections, Weight};
-use crate::tree::{Node, NodeValue};
 
 section! {
     /// One server of a pool. A member without further settings can be written as its address alone.

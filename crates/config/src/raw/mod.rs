@@ -34,6 +34,7 @@ pub(crate) use log_format::AccessLogFormat;
 
 use crate::decode::{Named, NamedItem, OneOrMany, Section as _, Spanned};
 use crate::destination::ListenOn;
+use crate::document::Span;
 use crate::profile::ProfileOr;
 use crate::scalar::WordOr;
 use crate::scalar::{
@@ -44,7 +45,6 @@ use crate::shapes::{
     Tried, ZoneChoice,
 };
 use crate::snapshot;
-use crate::tree::Span;
 use crate::variants::{Choice as _, Kind};
 
 /// Most worker threads.

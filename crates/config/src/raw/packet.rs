@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use crate::address::{ListenAddress, PortRange, SourceAddress};
 use crate::decode::{
-    Context, Decode, Invalid, OneOrMany, Registry, ScalarKind, Shown, Spanned, decode_scalar,
-    decode_text, words_schema,
+    Context, Decode, Invalid, OneOrMany, Registry, Shown, Spanned, decode_scalar, decode_text,
+    words_schema,
 };
+use crate::document::{Node, NodeValue, ScalarKind};
 use crate::hints::meant;
 use crate::scalar::{Auto, Duration, MINUTE, SECOND, Whole, WordOr, whole};
 use crate::shapes::Network;
-use crate::tree::{Node, NodeValue};
 
 /// Longest timeout of a flow: a week.
 const FLOW_TIMEOUT_MS_MAX: u64 = 7 * 24 * 60 * MINUTE;

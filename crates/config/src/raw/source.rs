@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::address::{PortRange, SourceAddress};
 use crate::decode::{Context, Decode, OneOrMany, Registry, Spanned};
-use crate::tree::{Node, NodeValue};
+use crate::document::{Node, NodeValue};
 
 /// The word for the client's address.
 const CLIENT: &str = "client";

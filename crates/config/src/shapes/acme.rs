@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::keys_url;
 use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::document::Node;
 use crate::snapshot;
-use crate::tree::Node;
 
 /// The directory URL of Let's Encrypt.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";

@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 use weir_waf::checks::{Action, Check};
 
 use crate::decode::{Context, Decode, Registry, words_schema};
+use crate::document::{Node, NodeValue};
 use crate::hints::nearest;
 use crate::quote::clip;
-use crate::tree::{Node, NodeValue};
 
 /// Actions for the findings of checks.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +43,7 @@ impl Decode for CheckActions {
             return None;
         };
         let mut found = Vec::with_capacity(entries.len());
-        for entry in entries {
+        for entry in entries.iter() {
             let Some(check) = Check::named(&entry.key) else {
                 let names = Check::ALL.map(Check::name);
                 let message = format!("there is no check `{}`", clip(&entry.key));

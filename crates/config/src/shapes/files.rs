@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Invalid, Registry, Shown, Spanned, decode_text};
+use crate::document::{Node, NodeValue};
 use crate::shapes::http::AnyText;
-use crate::tree::{Node, NodeValue};
 
 /// The path of a file; a relative one starts at the configuration's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

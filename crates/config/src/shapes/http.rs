@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::decode::{
-    Context, Decode, Invalid, Registry, ScalarKind, Shown, Spanned, decode_scalar, decode_text,
+    Context, Decode, Invalid, Registry, Shown, Spanned, decode_scalar, decode_text,
 };
+use crate::document::{Node, NodeValue, ScalarKind, Span};
 use crate::hints::nearest;
 use crate::quote::clip;
 use crate::scalar::{Text, Whole, whole};
 use crate::shapes::RedirectStatus;
-use crate::tree::{Node, NodeValue, Span};
 
 /// Maximum length of the name of a field, cookie or parameter.
 const FIELD_NAME_BYTES_MAX: usize = 256;

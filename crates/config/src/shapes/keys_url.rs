@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::url::parse_url;
 use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::document::Node;
 use crate::snapshot::HttpUrl;
-use crate::tree::Node;
 
 /// An `https` URL, or an `http` URL of this host.
 #[derive(Debug, Clone, PartialEq, Eq)]

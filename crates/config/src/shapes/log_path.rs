@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::document::{Node, NodeValue};
 use crate::quote::clip;
 use crate::raw::log::Syslog;
-use crate::tree::{Node, NodeValue};
 
 /// The target of log lines.
 #[derive(Debug, Clone, PartialEq)]

@@ -20,11 +20,9 @@ mod zone;
 
 use serde_json::{Value, json};
 
-use crate::decode::{
-    Context, Decode, Invalid, Registry, ScalarKind, Shown, decode_scalar, decode_text,
-};
+use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_scalar, decode_text};
+use crate::document::{Node, NodeValue, ScalarKind};
 use crate::scalar::{Text, Whole, whole};
-use crate::tree::{Node, NodeValue};
 
 pub(crate) use acme::{Directory, Mailbox};
 pub(crate) use checks::CheckActions;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::document::{Node, NodeValue};
 use crate::scalar::Text;
-use crate::tree::{Node, NodeValue};
 
 /// Maximum number of bytes in hexadecimal form: the payload of a datagram over IPv4.
 const HEX_BYTES_MAX: usize = 65_507;

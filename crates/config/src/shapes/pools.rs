@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Invalid, Registry, Shown, Spanned, check_name, decode_text};
+use crate::document::{Node, NodeValue};
 use crate::scalar::{Name, Whole};
-use crate::tree::{Node, NodeValue};
 
 /// Maximum weight: it allows shares of a thousandth of a percent.
 const WEIGHT_MAX: u64 = 100_000;
@@ -50,7 +50,7 @@ impl Decode for PoolChoice {
         }
         let mut split = Vec::with_capacity(entries.len());
         let mut is_sound = true;
-        for entry in entries {
+        for entry in entries.iter() {
             let weight =
                 context.within_key(&entry.key, |context| Weight::decode(&entry.value, context));
             if let Err(reason) = check_name(&entry.key) {

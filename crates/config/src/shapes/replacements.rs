@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::AnyText;
 use crate::decode::{Context, Decode, Registry, Spanned};
-use crate::tree::{Node, NodeValue};
+use crate::document::{Node, NodeValue};
 
 /// Texts with their replacements; `""` removes the text. Empty after a reported error.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Registry};
+use crate::document::{Node, NodeValue};
 use crate::secret::Secret;
-use crate::tree::{Node, NodeValue};
 
 /// A text that messages never repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]

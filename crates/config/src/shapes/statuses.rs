@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Registry, Shown};
+use crate::document::Node;
 use crate::shapes::StatusCode;
-use crate::tree::Node;
 
 /// The status of a redirect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

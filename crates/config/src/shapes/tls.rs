@@ -8,9 +8,9 @@ use weir_tls::server::{GROUPS, SUITES, Version};
 use crate::decode::{
     Context, Decode, Invalid, Registry, Shown, decode_scalar, decode_text, words_schema,
 };
+use crate::document::Node;
 use crate::hints::nearest;
 use crate::quote::clip;
-use crate::tree::Node;
 
 /// A version of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

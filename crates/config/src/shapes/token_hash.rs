@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Registry};
-use crate::tree::{Node, NodeValue};
+use crate::document::{Node, NodeValue};
 
 /// The prefix with the name of the hash function.
 const PREFIX: &str = "sha256:";

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::decode::{Context, Decode, Registry};
-use crate::tree::Node;
+use crate::document::Node;
 
 /// The value of a given key; `None`: it is invalid, which was reported. This distinguishes a missing key from an
 /// invalid one.

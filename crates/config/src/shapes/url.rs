@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::document::Node;
 use crate::snapshot::HttpUrl;
-use crate::tree::Node;
 
 /// Maximum length of a URL.
 const URL_BYTES_MAX: usize = 2048;

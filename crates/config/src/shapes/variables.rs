@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::http::AnyText;
 use crate::decode::{Context, Decode, Registry, Spanned};
+use crate::document::{Entry, Node, NodeValue};
 use crate::quote::clip;
-use crate::tree::{Entry, Node, NodeValue};
 
 /// Maximum length of a variable's name.
 const NAME_BYTES_MAX: usize = 128;
@@ -35,7 +35,7 @@ impl Decode for TxTexts {
             return None;
         };
         let mut found = Vec::with_capacity(entries.len());
-        for entry in entries {
+        for entry in entries.iter() {
             let value =
                 context.within_key(&entry.key, |context| Spanned::decode(&entry.value, context));
             found.extend(name(entry, context).zip(value));

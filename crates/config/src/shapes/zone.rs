@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
-use crate::tree::Node;
+use crate::document::Node;
 
 /// Maximum offset from UTC.
 const OFFSET_MINUTES_MAX: i32 = 14 * 60;

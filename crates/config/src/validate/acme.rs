@@ -12,6 +12,7 @@ use weir_tls::period::Period;
 use super::dates;
 use super::files::{KEYS_BYTES_MAX, PEM_BYTES_MAX, read};
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::raw;
 use crate::raw::acme as keys;
 use crate::raw::tls::Certificate;
@@ -20,7 +21,6 @@ use crate::shapes::OcspSource;
 use crate::snapshot::{
     Acme, AcmeChallenge, Address, DatedKind, ExternalAccount, KeyKind, Service, VirtualServer,
 };
-use crate::tree::Span;
 
 /// Maximum number of names in a certificate at public authorities.
 const NAMES_MAX: usize = 100;

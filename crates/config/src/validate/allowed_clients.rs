@@ -5,10 +5,10 @@ use std::sync::Arc;
 use weir_core::expression::AddressSet;
 
 use crate::decode::Context;
+use crate::document::Span;
 use crate::raw;
 use crate::snapshot::packet::Prefix;
 use crate::snapshot::{Address, ListenPoint};
-use crate::tree::Span;
 
 /// Maximum number of networks. The condition of the policy with all of them is far below the limits of expressions.
 const NETWORKS_MAX: usize = 1_024;

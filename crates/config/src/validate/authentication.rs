@@ -15,10 +15,10 @@ use super::external::external;
 use super::files::read;
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, OneOrMany, Spanned};
+use crate::document::Span;
 use crate::raw::authentication as raw;
 use crate::scalar::{Name, Text};
 use crate::snapshot::{Authenticating, DatedKind, FetchedKeys};
-use crate::tree::Span;
 use crate::variants::keys_fit;
 
 /// The section `authentication` of the file.

@@ -37,7 +37,7 @@ pub(super) fn certificates(
     let mut names = match list(&path) {
         Ok(names) => names,
         Err(error) => {
-            let reason = crate::without_number(&error);
+            let reason = crate::file::without_number(&error);
             let help = "a relative path starts at the configuration's directory";
             let message = format!("cannot read the directory {}: {reason}", path.display());
             context.error_help(folder.span, message, help);

@@ -16,6 +16,7 @@ use super::names::{find, undefined};
 use super::path_texts::PathCondition;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, Decode as _, Spanned};
+use crate::document::Span;
 use crate::endpoint::Endpoint;
 use crate::hints::{meant, nearest};
 use crate::quote::clip;
@@ -23,7 +24,6 @@ use crate::raw;
 use crate::scalar::{Name, Text};
 use crate::shapes;
 use crate::snapshot::{KeyLimit, RuleName, RulePlace};
-use crate::tree::Span;
 
 /// The objects that the rules of a file refer to, and the compiled results.
 pub(super) struct Compiler<'a> {

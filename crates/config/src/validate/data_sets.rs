@@ -8,10 +8,10 @@ use weir_core::unseen::unseen;
 
 use super::files::{LIST_BYTES_MAX, read_text};
 use crate::decode::{Context, NamedItem, Spanned};
+use crate::document::Span;
 use crate::quote::clip;
 use crate::raw::policy as raw;
 use crate::shapes::{AnyText, FilePath, Items};
-use crate::tree::Span;
 
 /// An item and its place: in the configuration, or in a line of a file.
 struct Item {

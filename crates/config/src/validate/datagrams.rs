@@ -6,10 +6,10 @@ use weir_core::policy::{Action, Policy};
 
 use super::policies::Policies;
 use crate::decode::{Context, NamedItem};
+use crate::document::Span;
 use crate::quote::clip;
 use crate::raw::{self, BalanceOr, VirtualServerType};
 use crate::snapshot::{Balance, Learned, PersistenceKind, Pool};
-use crate::tree::Span;
 use crate::variants::Choice as _;
 
 const HELP: &str = "values of datagrams are for virtual servers of `type: udp` only";

@@ -98,7 +98,7 @@ mod tests {
     fn what_expires_soon_is_told_and_noted() {
         let file = |path: &str| Spanned {
             value: FilePath(path.into()),
-            span: crate::tree::Span::at(1, 1),
+            span: crate::document::Span::at(1, 1),
             given: true,
         };
         let mut context = Context::default();

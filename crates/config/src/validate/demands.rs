@@ -8,12 +8,12 @@ use weir_core::policy::Action;
 
 use super::unreachable::in_words;
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::quote::clip;
 use crate::raw::VirtualServerType;
 use crate::raw::policy as raw;
 use crate::scalar::Name;
 use crate::snapshot::{Counted, KeyLimit};
-use crate::tree::Span;
 use crate::variants::Choice as _;
 
 /// What an action needs. Each has what those before it have.

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::file::{self, READ_TIME_MAX, ReadError};
 use crate::scalar::Text;
 use crate::shapes::FilePath;
 use crate::snapshot::Page;
-use crate::tree::Span;
 
 /// Maximum size of a page, which is held in memory and sent as a whole.
 const PAGE_BYTES_MAX: u64 = 1 << 20;
@@ -43,11 +43,11 @@ pub(super) fn read(
     match error {
         ReadError::Open(error) => {
             let help = "a relative path starts at the configuration's directory";
-            let reason = crate::without_number(&error);
+            let reason = crate::file::without_number(&error);
             context.error_help(path.span, format!("cannot open {shown}: {reason}"), help);
         }
         ReadError::Read(error) => {
-            let reason = crate::without_number(&error);
+            let reason = crate::file::without_number(&error);
             context.error(path.span, format!("cannot read {shown}: {reason}"));
         }
         ReadError::NotAFile(what) => {

@@ -13,12 +13,12 @@ use weir_core::policy::{Action, Answer, Body, WafMode};
 
 use super::names::undefined;
 use crate::decode::{Context, Decode as _, NamedItem, Spanned};
+use crate::document::Span;
 use crate::quote::clip;
 use crate::raw::policy as raw_policy;
 use crate::raw::{self, VirtualServerState, VirtualServerType};
 use crate::scalar::Name;
 use crate::snapshot::{ListenPoint, VirtualServer};
-use crate::tree::Span;
 use crate::variants::Choice as _;
 
 /// The status of a request that is handed to a disabled virtual server.

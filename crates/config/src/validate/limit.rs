@@ -7,11 +7,11 @@ use weir_core::limit::Rate;
 
 use super::compiler::Compiler;
 use crate::decode::{Context, Spanned, if_given, or_absent};
+use crate::document::Span;
 use crate::rate;
 use crate::raw::limit as raw;
 use crate::scalar::Duration;
 use crate::snapshot::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
-use crate::tree::Span;
 
 /// The default burst is the number of requests in this fraction of a second.
 const BURST_SHARE: u32 = 10;

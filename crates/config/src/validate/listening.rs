@@ -8,11 +8,11 @@ use super::udp;
 use crate::address::ListenRange;
 use crate::decode::{Context, Spanned};
 use crate::destination::ListenOn;
+use crate::document::Span;
 use crate::quote::clip;
 use crate::raw;
 use crate::scalar::SECOND;
 use crate::snapshot::{Address, ListenPoint, Listening};
-use crate::tree::Span;
 
 /// Maximum number of ports of a virtual server: each worker has a listener for each port.
 pub(super) const PORTS_MAX: usize = 1024;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::hints::nearest;
 use crate::quote::clip;
 use crate::raw::log_format::LogFormat as RawFormat;
 use crate::scalar::Text;
 use crate::snapshot::{LogField, LogFormat, LogLine, LogPiece};
-use crate::tree::Span;
 
 /// Maximum number of fields in a line.
 const FIELDS_MAX: usize = 64;

@@ -11,11 +11,11 @@ use super::monitor_http::http;
 use super::monitor_services as services;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::endpoint::Endpoint;
 use crate::raw::monitor::{self as raw, MonitorType};
 use crate::scalar::{Duration, SECOND, show_duration};
 use crate::snapshot::{GrpcProbe, Monitor, MonitorKind, ProbeTls, ScriptProbe, TcpProbe};
-use crate::tree::Span;
 use crate::variants::{Choice as _, Variants as _, keys_fit};
 
 /// Default timeout of a probe, unless the interval is shorter.

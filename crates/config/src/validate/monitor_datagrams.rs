@@ -4,10 +4,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::monitor_answer::{body_match, drain_answer};
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::raw::monitor::{self as raw, DnsRcode, DnsRecord, UdpAnswer};
 use crate::scalar::Text;
 use crate::snapshot::{self, DnsProbe, UdpProbe};
-use crate::tree::Span;
 
 /// Maximum payload of a datagram over IPv4.
 const DATAGRAM_BYTES_MAX: usize = 65_507;

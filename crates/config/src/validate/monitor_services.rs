@@ -4,13 +4,13 @@ use std::path::Path;
 
 use super::monitor_secrets::{credentials, password, secret};
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::raw::monitor as raw;
 use crate::scalar::Text;
 use crate::snapshot::{
     Credentials, LdapProbe, ProbeTls, RadiusProbe, RadiusReply, RedisProbe, RedisRole, Secret,
     SmtpProbe, SqlProbe, SqlQuery,
 };
-use crate::tree::Span;
 
 /// Maximum size of a query.
 const QUERY_BYTES_MAX: usize = 16 << 10;

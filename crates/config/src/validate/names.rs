@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::decode::{Context, NamedItem, Spanned};
+use crate::document::Span;
 use crate::hints::nearest;
 use crate::quote::clip;
 use crate::scalar::Name;
-use crate::tree::Span;
 
 /// The indexes of items by name.
 pub(super) fn by_name<T>(items: &[NamedItem<T>]) -> BTreeMap<&str, usize> {

@@ -2,13 +2,13 @@
 
 use crate::decode::{Context, Spanned};
 use crate::diagnostic::Severity;
+use crate::document::{SourceId, Span};
 use crate::endpoint::Endpoint;
 use crate::own_doors::OwnDoors;
 use crate::raw;
 use crate::raw::member::MemberEntry;
 use crate::raw::monitor::Monitor;
 use crate::snapshot::Address;
-use crate::tree::{Source, Span};
 
 /// Reports each destination that is an admin listener, and each monitor whose port makes it one.
 pub(super) fn refuse(file: &raw::File, context: &mut Context) {
@@ -63,7 +63,7 @@ fn refuse_monitors(
 /// weir never connects to the destination.
 fn report(to: &Endpoint, span: Span, context: &mut Context) {
     let help = "name another address, or move `admin.listen`".to_owned();
-    let (severity, what) = match span.source == Source::OVERLAY {
+    let (severity, what) = match span.source == SourceId::OVERLAY {
         true => (Severity::Error, "nothing may lead to it"),
         false => (Severity::Warning, "weir never connects to it"),
     };

@@ -17,6 +17,7 @@ use super::{allowed_clients, datagrams, relay};
 use crate::address::SourceAddress;
 use crate::decode::{Context, Spanned};
 use crate::destination::{ListenOn, NetworkPorts};
+use crate::document::Span;
 use crate::endpoint::Endpoint;
 use crate::quote::clip;
 use crate::raw;
@@ -25,7 +26,6 @@ use crate::snapshot::packet::{
     Delivery, PacketDestination, PacketProtocol, PacketServer, PacketSource, Prefix, Ttl,
 };
 use crate::snapshot::{Address, AddressOf, ListenPoint, PersistenceKind};
-use crate::tree::Span;
 
 /// Maximum number of source addresses of a virtual server.
 const SOURCE_ADDRESSES_MAX: usize = 64;

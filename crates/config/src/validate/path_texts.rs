@@ -6,9 +6,9 @@ use weir_core::expression::{Condition, PathPlace, PathText};
 use weir_http::path::{PathError, PathForm, decided};
 
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::quote::clip;
 use crate::scalar::Text;
-use crate::tree::Span;
 
 /// Maximum number of warnings about one condition; a data set may have many texts.
 const WARNINGS_PER_CONDITION_MAX: usize = 3;

@@ -12,13 +12,13 @@ use super::compiler::{Compiler, varying};
 use super::cookie_attributes::{same_site, secure};
 use super::files::{KEYS_BYTES_MAX, field_value, read_text};
 use crate::decode::{Context, NamedItem, Spanned, if_given};
+use crate::document::Span;
 use crate::raw::persistence as raw;
 use crate::shapes::{AutoOr, FilePath};
 use crate::snapshot::{
     AddressOf, ConnectionIdSettings, InsertedCookie, Learned, Persistence, PersistenceKind,
     RememberedAddress, ServerIdPlace, TableSettings,
 };
-use crate::tree::Span;
 use crate::variants::{Given, Takers, Variants as _, keys_fit};
 
 /// Default name of an inserted cookie.

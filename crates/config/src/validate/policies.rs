@@ -13,11 +13,11 @@ use super::names::find;
 use super::policy::redirects;
 use super::{allowed_clients, unreachable};
 use crate::decode::{Context, Decode as _, NamedItem, Spanned};
+use crate::document::{self, Lines, Span};
 use crate::profile::ProfileOr;
 use crate::raw;
 use crate::scalar::Name;
 use crate::snapshot::{ConnectionPolicies, ListenPoint, Persistence};
-use crate::tree::{self, Lines, Span};
 
 /// The port of `https` that is left out of URLs.
 const HTTPS_PORT: u16 = 443;
@@ -177,7 +177,7 @@ impl Policies<'_, '_> {
         context: &mut Context,
     ) -> Option<Arc<Policy>> {
         let text = format!("rules: [ {{ {rule} }} ]");
-        let (root, _) = tree::parse(&Lines::new(&text));
+        let (root, _) = document::parse(&Lines::new(&text));
         let value = raw::policy::Policy::decode(&root?.all_at(span), context);
         let name = format!("virtual_servers.{server}");
         let item = NamedItem { name, name_span: span, value };

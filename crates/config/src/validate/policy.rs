@@ -20,11 +20,11 @@ use super::responses;
 use super::split;
 use super::unreachable::{self, Outline};
 use crate::decode::{Context, NamedItem, Spanned, if_given};
+use crate::document::Span;
 use crate::raw::policy as raw;
 use crate::scalar::{Name, Text, WordOr};
 use crate::shapes::{self, AnyText, AutoOr, FieldTexts, HeaderPatterns};
 use crate::snapshot::{RuleName, RulePlace};
-use crate::tree::Span;
 
 /// The rules of a policy, by the time of their evaluation.
 #[derive(Default)]

@@ -17,6 +17,7 @@ use super::tls::TlsProfiles;
 use super::{files, limit, monitor, source};
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Spanned, if_given, or_absent};
+use crate::document::Span;
 use crate::endpoint::Endpoint;
 use crate::quote::clip;
 use crate::rate::Rate;
@@ -26,7 +27,6 @@ use crate::snapshot::{
     self, Address, Instead, Maintenance, Monitor, PassiveMarking, Pool, PoolTls, ProxyVersion,
     QueueSettings, Retries, ReuseSettings, Source, Spillover,
 };
-use crate::tree::Span;
 
 /// Default maximum ejection, as a multiple of the first ejection.
 const EJECT_GROWTH_DEFAULT: u64 = 10;

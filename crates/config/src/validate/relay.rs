@@ -9,6 +9,7 @@ use weir_tls::names::Names;
 use super::names::{by_name, find};
 use super::policies::Policies;
 use crate::decode::{Context, NamedItem, Section as _, Spanned};
+use crate::document::Span;
 use crate::endpoint::Endpoint;
 use crate::profile::ProfileOr;
 use crate::quote::clip;
@@ -17,7 +18,6 @@ use crate::raw::{self, BalanceOr, VirtualServerType};
 use crate::snapshot::{
     Address, Balance, Learned, ListenPoint, PersistenceKind, Pool, Relay, ResetOn, ServerNames,
 };
-use crate::tree::Span;
 use crate::variants::Choice as _;
 
 /// TCP profiles.

@@ -13,9 +13,9 @@ use super::compression::given_types;
 use super::cookie_attributes::{is_name, is_sent, same_site};
 use super::header_names::remove;
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::raw::policy as raw;
 use crate::shapes::Replacements;
-use crate::tree::Span;
 
 /// Default content types for the replacement of text: types that browsers display as text.
 const TYPES: [&str; 5] =

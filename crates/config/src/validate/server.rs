@@ -22,6 +22,7 @@ use super::waf::{self, WafProfiles};
 use super::{datagrams, files, hand_over, listening, path, secure_cookies, tracing};
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, if_given, or_absent};
+use crate::document::Span;
 use crate::endpoint::Endpoint;
 use crate::profile::ProfileOr;
 use crate::quote::clip;
@@ -33,7 +34,6 @@ use crate::snapshot::{
     HttpSettings, ListenPoint, NOBODY, Persistence, Pool, RequestIdSettings, RequestTrailers,
     Service, VirtualServer, ranges,
 };
-use crate::tree::Span;
 use crate::variants::Choice as _;
 
 /// Indexes into a list of named items.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::address::SourceAddress;
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::raw;
 use crate::raw::source::SourceOr;
 use crate::snapshot::{Source, SourceAddresses};
-use crate::tree::Span;
 
 /// Maximum number of source addresses of a pool: a connection may look for a free port on each of them.
 const SOURCE_ADDRESSES_MAX: usize = 64;

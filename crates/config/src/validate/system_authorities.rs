@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::decode::Context;
+use crate::document::Span;
 use crate::system_authorities::{SystemAuthorities, read};
-use crate::tree::Span;
 
 /// Maximum number of problems that are told one by one.
 const PROBLEMS_MAX: usize = 3;

@@ -35,7 +35,7 @@ pub(super) fn read(file: &raw::File, context: &mut Context) -> Option<TimeZone> 
             return None;
         }
         Err(ReadError::Open(error)) => {
-            let reason = crate::without_number(&error);
+            let reason = crate::file::without_number(&error);
             let message = format!("the time zone `{name}` cannot be read from {FOLDER}: {reason}");
             let help =
                 "install the package tzdata, or write an offset from UTC, such as \"+01:00\"";

@@ -25,13 +25,13 @@ use super::dates;
 use super::files::{KEYS_BYTES_MAX, PEM_BYTES_MAX, read, read_text};
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, Spanned};
+use crate::document::Span;
 use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::{File, tls as raw};
 use crate::scalar::Name;
 use crate::shapes::{FilePath, OcspSource};
 use crate::snapshot::{DatedKind, Expiry, NameTls, PoolTls, ServerTls, SessionsOf};
-use crate::tree::Span;
 
 /// A certificate that expires within this many days causes a warning.
 const EXPIRY_WARNING_DAYS: i64 = 30;

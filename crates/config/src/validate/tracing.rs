@@ -8,12 +8,12 @@ use weir_core::expression::AddressSet;
 use super::files::read_text;
 use super::tls::TlsProfiles;
 use crate::decode::{Context, Section as _, Spanned, or_absent};
+use crate::document::Span;
 use crate::quote::clip;
 use crate::raw;
 use crate::raw::tls::PoolTls;
 use crate::shapes::{FieldName, FilePath};
 use crate::snapshot::{self, Exporting, Secret, Tracing};
-use crate::tree::Span;
 
 /// Maximum size of a file with header fields.
 const HEADERS_BYTES_MAX: u64 = 16 << 10;

@@ -8,13 +8,13 @@ use super::allowed_clients;
 use super::names::{by_name, find};
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned};
+use crate::document::Span;
 use crate::endpoint::Endpoint;
 use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::udp::UdpProfile;
 use crate::raw::{self, VirtualServerType};
 use crate::snapshot::{Address, Sessions};
-use crate::tree::Span;
 
 /// UDP profiles.
 pub(super) struct UdpProfiles<'a> {

@@ -7,10 +7,10 @@ use weir_core::expression::{Condition, Key, PathKey};
 use weir_core::policy::{Action, Policy, Strategy};
 
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::quote::clip;
 use crate::raw;
 use crate::scalar::Text;
-use crate::tree::Span;
 
 /// A condition with more hosts and paths is not compared with others.
 const KEYS_MAX: usize = 64;

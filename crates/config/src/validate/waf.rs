@@ -26,13 +26,13 @@ use super::names::{by_name, find};
 use super::policy;
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::diagnostic::Severity;
+use crate::document::Span;
 use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::policy::WafMode;
 use crate::raw::{self as all, waf as raw};
 use crate::rule_files::{self, BUILTIN};
 use crate::snapshot::{Record, Responses, Unjudged, Waf};
-use crate::tree::Span;
 
 /// Maximum number of rule problems that are shown at one place.
 const PROBLEMS_SHOWN_MAX: usize = 10;

@@ -16,8 +16,9 @@ use weir_api::changes::{
 use weir_api::differences::{Difference, Differences};
 use weir_api::page::Page;
 use weir_api::versions::{Version, VersionChange};
-use weir_config::overlay::{self, Overlay, POINTER_BYTES_MAX, Pointer};
 use weir_config::snapshot::Role;
+use weir_sources::Sources;
+use weir_sources::overlay::{self, Overlay, POINTER_BYTES_MAX, Pointer};
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
@@ -428,7 +429,7 @@ fn overlay_in_force(ask: &Ask) -> Overlay {
 fn diff(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
     let history = observed.changes.history();
-    let found = observed.files().differences(history.overlay());
+    let found = Sources::new(&observed.files(), history.overlay()).differences();
     let sees_values = ask.caller.sees_values();
     Answer::json(&Differences {
         version: history.version(),
@@ -439,6 +440,7 @@ fn diff(ask: &Ask) -> Handled {
 }
 
 fn merged(ask: &Ask) -> Handled {
-    let text = ask.context.observed.files().merged(&overlay_in_force(ask));
+    let (files, overlay) = (ask.context.observed.files(), overlay_in_force(ask));
+    let text = Sources::new(&files, &overlay).to_yaml();
     Ok(Answer::text(StatusCode::OK, YAML, text))
 }

@@ -49,7 +49,7 @@ impl Users {
         );
         let file = directory.path().join("weir.yaml");
         std::fs::write(&file, text).unwrap();
-        let loaded = weir_config::load(&file);
+        let loaded = weir_sources::load(&file);
         let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics));
         let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
         let address = snapshot.admin.listen[0].clone();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_config::overlay::{Change, Delta, Overlay};
+use weir_sources::overlay::{Change, Delta, Overlay};
 
 /// Maximum number of stored versions.
 pub const VERSIONS_MAX: usize = 16_384;

@@ -17,7 +17,7 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use weir_config::file;
-use weir_config::overlay::Overlay;
+use weir_sources::overlay::Overlay;
 
 use super::history::{History, VERSIONS_MAX, Version};
 

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weir_config::overlay::{self, Conflict, Overlay};
 use weir_config::parts::Change;
-use weir_config::{Config, Diagnostic, Files, Severity};
+use weir_config::{Config, Diagnostic, Severity};
+use weir_sources::overlay::{self, Conflict, Overlay};
+use weir_sources::{Files, Sources};
 
 use super::changes::{Asked, Changes, NOT_CONFIRMED, Pending, Transaction};
 use super::history::{History, OWN_AUTHOR, Version, Wanted};
@@ -85,9 +86,10 @@ fn check_after(
     (overlay, version): (&Overlay, u64),
     before: Option<&Config>,
 ) -> (Option<Configuration>, Vec<Diagnostic>, Vec<String>) {
+    let sources = Sources::new(&files, overlay);
     let loaded = match before {
-        Some(before) => files.check_from_network(overlay, before),
-        None => files.check(overlay),
+        Some(before) => sources.check_from_network(before),
+        None => sources.check(),
     };
     let mut diagnostics = loaded.diagnostics;
     let config = loaded.config.filter(|config| match packets::check(config, main) {
@@ -316,8 +318,10 @@ impl<'a> Judge<'a> {
         }
         let overlay = match &transaction.wanted {
             Wanted::Changes(changes) => {
-                let overlay = self.newest.files.compose(self.history().overlay(), changes);
-                overlay.map_err(|wrong| ("changes are not possible".to_owned(), wrong))?
+                let sources = Sources::new(&self.newest.files, self.history().overlay());
+                sources
+                    .compose(changes)
+                    .map_err(|wrong| ("changes are not possible".to_owned(), wrong))?
             }
             Wanted::RollBackTo(version) => self.overlay_after(*version)?,
             Wanted::Revert(version) => self.overlay_without(*version)?,

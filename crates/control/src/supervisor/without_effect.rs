@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use weir_config::Files;
-use weir_config::overlay::{Difference, Effect, Overlay};
 use weir_core::admin_state::AdminState;
 use weir_exchange::shared::live::LiveTable;
+use weir_sources::overlay::{Difference, Effect, Overlay};
+use weir_sources::{Files, Sources};
 
 /// What the new files leave without effect that had one before, as sentences.
 pub(super) fn without_effect(
@@ -15,8 +15,8 @@ pub(super) fn without_effect(
 ) -> Vec<String> {
     let mut told = Vec::new();
     if !overlay.is_empty() {
-        let was: Vec<Difference> = files_before.differences(overlay);
-        let is = files.differences(overlay);
+        let was: Vec<Difference> = Sources::new(files_before, overlay).differences();
+        let is = Sources::new(files, overlay).differences();
         told.extend(was.iter().zip(&is).filter_map(|(was, is)| lost(was, is)));
     }
     told.extend(states(before, now));

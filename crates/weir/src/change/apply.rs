@@ -62,7 +62,7 @@ fn transaction(input: &Input) -> Result<Value, String> {
     // JSON first: JSON can escape a character beyond U+FFFF as two surrogates, which YAML cannot.
     let document = match serde_json::from_slice(&bytes) {
         Ok(document) => document,
-        Err(_) => weir_config::document(&name, bytes)
+        Err(_) => weir_sources::document(&name, bytes)
             .map_err(|wrong| weir_config::render_text(&wrong, findings::colour()))?,
     };
     let changes = document.get("changes").and_then(Value::as_array);

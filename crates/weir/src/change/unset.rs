@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use weir_api::changes::Change;
 use weir_cli::output;
-use weir_config::overlay::Pointer;
+use weir_sources::overlay::Pointer;
 
 use super::transaction::{Options, propose};
 use crate::admin::EXIT_USAGE;

@@ -103,7 +103,7 @@ fn examine(arguments: &Arguments) -> Report {
     let asked = ask_running(&arguments.connection);
     let running = asked.running.as_ref().map(|(running, _)| running);
     let file = file_of(arguments, &asked);
-    let loaded = file.as_deref().map(weir_config::load);
+    let loaded = file.as_deref().map(weir_sources::load);
     let mut checks = Vec::new();
     let mut snapshot = None;
     let overlaid = file

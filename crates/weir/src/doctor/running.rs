@@ -6,8 +6,9 @@ use weir_api::differences::Differences;
 use weir_api::files::{ConfigurationFile, ConfigurationFiles};
 use weir_api::health::Health;
 use weir_api::status::Status;
-use weir_config::{Files, Loaded};
+use weir_config::Loaded;
 use weir_control::file_digests;
+use weir_sources::Files;
 
 use super::case::Running;
 use super::finding::{Checked, Finding};

@@ -182,7 +182,7 @@ fn asked(arguments: &Arguments) -> Result<Asked, String> {
 }
 
 fn by_file(file: &Path, asked: &Asked) -> Result<Explanation, String> {
-    let loaded = weir_config::load(file);
+    let loaded = weir_sources::load(file);
     let Some(config) = &loaded.config else {
         let findings = weir_config::render_text(&loaded.diagnostics, Colour::Never);
         return Err(format!("invalid configuration\n{}", findings.trim_end()));

@@ -213,7 +213,7 @@ fn borrowed(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
 
 /// The snapshot of a configuration, without resolving names.
 pub fn load(file: &Path) -> Result<Snapshot, String> {
-    let loaded = weir_config::load(file);
+    let loaded = weir_sources::load(file);
     let Some(config) = loaded.config else {
         let told = weir_config::render_text(&loaded.diagnostics, Colour::Never);
         return Err(format!("{} cannot be used\n{}", file.display(), told.trim_end()));

@@ -6,10 +6,10 @@ use weir_core::expression::AddressSet;
 
 use super::{HandOver, Server};
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw;
-use crate::tree::Span;
 
 /// Reports checks that a hand-over would bypass, for each pair of virtual servers.
 pub(super) fn check(servers: &[Server<'_>], context: &mut Context) {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::sentences;
 use crate::decode::Context;
+use crate::document::Span;
 use crate::profile::ProfileOr;
 use crate::raw;
 use crate::raw::packet::FastL4Profile;
 use crate::snapshot::packet::PacketProtocol;
-use crate::tree::Span;
 
 /// Warns about settings in the virtual server itself that have no effect. A named profile may be used by several
 /// virtual servers, so its settings get a remark instead.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Servers;
 use crate::decode::{Context, Spanned, or_absent};
+use crate::document::Span;
 use crate::raw;
 use crate::raw::packet::{OnExit, PacketPath, Rung};
 use crate::scalar::WordOr;
@@ -15,7 +16,6 @@ use crate::snapshot::packet::{
     FlowRate, PACKET_DESTINATIONS_MAX, PACKET_SERVERS_MAX, PacketServer, Packets, PathSettings,
     Prefix, Rungs,
 };
-use crate::tree::Span;
 
 /// Maximum number of prefixes in `allow` and `deny`.
 const PREFIXES_MAX: usize = 1 << 20;

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 
 use crate::decode::{Context, NamedItem, Section as _, Spanned};
+use crate::document::Span;
 use crate::profile::ProfileOr;
 use crate::raw;
 use crate::raw::packet::FastL4Profile;
 use crate::snapshot::packet::{PacketDestination, PacketProtocol, PacketServer, Prefix};
-use crate::tree::Span;
 use crate::validate::names::{by_name, find};
 
 /// The owner of a destination, and its place in the file.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value};
 use weir_waf::checks::declared::Interface;
 
-use crate::tree::{self, Lines, Node, NodeValue, Scalar, Style};
+use crate::document::{self, Lines, Node, NodeValue, Scalar, Style};
 
 /// Maximum size of a description's file.
 pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -19,7 +19,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Interface, String> {
 }
 
 fn yaml(text: &str) -> Result<Value, String> {
-    let (root, findings) = tree::parse(&Lines::new(text));
+    let (root, findings) = document::parse(&Lines::new(text));
     match (root, findings.first()) {
         (_, Some(finding)) => Err(format!("line {}: {}", finding.span.line, finding.message)),
         (Some(root), None) => Ok(value(&root)),

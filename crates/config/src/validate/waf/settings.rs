@@ -6,9 +6,9 @@ use weir_waf::plan::RuleSet;
 
 use super::{Variables, raw};
 use crate::decode::{Context, Spanned};
+use crate::document::Span;
 use crate::hints::nearest;
 use crate::quote::clip;
-use crate::tree::Span;
 
 /// Variables with keys: names in CRS 4, then in CRS 3.
 const PARANOIA: &[&str] = &["blocking_paranoia_level", "paranoia_level"];

@@ -19,7 +19,7 @@ async fn running(text: &str) -> Running {
     let directory: TempDir = tempfile::tempdir().unwrap();
     let file = directory.path().join("weir.yaml");
     std::fs::write(&file, text).unwrap();
-    let loaded = weir_config::load(&file);
+    let loaded = weir_sources::load(&file);
     let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics));
     let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
     let address = weir_config::snapshot::Address::Unix(directory.path().join("admin.sock"));

@@ -35,7 +35,7 @@ async fn running() -> Running {
                 pools: { web: { members: [ 127.0.0.1:9001 ] } }\n";
     let file = root.join("weir.yaml");
     std::fs::write(&file, text).expect("a file");
-    let config = weir_config::load(&file).config.expect("a configuration");
+    let config = weir_sources::load(&file).config.expect("a configuration");
     let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
     let address = Address::Unix(root.join("admin.sock"));
     Running::with(snapshot, &address, directory).await

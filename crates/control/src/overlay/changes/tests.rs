@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use weir_config::overlay::{Change, Pointer};
+use weir_sources::overlay::{Change, Pointer};
 
 use super::*;
 

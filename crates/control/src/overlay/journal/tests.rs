@@ -1,7 +1,7 @@
 //! Tests of the journal: incomplete and damaged lines, and rewriting.
 
 use serde_json::json;
-use weir_config::overlay::Change;
+use weir_sources::overlay::Change;
 
 use super::super::history::Wanted;
 use super::*;

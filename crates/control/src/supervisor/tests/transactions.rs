@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use weir_api::changes::TransactionState;
-use weir_config::overlay::{Change, Overlay};
+use weir_sources::overlay::{Change, Overlay};
 
 use super::*;
 use crate::overlay::changes::Transaction;

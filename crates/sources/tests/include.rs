@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_config::{Colour, Files, load, render_json, render_text};
+use weir_config::document::DOCUMENT_BYTES_MAX;
+use weir_config::{Colour, render_json, render_text};
+use weir_sources::overlay::Overlay;
+use weir_sources::{FILES_MAX, Files, Sources, load, parse_bytes};
 
 /// A directory of files.
 struct Folder(tempfile::TempDir);
@@ -72,7 +75,7 @@ fn sections_with_names_are_joined() {
         files.names().map(|name| name.rsplit('/').next().expect("a name").to_owned()).collect();
     assert_eq!(names, ["weir.yaml", "more.yaml", "10.yaml", "20.yaml", "profiles.yaml"]);
     // One file with the same content is the same configuration.
-    let one = Folder::new(&[("weir.yaml", &files.merged(&Default::default()))]);
+    let one = Folder::new(&[("weir.yaml", &Sources::new(&files, &Overlay::default()).to_yaml())]);
     let merged = load(&one.main()).config.expect("a sound configuration");
     assert_eq!(merged.changes_from(&config), []);
 }
@@ -232,7 +235,7 @@ fn what_is_not_there_is_told_where_it_is_named() {
 fn there_are_not_too_many_files() {
     let folder = Folder::new(&[("weir.yaml", &format!("include: many\n{SERVERS}"))]);
     std::fs::create_dir(folder.path().join("many")).expect("a directory");
-    for number in 0..weir_config::FILES_MAX {
+    for number in 0..FILES_MAX {
         let text = format!("pools: {{ p{number}: {{ members: [ 10.0.0.1:80 ] }} }}\n");
         std::fs::write(folder.path().join(format!("many/{number}.yaml")), text).expect("a file");
     }
@@ -258,4 +261,39 @@ fn excerpts_are_of_the_right_file_and_have_no_secrets() {
     let first = &json["diagnostics"][0];
     assert!(first["file"].as_str().expect("a file").ends_with("/a.yaml"), "{json}");
     assert_eq!((&first["line"], &first["pointer"]), (&5.into(), &serde_json::Value::Null));
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let folder = Folder::new(&[]);
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("a writable file");
+        path
+    };
+    let named_pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&named_pipe).status();
+    assert!(made.expect("coreutils' mkfifo").success());
+    let large = usize::try_from(DOCUMENT_BYTES_MAX).expect("64 bits") + 1;
+    let cases = [
+        (folder.path().join("none.yaml"), "cannot open the file: No such file", None),
+        (folder.path().to_owned(), "this is a directory; name a file", None),
+        (named_pipe, "this is a named pipe; name a file", None),
+        (write("large", &vec![b'#'; large]), "larger than 16 MiB", None),
+        (write("utf16", b"\xff\xfea\0"), "UTF-16", None),
+        (write("latin1", b"a: 1\nb: \xc3\xa9\xe9"), "the byte 0xE9 is not UTF-8", Some((2, 5))),
+    ];
+    for (path, message, position) in &cases {
+        let loaded = load(path);
+        let [finding] = loaded.diagnostics.as_slice() else {
+            panic!("one finding: {:?}", loaded.diagnostics);
+        };
+        assert!(finding.message.contains(message), "{finding:?}");
+        let found = finding.position.map(|place| (place.line, place.column));
+        assert_eq!(found, *position, "{finding:?}");
+        assert_eq!(Path::new(&finding.file), path);
+        assert!(loaded.config.is_none());
+    }
+    let loaded = parse_bytes("-", vec![b'#'; large]);
+    assert_eq!(loaded.diagnostics[0].message, "the file is larger than 16 MiB");
 }

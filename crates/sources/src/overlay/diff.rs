@@ -1,11 +1,10 @@
 //! The effect of an overlay on the files.
 
+use weir_config::document::{self, Node};
+use weir_config::{Places, Pointers, without_secrets};
+
 use super::rules;
 use super::{Change, Overlay, Pointer, value};
-use crate::conceal::without_secrets;
-use crate::places::{PlaceNames, Pointers};
-use crate::tree::Node;
-use crate::writer;
 
 /// The effect of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,17 +53,17 @@ pub struct Difference {
 
 impl Overlay {
     /// The effects of all changes, ordered by their paths.
-    pub(crate) fn differences(&self, root: &Node, names: &PlaceNames) -> Vec<Difference> {
-        self.changes().map(|change| difference(change, root, names)).collect()
+    pub(crate) fn differences(&self, root: &Node, places: &Places) -> Vec<Difference> {
+        self.changes().map(|change| difference(change, root, places)).collect()
     }
 }
 
-fn difference(change: &Change, root: &Node, names: &PlaceNames) -> Difference {
+fn difference(change: &Change, root: &Node, places: &Places) -> Difference {
     let path = change.path().clone();
     let segments = path.segments();
     let keys = rules::keys(&segments);
     let shown = |node: &Node| {
-        writer::write(&without_secrets(&keys, node)).trim_end_matches('\n').to_owned()
+        document::write_values(&without_secrets(&keys, node)).trim_end_matches('\n').to_owned()
     };
     let value = match change {
         Change::Set { value, .. } => {
@@ -86,7 +85,7 @@ fn difference(change: &Change, root: &Node, names: &PlaceNames) -> Difference {
     };
     Difference {
         effect,
-        place: in_files.map(|node| format!("{}:{}", names.file(node.span.source), node.span.line)),
+        place: in_files.map(|node| format!("{}:{}", places.name(node.span.source), node.span.line)),
         file: in_files.map(shown),
         overlay: value.as_ref().map(shown),
         reason: reason.filter(|_| effect == Effect::Stale),

@@ -1,11 +1,10 @@
-//! Writes a tree as YAML text that parses as the same tree. Texts have quotes only where they need them, wherever they come
-//! from: a file, or JSON.
+//! Writes a tree as YAML that is read as the same tree, with the same comments. Texts have quotes only where they need them,
+//! wherever they come from: a file, or JSON.
 
 use std::fmt::Write as _;
 
-use crate::decode::ScalarKind;
+use super::node::{Entry, Node, NodeValue, Scalar, ScalarKind, Style};
 use crate::quote::is_unseen;
-use crate::tree::{Entry, Node, NodeValue, Scalar, Style};
 
 /// Spaces per level of indentation.
 const INDENT: usize = 2;
@@ -13,84 +12,198 @@ const INDENT: usize = 2;
 /// Maximum length of a simple key. Longer keys use the explicit form, because parsers search only this far for the colon.
 const KEY_BYTES_MAX: usize = 512;
 
-/// The text of a tree in block style, with a final line break.
-pub(crate) fn write(root: &Node) -> String {
-    let mut text = String::new();
-    match &root.value {
-        NodeValue::Map(entries) if !entries.is_empty() => map(&mut text, entries, 0, false),
-        NodeValue::List(items) if !items.is_empty() => list(&mut text, items, 0),
-        other => {
-            in_line(&mut text, other, 0);
-            text.push('\n');
-        }
-    }
-    text
+/// The text of a tree in block style with its comments, and a final line break.
+pub fn write(root: &Node) -> String {
+    Writer { text: String::new(), has_comments: true }.whole(root)
 }
 
-fn map(text: &mut String, entries: &[Entry], indent: usize, is_begun: bool) {
-    for (index, entry) in entries.iter().enumerate() {
-        if index > 0 || !is_begun {
-            spaces(text, indent);
-        }
-        let key = key(&entry.key);
-        if key.len() > KEY_BYTES_MAX {
-            text.push_str("? ");
-            text.push_str(&key);
-            text.push('\n');
-            spaces(text, indent);
-        } else {
-            text.push_str(&key);
-        }
-        text.push(':');
-        value(text, &entry.value, indent + INDENT);
-    }
+/// The text of a tree without its comments.
+pub fn write_values(root: &Node) -> String {
+    Writer { text: String::new(), has_comments: false }.whole(root)
 }
 
-fn list(text: &mut String, items: &[Node], indent: usize) {
-    for item in items {
-        spaces(text, indent);
-        text.push('-');
+/// Adds a line with a comment. Characters that a comment cannot contain become spaces.
+pub(super) fn write_comment(text: &mut String, comment: &str) {
+    push_comment(text, comment);
+    text.push('\n');
+}
+
+fn push_comment(text: &mut String, comment: &str) {
+    text.push('#');
+    let is_sound = |it: char| it == '\t' || !(it.is_control() || is_break(it) || is_private(it));
+    let shown = comment.trim_end().chars();
+    text.extend(shown.map(|it| if is_sound(it) && it != '\u{feff}' { it } else { ' ' }));
+}
+
+struct Writer {
+    text: String,
+    has_comments: bool,
+}
+
+impl Writer {
+    fn whole(mut self, root: &Node) -> String {
+        self.above(root, 0);
+        match &root.value {
+            NodeValue::Map(entries) if !entries.is_empty() => self.map(entries, 0, false),
+            NodeValue::List(items) if !items.is_empty() => self.list(items, 0, false),
+            _ => {
+                self.in_line(root, 0);
+                self.text.push('\n');
+            }
+        }
+        self.text
+    }
+
+    /// Writes a map. `is_begun`: its first key stands behind a dash, and the comments above it are written already.
+    fn map(&mut self, entries: &[Entry], indent: usize, is_begun: bool) {
+        for (index, entry) in entries.iter().enumerate() {
+            if index > 0 || !is_begun {
+                self.above(&entry.value, indent);
+                spaces(&mut self.text, indent);
+            }
+            let key = key(&entry.key);
+            if key.len() > KEY_BYTES_MAX {
+                self.text.push_str("? ");
+                self.text.push_str(&key);
+                self.text.push('\n');
+                spaces(&mut self.text, indent);
+            } else {
+                self.text.push_str(&key);
+            }
+            self.text.push(':');
+            self.value(&entry.value, indent + INDENT);
+        }
+    }
+
+    /// Writes a list. `is_begun`: the comments above its first item are written already.
+    fn list(&mut self, items: &[Node], indent: usize, is_begun: bool) {
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 || !is_begun {
+                self.above_item(item, indent);
+            }
+            spaces(&mut self.text, indent);
+            self.text.push('-');
+            match &item.value {
+                NodeValue::Map(entries) if !entries.is_empty() => {
+                    self.text.push(' ');
+                    self.map(entries, indent + INDENT, true);
+                }
+                NodeValue::List(items) if !items.is_empty() => {
+                    self.text.push('\n');
+                    self.list(items, indent + INDENT, true);
+                }
+                NodeValue::Scalar(scalar) if is_written_as_block(scalar) => {
+                    self.text.push(' ');
+                    self.block(None, &scalar.text, indent + INDENT);
+                    self.text.push('\n');
+                }
+                _ => self.value(item, indent + INDENT),
+            }
+        }
+    }
+
+    /// Writes the comments above an item, and those of what begins with it: only the lines above the dash have room for them.
+    fn above_item(&mut self, item: &Node, indent: usize) {
+        self.above(item, indent);
         match &item.value {
             NodeValue::Map(entries) if !entries.is_empty() => {
-                text.push(' ');
-                map(text, entries, indent + INDENT, true);
+                self.beside_above(item, indent);
+                self.above(&entries[0].value, indent);
             }
-            _ => value(text, item, indent + INDENT),
+            NodeValue::List(items) if !items.is_empty() => {
+                self.beside_above(item, indent);
+                self.above_item(&items[0], indent);
+            }
+            NodeValue::Scalar(scalar) if is_written_as_block(scalar) => {
+                self.beside_above(item, indent);
+            }
+            _ => {}
         }
     }
-}
 
-/// Writes a value after its key or dash. `indent`: the indentation of its content.
-fn value(text: &mut String, node: &Node, indent: usize) {
-    match &node.value {
-        NodeValue::Map(entries) if !entries.is_empty() => {
-            text.push('\n');
-            map(text, entries, indent, false);
-        }
-        NodeValue::List(items) if !items.is_empty() => {
-            text.push('\n');
-            list(text, items, indent);
-        }
-        other => {
-            text.push(' ');
-            in_line(text, other, indent);
-            text.push('\n');
+    /// Writes a value after its key or dash. `indent`: the indentation of its content.
+    fn value(&mut self, node: &Node, indent: usize) {
+        match &node.value {
+            NodeValue::Map(entries) if !entries.is_empty() => {
+                self.beside(node);
+                self.text.push('\n');
+                self.map(entries, indent, false);
+            }
+            NodeValue::List(items) if !items.is_empty() => {
+                self.beside(node);
+                self.text.push('\n');
+                self.list(items, indent, false);
+            }
+            _ => {
+                self.text.push(' ');
+                self.in_line(node, indent);
+                self.text.push('\n');
+            }
         }
     }
-}
 
-/// Writes a value on the current line.
-fn in_line(text: &mut String, value: &NodeValue, indent: usize) {
-    match value {
-        NodeValue::Null => text.push_str("null"),
-        NodeValue::Map(_) => text.push_str("{}"),
-        NodeValue::List(_) => text.push_str("[]"),
-        NodeValue::Scalar(scalar) if is_plain(scalar) => text.push_str(&scalar.text),
-        NodeValue::Scalar(scalar) if indent > 0 && is_block(scalar) => {
-            block(text, &scalar.text, indent);
+    /// Writes a value on the current line, and its comment.
+    fn in_line(&mut self, node: &Node, indent: usize) {
+        match &node.value {
+            NodeValue::Scalar(scalar) if indent > 0 && is_written_as_block(scalar) => {
+                return self.block(Some(node), &scalar.text, indent);
+            }
+            NodeValue::Null => self.text.push_str("null"),
+            NodeValue::Map(_) => self.text.push_str("{}"),
+            NodeValue::List(_) => self.text.push_str("[]"),
+            NodeValue::Scalar(scalar) if is_plain(scalar) || needs_no_quotes(&scalar.text) => {
+                self.text.push_str(&scalar.text);
+            }
+            NodeValue::Scalar(scalar) => quoted(&mut self.text, &scalar.text),
         }
-        NodeValue::Scalar(scalar) if needs_no_quotes(&scalar.text) => text.push_str(&scalar.text),
-        NodeValue::Scalar(scalar) => quoted(text, &scalar.text),
+        self.beside(node);
+    }
+
+    /// Writes a text as a block. `beside`: the node whose comment stands in the first line.
+    fn block(&mut self, beside: Option<&Node>, content: &str, indent: usize) {
+        self.text.push('|');
+        let lines = match content.strip_suffix('\n') {
+            Some(lines) => lines,
+            None => {
+                self.text.push('-');
+                content
+            }
+        };
+        beside.into_iter().for_each(|node| self.beside(node));
+        for line in lines.split('\n') {
+            self.text.push('\n');
+            if !line.is_empty() {
+                spaces(&mut self.text, indent);
+                self.text.push_str(line);
+            }
+        }
+    }
+
+    /// Writes the comments above a value.
+    fn above(&mut self, node: &Node, indent: usize) {
+        let comments = node.comments.as_ref().filter(|_| self.has_comments);
+        for comment in comments.into_iter().flat_map(|comments| &comments.above) {
+            spaces(&mut self.text, indent);
+            write_comment(&mut self.text, comment);
+        }
+    }
+
+    /// Writes the comment beside a value.
+    fn beside(&mut self, node: &Node) {
+        let comments = node.comments.as_ref().filter(|_| self.has_comments);
+        if let Some(comment) = comments.and_then(|comments| comments.beside.as_ref()) {
+            self.text.push(' ');
+            push_comment(&mut self.text, comment);
+        }
+    }
+
+    /// Writes the comment beside a value on a line above it.
+    fn beside_above(&mut self, node: &Node, indent: usize) {
+        let comments = node.comments.as_ref().filter(|_| self.has_comments);
+        if let Some(comment) = comments.and_then(|comments| comments.beside.as_ref()) {
+            spaces(&mut self.text, indent);
+            write_comment(&mut self.text, comment);
+        }
     }
 }
 
@@ -149,6 +262,11 @@ fn is_plain_text(text: &str) -> bool {
     true
 }
 
+/// Whether a scalar below the root is written as a block.
+fn is_written_as_block(scalar: &Scalar) -> bool {
+    !is_plain(scalar) && is_block(scalar)
+}
+
 /// Whether a text of several lines is parsed unchanged in a literal block.
 fn is_block(scalar: &Scalar) -> bool {
     let text = scalar.text.as_str();
@@ -166,24 +284,6 @@ fn is_block(scalar: &Scalar) -> bool {
 /// Characters that some parsers take for line breaks.
 fn is_break(character: char) -> bool {
     matches!(character, '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
-}
-
-fn block(text: &mut String, content: &str, indent: usize) {
-    text.push('|');
-    let lines = match content.strip_suffix('\n') {
-        Some(lines) => lines,
-        None => {
-            text.push('-');
-            content
-        }
-    };
-    for line in lines.split('\n') {
-        text.push('\n');
-        if !line.is_empty() {
-            spaces(text, indent);
-            text.push_str(line);
-        }
-    }
 }
 
 fn key(key: &str) -> String {
@@ -248,10 +348,18 @@ mod tests {
     use proptest::test_runner::{Config, TestRunner};
 
     use super::*;
-    use crate::tree::{Lines, Span, parse};
+    use crate::document::{Comments, Document, SourceId, Span};
 
     fn node(value: NodeValue) -> Node {
-        Node { span: Span::at(1, 1), value }
+        Node::new(Span::at(1, 1), value)
+    }
+
+    fn list(items: Vec<Node>) -> Node {
+        Node::list(Span::at(1, 1), items)
+    }
+
+    fn map(entries: Vec<Entry>) -> Node {
+        Node::map(Span::at(1, 1), entries)
     }
 
     fn scalar(text: &str, style: Style) -> Node {
@@ -273,14 +381,46 @@ mod tests {
         }
     }
 
-    fn check(root: &Node) -> Result<(), String> {
-        let text = write(root);
-        let (read, findings) = parse(&Lines::new(&text));
-        if !findings.is_empty() {
-            return Err(format!("{findings:?}\n{text}"));
+    /// The comments below a node, in the order of the text.
+    fn comments_of(node: &Node, found: &mut Vec<String>) {
+        let mut below = |node: &Node| {
+            if let Some(comments) = &node.comments {
+                let all = comments.above.iter().chain(&comments.beside);
+                found.extend(all.map(|comment| comment.trim_end().to_owned()));
+            }
+            comments_of(node, found);
+        };
+        match &node.value {
+            NodeValue::Null | NodeValue::Scalar(_) => {}
+            NodeValue::List(items) => items.iter().for_each(below),
+            NodeValue::Map(entries) => entries.iter().for_each(|entry| below(&entry.value)),
         }
-        let (read, root) = (read.as_ref().map(bare), bare(root));
-        if read.as_ref() == Some(&root) { Ok(()) } else { Err(format!("{read:?}\n{root}\n{text}")) }
+    }
+
+    /// Values and comments.
+    fn contents(root: &Node) -> (String, Vec<String>) {
+        let mut comments = Vec::new();
+        comments_of(root, &mut comments);
+        (bare(root), comments)
+    }
+
+    fn check(root: &Node) -> Result<(), String> {
+        for (text, has_comments) in [(write(root), true), (write_values(root), false)] {
+            let read = Document::read("test.yaml".into(), SourceId::MAIN, text.clone(), 0);
+            if !read.findings.is_empty() {
+                return Err(format!("{:?}\n{text}", read.findings));
+            }
+            let (values, comments) = contents(root);
+            let expected = (values, if has_comments { comments } else { Vec::new() });
+            let found = read.root.as_ref().map(contents);
+            if found.as_ref() != Some(&expected) {
+                return Err(format!("{found:?}\n{expected:?}\n{text}"));
+            }
+            if read.to_yaml() != text {
+                return Err(format!("{}\n{text}", read.to_yaml()));
+            }
+        }
+        Ok(())
     }
 
     #[test]
@@ -362,11 +502,11 @@ mod tests {
                 }
                 let entry =
                     Entry { key: text.to_owned(), key_span: Span::at(1, 1), value: value.clone() };
-                let list = node(NodeValue::List(vec![value.clone(), value.clone()]));
-                let nested = node(NodeValue::List(vec![list.clone(), list]));
-                let map = node(NodeValue::Map(vec![entry.clone()]));
-                let deep = node(NodeValue::List(vec![map.clone(), nested.clone(), map.clone()]));
-                for root in [value, nested, map, deep] {
+                let twice = list(vec![value.clone(), value.clone()]);
+                let nested = list(vec![twice.clone(), twice]);
+                let one = map(vec![entry.clone()]);
+                let deep = list(vec![one.clone(), nested.clone(), one.clone()]);
+                for root in [value, nested, one, deep] {
                     check(&root).unwrap_or_else(|error| panic!("{text:?} {style:?}: {error}"));
                 }
             }
@@ -376,9 +516,9 @@ mod tests {
             key_span: Span::at(1, 1),
             value: scalar("1", Style::Plain),
         };
-        let map = node(NodeValue::Map(vec![long]));
-        let list = node(NodeValue::List(vec![map.clone()]));
-        for root in [map, list] {
+        let one = map(vec![long]);
+        let items = list(vec![one.clone()]);
+        for root in [one, items] {
             check(&root).unwrap();
         }
     }
@@ -409,11 +549,21 @@ mod tests {
             ("it's", "\"it's\""),
             ("\"\n", "\"\\\"\\n\""),
         ] {
-            let mut written = String::new();
-            let value = NodeValue::Scalar(Scalar { text: text.to_owned(), style: Style::Quoted });
-            in_line(&mut written, &value, 0);
-            assert_eq!(written, expected, "{text}");
+            assert_eq!(write(&scalar(text, Style::Quoted)), format!("{expected}\n"), "{text}");
         }
+    }
+
+    /// A value in a list or map, perhaps with comments.
+    fn with_comments(value: impl Strategy<Value = Node>) -> impl Strategy<Value = Node> {
+        let comment = "[ -~\u{e9}]{0,8}";
+        let above = prop_oneof![3 => Just(Vec::new()), 1 => prop::collection::vec(comment, 1..3)];
+        let beside = prop::option::weighted(0.2, comment);
+        (value, above, beside).prop_map(|(mut node, above, beside)| {
+            if !above.is_empty() || beside.is_some() {
+                *node.comments_mut() = Comments { above, beside };
+            }
+            node
+        })
     }
 
     /// Arbitrary trees with valid plain scalars.
@@ -428,12 +578,13 @@ mod tests {
         });
         let leaf = prop_oneof![8 => scalars, 1 => Just(node(NodeValue::Null))];
         leaf.prop_recursive(4, 24, 4, move |inner| {
+            let inner = with_comments(inner).boxed();
             let entries = prop::collection::btree_map(text.clone(), inner.clone(), 0..4);
             prop_oneof![
-                prop::collection::vec(inner, 0..4).prop_map(|items| node(NodeValue::List(items))),
+                prop::collection::vec(inner, 0..4).prop_map(list),
                 entries.prop_map(|entries| {
                     let entry = |(key, value)| Entry { key, key_span: Span::at(1, 1), value };
-                    node(NodeValue::Map(entries.into_iter().map(entry).collect()))
+                    map(entries.into_iter().map(entry).collect())
                 }),
             ]
         })
@@ -448,5 +599,12 @@ mod tests {
         });
         let outcome = runner.run(&trees(), |tree| check(&tree).map_err(TestCaseError::fail));
         assert!(outcome.is_ok(), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_comment_stays_one_line() {
+        let mut text = String::new();
+        write_comment(&mut text, " a\nb\u{0}c\u{2028}d\te ");
+        assert_eq!(text, "# a b c d\te\n");
     }
 }

@@ -1,14 +1,11 @@
 //! The rules for changes: permitted paths, and the lookup of a path in a tree.
 
 use serde_json::Value;
+use weir_config::document::{Finding, NODE_DEPTH_MAX, Node, NodeValue, Span};
+use weir_config::parts::{NAMED, PROFILES};
+use weir_config::{Endpoint, clip, escaped, nearest};
 
 use super::{Change, value};
-use crate::endpoint::Endpoint;
-use crate::hints::nearest;
-use crate::parts::{NAMED, PROFILES};
-use crate::places::escaped;
-use crate::quote::clip;
-use crate::tree::{Finding, NODE_DEPTH_MAX, Node, NodeValue, Span};
 
 /// The reason why a change is not possible.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,16 +1,16 @@
-//! Parses YAML text to a tree of nodes with their places.
-//!
-//! The language is a part of YAML 1.2: one document; maps, lists and scalars; keys are text and
-//! unique. Anchors, aliases, merge keys and tags are refused: named profiles serve the same purpose, and a reader sees
-//! every value where it applies. So the tree is never larger than
-//! its text, and it is built without recursion up to [`NODE_DEPTH_MAX`].
+//! Reads YAML as a tree. It is built without recursion up to [`NODE_DEPTH_MAX`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
-use crate::diagnostic::Position;
+use super::comments::{self, Opaque};
+use super::finding::Finding;
+use super::format::{Format, Parsed};
+use super::lines::Lines;
+use super::node::{Entry, Node, NodeValue, Scalar, Style};
+use super::span::{SourceId, Span};
 use crate::quote::clip;
 
 /// Maximum nesting of lists and maps; the configuration language needs 8.
@@ -22,248 +22,60 @@ pub const NODES_MAX: usize = 1_000_000;
 /// In longer lines only the beginning of a quoted text is marked, because each search starts at the line's beginning.
 const QUOTED_LINE_BYTES_MAX: usize = 4096;
 
-/// The file of a place, or the overlay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Source(u16);
-
-impl Source {
-    /// The main file.
-    pub const MAIN: Self = Self(0);
-    /// The overlay.
-    pub const OVERLAY: Self = Self(u16::MAX);
-
-    /// The file with this index; 0: the main file.
-    pub fn file(index: usize) -> Self {
-        // There are far fewer files (`FILES_MAX`).
-        Self(u16::try_from(index).unwrap_or(u16::MAX - 1))
-    }
-
-    /// The index of the file; `None`: the overlay.
-    pub fn index(self) -> Option<usize> {
-        (self != Self::OVERLAY).then_some(usize::from(self.0))
-    }
-}
-
-/// A piece of one line of a file, or a value of the overlay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub source: Source,
-    /// The line number, from 1. 0: the whole file. In the overlay: the number of a pointer.
-    pub line: usize,
-    pub column: usize,
-    /// The length in characters; at least 1.
-    pub length: usize,
-}
-
-impl Span {
-    /// A character of the main file.
-    pub fn at(line: usize, column: usize) -> Self {
-        Self { source: Source::MAIN, line, column, length: 1 }
-    }
-
-    /// A whole file.
-    pub fn whole(source: Source) -> Self {
-        Self { source, line: 0, column: 0, length: 1 }
-    }
-
-    /// A value of the overlay, by the number of its pointer.
-    pub fn overlaid(pointer: usize) -> Self {
-        // No text is this long, so a place inside the value means the whole value.
-        Self { source: Source::OVERLAY, line: pointer, column: 1, length: usize::MAX }
-    }
-
-    /// The same place in this file.
-    pub fn of(self, source: Source) -> Self {
-        Self { source, ..self }
-    }
-
-    /// Line and column; `None`: a whole file, or the overlay.
-    pub fn position(self) -> Option<Position> {
-        let is_line = self.line > 0 && self.source != Source::OVERLAY;
-        is_line.then_some(Position { line: self.line, column: self.column })
-    }
-
-    /// The place of a character of a scalar, if the file contains the text literally: plain, or quoted without escapes.
-    /// Otherwise the place of the whole scalar.
-    pub fn within(self, text: &str, offset: usize) -> Self {
-        let characters = text.chars().count();
-        let quotes = match self.length.checked_sub(characters) {
-            Some(0) => 0,
-            Some(2) => 1,
-            _ => return self,
-        };
-        Self::at(self.line, self.column + quotes + offset).of(self.source)
-    }
-}
-
-impl From<saphyr_parser::Span> for Span {
-    fn from(span: saphyr_parser::Span) -> Self {
-        let length = if span.end.line() == span.start.line() {
-            span.end.col().saturating_sub(span.start.col())
-        } else {
-            // To the end of the first line, where the renderer stops.
-            usize::MAX
-        };
-        Self { length: length.max(1), ..Self::at(span.start.line().max(1), span.start.col() + 1) }
-    }
-}
-
-/// A value and its place.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
-    pub span: Span,
-    pub value: NodeValue,
-}
-
-impl Node {
-    /// The value of a key in a map.
-    pub fn get(&self, key: &str) -> Option<&Self> {
-        let NodeValue::Map(entries) = &self.value else { return None };
-        entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
-    }
-
-    /// The same with one place for all of it: weir has written it for a key that stands there.
-    pub fn all_at(mut self, span: Span) -> Self {
-        self.put_at(span);
-        self
-    }
-
-    fn put_at(&mut self, span: Span) {
-        self.span = span;
-        match &mut self.value {
-            NodeValue::Null | NodeValue::Scalar(_) => {}
-            NodeValue::List(nodes) => nodes.iter_mut().for_each(|node| node.put_at(span)),
-            NodeValue::Map(entries) => {
-                for entry in entries {
-                    entry.key_span = span;
-                    entry.value.put_at(span);
-                }
-            }
-        }
-    }
-}
-
-/// The value of a node.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum NodeValue {
-    /// Nothing, `~` or `null`.
-    Null,
-    /// A text, not typed yet.
-    Scalar(Scalar),
-    List(Vec<Node>),
-    /// Entries in the file's order; keys are unique.
-    Map(Vec<Entry>),
-}
-
-/// A text of the file.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Scalar {
-    pub text: String,
-    pub style: Style,
-}
-
-/// The style of a scalar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// Without quotes: only plain scalars can be numbers.
-    Plain,
-    /// In single or double quotes.
-    Quoted,
-    /// `|` or `>`.
-    Block,
-}
-
-/// One key of a map with its value.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
-    pub key: String,
-    pub key_span: Span,
-    pub value: Node,
-}
-
-/// Something that the language does not allow.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Finding {
-    pub span: Span,
-    pub message: String,
-    pub suggestion: Option<String>,
-}
-
-impl Finding {
-    /// A finding without a suggestion.
-    pub fn new(span: Span, message: impl Into<String>) -> Self {
-        Self { span, message: message.into(), suggestion: None }
-    }
-
-    /// Adds a suggestion.
-    pub fn help(mut self, suggestion: impl Into<String>) -> Self {
-        self.suggestion = Some(suggestion.into());
-        self
-    }
-}
+/// YAML.
+pub(super) const FORMAT: Format = Format { ending: "yaml", mistaken: &["yml"], read };
 
 /// Parses a document that is not part of a configuration.
 pub(crate) fn parse(lines: &Lines<'_>) -> (Option<Node>, Vec<Finding>) {
-    parse_file(lines, Source::MAIN, &mut 0)
+    let parsed = read(lines, SourceId::MAIN, &mut 0);
+    (parsed.root, parsed.findings)
 }
 
-/// Parses one file. `nodes`: the number of values in all files so far. A tree may be returned with findings: after a
-/// repeated key, the first value is kept, so that the rest of the file is checked in the same run.
-pub(crate) fn parse_file(
-    lines: &Lines<'_>,
-    source: Source,
-    nodes: &mut usize,
-) -> (Option<Node>, Vec<Finding>) {
+/// Reads a text. After a repeated key, the first value is kept.
+fn read(lines: &Lines<'_>, source: SourceId, values: &mut usize) -> Parsed {
     if let Some(mut finding) = forbidden_character(lines) {
         finding.span.source = source;
-        return (None, vec![finding]);
+        return Parsed { findings: vec![finding], ..Parsed::default() };
     }
-    let mut builder = Builder::new(lines, source, *nodes);
+    let mut builder = Builder::new(lines, source, *values);
     let result = builder.run();
-    *nodes = builder.nodes;
+    *values = builder.nodes;
+    let Builder { mut root, mut findings, opaque, .. } = builder;
     match result {
-        Ok(()) => (builder.root, builder.findings),
+        Ok(()) => {
+            let end = comments::attach(lines.text(), &opaque, root.as_mut());
+            Parsed { root, end, findings }
+        }
         Err(fatal) => {
-            builder.findings.push(Finding { span: fatal.span.of(source), ..fatal });
-            (None, builder.findings)
+            findings.push(Finding { span: fatal.span.of(source), ..fatal });
+            Parsed { findings, ..Parsed::default() }
         }
     }
 }
 
-/// The lines of a text as YAML defines them: ended by `\n`, `\r\n` or `\r`.
-pub(crate) struct Lines<'a> {
-    text: &'a str,
-    /// The byte offset of each line. Four bytes per line, because a file may consist of line breaks only.
-    starts: Vec<u32>,
+/// The place of a piece of the text, in the main file.
+fn place(span: &saphyr_parser::Span) -> Span {
+    let length = if span.end.line() == span.start.line() {
+        span.end.col().saturating_sub(span.start.col())
+    } else {
+        // To the end of the first line, where the renderer stops.
+        usize::MAX
+    };
+    Span { length: length.max(1), ..Span::at(span.start.line().max(1), span.start.col() + 1) }
 }
 
-impl<'a> Lines<'a> {
-    pub fn new(text: &'a str) -> Self {
-        let bytes = text.as_bytes();
-        let ends = bytes.iter().enumerate().filter(|&(index, byte)| match byte {
-            b'\n' => true,
-            b'\r' => bytes.get(index + 1) != Some(&b'\n'),
-            _ => false,
-        });
-        // Texts are much smaller than 4 GiB (`FILE_BYTES_MAX`); lines beyond that would be ignored.
-        let starts = ends.filter_map(|(index, _)| u32::try_from(index + 1).ok());
-        Self { text, starts: std::iter::once(0).chain(starts).collect() }
-    }
-
-    /// The line with this number, without its end; the first line is 1.
-    pub fn get(&self, number: usize) -> Option<&'a str> {
-        let at = |index: usize| {
-            let start = self.starts.get(index)?;
-            usize::try_from(*start).ok()
-        };
-        let start = at(number.checked_sub(1)?)?;
-        let end = at(number).unwrap_or(self.text.len());
-        Some(self.text[start..end].trim_end_matches(['\n', '\r']))
-    }
-
-    /// All lines.
-    pub fn iter(&self) -> impl Iterator<Item = &'a str> {
-        (1..=self.starts.len()).map_while(|number| self.get(number))
+/// The scalar of an event, if a `#` in it does not begin a comment.
+fn opaque(event: &Event<'_>, span: &saphyr_parser::Span) -> Option<Opaque> {
+    let Event::Scalar(text, style, ..) = event else { return None };
+    match style {
+        ScalarStyle::Plain => None,
+        ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
+            Some(Opaque::Quoted(span.start.index()))
+        }
+        // Without content, the span begins at the header.
+        ScalarStyle::Literal | ScalarStyle::Folded => {
+            text.contains('#').then(|| Opaque::Block(span.start.index()..span.end.index()))
+        }
     }
 }
 
@@ -274,7 +86,7 @@ fn forbidden_character(lines: &Lines<'_>) -> Option<Finding> {
         matches!(character, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..)
             && !matches!(character, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
     };
-    if lines.text.chars().all(allowed) {
+    if lines.text().chars().all(allowed) {
         return None;
     }
     lines.iter().enumerate().find_map(|(index, line)| {
@@ -307,25 +119,36 @@ enum Frame {
 
 struct Builder<'a> {
     lines: &'a Lines<'a>,
-    source: Source,
+    source: SourceId,
     stack: Vec<Frame>,
     root: Option<Node>,
     nodes: usize,
     documents: usize,
     findings: Vec<Finding>,
+    /// The scalars that may contain a `#`.
+    opaque: Vec<Opaque>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(lines: &'a Lines<'a>, source: Source, nodes: usize) -> Self {
-        let (stack, findings) = (Vec::new(), Vec::new());
-        Self { lines, source, stack, root: None, nodes, documents: 0, findings }
+    fn new(lines: &'a Lines<'a>, source: SourceId, nodes: usize) -> Self {
+        Self {
+            lines,
+            source,
+            stack: Vec::new(),
+            root: None,
+            nodes,
+            documents: 0,
+            findings: Vec::new(),
+            opaque: Vec::new(),
+        }
     }
 
     fn run(&mut self) -> Result<(), Finding> {
-        let mut parser = Parser::new_from_str(self.lines.text);
+        let mut parser = Parser::new_from_str(self.lines.text());
         while let Some(event) = parser.next_event() {
             let (event, span) = event.map_err(|error| scan_finding(self.lines, &error))?;
-            self.event(event, Span::from(span).of(self.source))?;
+            self.opaque.extend(opaque(&event, &span));
+            self.event(event, place(&span).of(self.source))?;
         }
         Ok(())
     }
@@ -358,12 +181,8 @@ impl<'a> Builder<'a> {
                 self.open(Frame::Map { span, entries: Vec::new(), seen: HashMap::new(), key: None })
             }
             Event::SequenceEnd | Event::MappingEnd => match self.stack.pop() {
-                Some(Frame::List { span, items }) => {
-                    self.add(Node { span, value: NodeValue::List(items) })
-                }
-                Some(Frame::Map { span, entries, .. }) => {
-                    self.add(Node { span, value: NodeValue::Map(entries) })
-                }
+                Some(Frame::List { span, items }) => self.add(Node::list(span, items)),
+                Some(Frame::Map { span, entries, .. }) => self.add(Node::map(span, entries)),
                 None => Err(Finding::new(span, "a list or map ends that never began")),
             },
         }
@@ -413,7 +232,7 @@ impl<'a> Builder<'a> {
         } else {
             NodeValue::Scalar(Scalar { text: text.into_owned(), style })
         };
-        self.add(Node { span, value })
+        self.add(Node::new(span, value))
     }
 
     /// The parser ends the span of a quoted scalar at the next token; this span ends at the closing quote.
@@ -603,14 +422,5 @@ mod tests {
                 "{text:?}: {finding:?}"
             );
         }
-    }
-
-    #[test]
-    fn lines_end_as_yaml_ends_them() {
-        let lines = Lines::new("a\nb\r\nc\rd\n\n");
-        let all: Vec<&str> = lines.iter().collect();
-        assert_eq!(all, ["a", "b", "c", "d", "", ""]);
-        assert_eq!(lines.get(2), Some("b"));
-        assert_eq!((lines.get(0), lines.get(7)), (None, None));
     }
 }

@@ -1,7 +1,8 @@
 //! Invariants for any files and any overlay, for tests and for the fuzzer.
 
-use weir_config::overlay::{Change, Overlay};
-use weir_config::{Colour, Files, render_json, render_text};
+use weir_config::{Colour, render_json, render_text};
+use weir_sources::overlay::{Change, Overlay};
+use weir_sources::{Files, Sources};
 
 /// Between a file and a list of changes in JSON.
 pub const DIVIDER: &str = "\n%%\n";
@@ -14,7 +15,7 @@ pub fn overlay(input: &str) {
     let changes: Vec<Change> = serde_json::from_str(changes).unwrap_or_default();
     let mut overlay = Overlay::default();
     for change in &changes {
-        match files.compose(&overlay, std::slice::from_ref(change)) {
+        match Sources::new(&files, &overlay).compose(std::slice::from_ref(change)) {
             Ok(composed) => overlay = composed,
             Err(wrong) => {
                 assert!(!wrong.is_empty(), "{change:?}");
@@ -25,18 +26,20 @@ pub fn overlay(input: &str) {
     }
     let stored = serde_json::to_string(&overlay).expect("JSON");
     assert_eq!(serde_json::from_str::<Overlay>(&stored).expect(&stored), overlay);
-    assert_eq!(files.differences(&overlay).len(), overlay.len());
+    assert_eq!(Sources::new(&files, &overlay).differences().len(), overlay.len());
     for change in overlay.changes() {
         change.concealed();
-        let again = files.compose(&overlay, std::slice::from_ref(change));
+        let again = Sources::new(&files, &overlay).compose(std::slice::from_ref(change));
         assert!(again.is_err() || again.as_ref() == Ok(&overlay), "{change:?}: {again:?}");
     }
-    let loaded = files.check(&overlay);
+    let loaded = Sources::new(&files, &overlay).check();
     let Some(config) = loaded.config else { return };
-    let merged = files.merged(&overlay);
+    let merged = Sources::new(&files, &overlay).to_yaml();
     let one = Files::of_text("weir.yaml", &merged);
-    assert_eq!(one.merged(&Overlay::default()), merged);
-    let again = one.check(&Overlay::default());
+    let nothing = Overlay::default();
+    let one = Sources::new(&one, &nothing);
+    assert_eq!(one.to_yaml(), merged);
+    let again = one.check();
     let told = render_text(&again.diagnostics, Colour::Never);
     let again = again.config.unwrap_or_else(|| panic!("{told}\n{merged}"));
     let changes = again.changes_from(&config);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use weir_config::Pointers;
+use weir_config::document::{Finding, Node};
+
 use super::apply::{Application, Item};
 use super::rules::{self, Refusal};
 use super::{CHANGES_MAX, Change, OVERLAY_BYTES_MAX, Overlay, Pointer, value};
-use crate::places::Pointers;
-use crate::tree::{Finding, Node};
 
 impl Overlay {
     /// The overlay after these changes, made in order on top of these files. `Err`: a finding for each change that is

@@ -1,9 +1,11 @@
 //! Tests of overlays: the effects of changes, and refusals.
 
 use serde_json::{Value, json};
+use weir_config::document::NODE_DEPTH_MAX;
+use weir_config::{Colour, Severity, render_text};
 
 use super::*;
-use crate::{Colour, Files, Severity, render_text};
+use crate::{Files, Sources};
 
 const FILE: &str = "\
 virtual_servers:
@@ -27,6 +29,11 @@ fn files() -> Files {
     Files::of_text("weir.yaml", FILE)
 }
 
+/// The overlay with only these changes, if they are possible.
+fn possible(changes: &[Change]) -> Result<Overlay, Vec<weir_config::Diagnostic>> {
+    Sources::new(&files(), &Overlay::default()).compose(changes)
+}
+
 fn set(path: &str, value: Value) -> Change {
     Change::Set { path: Pointer::parse(path).expect("a path"), value }
 }
@@ -36,7 +43,7 @@ fn remove(path: &str) -> Change {
 }
 
 fn composed(changes: &[Change]) -> Overlay {
-    let result = files().compose(&Overlay::default(), changes);
+    let result = possible(changes);
     result.unwrap_or_else(|wrong| panic!("{}", render_text(&wrong, Colour::Never)))
 }
 
@@ -124,7 +131,7 @@ fn changes_become_one_minimal_overlay() {
 #[test]
 fn impossible_changes_are_refused() {
     let check = |changes: &[Change], expected: &str| {
-        let wrong = files().compose(&Overlay::default(), changes).expect_err("it is refused");
+        let wrong = possible(changes).expect_err("it is refused");
         let told = render_text(&wrong, Colour::Never).replace('\n', " ");
         assert_eq!(told.trim_end(), expected);
     };
@@ -199,7 +206,7 @@ fn impossible_changes_are_refused() {
     );
 }
 
-const NODE_DEPTH: usize = crate::NODE_DEPTH_MAX;
+const NODE_DEPTH: usize = NODE_DEPTH_MAX;
 
 #[test]
 fn what_changes_arrive_by_is_not_overlaid() {
@@ -217,7 +224,7 @@ fn what_changes_arrive_by_is_not_overlaid() {
         ("/data_plane", "/data_plane/workers cannot be changed by an overlay: only a restart"),
     ] {
         for change in [set(path, json!({})), remove(path)] {
-            let wrong = files().compose(&Overlay::default(), &[change]).expect_err(path);
+            let wrong = possible(&[change]).expect_err(path);
             assert!(wrong[0].message.starts_with(told), "{path}: {}", wrong[0].message);
         }
     }
@@ -228,7 +235,7 @@ fn what_changes_arrive_by_is_not_overlaid() {
 #[test]
 fn an_overlay_is_checked_as_the_files_are() {
     let check = |changes: &[Change], expected: &str| {
-        let loaded = files().check(&composed(changes));
+        let loaded = Sources::new(&files(), &composed(changes)).check();
         let errors = loaded.diagnostics.iter().filter(|it| it.severity == Severity::Error);
         let told: Vec<_> = errors.cloned().collect();
         assert_eq!(render_text(&told, Colour::Never).replace('\n', " ").trim_end(), expected);
@@ -281,7 +288,7 @@ fn stale_changes_are_skipped_with_a_warning() {
         "virtual_servers: { a: { listen: 127.0.0.1:80, pool: web } }\n\
          pools: { web: { balance: random_two, members: [ 10.0.0.1:80 ] } }\n",
     );
-    let loaded = later.check(&overlay);
+    let loaded = Sources::new(&later, &overlay).check();
     assert!(loaded.config.is_some());
     let told = render_text(&loaded.diagnostics, Colour::Never);
     let help = "help: remove it from the overlay, or mend the file\n";
@@ -291,8 +298,8 @@ fn stale_changes_are_skipped_with_a_warning() {
          pool `web` has no member `10.0.0.2:80`\n{help}"
     );
     assert_eq!(told, expected);
-    let effects: Vec<String> = later
-        .differences(&overlay)
+    let effects: Vec<String> = Sources::new(&later, &overlay)
+        .differences()
         .iter()
         .map(|it| format!("{} {}", it.effect.as_str(), it.path))
         .collect();
@@ -308,8 +315,10 @@ fn stale_changes_are_skipped_with_a_warning() {
     );
     // The same change is refused when it is proposed again, and can be removed.
     let again = set("/policies/block/strategy", json!("all_match"));
-    assert!(later.compose(&overlay, &[again]).is_err());
-    let less = later.compose(&overlay, &[remove("/policies/block/strategy")]).expect("dropped");
+    assert!(Sources::new(&later, &overlay).compose(&[again]).is_err());
+    let less = Sources::new(&later, &overlay)
+        .compose(&[remove("/policies/block/strategy")])
+        .expect("dropped");
     assert_eq!(less.len(), overlay.len() - 1);
 }
 
@@ -325,8 +334,8 @@ fn differences_are_shown_without_secrets() {
         set("/pools/web/tls/password", json!("hunter2")),
         remove("/policies/block"),
     ]);
-    let shown: Vec<String> = files()
-        .differences(&overlay)
+    let shown: Vec<String> = Sources::new(&files(), &overlay)
+        .differences()
         .iter()
         .map(|it| {
             let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
@@ -360,13 +369,14 @@ fn what_is_merged_is_read_as_the_same() {
         remove("/pools/web/members/10.0.0.2:80"),
         set("/log/access/format", json!("off")),
     ]);
-    let merged = files().merged(&overlay);
+    let merged = Sources::new(&files(), &overlay).to_yaml();
     let one = Files::of_text("weir.yaml", &merged);
-    let parts = |files: &Files, overlay: &Overlay| {
-        files.check(overlay).config.expect("a sound configuration").parts
+    let config = |files: &Files, overlay: &Overlay| {
+        Sources::new(files, overlay).check().config.expect("a sound configuration")
     };
-    assert_eq!(parts(&one, &Overlay::default()), parts(&files(), &overlay), "{merged}");
-    assert_eq!(one.merged(&Overlay::default()), merged, "it stays the same");
+    let (nothing, expected) = (Overlay::default(), config(&files(), &overlay));
+    assert_eq!(config(&one, &nothing).changes_from(&expected), [], "{merged}");
+    assert_eq!(Sources::new(&one, &nothing).to_yaml(), merged, "it stays the same");
     assert!(merged.contains("  - address: 10.0.0.1:80\n        weight: 2\n"), "{merged}");
 }
 
@@ -402,7 +412,7 @@ fn many_changes_take_little_time() {
         .collect();
     let begin = std::time::Instant::now();
     let overlay = Overlay::try_from(changes).expect("a sound overlay");
-    let loaded = files.check(&overlay);
+    let loaded = Sources::new(&files, &overlay).check();
     assert_eq!(loaded.diagnostics, []);
     let seconds = begin.elapsed().as_secs();
     assert!(seconds < 10, "{seconds} s");

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use weir_config::document::{Entry, Finding, Node, NodeValue, Span};
+use weir_config::{Endpoint, Pointers};
+
 use super::rules::{self, Refusal, endpoint, is_members};
 use super::{Change, Overlay, value};
-use crate::endpoint::Endpoint;
-use crate::places::Pointers;
-use crate::tree::{Entry, Finding, Node, NodeValue, Span};
 
 /// A change with its path as segments.
 pub(super) struct Item {
@@ -58,19 +58,21 @@ impl Application<'_> {
         let sets = items.iter().any(Item::is_set);
         match &node.value {
             NodeValue::Null if sets => {
-                *node = Node { span: Span::overlaid(above), value: NodeValue::Map(Vec::new()) };
+                *node = Node::map(Span::overlaid(above), Vec::new());
             }
             NodeValue::Scalar(_) if sets && depth == 4 && is_members(&path[..3]) => {
                 let short = node.clone();
                 let address = Entry { key: "address".into(), key_span: short.span, value: short };
-                node.value = NodeValue::Map(vec![address]);
+                node.value = NodeValue::Map(Arc::new(vec![address]));
             }
             _ => {}
         }
         let is_list_of_members = is_members(path);
         match &mut node.value {
-            NodeValue::Map(entries) => self.map(entries, items, depth, above),
-            NodeValue::List(list) if is_list_of_members => self.members(list, items, above),
+            NodeValue::Map(entries) => self.map(Arc::make_mut(entries), items, depth, above),
+            NodeValue::List(list) if is_list_of_members => {
+                self.members(Arc::make_mut(list), items, above);
+            }
             NodeValue::Null => {}
             _ => {
                 let refusal = rules::not_a_map(node, path);
@@ -107,8 +109,7 @@ impl Application<'_> {
                 }
                 (Some(Change::Remove { .. }), None) => {}
                 (None, None) => {
-                    let empty =
-                        Node { span: Span::overlaid(pointer), value: NodeValue::Map(Vec::new()) };
+                    let empty = Node::map(Span::overlaid(pointer), Vec::new());
                     if let Some(value) = self.made(empty, group, depth, pointer) {
                         let (key, key_span) = (segment.clone(), Span::overlaid(pointer));
                         entries.push(Entry { key, key_span, value });
@@ -125,7 +126,7 @@ impl Application<'_> {
 
     /// Creates a section that the files do not have, with the changes in it.
     fn made(&mut self, empty: Node, items: &[Item], depth: usize, above: usize) -> Option<Node> {
-        let nothing = Node { span: empty.span, value: NodeValue::Null };
+        let nothing = Node::new(empty.span, NodeValue::Null);
         let mut possible = Vec::new();
         for item in items.iter().filter(|item| item.is_set()) {
             match rules::missing(&nothing, &item.segments, depth) {

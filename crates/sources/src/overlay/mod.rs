@@ -1,4 +1,4 @@
-//! Changes on top of the configuration files, made at run time.
+//! The overlay: changes on top of the configuration files, made at run time.
 //!
 //! The files are never rewritten. An overlay has at most one [`Change`] per path, and none below the path of another.
 //! So the order in which changes were made does not matter, and overlays with the same meaning are equal. The overlay
@@ -26,8 +26,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use weir_config::{Merged, Severity};
 
 pub(crate) use value::json as value_of;
+
+use crate::source::Source;
 
 pub use delta::Delta;
 pub use diff::{Difference, Effect};
@@ -145,6 +148,20 @@ impl Overlay {
         let text = path.as_str();
         let ends = text.char_indices().filter(|(index, it)| *it == '/' && *index > 0);
         ends.map(|(index, _)| &text[..index]).find_map(|above| self.get(above))
+    }
+}
+
+impl Source for Overlay {
+    /// Changes whose parents are gone from the sources below are skipped, with a warning.
+    fn merge_into(&self, merged: &mut Merged) {
+        if self.is_empty() || merged.is_incomplete {
+            return;
+        }
+        if let Some(below) = merged.root.take() {
+            let (root, stale) = self.apply(below, &mut merged.places.pointers);
+            merged.root = Some(root);
+            merged.findings.extend(stale.into_iter().map(|finding| (Severity::Warning, finding)));
+        }
     }
 }
 

@@ -5,12 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use weir_config::document::NODE_DEPTH_MAX;
+use weir_config::{Endpoint, clip, escaped};
 
 use super::rules::is_in_members;
-use crate::endpoint::Endpoint;
-use crate::places::escaped;
-use crate::quote::clip;
-use crate::tree::NODE_DEPTH_MAX;
 
 /// Maximum length of a pointer.
 pub const POINTER_BYTES_MAX: usize = 4096;

@@ -1,17 +1,15 @@
 //! Conversion of a change's value between JSON and nodes of the tree.
 
 use serde_json::{Map, Number, Value};
-
-use crate::conceal::without_secrets;
-use crate::decode::ScalarKind;
-use crate::places::Pointers;
-use crate::tree::{Entry, Node, NodeValue, Scalar, Span, Style};
+use weir_config::document::{Entry, Node, NodeValue, Scalar, ScalarKind, Span, Style};
+use weir_config::{Pointers, without_secrets};
 
 /// Converts a value to nodes. `pointer`: the number of its path.
 pub(super) fn node(value: &Value, pointer: usize, pointers: &mut Pointers) -> Node {
-    let scalar = |text: String, style| NodeValue::Scalar(Scalar { text, style });
-    let value = match value {
-        Value::Null => NodeValue::Null,
+    let span = Span::overlaid(pointer);
+    let scalar = |text: String, style| Node::new(span, NodeValue::Scalar(Scalar { text, style }));
+    match value {
+        Value::Null => Node::new(span, NodeValue::Null),
         Value::Bool(value) => scalar(value.to_string(), Style::Plain),
         Value::Number(value) => scalar(value.to_string(), Style::Plain),
         Value::String(text) => scalar(text.clone(), Style::Quoted),
@@ -21,7 +19,7 @@ pub(super) fn node(value: &Value, pointer: usize, pointers: &mut Pointers) -> No
                 let below = pointers.below(pointer, &index.to_string());
                 node(item, below, pointers)
             };
-            NodeValue::List(items.map(node_of).collect())
+            Node::list(span, items.map(node_of).collect())
         }
         Value::Object(entries) => {
             let entry_of = |(key, value): (&String, &Value)| {
@@ -32,10 +30,9 @@ pub(super) fn node(value: &Value, pointer: usize, pointers: &mut Pointers) -> No
                     value: node(value, below, pointers),
                 }
             };
-            NodeValue::Map(entries.iter().map(entry_of).collect())
+            Node::map(span, entries.iter().map(entry_of).collect())
         }
-    };
-    Node { span: Span::overlaid(pointer), value }
+    }
 }
 
 /// Converts nodes to a value.
@@ -71,7 +68,8 @@ pub(super) fn same(one: &Node, other: &Node) -> bool {
             one.text == other.text && one.kind() == other.kind()
         }
         (NodeValue::List(one), NodeValue::List(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            let mut pairs = one.iter().zip(other.iter());
+            one.len() == other.len() && pairs.all(|(one, other)| same(one, other))
         }
         (NodeValue::Map(entries), NodeValue::Map(others)) => {
             let has_it = |entry: &Entry| {
