@@ -1,11 +1,12 @@
 //! Helpers for the tests of several crates: random numbers, bodies and configurations from a seed, decoders and encoders, an
-//! HTTP/2 implementation that is independent of the codec under test, and skipping of tests.
+//! HTTP/2 implementation that is independent of the codec under test, CPU time of work, and skipping of tests.
 //!
 //! Only tests and benchmarks depend on this crate.
 #![forbid(unsafe_code)]
 
 pub mod bodies;
 pub mod configurations;
+mod cpu_time;
 mod decode;
 mod encode;
 pub mod frame;
@@ -13,6 +14,7 @@ pub mod hpack;
 mod random;
 mod skip;
 
+pub use cpu_time::cpu_time_of;
 pub use decode::decode;
 pub use encode::encode;
 pub use random::Random;
