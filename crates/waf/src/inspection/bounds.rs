@@ -1,13 +1,35 @@
-//! Limits on the work and time of the rules for one request.
+//! Limits on the work and time of the rules for one request, and of one turn.
 
 use super::report::{Limit, Stopped, Verdict};
 use super::state::State;
+use super::turns::Turn;
 use crate::plan::CompiledRule;
+
+/// What follows a rule.
+pub(super) enum After {
+    /// The next rule.
+    On,
+    /// Nothing: a limit is exceeded.
+    Stop(Verdict),
+    /// The next rule, in another turn.
+    Turn,
+}
+
+/// Starts a turn. `is_first`: ordinary requests need no other, so the clock is only read after some work.
+pub(super) fn begin_turn(state: &mut State, turn: Turn, is_first: bool) {
+    state.timer.begin_turn(state.message.texts.work_bytes(), turn, is_first);
+    plan(state);
+}
 
 /// Starts the evaluation of a phase.
 pub(super) fn begin(state: &mut State) {
     state.timer.begin(state.message.texts.work_bytes());
     plan(state);
+}
+
+/// Whether the turn is over.
+pub(super) fn is_turn_over(state: &State) -> bool {
+    state.timer.is_turn_over(state.message.texts.work_bytes())
 }
 
 /// The exceeded limit, if any. It is checked after each rule and before each further value.
@@ -24,13 +46,24 @@ pub(super) fn verdict(state: &mut State) -> Option<Verdict> {
     look(state).map(Verdict::Exceeded)
 }
 
-/// The verdict after a rule, if a limit is exceeded.
+/// What follows this rule. After little work this takes one comparison: the end of a turn is a mark of work, too.
 #[inline]
-pub(super) fn verdict_after(state: &mut State, rule: &CompiledRule) -> Option<Verdict> {
-    let limit = look(state)?;
-    let phase = rule.phase as u8;
-    state.exceeded.at.get_or_insert(Stopped { phase, rule: rule.id });
-    Some(Verdict::Exceeded(limit))
+pub(super) fn after(state: &mut State, rule: &CompiledRule) -> After {
+    let is_little = state.message.texts.work_bytes() <= state.work_bytes_looked_at;
+    if is_little && state.exceeded.limit.is_none() {
+        return After::On;
+    }
+    after_much(state, rule)
+}
+
+#[cold]
+fn after_much(state: &mut State, rule: &CompiledRule) -> After {
+    if let Some(limit) = look(state) {
+        let phase = rule.phase as u8;
+        state.exceeded.at.get_or_insert(Stopped { phase, rule: rule.id });
+        return After::Stop(Verdict::Exceeded(limit));
+    }
+    if is_turn_over(state) { After::Turn } else { After::On }
 }
 
 /// Checks work and time, after the work has exceeded its next mark.
@@ -46,6 +79,10 @@ fn look_closely(state: &mut State) {
     plan(state);
 }
 
+/// Sets the next mark. When the turn is over, the next rule that has ended is beyond it.
 fn plan(state: &mut State) {
-    state.work_bytes_looked_at = state.work_bytes_max.min(state.timer.look_at_bytes);
+    state.work_bytes_looked_at = match is_turn_over(state) {
+        true => 0,
+        false => state.work_bytes_max.min(state.timer.look_at_bytes),
+    };
 }

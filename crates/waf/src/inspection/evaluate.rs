@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::bounds;
+use super::bounds::{self, After};
 use super::compare::Outcome;
 use super::hit::Hit;
 use super::options::Mode;
 use super::report::{Limit, Match, MatchedValue, Verdict};
-use super::state::{Passing, State};
+use super::state::{Passing, Place, State};
 use super::texts::{TextId, Texts};
 use crate::plan::{CompiledRule, Link, ScopeId, Stage, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind};
@@ -34,21 +34,23 @@ enum Next {
 }
 
 impl State {
-    /// Evaluates the rules of a phase.
-    pub(super) fn phase(&mut self, phase: Phase) -> Verdict {
-        let view = Arc::clone(&self.view);
+    /// Begins a phase. Returns a verdict if a limit that was exceeded in an earlier phase still applies.
+    pub(super) fn begin_phase(&mut self, phase: Phase) -> Option<Verdict> {
         let is_request = phase <= Phase::RequestBody;
         if self.message.texts.enter(if is_request { Stage::Request } else { Stage::Response }) {
             self.groups.forget();
         }
+        bounds::begin(self);
+        bounds::verdict(self)
+    }
+
+    /// Evaluates the rules of a phase from a place on. `Err`: the turn is over before the rules are; the place where the next one
+    /// goes on. At least one rule is evaluated.
+    pub(super) fn rules(&mut self, place: Place) -> Result<Verdict, Place> {
+        let view = Arc::clone(&self.view);
+        let Place { phase, mut at } = place;
         let rules = &view.phases[phase as usize - 1];
         let firsts = &view.firsts[phase as usize - 1];
-        bounds::begin(self);
-        // A limit that was exceeded in an earlier phase still applies.
-        if let Some(verdict) = bounds::verdict(self) {
-            return verdict;
-        }
-        let mut at = 0;
         while let (Some(&place), Some(first)) = (rules.get(at), firsts.get(at)) {
             at += 1;
             if !self.engine.is_on || self.passing.passes_over(phase) {
@@ -61,23 +63,21 @@ impl State {
                 self.groups.may_match(&mut self.message, &view, first.group, first.operator)
             });
             let rule = &view.rules.rules[place as usize];
-            if !(may_hold && self.holds(&view, place, rule)) {
-                if let Some(verdict) = bounds::verdict_after(self, rule) {
-                    return verdict;
+            if may_hold && self.holds(&view, place, rule) {
+                match self.act(&view, place, rule) {
+                    Next::On => {}
+                    Next::At(to) => at = rules.partition_point(|place| *place < to).max(at),
+                    Next::EndPhase => break,
+                    Next::Stop(verdict) => return Ok(verdict),
                 }
-                continue;
             }
-            match self.act(&view, place, rule) {
-                Next::On => {}
-                Next::At(to) => at = rules.partition_point(|place| *place < to).max(at),
-                Next::EndPhase => break,
-                Next::Stop(verdict) => return verdict,
-            }
-            if let Some(verdict) = bounds::verdict_after(self, rule) {
-                return verdict;
+            match bounds::after(self, rule) {
+                After::On => {}
+                After::Stop(verdict) => return Ok(verdict),
+                After::Turn => return Err(Place { phase, at }),
             }
         }
-        Verdict::Pass
+        Ok(Verdict::Pass)
     }
 
     /// Whether all links of a rule match.

@@ -9,11 +9,12 @@ use super::report::{BodyProgress, Counts, Limit, Match, Stopped, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State, Tried};
 use super::texts::Texts;
-use super::{deciding, found_files, names, nested, plain};
+use super::turns::{Part, Question};
+use super::{deciding, nested};
 use crate::body::Processor;
 use crate::checks::Finding;
 use crate::plan::View;
-use crate::seclang::{Phase, Variable};
+use crate::seclang::Variable;
 
 /// Starts an inspection with a request head and texts that are already analysed.
 pub(super) fn begin_with(
@@ -50,16 +51,7 @@ impl Inspection {
     /// result is [`Verdict::Pass`], and [`Self::request_body`] reports the limit. So callers that let these requests pass
     /// still get the findings of the checks.
     pub fn request_headers(&mut self) -> Verdict {
-        let State { checked, mode, would_be, .. } = &mut self.state;
-        if let Some(verdict) = checked.refused(*mode, would_be) {
-            return verdict;
-        }
-        match self.state.phase(Phase::RequestHeaders) {
-            Verdict::Exceeded(_) if self.state.checked.checks.is_some() && self.needs_body() => {
-                Verdict::Pass
-            }
-            verdict => verdict,
-        }
+        self.judge_whole(Question::Head)
     }
 
     /// Whether the body is inspected after the first phase.
@@ -68,7 +60,7 @@ impl Inspection {
     }
 
     /// Whether rules for requests are still evaluated.
-    fn is_judging(&self) -> bool {
+    pub(super) fn is_judging(&self) -> bool {
         self.state.engine.is_on && self.state.passing == Passing::Nothing
     }
 
@@ -89,43 +81,26 @@ impl Inspection {
 
     /// Ends the request body.
     pub fn end_body(&mut self) {
-        if let Some(body) = self.state.message.end_body() {
-            let State { checked, message, .. } = &mut self.state;
-            checked.body(&body, message);
-        }
-        self.state.message.add_found_as_sent();
-        let documents = plain::judge(&mut self.state.message);
-        documents.iter().for_each(|document| self.state.checked.document(document));
-        names::limit(&mut self.state.message);
-        found_files::judge(&mut self.state.message);
-        nested::body(&mut self.state.message);
+        Part::ALL.into_iter().for_each(|part| self.end_part(part));
     }
 
     /// Evaluates the rules for the whole request. An invalid body or too many arguments never result in [`Verdict::Pass`],
     /// whatever the rules find in the rest.
     pub fn request_body(&mut self) -> Verdict {
-        let State { checked, mode, would_be, .. } = &mut self.state;
-        if let Some(verdict) = checked.refused(*mode, would_be) {
-            return verdict;
-        }
-        match (self.state.phase(Phase::RequestBody), self.state.message.body.limit) {
-            (Verdict::Pass, Some(limit)) => Verdict::Exceeded(limit),
-            (Verdict::Pass, _) if self.body_failure().is_some() && self.reads_body() => {
-                Verdict::Exceeded(Limit::Body)
-            }
-            (Verdict::Pass, _) if self.state.message.has_too_many && self.is_judging() => {
-                Verdict::Exceeded(Limit::Arguments)
-            }
-            (verdict, _) => verdict,
-        }
+        self.judge_whole(Question::Request)
     }
 
     /// Ends the body early because of this limit. Rules inspect the bytes received so far, and the result is never
     /// [`Verdict::Pass`].
     pub fn cut_body(&mut self, limit: Limit) {
+        self.cut(limit);
+        self.end_body();
+    }
+
+    /// Inspects no further bytes of the body because of this limit.
+    pub(super) fn cut(&mut self, limit: Limit) {
         self.leave_body_out();
         self.state.message.body.cut(limit);
-        self.end_body();
     }
 
     /// The state of the body during its inspection.
@@ -171,7 +146,7 @@ impl Inspection {
 
     /// Evaluates the rules for the response head.
     pub fn response_headers(&mut self) -> Verdict {
-        self.state.phase(Phase::ResponseHeaders)
+        self.judge_whole(Question::ResponseHead)
     }
 
     /// Adds the response body, or the inspected part of it.
@@ -181,13 +156,13 @@ impl Inspection {
 
     /// Evaluates the rules for the whole response.
     pub fn response_body(&mut self) -> Verdict {
-        self.state.phase(Phase::ResponseBody)
+        self.judge_whole(Question::ResponseBody)
     }
 
     /// Evaluates the rules of the logging phase. Their results do not change the verdict.
     pub fn logging(&mut self) {
         // The response was already sent, so a blocking verdict has no effect.
-        let _ = self.state.phase(Phase::Logging);
+        let _ = self.judge_whole(Question::Logging);
     }
 
     /// The view with the rules of this inspection.

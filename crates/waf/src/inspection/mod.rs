@@ -2,6 +2,8 @@
 //!
 //! [`Inspection::begin`] receives the request head, [`Inspection::request_headers`] evaluates the first phase, and so on.
 //! Each phase results in a [`Verdict`]. An [`Inspection`] owns all state of its request.
+//!
+//! [`Inspection::judge`] does the same in turns: a caller that has others to serve goes on later, or on another thread.
 
 mod body_head;
 mod bounds;
@@ -37,6 +39,7 @@ mod state;
 mod text;
 mod texts;
 mod timer;
+mod turns;
 mod values;
 mod written;
 
@@ -48,6 +51,7 @@ pub use report::{BodyProgress, Counts, Limit, Match, MatchedValue, Stopped, Verd
 pub use request::{BodyLength, Request, Response};
 pub(crate) use request::{TargetParts, decoded as decoded_path, parts as target_parts};
 pub use shell::shell_text;
+pub use turns::{Question, Step, Turn, Unfinished, Unread};
 
 #[cfg(test)]
 mod body_tests;

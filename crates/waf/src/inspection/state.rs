@@ -39,6 +39,14 @@ impl Passing {
     }
 }
 
+/// A place in the rules of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub phase: Phase,
+    /// The next rule, in the order of the phase.
+    pub at: usize,
+}
+
 /// The settings of the engine that rules change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Engine {

@@ -3,7 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use super::{BodyLength, Inspection, Limit, Mode, Options, Request, TimeLimit, Verdict};
+use super::{
+    BodyLength, Inspection, Limit, Mode, Options, Question, Request, Step, TimeLimit, Turn, Verdict,
+};
 use crate::checks::{Check, Checks, Policy};
 use crate::plan::{Files, RuleSet, Settings, View};
 
@@ -32,6 +34,20 @@ fn judged(
     target: &str,
     options: &Options,
 ) -> (Inspection, Verdict) {
+    let mut inspection = begun(rules, variables, target, options);
+    inspection.request_headers();
+    inspection.end_body();
+    let verdict = inspection.request_body();
+    (inspection, verdict)
+}
+
+/// Begins the inspection of a request.
+fn begun(
+    rules: &'static str,
+    variables: &[(&str, &str)],
+    target: &str,
+    options: &Options,
+) -> Inspection {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut One(rules)).expect("rules");
     let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
     let settings = Settings { variables: variables.collect() };
@@ -49,11 +65,7 @@ fn judged(
         changed_cookies: &[],
         unique_id: b"1",
     };
-    let mut inspection = Inspection::begin(Arc::new(view), options, &request);
-    inspection.request_headers();
-    inspection.end_body();
-    let verdict = inspection.request_body();
-    (inspection, verdict)
+    Inspection::begin(Arc::new(view), options, &request)
 }
 
 #[test]
@@ -257,4 +269,95 @@ fn one_rule_may_take_too_long_with_many_values() {
     assert!(inspection.counts().compared < 200, "{:?}", inspection.counts());
     let (inspection, verdict) = judged(rules, &[], &target, &in_time(60_000_000));
     assert_eq!((verdict, inspection.counts().compared), (Verdict::Pass, 400));
+}
+
+/// Rules of both phases, of which some match.
+const SOME: &str = "SecRule ARGS \"@rx ^a\" \"id:1,phase:1,pass,setvar:tx.n=+1\"
+SecRule ARGS \"@rx b\" \"id:2,phase:1,pass,capture,setvar:tx.n=+1,msg:'%{tx.0}'\"
+SecRule ARGS \"@rx ^z\" \"id:3,phase:2,deny\"
+SecRule ARGS \"@rx c\" \"id:4,phase:2,pass,t:lowercase,setvar:tx.n=+1\"
+SecRule TX:n \"@ge 3\" \"id:5,phase:2,deny,status:406\"
+SecAction \"id:6,phase:2,pass,msg:'never'\"";
+
+/// Judges a request in turns. Returns the number of turns that did not suffice.
+fn in_turns(mut inspection: Inspection, turn: Turn) -> (Inspection, Verdict, usize) {
+    let (mut count, mut verdict) = (0, Verdict::Pass);
+    for question in [Question::Head, Question::Body(None)] {
+        let mut step = inspection.judge(question, turn);
+        (inspection, verdict) = loop {
+            match step {
+                Step::Done(inspection, verdict) => break (inspection, verdict),
+                Step::More(unfinished) => {
+                    count += 1;
+                    step = unfinished.proceed(turn);
+                }
+            }
+        };
+        if verdict != Verdict::Pass {
+            break;
+        }
+    }
+    (inspection, verdict, count)
+}
+
+#[test]
+fn turns_change_nothing() {
+    let options = Options::new(Mode::Block);
+    for target in ["/", "/?p=abc", "/?p=abd&q=C", "/?p=z", "/?p=bbb&q=cab&r=xyz"] {
+        let (expected, verdict) = judged(SOME, &[], target, &options);
+        for (work_bytes_max, count_min) in [(0, 4), (1, 0), (100, 0), (u64::MAX, 0)] {
+            let turn = Turn { work_bytes_max, ..Turn::WHOLE };
+            let begun = begun(SOME, &[], target, &options);
+            let (inspection, of_turns, count) = in_turns(begun, turn);
+            assert_eq!(of_turns, verdict, "{target} {turn:?}");
+            assert_eq!(inspection.matches(), expected.matches(), "{target} {turn:?}");
+            assert_eq!(inspection.work_bytes(), expected.work_bytes(), "{target} {turn:?}");
+            assert_eq!(inspection.counts(), expected.counts(), "{target} {turn:?}");
+            let is_denied = verdict == Verdict::Deny { status: 403, rule: 3 };
+            assert!(is_denied || count >= count_min, "{target} {turn:?}: {count} turns");
+            assert!(work_bytes_max < u64::MAX || count == 0, "{target}: {count} turns");
+        }
+    }
+}
+
+#[test]
+fn long_input_has_to_wait_and_findings_are_kept_without_a_verdict() {
+    let options = Options::new(Mode::Block);
+    let turn = Turn { input_bytes_max: 300, ..Turn::WHOLE };
+    let short = begun(SOME, &[], "/?p=abc", &options).judge(Question::Head, turn);
+    assert!(matches!(short, Step::Done(_, Verdict::Pass)));
+    let long = format!("/?p=abc{}", "x".repeat(300));
+    let Step::More(unfinished) = begun(SOME, &[], &long, &options).judge(Question::Head, turn)
+    else {
+        panic!("it is not begun");
+    };
+    let Step::Done(inspection, Verdict::Pass) = unfinished.proceed(turn) else {
+        panic!("it is not held up a second time");
+    };
+    assert_eq!(inspection.matches().len(), 2);
+    let each = Turn { work_bytes_max: 0, ..Turn::WHOLE };
+    let Step::More(unfinished) = begun(SOME, &[], "/?p=abc", &options).judge(Question::Head, each)
+    else {
+        panic!("one rule for each turn");
+    };
+    let inspection = unfinished.give_up();
+    assert_eq!(inspection.matches().iter().map(|it| it.id).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn the_time_of_all_turns_counts() {
+    // The clock is read at the start of each further turn, and behind each rule: all of them inspect the long value.
+    let rules = "SecRule ARGS \"!@rx ^(?:[^v]|v[^y])*$\" \"id:1,phase:1,deny,status:403\"
+SecRule ARGS \"!@rx ^(?:[^v]|v[^x])*$\" \"id:2,phase:1,deny,status:403\"
+SecRule ARGS \"!@rx ^(?:[^v]|v[^w])*$\" \"id:3,phase:1,deny,status:403\"
+SecRule ARGS \"!@rx ^(?:[^v]|v[^u])*$\" \"id:4,phase:1,deny,status:403\"
+SecRule ARGS \"!@rx ^(?:[^v]|v[^s])*$\" \"id:5,phase:1,deny,status:403\"
+SecAction \"id:6,phase:1,deny,status:403\"";
+    let long = format!("/?q=attack{}", "a".repeat(100_000));
+    let turn = Turn { cpu_us_max: 500, ..Turn::WHOLE };
+    let (_, verdict, count) = in_turns(begun(rules, &[], &long, &in_time(2_500)), turn);
+    assert_eq!(verdict, Verdict::Exceeded(Limit::Time));
+    assert!(count >= 2, "{count} turns");
+    let (_, verdict, _) = in_turns(begun(rules, &[], &long, &in_time(60_000_000)), turn);
+    assert_eq!(verdict, Verdict::Deny { status: 403, rule: 6 });
 }

@@ -80,6 +80,8 @@ pub struct Texts {
     output: Vec<u8>,
     /// The number of inspected bytes, for all purposes.
     work_bytes: u64,
+    /// The number of bytes of the texts that were known before.
+    known_bytes: usize,
 }
 
 impl Texts {
@@ -96,6 +98,7 @@ impl Texts {
             stage: Stage::Request,
             output: Vec::new(),
             work_bytes: 0,
+            known_bytes: 0,
         };
         texts.add(b"");
         texts
@@ -119,7 +122,13 @@ impl Texts {
             stage: self.stage,
             output: Vec::new(),
             work_bytes: 0,
+            known_bytes: self.bytes.len(),
         }
+    }
+
+    /// The number of bytes of the texts that were not known before.
+    pub fn own_bytes(&self) -> usize {
+        self.bytes.len() - self.known_bytes
     }
 
     /// Whether a text with these bytes exists.

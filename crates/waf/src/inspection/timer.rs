@@ -1,26 +1,62 @@
-//! Measures the time that rules need for one request. The caller provides the clock. It is read once per
-//! [`WORK_BYTES_PER_LOOK`] bytes of work. Ordinary requests need less work.
+//! Measures the time that rules need for one request and in one turn. The caller provides the clock. It is read once per
+//! [`WORK_BYTES_PER_LOOK`] bytes of work, in short turns more often. Ordinary requests need less work.
 
 use super::options::TimeLimit;
+use super::turns::Turn;
 
 /// Number of bytes of work between two readings of the clock.
 const WORK_BYTES_PER_LOOK: u64 = 64 << 10;
+/// The same in a turn whose time is limited. With expensive rules, so much work takes a part of the time of a turn.
+const WORK_BYTES_PER_LOOK_IN_TURN: u64 = 8 << 10;
 
 /// The time that rules have needed.
 #[derive(Debug)]
 pub(super) struct Timer {
     limit: Option<TimeLimit>,
-    /// The amount of work at which the clock is next read.
+    /// The amount of work at which the clock is next read, or the turn is over.
     pub look_at_bytes: u64,
     /// The last reading of the clock; `None`: other requests may have run since then.
     since_us: Option<u64>,
     taken_us: u64,
+    turn: Current,
+}
+
+/// The current turn.
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    /// It is over when so much time was taken in all turns.
+    ends_at_us: u64,
+    /// It is over after so much work in all turns.
+    ends_at_bytes: u64,
+    work_bytes_per_look: u64,
 }
 
 impl Timer {
-    /// A timer at zero.
+    /// A timer at zero, in a turn without an end.
     pub fn new(limit: Option<TimeLimit>) -> Self {
-        Self { limit, look_at_bytes: u64::MAX, since_us: None, taken_us: 0 }
+        let turn = Current {
+            ends_at_us: u64::MAX,
+            ends_at_bytes: u64::MAX,
+            work_bytes_per_look: WORK_BYTES_PER_LOOK,
+        };
+        Self { limit, look_at_bytes: u64::MAX, since_us: None, taken_us: 0, turn }
+    }
+
+    /// Starts a turn, perhaps on another thread. `is_first`: its time is measured from the first reading on.
+    pub fn begin_turn(&mut self, work_bytes: u64, turn: Turn, is_first: bool) {
+        let is_timed = turn.cpu_us_max < u64::MAX;
+        self.turn = Current {
+            ends_at_us: self.taken_us.saturating_add(turn.cpu_us_max),
+            ends_at_bytes: work_bytes.saturating_add(turn.work_bytes_max),
+            work_bytes_per_look: match is_timed {
+                true => WORK_BYTES_PER_LOOK_IN_TURN,
+                false => WORK_BYTES_PER_LOOK,
+            },
+        };
+        self.begin(work_bytes);
+        if !is_first {
+            self.since_us = self.limit.as_ref().map(|limit| (limit.now_us)());
+        }
     }
 
     /// Starts a period of evaluation. Other requests may have run before it.
@@ -30,22 +66,33 @@ impl Timer {
     }
 
     fn plan(&mut self, work_bytes: u64) {
-        if self.limit.is_some() {
-            self.look_at_bytes = work_bytes.saturating_add(WORK_BYTES_PER_LOOK);
-        }
+        let look_at_bytes = match self.limit {
+            Some(_) => work_bytes.saturating_add(self.turn.work_bytes_per_look),
+            None => u64::MAX,
+        };
+        let is_turn_over = work_bytes >= self.turn.ends_at_bytes;
+        self.look_at_bytes = match is_turn_over {
+            true => look_at_bytes,
+            false => look_at_bytes.min(self.turn.ends_at_bytes),
+        };
+    }
+
+    /// Whether the current turn is over.
+    pub fn is_turn_over(&self, work_bytes: u64) -> bool {
+        self.taken_us >= self.turn.ends_at_us || work_bytes >= self.turn.ends_at_bytes
     }
 
     /// Reads the clock if this is due. Returns whether the rules have exceeded their time.
     pub fn is_over(&mut self, work_bytes: u64) -> bool {
-        let Some(limit) = &self.limit else { return false };
         if work_bytes > self.look_at_bytes {
-            let now_us = (limit.now_us)();
-            self.taken_us += self.since_us.map_or(0, |since_us| now_us.saturating_sub(since_us));
-            self.since_us = Some(now_us);
+            if let Some(limit) = &self.limit {
+                let now_us = (limit.now_us)();
+                self.taken_us += self.since_us.map_or(0, |since_us| now_us.saturating_sub(since_us));
+                self.since_us = Some(now_us);
+            }
+            self.plan(work_bytes);
         }
-        let is_over = self.taken_us > limit.max_us;
-        self.plan(work_bytes);
-        is_over
+        self.limit.as_ref().is_some_and(|limit| self.taken_us > limit.max_us)
     }
 }
 
@@ -88,6 +135,32 @@ mod tests {
         assert!(work(&mut timer, 1, 0), "it stays so");
         timer.begin(0);
         assert!(timer.is_over(0), "also behind the next body");
+    }
+
+    #[test]
+    fn a_turn_ends_by_its_work_or_its_time() {
+        let mut timer = Timer::new(Some(TimeLimit { max_us: 1_000_000, now_us }));
+        let turn = Turn { cpu_us_max: 100, ..Turn::WHOLE };
+        NOW_US.set(0);
+        timer.begin_turn(1_000, turn, true);
+        assert_eq!(LOOKS.get(), 0, "most requests need one turn, and little of it");
+        let mut work_bytes = 1_000;
+        let mut work = |timer: &mut Timer, us: u64| {
+            work_bytes += WORK_BYTES_PER_LOOK_IN_TURN + 1;
+            NOW_US.set(NOW_US.get() + us);
+            timer.is_over(work_bytes);
+            timer.is_turn_over(work_bytes)
+        };
+        assert!(!work(&mut timer, 5_000), "the first reading");
+        assert!(!work(&mut timer, 99) && work(&mut timer, 1));
+        assert!(work(&mut timer, 0), "it stays so");
+        timer.begin_turn(0, turn, false);
+        assert!(!work(&mut timer, 99) && work(&mut timer, 1), "it is measured from the start on");
+        let turn = Turn { work_bytes_max: 10, ..Turn::WHOLE };
+        timer.begin_turn(50, turn, false);
+        assert!(!timer.is_turn_over(59) && timer.is_turn_over(60));
+        timer.begin_turn(60, Turn::WHOLE, false);
+        assert!(!timer.is_turn_over(u64::MAX - 1));
     }
 
     #[test]

@@ -5,6 +5,9 @@
 mod run;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../invariants/turns.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

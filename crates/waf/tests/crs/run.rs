@@ -4,12 +4,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use weir_waf::inspection::{
-    BodyLength, Inspection, Limit, Mode, Options, Request, Response, Verdict,
+    BodyLength, Inspection, Limit, Mode, Options, Question, Request, Response, Turn, Verdict,
 };
 use weir_waf::plan::View;
 
 use crate::support::answer::Answer;
 use crate::support::ftw::Stage;
+use crate::turns::{self, judged, judged_with};
 
 const HERE: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
 
@@ -30,11 +31,29 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
         changed_cookies: &[],
         unique_id: b"a-test",
     };
-    let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Detect), &request);
-    let mut verdicts = vec![inspection.request_headers()];
-    inspection.body(&sent.body);
-    inspection.end_body();
-    verdicts.push(inspection.request_body());
+    let begin = || Inspection::begin(Arc::clone(view), &Options::new(Mode::Detect), &request);
+    let (verdicts, inspection) = through(begin(), stage, Turn::WHOLE);
+    let (verdicts_of_turns, in_turns) = through(begin(), stage, turns::SHORTEST);
+    if (&verdicts, inspection.matches()) != (&verdicts_of_turns, in_turns.matches()) {
+        return Err(format!(
+            "in turns: {verdicts_of_turns:?} {:?}\nin one go: {verdicts:?} {:?}",
+            in_turns.matches(),
+            inspection.matches()
+        ));
+    }
+    // Input that cannot be parsed has this verdict. The findings before it still count.
+    let is_judged =
+        |verdict: &&Verdict| !matches!(verdict, Verdict::Pass | Verdict::Exceeded(Limit::Body));
+    if let Some(verdict) = verdicts.iter().find(is_judged) {
+        return Err(format!("{verdict:?}"));
+    }
+    judge(stage, &inspection)
+}
+
+/// Inspects a request and its response in all phases. Returns their verdicts.
+fn through(inspection: Inspection, stage: &Stage, turn: Turn) -> (Vec<Verdict>, Inspection) {
+    let (inspection, of_head) = judged(inspection, Question::Head, turn);
+    let (mut inspection, of_body) = judged_with(inspection, &stage.request.body, turn);
     let answer = Answer::to(stage);
     let answered: Vec<(&[u8], &[u8])> =
         answer.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
@@ -43,17 +62,11 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
         protocol: b"HTTP/1.1",
         headers: &answered,
     });
-    verdicts.push(inspection.response_headers());
+    let (mut inspection, of_answer) = judged(inspection, Question::ResponseHead, turn);
     inspection.response_content(&answer.body);
-    verdicts.push(inspection.response_body());
+    let (mut inspection, of_content) = judged(inspection, Question::ResponseBody, turn);
     inspection.logging();
-    // Input that cannot be parsed has this verdict. The findings before it still count.
-    let is_judged =
-        |verdict: &&Verdict| !matches!(verdict, Verdict::Pass | Verdict::Exceeded(Limit::Body));
-    if let Some(verdict) = verdicts.iter().find(is_judged) {
-        return Err(format!("{verdict:?}"));
-    }
-    judge(stage, &inspection)
+    (vec![of_head, of_body, of_answer, of_content], inspection)
 }
 
 fn judge(stage: &Stage, inspection: &Inspection) -> Result<(), String> {

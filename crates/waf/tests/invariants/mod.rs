@@ -10,3 +10,4 @@ pub mod requests;
 pub mod rules;
 pub mod seeds;
 pub mod texts;
+pub mod turns;

@@ -4,11 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock};
 
 use weir_waf::inspection::{
-    BodyLength, Inspection, Match, Mode, Options, Request, Response, Verdict,
+    BodyLength, Inspection, Match, Mode, Options, Question, Request, Response, Turn, Verdict,
 };
 use weir_waf::plan::{Settings, View};
 
 use super::rules;
+use super::turns::{self, judged, judged_with};
 
 /// Maximum number of inspected bytes for a small request.
 const WORK_BYTES_MAX: u64 = 8 << 20;
@@ -58,20 +59,33 @@ struct Outcome {
     matches: Vec<Match>,
 }
 
-/// Inspects a request with the fixed rules. Both views, and the body in one or two pieces, must have the same outcome.
+/// Inspects a request with the fixed rules. Both views, the body in one or two pieces, and turns of any size must have the same
+/// outcome.
 pub fn check(input: &[u8]) {
     check_with([&VIEWS[0], &VIEWS[1]], input);
 }
 
 pub fn check_with([view, plain]: [&Arc<View>; 2], input: &[u8]) {
     for mode in [Mode::Detect, Mode::Block] {
-        let expected = outcome(view, mode, input, false);
-        assert_eq!(outcome(plain, mode, input, false), expected, "{}", input.escape_ascii());
-        assert_eq!(outcome(view, mode, input, true), expected, "{}", input.escape_ascii());
+        let of_work = turns::of_work(input.iter().map(|byte| u64::from(*byte)).sum());
+        let expected = outcome(view, mode, input, (false, Turn::WHOLE));
+        for (view, how) in [
+            (plain, (false, Turn::WHOLE)),
+            (view, (true, Turn::WHOLE)),
+            (view, (false, turns::SHORTEST)),
+            (view, (true, of_work)),
+        ] {
+            assert_eq!(outcome(view, mode, input, how), expected, "{}", input.escape_ascii());
+        }
     }
 }
 
-fn outcome(view: &Arc<View>, mode: Mode, input: &[u8], is_cut: bool) -> Outcome {
+fn outcome(
+    view: &Arc<View>,
+    mode: Mode,
+    input: &[u8],
+    (is_cut, turn): (bool, Turn),
+) -> Outcome {
     let (cut, rest) = input.split_first().unwrap_or((&0, &[]));
     let mut lines = rest.splitn(4, |byte| *byte == b'\n');
     let mut line = || lines.next().unwrap_or_default();
@@ -91,17 +105,25 @@ fn outcome(view: &Arc<View>, mode: Mode, input: &[u8], is_cut: bool) -> Outcome 
         unique_id: b"1",
     };
     let options = Options { work_bytes_max: WORK_BYTES_MAX, ..Options::new(mode) };
-    let mut inspection = Inspection::begin(Arc::clone(view), &options, &request);
-    let mut verdicts = vec![inspection.request_headers()];
-    let at = if is_cut { usize::from(*cut).min(body.len()) } else { body.len() };
-    inspection.body(&body[..at]);
-    inspection.body(&body[at..]);
-    inspection.end_body();
-    verdicts.push(inspection.request_body());
+    let inspection = Inspection::begin(Arc::clone(view), &options, &request);
+    let (mut inspection, verdict) = judged(inspection, Question::Head, turn);
+    let mut verdicts = vec![verdict];
+    let (mut inspection, verdict) = match is_cut {
+        true => {
+            let at = usize::from(*cut).min(body.len());
+            inspection.body(&body[..at]);
+            inspection.body(&body[at..]);
+            judged(inspection, Question::Body(None), turn)
+        }
+        false => judged_with(inspection, body, turn),
+    };
+    verdicts.push(verdict);
     inspection.response(&Response { status: 200, protocol: b"HTTP/1.1", headers: &headers });
-    verdicts.push(inspection.response_headers());
+    let (mut inspection, verdict) = judged(inspection, Question::ResponseHead, turn);
+    verdicts.push(verdict);
     inspection.response_content(body);
-    verdicts.push(inspection.response_body());
+    let (mut inspection, verdict) = judged(inspection, Question::ResponseBody, turn);
+    verdicts.push(verdict);
     inspection.logging();
     // The amount of work depends on precomputed decisions. So if the limit is exceeded, outcomes may differ.
     if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Exceeded(_))) {

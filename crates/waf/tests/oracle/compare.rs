@@ -1,17 +1,19 @@
-//! Runs a case in the engine, with and without precomputed decisions, and in the interpreter.
+//! Runs a case in the engine, with and without precomputed decisions, in one go and in turns, and in the interpreter.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use weir_waf::inspection::{
-    BodyLength, CommonTexts, Inspection, Limit, Mode, Options, Request, Response, Verdict,
+    BodyLength, CommonTexts, Inspection, Limit, Mode, Options, Question, Request, Response, Turn,
+    Verdict,
 };
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 use weir_waf::seclang::{Phase, parse};
 
 use crate::generator::{Case, Sent, WORD_FILE, WORD_FILE_TEXT};
 use crate::interpreter::{Held, Machine, Program, Words};
+use crate::turns::{self, judged, judged_with};
 
 const FILE: &str = "rules.conf";
 const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)), 4_711);
@@ -69,8 +71,19 @@ pub fn by_engine(
     exchange: &Exchange<'_>,
     names: &[String],
 ) -> Outcome {
+    by_engine_in_turns(view, mode, exchange, names, Turn::WHOLE)
+}
+
+/// The result of the engine in these turns.
+pub fn by_engine_in_turns(
+    view: &Arc<View>,
+    mode: Mode,
+    exchange: &Exchange<'_>,
+    names: &[String],
+    turn: Turn,
+) -> Outcome {
     let inspection = Inspection::begin(Arc::clone(view), &Options::new(mode), &exchange.request());
-    outcome(inspection, exchange, names)
+    outcome(inspection, exchange, names, turn)
 }
 
 /// The result of the engine if it has cached every text of the request.
@@ -86,11 +99,16 @@ pub fn by_engine_that_knows(
     let texts = fields.chain(arguments).chain([exchange.method, exchange.target, exchange.body]);
     common.teach(&texts.collect::<Vec<_>>());
     let inspection = common.begin(&Options::new(mode), &exchange.request());
-    outcome(inspection, exchange, names)
+    outcome(inspection, exchange, names, Turn::WHOLE)
 }
 
-fn outcome(mut inspection: Inspection, exchange: &Exchange<'_>, names: &[String]) -> Outcome {
-    let verdict = through(&mut inspection, exchange);
+fn outcome(
+    inspection: Inspection,
+    exchange: &Exchange<'_>,
+    names: &[String],
+    turn: Turn,
+) -> Outcome {
+    let (mut inspection, verdict) = through(inspection, exchange, turn);
     inspection.logging();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let held = inspection.matches().iter().filter(|it| it.is_logged || it.is_audited);
@@ -112,25 +130,23 @@ fn outcome(mut inspection: Inspection, exchange: &Exchange<'_>, names: &[String]
 }
 
 /// Evaluates the phases until a verdict.
-fn through(inspection: &mut Inspection, exchange: &Exchange<'_>) -> Verdict {
-    let verdict = inspection.request_headers();
+fn through(inspection: Inspection, exchange: &Exchange<'_>, turn: Turn) -> (Inspection, Verdict) {
+    let (inspection, verdict) = judged(inspection, Question::Head, turn);
     if verdict != Verdict::Pass {
-        return verdict;
+        return (inspection, verdict);
     }
-    inspection.body(exchange.body);
-    inspection.end_body();
-    let verdict = inspection.request_body();
+    let (mut inspection, verdict) = judged_with(inspection, exchange.body, turn);
     // A body that cannot be parsed does not end the evaluation.
     if !matches!(verdict, Verdict::Pass | Verdict::Exceeded(Limit::Body)) {
-        return verdict;
+        return (inspection, verdict);
     }
     inspection.response(&exchange.response());
-    let verdict = inspection.response_headers();
+    let (mut inspection, verdict) = judged(inspection, Question::ResponseHead, turn);
     if verdict != Verdict::Pass {
-        return verdict;
+        return (inspection, verdict);
     }
     inspection.response_content(exchange.answer);
-    inspection.response_body()
+    judged(inspection, Question::ResponseBody, turn)
 }
 
 /// The result of the interpreter.
@@ -168,14 +184,14 @@ pub fn by_interpreter(
 
 /// The result of a case.
 pub enum Comparison {
-    /// All three agree. The number of rules that matched, for each request.
+    /// All agree. The number of rules that matched, for each request.
     Same(Vec<usize>),
     /// The engine refuses the rules.
     Refused(String),
     Different(String),
 }
 
-/// Compares the three outcomes, in both modes.
+/// Compares all outcomes, in both modes.
 pub fn compare(case: &Case) -> Comparison {
     let text = case.rules();
     let compiled = match RuleSet::compile(&[FILE.to_owned()], &mut InMemory(&text)) {
@@ -231,6 +247,12 @@ fn of_request(
         let outcome = by_engine_that_knows(view, mode, &exchange, &program.names);
         if let Some(what) = difference(&expected, &outcome, &program.unordered) {
             return Err(format!("{mode:?}, with texts that were learned: {what}"));
+        }
+        for turn in [turns::SHORTEST, turns::of_work((target.len() * 37 % 700) as u64)] {
+            let outcome = by_engine_in_turns(view, mode, &exchange, &program.names, turn);
+            if let Some(what) = difference(&expected, &outcome, &program.unordered) {
+                return Err(format!("{mode:?}, {turn:?}: {what}"));
+            }
         }
         count += expected.held.len();
     }

@@ -8,12 +8,14 @@ use weir_waf::plan::{Settings, View};
 use weir_waf::seclang::parse;
 
 use crate::compare::{
-    Exchange, Outcome, by_engine, by_engine_that_knows, by_interpreter, difference,
+    Exchange, Outcome, by_engine, by_engine_in_turns, by_engine_that_knows, by_interpreter,
+    difference,
 };
 use crate::interpreter::{Program, Words};
 use crate::support::answer::Answer;
 use crate::support::ftw::Stage;
 use crate::support::{SETTINGS, data, ftw};
+use crate::turns::SHORTEST;
 
 /// Number of compared requests.
 const REQUESTS: usize = 300;
@@ -103,6 +105,10 @@ fn compared(
         if let Some(what) = difference(&expected, &outcome, &program.unordered) {
             panic!("{} in {mode:?}, {} rules: {what}", stage.name, view.rules_count());
         }
+    }
+    let outcome = by_engine_in_turns(views[0], mode, &exchange, &program.names, SHORTEST);
+    if let Some(what) = difference(&expected, &outcome, &program.unordered) {
+        panic!("{} in {mode:?}, in turns: {what}", stage.name);
     }
     let outcome = by_engine_that_knows(views[0], mode, &exchange, &program.names);
     if let Some(what) = difference(&expected, &outcome, &program.unordered) {

@@ -10,6 +10,8 @@ mod shrink;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, reason = "what only the tests of CRS want is there as well")]
 mod support;
+#[path = "../invariants/turns.rs"]
+mod turns;
 
 use std::time::{Duration, Instant};
 
