@@ -1,4 +1,4 @@
-//! The sandbox denies workers access to files. Other threads have access.
+//! The sandbox denies workers, and threads that inspect requests, access to files. Other threads have access.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn sandbox(proxy: &Proxy) -> Value {
 #[test]
 fn workers_are_restricted_and_reloads_read_what_they_need() {
     let member = Member::echo();
-    let setup = Setup::new(&[member.address()]);
+    let setup = Setup::new(&[member.address()]).virtual_server("waf: { mode: block }");
     let mut proxy = Proxy::start(&setup);
     let found = sandbox(&proxy);
     if found["is_on"] != true {
@@ -35,8 +35,11 @@ fn workers_are_restricted_and_reloads_read_what_they_need() {
     assert_eq!((&found["setting"], &found["why"]), (&"auto".into(), &Value::Null));
     proxy.client().get("/").assert_status(200);
     let threads = threads(proxy.process().pid());
-    let workers: Vec<_> = threads.iter().filter(|(name, _)| is_worker(name)).collect();
-    assert!(!workers.is_empty() && workers.iter().all(|(_, is_restricted)| **is_restricted));
+    for kind in ["weir-", "inspector-"] {
+        let mut those = threads.iter().filter(|(name, _)| is_numbered(name, kind)).peekable();
+        assert!(those.peek().is_some(), "{threads:?}");
+        assert!(those.all(|(_, is_restricted)| *is_restricted), "{threads:?}");
+    }
     assert!(!threads["weir"], "{threads:?}");
     // A reload opens a log file in another folder.
     let folder = weir_tests::temp::TempDir::new("sandbox");
@@ -48,9 +51,9 @@ fn workers_are_restricted_and_reloads_read_what_they_need() {
     });
 }
 
-/// Whether this is the name of a worker's thread: `weir-0`, `weir-1`.
-fn is_worker(name: &str) -> bool {
-    name.strip_prefix("weir-").is_some_and(|number| number.bytes().all(|it| it.is_ascii_digit()))
+/// Whether this is the name of a thread of this kind: `weir-0`, `weir-1`.
+fn is_numbered(name: &str, kind: &str) -> bool {
+    name.strip_prefix(kind).is_some_and(|number| number.bytes().all(|it| it.is_ascii_digit()))
 }
 
 #[test]

@@ -22,8 +22,10 @@ pub use crate::binding::{
 use crate::binding::{addresses, adjust, are_on_interface, bind, port, remove_socket_file};
 use crate::departed_listeners::DepartedListeners;
 use crate::inherited::{self, Inherited};
+use crate::inspectors::Inspectors;
+use crate::panics;
 use crate::password_threads;
-use crate::thread::{self, WorkerThread};
+use crate::thread::WorkerThread;
 use crate::worker::{Command, Setup};
 use crate::worker_sessions::WorkerSessions;
 
@@ -43,7 +45,7 @@ pub struct Options {
     pub policy_lines: SyncSender<Event>,
     /// The queue of request records; `None`: requests are not recorded.
     pub records: Option<RecordSender>,
-    /// Whether workers are denied access to files.
+    /// Whether workers, and threads that inspect, are denied access to files.
     pub is_confined: bool,
 }
 
@@ -91,6 +93,7 @@ pub struct DataPlane {
     ports: HashSet<u16>,
     table: Arc<LiveTable>,
     counters: Arc<PerWorker<WorkerCounters>>,
+    inspectors: Inspectors,
 }
 
 impl DataPlane {
@@ -98,10 +101,11 @@ impl DataPlane {
     /// after [`Self::put_in_force`].
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
-        thread::note_panics();
+        panics::note();
         let Options { workers, logs, events, inherited, policy_lines, records, is_confined } =
             options;
         let counters = Arc::new(PerWorker::new(workers));
+        let (inspectors, to_inspectors) = Inspectors::new(workers, is_confined);
         let mut data_plane = Self {
             workers: Vec::with_capacity(workers),
             listeners: HashMap::new(),
@@ -111,6 +115,7 @@ impl DataPlane {
             inherited,
             table: Arc::clone(&table),
             counters: Arc::clone(&counters),
+            inspectors,
         };
         data_plane.prepare(&table.snapshot).map_err(StartError::Bind)?;
         for id in 0..workers {
@@ -124,6 +129,7 @@ impl DataPlane {
                 policy_lines: policy_lines.clone(),
                 records: records.clone(),
                 commands,
+                inspectors: Some(to_inspectors.clone()),
             });
             match worker {
                 Ok(worker) => data_plane.workers.push(worker),
@@ -182,6 +188,9 @@ impl DataPlane {
         table.enter_into_force(clock::now().now_ms());
         if let Some(logins) = &table.logins {
             password_threads::start(logins, usable_cores());
+        }
+        if table.snapshot.virtual_servers.iter().any(|server| server.waf.is_some()) {
+            self.inspectors.start(self.workers.iter().map(WorkerThread::link));
         }
         let kept: HashSet<&ListenPoint> =
             addresses(&table.snapshot).map(|(_, address)| address).collect();
@@ -447,9 +456,20 @@ mod tests {
         previous: Option<&LiveTable>,
         workers: usize,
     ) -> Arc<LiveTable> {
+        table_with(directory, names, "", previous, workers)
+    }
+
+    /// As [`table`], with further keys of each virtual server.
+    fn table_with(
+        directory: &Path,
+        names: &[&str],
+        more: &str,
+        previous: Option<&LiveTable>,
+        workers: usize,
+    ) -> Arc<LiveTable> {
         let directory = directory.display();
         let server =
-            |name| format!("  {name}: {{ listen: \"unix:{directory}/{name}\", pool: p }}\n");
+            |name| format!("  {name}: {{ listen: \"unix:{directory}/{name}\", pool: p{more} }}\n");
         let servers: String = names.iter().map(server).collect();
         let text = format!(
             "log: {{ access: {{ format: off }} }}\nvirtual_servers:\n{servers}\
@@ -526,6 +546,45 @@ mod tests {
         let refused = opened.recv().unwrap().unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
         std::fs::File::open("/etc/passwd").expect("other threads are not restricted");
+    }
+
+    /// A worker without threads for inspections gives long ones a turn in each of its rounds.
+    #[test]
+    fn long_inspections_are_kept_if_no_thread_takes_them() {
+        let mut bed = Bed::new("kept");
+        // The worker's queue has no threads, whatever starts.
+        bed.data_plane.inspectors = Inspectors::new(1, false).0;
+        let first = Arc::clone(bed.data_plane.table());
+        let keys = ", waf: { mode: block, checks: off }";
+        let guarded = table_with(&bed.directory, &["client"], keys, Some(&first), 1);
+        bed.data_plane.put_in_force(guarded);
+        // The worker has the table when it answers.
+        bed.data_plane.stuck_workers();
+        while !bed.data_plane.stuck_workers().is_empty() {
+            std::thread::yield_now();
+        }
+        let body = format!(
+            "[\"{}\",\"1' UNION SELECT user, password FROM users--\"]",
+            "a word ".repeat(6_000)
+        );
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut clients: Vec<UnixStream> = (0..3).map(|_| bed.client()).collect();
+        for client in &mut clients {
+            client.write_all(head.as_bytes()).unwrap();
+            client.write_all(body.as_bytes()).unwrap();
+        }
+        for client in &mut clients {
+            let mut answer = [0; 12];
+            client.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"HTTP/1.1 403");
+        }
+        let totals = bed.data_plane.counters().totals();
+        assert_eq!((totals.waf_inspections_kept, totals.waf_inspections_moved), (3, 0));
+        assert_eq!((totals.waf_inspections_away, totals.waf_inspections_lost), (0, 0));
+        get(&mut bed.client());
     }
 
     /// A reload may restore a removed member, so requests of a worker there must end with the worker.

@@ -6,8 +6,13 @@ mod departed_listeners;
 mod endpoint;
 pub mod handle;
 pub mod inherited;
+mod inspection_queue;
+mod inspectors;
 mod owners;
+mod panics;
 mod password_threads;
+#[cfg(test)]
+mod sample_inspections;
 pub mod sessions;
 #[cfg(feature = "simulation")]
 pub mod simulation;

@@ -64,6 +64,8 @@ impl SimulatedWorker {
             policy_lines: line_sender,
             records: Some(RecordSender { records: record_sender, dropped: Arc::default() }),
             commands,
+            // An inspection is finished on the worker.
+            inspectors: None,
         };
         let mut simulated = Self {
             io: EventLoop::over(Kernel::Memory(network.clone())),

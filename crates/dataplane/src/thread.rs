@@ -1,13 +1,12 @@
 //! The thread of a worker: its own descriptor table, its control socket, its recovery after a panic.
 
-use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Once};
 use std::thread::JoinHandle;
 
 use rustix::net::{
@@ -16,6 +15,7 @@ use rustix::net::{
 };
 use weir_event_loop::{EventLoop, confine, descriptors};
 
+use crate::panics;
 use crate::worker::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE, Setup, Worker};
 
 /// The control plane's handle for a worker.
@@ -38,6 +38,15 @@ pub struct Link {
 }
 
 impl Link {
+    /// A link whose commands arrive in this channel, for tests. The descriptor is the other end of its socket.
+    #[cfg(test)]
+    pub fn to_channel() -> io::Result<(Arc<Self>, Receiver<Command>, OwnedFd)> {
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (control, theirs) = net::socketpair(AddressFamily::UNIX, kind, flags, None)?;
+        let (commands, receiver) = mpsc::channel();
+        Ok((Arc::new(Self { commands, control }), receiver, theirs))
+    }
+
     /// Sends a command. Returns whether the worker runs.
     pub fn tell(&self, command: Command) -> bool {
         let is_there = self.commands.send(command).is_ok();
@@ -146,7 +155,7 @@ fn prepare(control: RawFd, is_confined: bool) -> io::Result<(EventLoop, OwnedFd)
 
 /// Runs until the worker is stopped. After a panic, the connections of this worker are closed and the worker continues.
 fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
-    IS_WORKER.set(true);
+    panics::note_worker();
     let Ok(control) = io.add_control(control.into()) else {
         return;
     };
@@ -155,7 +164,7 @@ fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
         let message = match catch_unwind(AssertUnwindSafe(|| io.run(&mut worker))) {
             Ok(Ok(())) => return,
             Ok(Err(error)) => format!("event loop: {error}"),
-            Err(panic) => panic_message(&*panic),
+            Err(panic) => panics::message(&*panic),
         };
         let put_in_order = catch_unwind(AssertUnwindSafe(|| {
             io.close_streams();
@@ -166,39 +175,4 @@ fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
             return;
         }
     }
-}
-
-/// The text and the place of a panic.
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    match PLACE.take() {
-        Some(place) => format!("{text} ({place})"),
-        None => text.to_owned(),
-    }
-}
-
-thread_local! {
-    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
-    /// The place of this worker's last panic.
-    static PLACE: Cell<Option<String>> = const { Cell::new(None) };
-}
-
-/// Installs a panic hook that records the place of a worker's panic for the event, and does not write to standard error:
-/// that may be a full pipe, and workers never wait. With `RUST_BACKTRACE` the panic is also written there. Panics of other
-/// threads are reported by the previous hook.
-pub fn note_panics() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let others = panic::take_hook();
-        let is_traced = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
-        panic::set_hook(Box::new(move |panic| {
-            if IS_WORKER.get() {
-                PLACE.set(panic.location().map(ToString::to_string));
-            }
-            if is_traced || !IS_WORKER.get() {
-                others(panic);
-            }
-        }));
-    });
 }

@@ -50,9 +50,11 @@ fn whatever_a_seed_chooses() {
         };
         let ran = catch_unwind(run).unwrap_or_else(|_| panic!("seed {seed}"));
         tally.steps += ran.steps;
+        tally.note_inspections(ran.came_back);
         ran.ends.into_iter().for_each(|why| tally.note(why));
     }
     println!("{} events of {seeds} seeds", tally.steps);
+    assert!(tally.came_back.iter().all(|count| *count > 100), "{:?}", tally.came_back);
     for why in ENDS {
         assert!(tally.ends.contains(&why), "never happened: {why:?}");
     }

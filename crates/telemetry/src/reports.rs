@@ -98,4 +98,11 @@ pub enum Event {
         /// The message and the place of the panic.
         message: String,
     },
+    /// An inspection of the web application firewall panicked on its worker. Its request has no verdict.
+    InspectionPanicked {
+        /// The index of the worker.
+        worker: usize,
+        /// The message and the place of the panic.
+        message: String,
+    },
 }

@@ -80,16 +80,31 @@ fn put_line(out: &mut Vec<u8>, inspected: &Inspected<'_>, (date, millisecond): (
     put_whole_string(out, inspected.request_id.as_bytes());
     put_client(out, inspected.client);
     put_text(out, "virtual_server", inspected.server.live.name.as_bytes());
-    let secrets = Secrets::of(
-        inspected.inspection,
-        &inspected.server.snapshot.authenticating.credential_fields,
-    );
-    put_request(out, inspected.inspection, &secrets);
-    put_outcome(out, inspected);
-    put_findings(out, inspected.inspection.findings(), &secrets);
-    put_rules(out, start, (inspected.inspection, &secrets));
-    recorded::put_recorded(out, inspected.inspection, &secrets);
+    match inspected.inspection {
+        Some(inspection) => put_inspection(out, start, inspected, inspection),
+        None => {
+            put_outcome(out, inspected);
+            put_text_key(out, "lost");
+            out.extend_from_slice(b"true");
+        }
+    }
     out.extend_from_slice(b"}\n");
+}
+
+/// Writes the request, the result, and the findings.
+fn put_inspection(
+    out: &mut Vec<u8>,
+    start: usize,
+    inspected: &Inspected<'_>,
+    inspection: &Inspection,
+) {
+    let fields = &inspected.server.snapshot.authenticating.credential_fields;
+    let secrets = Secrets::of(inspection, fields);
+    put_request(out, inspection, &secrets);
+    put_outcome(out, inspected);
+    put_findings(out, inspection.findings(), &secrets);
+    put_rules(out, start, (inspection, &secrets));
+    recorded::put_recorded(out, inspection, &secrets);
 }
 
 fn put_client(out: &mut Vec<u8>, client: Option<SocketAddr>) {
@@ -127,15 +142,16 @@ fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
         Outcome::Unjudged { limit, .. } => put_text(out, "limit", limit.name().as_bytes()),
         Outcome::Passed | Outcome::Unfinished => {}
     }
-    if let Some(stopped) = stopped(inspection) {
+    if let Some(stopped) = inspection.and_then(stopped) {
         put_text_key(out, "stopped");
         put(out, format_args!("{{\"phase\":{},\"rule\":{}}}", stopped.phase, stopped.rule));
     }
-    if let Some(reason) = inspection.body_failure() {
+    if let Some(reason) = inspection.and_then(Inspection::body_failure) {
         put_text(out, "reason", reason.as_bytes());
     }
     put_text_key(out, "blocked");
     put(out, format_args!("{}", outcome.is_blocked()));
+    let Some(inspection) = inspection else { return };
     put_text_key(out, "score");
     put(out, format_args!("{}", inspection.score()));
     let threshold = inspection.number("inbound_anomaly_score_threshold");

@@ -6,6 +6,7 @@ mod checks;
 mod content;
 mod cookies;
 mod encoded;
+mod long;
 mod memory;
 mod recording;
 mod responses;

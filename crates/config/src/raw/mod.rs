@@ -175,7 +175,7 @@ section! {
         default udp_descriptors_max: Percent<100> = Percent(50);
         /// Memory of each worker for what HTTP/2 clients make it hold beyond 64 KiB for each of their connections: parts of responses that they do not read, parts of requests that members do not take, and heads of requests under way beyond 2 KiB each. If it is used up, the connections that hold most lose it, those that read nothing first. See [memory](http2.md#memory). Also in effect after a reload.
         default http2_memory: Size<HTTP2_MEMORY_BYTES_MIN, HTTP2_MEMORY_BYTES_MAX> = Size(32 << 20);
-        /// Landlock sandbox: the kernel does not let worker threads open files, so an exploited bug in a parser cannot read or write them. Fixed at start; a reload does not change it. See [sandbox](operating.md#sandbox).
+        /// Landlock sandbox: the kernel does not let worker threads, and threads for long inspections, open files, so an exploited bug in a parser cannot read or write them. Fixed at start; a reload does not change it. See [sandbox](operating.md#sandbox).
         default sandbox: Sandbox = Sandbox::Auto;
     }
     later []

@@ -50,7 +50,7 @@ section! {
         default body_size_max: Size<KIB, BODY_BYTES_MAX> = Size(MIB);
         /// Maximum size of the files of a multipart form, and of an image or the like as a body, that do not count toward `body_size_max`: all except documents whose contents rules inspect (JSON, HTML, SVG, XML). For more, `unjudged` applies. weir holds them with the body.
         default files_size_max: Size<0, BODY_BYTES_MAX> = Size(16 * MIB);
-        /// Maximum time until a held body is complete. After it, the client gets 408.
+        /// Maximum time until a held body is complete. After it, the client gets 408. A request also waits so long, at least 10 seconds, for the end of a [long inspection](waf.md#long-inspections).
         default body_timeout: Timeout = Duration(2 * MINUTE);
         /// Maximum number of arguments (parameters of query and body) that rules inspect in a request; for more, `unjudged` applies. Default: the value in the rules (`SecArgumentsLimit`), else 10000.
         optional arguments_max: Whole<u32, 1, 1_000_000>;
@@ -58,7 +58,7 @@ section! {
         optional depth_max: Whole<u16, 1, 10_000>;
         /// Maximum number of bytes that rules may read for one request. A byte counts each time it is read. Above it, `unjudged` applies.
         default work_max: Size<MIB, WORK_BYTES_MAX> = Size(256 * MIB);
-        /// Maximum CPU time that rules may use for one request and its response. Above it, `unjudged` applies. weir checks this time after about every 64 KiB that rules have read. The [default](waf.md#limits-of-the-work-for-a-request) is four times as long as the longest measured evaluation within the other default limits.
+        /// Maximum CPU time that rules may use for one request and its response. Above it, `unjudged` applies. weir checks this time after every 8 to 64 KiB that rules have read. The [default](waf.md#limits-of-the-work-for-a-request) is four times as long as the longest measured evaluation within the other default limits.
         default time_max: Duration<10, MINUTE> = Duration(TIME_MAX_MS);
         /// Treatment of a request that cannot be inspected completely (it is *unjudged*), because its body is unreadable or exceeds a limit.
         default unjudged: Unjudged = Unjudged::Block;

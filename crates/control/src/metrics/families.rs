@@ -675,6 +675,19 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_waf_held_bytes" Gauge
         "Bytes of bodies that are held until the web application firewall has judged them and the member has them, with the memory for decoding them."
         |observed, to| to.gauge(observed.workers.totals().waf_held_bytes);
+    "weir_waf_long_inspections_total" Counter + "result"
+        "Inspections that took more than a turn of their worker. They went to a thread for inspections at once (moved), or their worker kept them at first, because the queue for these threads was full or there were none (kept)."
+        |observed, to| {
+            let totals = observed.workers.totals();
+            to.labelled("result", "moved", totals.waf_inspections_moved);
+            to.labelled("result", "kept", totals.waf_inspections_kept);
+        };
+    "weir_waf_lost_inspections_total" Counter
+        "Inspections that took more than a turn of their worker, and ended without a verdict after a panic."
+        |observed, to| to.value(observed.workers.totals().waf_inspections_lost);
+    "weir_waf_long_inspections_pending" Gauge
+        "Inspections that took more than a turn of their worker, and have not ended."
+        |observed, to| to.gauge(observed.workers.totals().waf_inspections_away);
     "weir_spliced_bytes_total" Counter
         "Bytes of relayed connections and tunnels that the kernel moved from socket to socket, in both directions."
         |observed, to| to.value(observed.workers.totals().bytes_spliced);

@@ -59,6 +59,10 @@ pub(super) fn tell(
                     let unix_ms = unix_ms();
                     observed.set_last_panic(WorkerPanic { worker, unix_ms, message });
                 }
+                Event::InspectionPanicked { worker, message } => {
+                    let what = format_args!("an inspection panicked: {message}");
+                    events.error(format_args!("worker {worker}"), what);
+                }
             }
         }
     };

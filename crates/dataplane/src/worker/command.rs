@@ -1,9 +1,10 @@
-//! Commands from the control plane to a worker.
+//! Commands from the control plane and other threads to a worker.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use weir_config::snapshot::ListenPoint;
+use weir_exchange::parts::job::Job;
 use weir_exchange::shared::live::LiveTable;
 
 use crate::sessions::AskedSessions;
@@ -40,6 +41,8 @@ pub enum Command {
     Sessions(AskedSessions),
     /// Starts or stops recording all requests.
     Follow(bool),
+    /// An inspection is back. It is not from the control plane, but from a thread for inspections.
+    Inspected(Box<Job>),
     /// Sets this flag, which shows that the loop makes turns.
     Answer(Arc<AtomicBool>),
     /// Opens a file, for tests.

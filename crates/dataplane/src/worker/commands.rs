@@ -25,7 +25,7 @@ use crate::worker::state::client::Client;
 use crate::worker::state::destination::Destination;
 use crate::worker::state::listener::Listener;
 use crate::worker::state::stage::Stage;
-use crate::worker::{recording, sweeps};
+use crate::worker::{recording, subrequests, sweeps};
 
 /// The time in which a client that has connected before a stop may send its first request; at most half of the drain time.
 const FIRST_REQUEST_MS: u64 = 1_000;
@@ -80,6 +80,7 @@ impl Worker {
                 sweeps::note_chores(self);
             }
             Command::Follow(is_followed) => recording::follow(&mut self.world, is_followed),
+            Command::Inspected(job) => subrequests::came_back(self, io, *job),
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
             Command::Open(path, answer) => {
@@ -268,6 +269,8 @@ impl Worker {
         // Members may still take what the last clients have sent.
         let has_ended = self.world.clients.is_empty()
             && self.udp.is_empty()
+            // The log still gets what they find.
+            && self.world.tools.elsewhere.left() == 0
             && self.world.counted.member_connections_leaving.get() == 0;
         let draining = self.world.draining;
         if draining.is_some_and(|draining| has_ended || now_ms >= draining.until_ms) {

@@ -177,7 +177,7 @@ impl Edge for Desk<'_> {
         let (world, clock) = (&mut *self.world, self.io.clock());
         match notice {
             Notice::Inspected(inspected) => {
-                world.live.waf_rules.count(inspected.inspection);
+                inspected.inspection.into_iter().for_each(|it| world.live.waf_rules.count(it));
                 world.side_logs.write_inspected(inspected, clock, &world.counted);
             }
             Notice::Traced { ends, remembered, traced, record, why } => {

@@ -12,7 +12,7 @@ use weir_tls::{Established, TlsError};
 
 use crate::owners::key_of;
 use crate::worker::client::http2_memory;
-use crate::worker::{Worker, member, sooner, sweeps};
+use crate::worker::{Worker, member, sooner, subrequests, sweeps};
 
 /// The side whose socket has an event.
 enum Side {
@@ -218,14 +218,19 @@ impl Handler for Worker {
         let has_unbegun = self.begin_unbegun(io);
         let waiting_us = self.serve_waiting(io);
         self.fail_lost_streams(io);
+        if !self.inspections.are_none() {
+            subrequests::go_on_with_inspections(self, io);
+        }
         if self.world.leave_by_ms.is_some() || self.world.is_draining() {
             due_ms = sooner(due_ms, self.drain_step(io));
         }
         self.desk(io).flush_members();
         self.desk(io).flush_clients();
         http2_memory::heed(self, io);
-        if has_unbegun || !self.world.queues.lost_streams.is_empty() {
-            // Streams that were lost after `fail_lost_streams` are handled in the next turn, which starts immediately.
+        let has_kept = !self.inspections.are_none();
+        if has_unbegun || has_kept || !self.world.queues.lost_streams.is_empty() {
+            // Streams that were lost after `fail_lost_streams` are handled in the next turn, which starts immediately, and so are
+            // inspections.
             return Some(io.clock().now_us());
         }
         sooner(due_ms.map(|due_ms| due_ms * 1_000), waiting_us)

@@ -35,6 +35,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use crate::inspection_queue::KeptInspections;
 use desk::Desk;
 use state::waiting::Waiting;
 use sweeps::Sweeps;
@@ -69,11 +70,14 @@ pub struct Worker {
     control: Token,
     /// Listeners that have arrived, and whose command has not; `None`: lost, because no descriptor was free.
     handed_over: VecDeque<Option<Descriptor>>,
+    /// The long inspections that threads have no place for.
+    inspections: KeptInspections,
 }
 
 impl Worker {
     /// Creates a worker without listeners. They arrive with the first command.
     pub fn new(setup: Setup, control: Token) -> Self {
+        let inspections = KeptInspections::new(setup.id, setup.inspectors.clone());
         let (mut world, commands) = World::new(setup);
         recording::log_as_configured(&mut world);
         let mut worker = Self {
@@ -86,6 +90,7 @@ impl Worker {
             commands,
             control,
             handed_over: VecDeque::new(),
+            inspections,
         };
         worker.sweeps.watch(&worker.world.table);
         sweeps::note_chores(&mut worker);
@@ -208,6 +213,9 @@ impl Worker {
         self.world.queues = Queues::default();
         self.world.recorder.forget();
         self.world.tools.errands.clear();
+        self.world.tools.elsewhere.forget();
+        let kept = self.inspections.forget();
+        self.world.counted.waf_inspections_away.subtract(kept as u64);
         self.world.tools.mirrors_under_way = 0;
         self.world.waiting = Waiting::default();
         self.world.members.clear();

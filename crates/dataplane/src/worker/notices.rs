@@ -125,6 +125,11 @@ impl Notices {
         self.send(Event::WorkerPanicked { worker, message: message.to_owned() });
     }
 
+    /// Reports a panic of an inspection on the worker.
+    pub fn tell_of_panicked_inspection(&self, worker: usize, message: String) {
+        self.send(Event::InspectionPanicked { worker, message });
+    }
+
     fn send(&self, event: Event) {
         let _ = self.events.try_send(event);
     }

@@ -10,6 +10,7 @@ use weir_telemetry::records::recorder::RecordSender;
 use weir_telemetry::reports::Event;
 use weir_telemetry::side_logs::SideLogs;
 
+use crate::inspection_queue::ToInspectors;
 use crate::worker::command::Command;
 
 /// The inputs of a worker.
@@ -32,4 +33,6 @@ pub struct Setup {
     pub records: Option<RecordSender>,
     /// The commands from the control plane. Each command is also announced on the control socket.
     pub commands: Receiver<Command>,
+    /// The threads that go on with long inspections; `None`: there are none.
+    pub inspectors: Option<ToInspectors>,
 }

@@ -1,20 +1,24 @@
-//! Executes the errands of transactions after the call that ordered them: starts and ends weir's own requests.
+//! Executes the errands of transactions after the call that ordered them: starts and ends weir's own requests, and sends
+//! inspections elsewhere.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::errand::{Errand, Order};
+use weir_exchange::parts::job::Job;
 use weir_exchange::transaction::stages::{self, mirror};
-use weir_exchange::transaction::{Transaction, subrequest};
+use weir_exchange::transaction::{Transaction, judging, subrequest};
 
 use super::Worker;
 use super::desk::Desk;
+use super::world::World;
 
 /// Executes an errand of a transaction.
 pub fn run(worker: &mut Worker, io: &mut EventLoop, errand: Errand) {
     match errand {
         Errand::Client(client) => worker.client_goes_on(io, client),
         Errand::Begin(mut order) => begin(worker, io, &mut order),
+        Errand::Inspect(job) => inspect(worker, job),
         Errand::Leave { child, is_late } => {
             worker.with(io, child, |it, at| subrequest::leave(it, at, is_late));
         }
@@ -45,6 +49,42 @@ fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut Order) {
             order.server.counters.mirrors_failed.add(1);
             mirror::ended(&mut worker.world.tools);
         }
+    }
+}
+
+/// Sends an inspection elsewhere, or keeps it until there is a place.
+fn inspect(worker: &mut Worker, job: Box<Job>) {
+    let is_sent = worker.inspections.add(job);
+    let counted = &worker.world.counted;
+    counted.waf_inspections_away.add(1);
+    match is_sent {
+        true => counted.waf_inspections_moved.add(1),
+        false => counted.waf_inspections_kept.add(1),
+    }
+}
+
+/// Goes on with the inspections that are kept, for one turn. Must be called in each round of the event loop while there are some.
+pub fn go_on_with_inspections(worker: &mut Worker, io: &mut EventLoop) {
+    loop {
+        if let Some((job, panic)) = worker.inspections.go_on() {
+            let World { id, notices, .. } = &worker.world;
+            panic.into_iter().for_each(|it| notices.tell_of_panicked_inspection(*id, it));
+            came_back(worker, io, *job);
+        }
+        if !worker.inspections.are_too_many() {
+            return;
+        }
+    }
+}
+
+/// An inspection is back, from a thread or from those that are kept. The key of its transaction finds nothing if that has ended.
+pub fn came_back(worker: &mut Worker, io: &mut EventLoop, job: Job) {
+    let counted = &worker.world.counted;
+    counted.waf_inspections_away.subtract(1);
+    counted.waf_inspections_lost.add(u64::from(job.is_lost()));
+    match worker.world.tools.elsewhere.end(&job) {
+        Some(left) => judging::came_back_late(&mut worker.desk(io), left, job),
+        None => worker.with(io, job.exchange, |it, at| judging::came_back(it, at, job)),
     }
 }
 

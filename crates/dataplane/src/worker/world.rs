@@ -13,6 +13,7 @@ use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::job::TURN;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::shared::counters::{Own, PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
@@ -122,8 +123,8 @@ pub struct StreamOf<'a> {
 impl World {
     /// Creates the state without connections, and returns the receiver for commands of the control plane.
     pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
-        let Setup { id, table, counters, log, side_logs, events, policy_lines, records, commands } =
-            setup;
+        let Setup { id, table, counters, log, side_logs, .. } = setup;
+        let Setup { events, policy_lines, records, commands, inspectors, .. } = setup;
         let local = LocalTable::new(&table, None, id);
         let mut tools = Tools::new(
             || clock::now().now_us(),
@@ -131,6 +132,9 @@ impl World {
         );
         tools.cpu_us = clock::thread_cpu_us;
         tools.held_room.count(counters.own(id));
+        if inspectors.is_some() {
+            tools.elsewhere.turn = TURN;
+        }
         let world = Self {
             id,
             live: table,

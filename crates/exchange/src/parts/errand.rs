@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::arena::{ClientKey, ExchangeKey};
 use crate::local::pool::{LocalPool, Preference};
 use crate::local::table::LocalServer;
+use crate::parts::job::Job;
 use crate::parts::traced::Traced;
 
 /// Work to do after the current call has returned.
@@ -14,6 +15,8 @@ pub enum Errand {
     Client(ClientKey),
     /// Begins a request of weir's own.
     Begin(Box<Order>),
+    /// Goes on with an inspection elsewhere.
+    Inspect(Box<Job>),
     /// Ends a request of weir's own whose response is no longer needed.
     Leave {
         /// The request.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use weir_core::keyed_hash::PrefixLengths;
 
@@ -45,6 +46,13 @@ impl Taken {
         *of_client <= CLIENT_BYTES_MAX && self.bytes <= HELD_BYTES_MAX
     }
 
+    /// Whether so much more can be reserved.
+    fn has_room(&self, client: Option<IpAddr>, bytes: u64) -> bool {
+        let of_client = self.by_client.get(&client).copied().unwrap_or_default();
+        of_client.saturating_add(bytes) <= CLIENT_BYTES_MAX
+            && self.bytes.saturating_add(bytes) <= HELD_BYTES_MAX
+    }
+
     fn give_back(&mut self, client: Option<IpAddr>, bytes: u64) {
         let Some(of_client) = self.by_client.get_mut(&client) else { return };
         debug_assert!(*of_client >= bytes, "room is given back once");
@@ -72,7 +80,7 @@ impl HeldRoom {
     pub fn body(&self, client: Option<IpAddr>) -> HeldBody {
         let client = client.map(|address| CLIENT_PREFIX.of(address));
         let held = HeldBytes { bytes: 0, client, taken: Rc::clone(&self.0) };
-        HeldBody { bytes: Vec::new(), held }
+        HeldBody { bytes: Arc::default(), held }
     }
 }
 
@@ -95,6 +103,13 @@ impl HeldBytes {
     pub fn raise_to(&mut self, bytes: u64) -> bool {
         bytes <= self.bytes || self.add(bytes - self.bytes)
     }
+
+    /// As [`Self::raise_to`], but reserves nothing if a limit would be reached.
+    pub fn raise_if_room(&mut self, bytes: u64) -> bool {
+        let more = bytes.saturating_sub(self.bytes);
+        let has_room = more == 0 || self.taken.borrow().has_room(self.client, more);
+        has_room && self.raise_to(bytes)
+    }
 }
 
 impl Drop for HeldBytes {
@@ -108,14 +123,15 @@ impl Drop for HeldBytes {
 /// A held body.
 #[derive(Debug)]
 pub struct HeldBody {
-    bytes: Vec<u8>,
+    /// An inspection elsewhere reads it, too.
+    bytes: Arc<Vec<u8>>,
     held: HeldBytes,
 }
 
 impl HeldBody {
     /// Appends received data. Returns false if a limit is reached; the data is appended in any case.
     pub fn push(&mut self, data: &[u8]) -> bool {
-        self.bytes.extend_from_slice(data);
+        Arc::make_mut(&mut self.bytes).extend_from_slice(data);
         self.held.add(data.len() as u64)
     }
 
@@ -124,14 +140,33 @@ impl HeldBody {
         &self.bytes
     }
 
+    /// The received data, for an inspection elsewhere.
+    pub fn shared(&self) -> Arc<Vec<u8>> {
+        Arc::clone(&self.bytes)
+    }
+
     /// An empty reservation of the same client, for further memory.
     pub fn beside(&self) -> HeldBytes {
         let HeldBytes { client, taken, .. } = &self.held;
         HeldBytes { bytes: 0, client: *client, taken: Rc::clone(taken) }
     }
 
-    /// The data and its reservation: it lasts while the member receives the data.
-    pub fn into_parts(self) -> (Vec<u8>, HeldBytes) {
+    /// A second reservation for the data, while an inspection that nobody waits for may still read it.
+    pub fn again(&self) -> HeldBytes {
+        let mut again = self.beside();
+        // The data is there already, so limits do not matter.
+        let _ = again.raise_to(self.held.bytes);
+        again
+    }
+
+    /// The reservation alone: the data is not needed any more.
+    pub fn into_held(self) -> HeldBytes {
+        self.held
+    }
+
+    /// The data and its reservation: it lasts while the member receives the data. An inspection elsewhere may still read the
+    /// data.
+    pub fn into_parts(self) -> (Arc<Vec<u8>>, HeldBytes) {
         (self.bytes, self.held)
     }
 }
@@ -153,17 +188,40 @@ mod tests {
         let mut beside = room.body(address(0));
         assert!(!beside.push(b"y"), "another of the same client");
         let mut decoding = beside.beside();
+        assert!(!decoding.raise_if_room(1), "nothing is reserved");
+        assert_eq!(room.0.borrow().bytes, piece.len() as u64 + 2);
         assert!(!decoding.raise_to(1));
         drop((beside, decoding));
         let mut others: Vec<_> = (1..8).map(|number| room.body(address(number))).collect();
         assert!(others[1..].iter_mut().all(|other| other.push(&piece)));
         assert!(!others[0].push(&piece), "no room for all");
-        let (_, held) = first.into_parts();
+        let again = first.again();
+        let held = first.into_held();
         assert!(!others[0].push(b"z"));
+        let all = room.0.borrow().bytes;
         drop(held);
+        assert_eq!(room.0.borrow().bytes, all - again.bytes, "it was reserved twice");
+        assert_eq!(again.bytes, piece.len() as u64 + 1);
+        drop(again);
         drop(others);
+        let mut later = room.body(address(0)).beside();
+        assert!(later.raise_if_room(CLIENT_BYTES_MAX) && later.raise_if_room(1));
+        assert!(!later.raise_if_room(CLIENT_BYTES_MAX + 1));
+        assert_eq!(room.0.borrow().bytes, CLIENT_BYTES_MAX);
+        drop(later);
         let taken = room.0.borrow();
         assert_eq!((taken.bytes, taken.by_client.len()), (0, 0));
+    }
+
+    #[test]
+    fn an_inspection_shares_the_data() {
+        let room = HeldRoom::default();
+        let mut body = room.body(None);
+        body.push(b"abc");
+        let shared = body.shared();
+        let (bytes, held) = body.into_parts();
+        assert!(Arc::ptr_eq(&bytes, &shared), "it is not copied");
+        assert_eq!((&bytes[..], held.bytes), (&b"abc"[..], 3));
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub struct Inspected<'a> {
     pub outcome: Outcome,
     /// The status of the answer; 0: the request continued, or got no answer.
     pub status: u16,
-    /// The inspection with its findings.
-    pub inspection: &'a Inspection,
+    /// The inspection with its findings; `None`: it was lost, because it panicked.
+    pub inspection: Option<&'a Inspection>,
 }
 
 /// The outcome of an inspection.

@@ -6,15 +6,21 @@ use std::sync::Arc;
 
 use weir_config::snapshot::{Unjudged, Waf};
 use weir_core::policy::WafMode;
-use weir_http::message::ResponseHead;
+use weir_http::message::{Framing, ResponseHead};
 use weir_waf::body::{Call, LOOK_BYTES, call};
-use weir_waf::inspection::{Inspection, Limit, Verdict};
+use weir_waf::inspection::{
+    Inspection, Limit, Turn, Unfinished, Unread, Verdict, decoding_bytes_max, may_read_later,
+    read_first,
+};
 
 use crate::parts::end::OwnedEnd;
 use crate::parts::held::{HeldBody, HeldBytes};
+use crate::parts::job::Ticket;
 
 /// The state of an inspection.
 pub enum Scrutiny {
+    /// The inspection takes more than a turn: the request waits at [`Stage::Judge`](crate::parts::stages::Stage::Judge).
+    Judging(Box<Judging>),
     /// The body is arriving and is held.
     Reading(Box<Reading>),
     /// The body is forwarded to the member while it is inspected.
@@ -29,6 +35,74 @@ pub enum Scrutiny {
     Answering(Box<Answering>),
     /// The request is blocked.
     Blocked(Block),
+}
+
+/// A request whose inspection takes more than a turn.
+pub struct Judging {
+    /// The inspection.
+    pub work: Work,
+    /// The terms of the inspection.
+    pub terms: Terms,
+    /// What is judged, and what it needs afterwards.
+    pub of: Of,
+    /// Until when the request waits for an inspection elsewhere, in microseconds of the clock.
+    pub until_us: u64,
+    /// When this time is looked at next.
+    pub look_us: u64,
+}
+
+impl Judging {
+    /// An inspection that needs another turn.
+    pub fn new(unfinished: Unfinished, terms: Terms, of: Of) -> Self {
+        Self { work: Work::Here(unfinished), terms, of, until_us: 0, look_us: 0 }
+    }
+}
+
+/// Where an inspection is.
+pub enum Work {
+    /// Here: it goes elsewhere when the request comes to its stage.
+    Here(Unfinished),
+    /// Elsewhere.
+    Away(Ticket),
+    /// It has come back.
+    Done(Inspection, Verdict),
+    /// It does not come back.
+    Lost,
+}
+
+/// What an inspection judges.
+pub enum Of {
+    /// The head.
+    Head(Announced),
+    /// The whole request, whose body rules do not read.
+    Request(Announced),
+    /// The whole request.
+    Body {
+        /// The body.
+        body: HeldBody,
+        /// Reserved memory for decoding an encoded body.
+        decoding: HeldBytes,
+        /// The end of the body.
+        end: OwnedEnd,
+    },
+}
+
+/// What a head says of the body.
+#[derive(Debug, Clone, Copy)]
+pub struct Announced {
+    /// The framing.
+    pub framing: Framing,
+    /// Client and member may alternate within their bodies.
+    pub is_call: bool,
+    /// The client waits for 100 (Continue), and the member does not get to know.
+    pub is_awaited: bool,
+}
+
+impl Announced {
+    /// Whether the request has a body that may be held.
+    pub fn has_body(&self) -> bool {
+        !self.framing.is_empty() && !self.is_call
+    }
 }
 
 /// A request without a blocking finding, whose response is inspected too.
@@ -69,6 +143,8 @@ pub struct Reading {
     pub terms: Terms,
     /// The body so far.
     pub body: HeldBody,
+    /// The number of its first bytes that rules have got. The rest of a long body is read elsewhere.
+    pub read_bytes: usize,
     /// Reserved memory for decoding an encoded body.
     pub decoding: HeldBytes,
     /// The deadline for the whole body.
@@ -79,15 +155,55 @@ pub struct Reading {
 
 impl Reading {
     /// Adds a piece of the body, which is held in any case. Returns the limit that prevents a verdict, if any.
-    pub fn take<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>) -> Option<Limit> {
+    ///
+    /// `turn`: the turn of an inspection here. A body that is too long for it, or is encoded, is not read here to its end.
+    pub fn take<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>, turn: Turn) -> Option<Limit> {
         let mut has_room = true;
         for piece in data {
-            self.inspection.body(piece);
+            let is_read = self.read_bytes == self.body.bytes().len();
             has_room &= self.body.push(piece);
+            if is_read {
+                let bytes = self.body.bytes().len();
+                self.read_bytes += read_here(&mut self.inspection, (piece, bytes), turn);
+            }
+            self.leave_unread();
             has_room &= self.decoding.raise_to(self.inspection.body_progress().decoding_bytes);
         }
         limit_of(&self.inspection, &self.terms, self.body.bytes().len() as u64, has_room)
     }
+
+    /// Leaves the rest of the body for later, if there is room to decode it then. Otherwise it is read here after all.
+    fn leave_unread(&mut self) {
+        let bytes = self.body.bytes();
+        let Some(unread) = bytes.get(self.read_bytes..).filter(|unread| !unread.is_empty()) else {
+            return;
+        };
+        let bytes_max = decoding_bytes_max(&self.inspection, bytes.len() as u64);
+        if !self.decoding.raise_if_room(bytes_max) {
+            self.inspection.body(unread);
+            self.read_bytes = bytes.len();
+        }
+    }
+
+    /// The end of the body that rules have not got. `limit`: what ends the body.
+    pub fn unread(&self, limit: Option<Limit>) -> Option<Unread> {
+        let is_read = self.read_bytes >= self.body.bytes().len();
+        let unread = || Unread { body: self.body.shared(), from: self.read_bytes, limit };
+        (!is_read).then(unread)
+    }
+}
+
+/// Passes a piece of a body to rules, as far as they read it here: a body that is too long for this turn, or is encoded, is read
+/// elsewhere. `bytes`: the length of the body so far. Returns the number of bytes that rules have got.
+fn read_here(inspection: &mut Inspection, (piece, bytes): (&[u8], usize), turn: Turn) -> usize {
+    if turn.input_bytes_max == usize::MAX {
+        inspection.body(piece);
+        return piece.len();
+    }
+    if bytes > turn.input_bytes_max && may_read_later(inspection) {
+        return 0;
+    }
+    read_first(inspection, piece, turn.input_bytes_max)
 }
 
 /// The limit that prevents a verdict on a body of this size.
@@ -114,6 +230,8 @@ pub struct Following {
     pub terms: Terms,
     /// The number of body bytes, which the rules keep too.
     pub bytes: u64,
+    /// The last of them, which rules have not got. They are read elsewhere.
+    pub unread: Vec<u8>,
     /// Reserved memory for these bytes.
     pub held: HeldBytes,
     /// Reserved memory for decoding an encoded body.
@@ -121,16 +239,33 @@ pub struct Following {
 }
 
 impl Following {
-    /// Passes a piece of the body to the rules. Returns the limit that prevents a verdict, if any.
-    pub fn take<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>) -> Option<Limit> {
+    /// Passes a piece of the body to the rules, or keeps it for later, as [`Reading::take`] does. Returns the limit that prevents
+    /// a verdict, if any.
+    pub fn take<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>, turn: Turn) -> Option<Limit> {
         let mut has_room = true;
         for piece in data {
-            self.inspection.body(piece);
             self.bytes += piece.len() as u64;
             has_room &= self.held.raise_to(self.bytes);
+            let read = match self.unread.is_empty() {
+                true => read_here(&mut self.inspection, (piece, self.bytes as usize), turn),
+                false => 0,
+            };
+            self.unread.extend_from_slice(piece.get(read..).unwrap_or_default());
+            self.leave_unread();
             has_room &= self.decoding.raise_to(self.inspection.body_progress().decoding_bytes);
         }
         limit_of(&self.inspection, &self.terms, self.bytes, has_room)
+    }
+
+    /// Leaves bytes for later, if there is room to decode the body then. Otherwise they are read here after all.
+    fn leave_unread(&mut self) {
+        if self.unread.is_empty() {
+            return;
+        }
+        let bytes_max = decoding_bytes_max(&self.inspection, self.bytes);
+        if !self.decoding.raise_if_room(bytes_max) {
+            self.inspection.body(&std::mem::take(&mut self.unread));
+        }
     }
 }
 
@@ -170,6 +305,11 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// Whether a body that rules read is held until it is judged.
+    pub fn holds_bodies(&self) -> bool {
+        self.mode != WafMode::Detect || self.waf.responses.is_some()
+    }
+
     /// Whether requests without a verdict are blocked.
     pub fn blocks_unjudged(&self) -> bool {
         self.mode == WafMode::Block && self.waf.unjudged == Unjudged::Block
@@ -233,6 +373,7 @@ impl Block {
     }
 }
 
+/// The status of the answer to a request without a verdict.
 fn status_of_unjudged(limit: Limit) -> u16 {
     match limit {
         Limit::Body => 400,
@@ -248,7 +389,126 @@ fn is_field_value(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
+    use weir_testing::encode;
+    use weir_waf::inspection::{BodyLength, Mode, Options, Request};
+
     use super::*;
+    use crate::parts::held::HeldRoom;
+    use crate::parts::job::TURN;
+
+    /// Settings with the built-in rules.
+    fn settings() -> Arc<Waf> {
+        let text = "virtual_servers: { a: { listen: \"127.0.0.1:0\", pool: p, waf: { mode: block } } }\n\
+                    pools: { p: { members: [ 127.0.0.1:1 ] } }\n";
+        let config = weir_config::parse("test.yaml", text).config.expect("a good configuration");
+        let snapshot = config.snapshot(&weir_config::Resolutions::default());
+        snapshot.virtual_servers[0].waf.clone().expect("a firewall")
+    }
+
+    /// A request with these headers whose body is about to arrive.
+    fn reading(waf: &Arc<Waf>, room: &HeldRoom, headers: &[(&[u8], &[u8])]) -> Reading {
+        let address = (Ipv4Addr::LOCALHOST.into(), 80);
+        let host = (&b"Host"[..], &b"shop.example"[..]);
+        let agent = (&b"User-Agent"[..], &b"test"[..]);
+        let headers: Vec<_> = [host, agent].into_iter().chain(headers.iter().copied()).collect();
+        let request = Request {
+            client: address,
+            server: address,
+            method: b"POST",
+            received_target: b"/",
+            target: b"/",
+            protocol: b"HTTP/1.1",
+            headers: &headers,
+            body: BodyLength::Unknown,
+            changed_cookies: &[],
+            unique_id: b"1",
+        };
+        let mut inspection = waf.common.begin(&Options::new(Mode::Block), &request);
+        assert_eq!(inspection.request_headers(), Verdict::Pass);
+        let (mode, request_id) = (WafMode::Block, Rc::from("1"));
+        let terms = Terms { waf: Arc::clone(waf), mode, request_id, client: None };
+        let body = room.body(None);
+        let (decoding, read_bytes) = (body.beside(), 0);
+        Reading { inspection, terms, body, read_bytes, decoding, until_ms: 0, is_awaited: false }
+    }
+
+    #[test]
+    fn a_body_is_read_here_as_far_as_a_turn_allows() {
+        let waf = settings();
+        let json = (&b"Content-Type"[..], &b"application/json"[..]);
+        let gzip = (&b"Content-Encoding"[..], &b"gzip"[..]);
+        let parts = (&b"Content-Type"[..], &b"multipart/form-data; boundary=b"[..]);
+        let short = b"[1,2,3]".to_vec();
+        let long = format!("[{}1]", "\"a text\",".repeat(8_000)).into_bytes();
+        let whole = usize::MAX;
+        for (headers, body, turn, read_bytes) in [
+            (vec![json], short.clone(), TURN, 0..=whole),
+            (vec![json], long.clone(), TURN, 8_000..=24 << 10),
+            (vec![json], long.clone(), Turn::WHOLE, 0..=whole),
+            (vec![json, gzip], encode("gzip", &short), TURN, 0..=0),
+            (vec![json, gzip], encode("gzip", &short), Turn::WHOLE, 0..=whole),
+            // Its files have a limit of their own, so they are counted as they arrive.
+            (vec![parts, gzip], encode("gzip", b"--b\r\n"), TURN, 0..=whole),
+        ] {
+            let room = HeldRoom::default();
+            let mut reading = reading(&waf, &room, &headers);
+            for piece in body.chunks(10_000) {
+                assert_eq!(reading.take([piece].into_iter(), turn), None);
+            }
+            let is_whole = *read_bytes.end() == whole;
+            assert!(read_bytes.contains(&reading.read_bytes), "{}", reading.read_bytes);
+            assert_eq!(reading.read_bytes == body.len(), is_whole, "{} bytes", body.len());
+            let unread = reading.unread(None).map(|unread| (unread.from, unread.body.len()));
+            assert_eq!(unread, (!is_whole).then_some((reading.read_bytes, body.len())));
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_only_watched_is_kept_for_later_too() {
+        let (waf, room) = (settings(), HeldRoom::default());
+        let json = (&b"Content-Type"[..], &b"application/json"[..]);
+        let gzip = (&b"Content-Encoding"[..], &b"gzip"[..]);
+        let long = format!("[{}1]", "\"a text\",".repeat(8_000)).into_bytes();
+        let encoded = encode("gzip", b"[1]");
+        for (headers, body, turn, is_kept) in [
+            (vec![json], b"[1]".to_vec(), TURN, false),
+            (vec![json], long.clone(), TURN, true),
+            (vec![json], long.clone(), Turn::WHOLE, false),
+            (vec![json, gzip], encoded.clone(), TURN, true),
+            (vec![json, gzip], encoded, Turn::WHOLE, false),
+        ] {
+            let Reading { inspection, terms, body: held, decoding, .. } =
+                reading(&waf, &room, &headers);
+            let (unread, held) = (Vec::new(), held.into_held());
+            let mut following = Following { inspection, terms, bytes: 0, unread, held, decoding };
+            for piece in body.chunks(10_000) {
+                assert_eq!(following.take([piece].into_iter(), turn), None);
+            }
+            assert_eq!(!following.unread.is_empty(), is_kept, "{} bytes", body.len());
+            assert!(body.ends_with(&following.unread), "no byte is left out");
+            assert_eq!(following.bytes, body.len() as u64);
+        }
+    }
+
+    #[test]
+    fn without_room_to_decode_it_later_a_body_is_read_as_it_arrives() {
+        let (waf, room) = (settings(), HeldRoom::default());
+        let headers = [
+            (&b"Content-Type"[..], &b"application/json"[..]),
+            (&b"Content-Encoding"[..], &b"gzip"[..]),
+        ];
+        let body = encode("gzip", b"[1,2,3]");
+        let mut other = room.body(None);
+        assert!(other.push(&vec![b'x'; (32 << 20) - (200 << 10)]));
+        let mut reading = reading(&waf, &room, &headers);
+        assert_eq!(reading.take([&body[..]].into_iter(), TURN), None, "there is room for that");
+        assert_eq!(reading.read_bytes, body.len());
+        drop(other);
+        assert_eq!(reading.take([&b"more"[..]].into_iter(), TURN), None);
+        assert_eq!(reading.read_bytes, body.len(), "now it can wait");
+    }
 
     #[test]
     fn verdicts_become_answers() {

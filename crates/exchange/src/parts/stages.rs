@@ -12,6 +12,8 @@ pub enum Stage {
     Delay,
     /// The checks of its passwords.
     Login,
+    /// The inspection of its head, or of its held body, that goes on elsewhere.
+    Judge,
     /// The questions to external services.
     Ask,
     /// The end that was decided with its head: it gets no member.
@@ -31,8 +33,8 @@ pub struct Foreseen {
 }
 
 /// All stages, in order.
-const ALL: [Stage; 6] =
-    [Stage::Delay, Stage::Login, Stage::Ask, Stage::End, Stage::Copy, Stage::Body];
+const ALL: [Stage; 7] =
+    [Stage::Delay, Stage::Login, Stage::Judge, Stage::Ask, Stage::End, Stage::Copy, Stage::Body];
 
 /// The stages that a request still has to pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +62,7 @@ impl Stages {
 
     /// Whether a stage before [`Stage::End`] is left, which may wait.
     pub fn may_wait_before_the_end(self) -> bool {
-        matches!(self.next(), Some(Stage::Delay | Stage::Login | Stage::Ask))
+        matches!(self.next(), Some(Stage::Delay | Stage::Login | Stage::Judge | Stage::Ask))
     }
 
     /// Whether no stage is left.
@@ -86,7 +88,8 @@ pub enum Next {
 pub enum Wait {
     /// For this time, in microseconds of the clock.
     Until(u64),
-    /// For something that comes by itself: the reply to a request of weir's own, or a time that was asked for before.
+    /// For something that comes by itself: the reply to a request of weir's own, an inspection, or a time that was asked for
+    /// before.
     Event,
     /// For its body.
     Body,

@@ -8,6 +8,7 @@ use weir_http::message::ResponseHead;
 
 use crate::local::around::Sources;
 use crate::local::key_limits::LimitPlace;
+use crate::parts::elsewhere::Elsewhere;
 use crate::parts::encoding::{Encoding, Transforms};
 use crate::parts::errand::Errand;
 use crate::parts::held::HeldRoom;
@@ -38,6 +39,8 @@ pub struct Tools {
     spare_remembered: Vec<Box<Remembered>>,
     /// Memory limit for bodies that are held for inspection.
     pub held_room: HeldRoom,
+    /// Inspections that go on on another thread.
+    pub elsewhere: Elsewhere,
     /// Request ids for logs.
     pub request_ids: RequestIds,
     /// The state of the random numbers that distribute requests.
@@ -71,6 +74,7 @@ impl Tools {
             own_head: None,
             limit_places: Vec::new(),
             held_room: HeldRoom::default(),
+            elsewhere: Elsewhere::default(),
             request_ids: RequestIds::default(),
             draws: None,
             notes_rules: false,

@@ -473,6 +473,14 @@ counters! {
         http2_memory_bytes,
         /// Bytes of bodies that are held for the web application firewall.
         waf_held_bytes,
+        /// Inspections of more than a turn that went to the threads for them at once.
+        waf_inspections_moved,
+        /// Those that their worker kept at first, because the queue was full or there was no thread.
+        waf_inspections_kept,
+        /// Those of either kind that are not back.
+        waf_inspections_away,
+        /// Those of either kind that came back without a verdict, because they panicked.
+        waf_inspections_lost,
         /// The number of times that much memory was released at once.
         memory_releases,
         /// Upper bound of the memory that encoders and collected bodies use now.

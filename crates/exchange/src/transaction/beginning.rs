@@ -58,6 +58,9 @@ fn begin_edited(
         true => exchange.begin_compression(at, head, (input, body), &mut edits, framing),
         false => framing,
     };
+    if is_rewritten {
+        rewrite::limit_reads(exchange, at);
+    }
     if is_rewritten && head.framing == Framing::None || head.is_open && !framing.is_empty() {
         head.content_length = None;
     }

@@ -6,7 +6,7 @@ use weir_http::message::Framing;
 use crate::edge::Edge;
 use crate::parts::encoding::{Codings, Transforms};
 use crate::parts::ends::Ends;
-use crate::parts::inspecting::Scrutiny;
+use crate::parts::inspecting::{Of, Scrutiny};
 use crate::parts::pace::Pace;
 use crate::parts::parked::Parked;
 use crate::parts::reply::Reply;
@@ -119,6 +119,18 @@ impl Exchange {
 /// Whether the body of the request is held until it is judged.
 pub fn is_judged_whole(exchange: &Exchange) -> bool {
     matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_)))
+}
+
+/// Whether the body of the request is held until it is judged, or will be if rules read it.
+pub fn may_be_judged_whole(exchange: &Exchange) -> bool {
+    match exchange.scrutiny.as_deref() {
+        Some(Scrutiny::Reading(_)) => true,
+        Some(Scrutiny::Judging(judging)) => {
+            matches!(judging.of, Of::Head(announced) if announced.has_body())
+                && judging.terms.holds_bodies()
+        }
+        _ => false,
+    }
 }
 
 /// Whether arriving body data is held.

@@ -15,8 +15,8 @@ use crate::parts::messages::Message;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
 use crate::transaction::beginning::begin_judged;
+use crate::transaction::concluding::{answer_blocked, conclude};
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::inspect::{answer_blocked, conclude};
 use crate::transaction::sending::{Passed, send_judged};
 
 /// Judges the head of a response. Returns true if nothing more is to do now: the body is held, or the response was

@@ -5,7 +5,7 @@ use crate::parts::end::{End, OwnedEnd};
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
 use crate::transaction::asking::hand_on;
-use crate::transaction::exchange::{Exchange, Phase, is_held_now, is_judged_whole};
+use crate::transaction::exchange::{Exchange, Phase, is_held_now, may_be_judged_whole};
 use crate::transaction::inspect;
 
 impl Exchange {
@@ -57,7 +57,7 @@ impl Exchange {
     /// cannot take the request for a complete one.
     pub fn request_cut(&mut self, at: &mut impl Edge) {
         self.request.is_cut = true;
-        if is_judged_whole(self) {
+        if may_be_judged_whole(self) {
             // The firewall cannot judge a part of a request, so no member gets it.
             return self.respond(at, 400, Termination::ClientAbort);
         }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use weir_compression::{ResponseTraits, entity_tags};
+use weir_compression::{ResponseTraits, entity_tags, slice_bytes_max};
 use weir_core::body_edit::BodyEdit;
 use weir_core::expression::Facts;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method, ResponseHead};
 
-use crate::edge::Edge;
+use crate::edge::{Edge, Flow, Side};
 use crate::local::table::LocalServer;
+use crate::parts::encoding::Encoding;
 use crate::parts::messages::Message;
 use crate::parts::pace::is_grpc;
 use crate::parts::pieces::Pieces;
@@ -18,6 +19,10 @@ use crate::transaction::exchange::Exchange;
 
 /// Digests of the original body (RFC 9530, and earlier fields): they are wrong for the rewritten one.
 const DIGESTS: [&[u8]; 4] = [b"Digest", b"Content-MD5", b"Repr-Digest", b"Content-Digest"];
+
+/// Number of bytes of a rewritten body that are read at a time. A pattern takes about 10 ns for a byte, and other connections
+/// have their turn in between.
+const SLICE_BYTES: usize = 16 << 10;
 
 /// The treatment of a response whose body may be rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +107,18 @@ pub fn begin(
         exchange.transforms.get_or_insert_default().rewriting = rewriting;
     }
     true
+}
+
+/// Reads the rest of a body that is rewritten in slices. Those of an encoder may be shorter.
+pub fn limit_reads(exchange: &mut Exchange, at: &mut impl Edge) {
+    let encoding = exchange.transforms.as_deref().and_then(|it| it.encoding.as_ref());
+    let bytes = match encoding {
+        Some(Encoding::Stream { encoder, .. }) => {
+            slice_bytes_max(encoder.coding(), encoder.level()).min(SLICE_BYTES)
+        }
+        _ => SLICE_BYTES,
+    };
+    at.flow(&mut exchange.ends, Side::Member, Flow::Slices(bytes));
 }
 
 /// The treatment of a response. Edits that do not apply to it are removed.

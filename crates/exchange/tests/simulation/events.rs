@@ -9,7 +9,7 @@ use super::member::MemberConnection;
 use super::plan::{BYTES_MAX, Body, Framed, Plan, WINDOW_BYTES};
 use super::router::Router;
 use super::scene::BODY_BYTES_MAX;
-use super::{from_client, from_member, from_service, from_worker};
+use super::{from_client, from_inspector, from_member, from_service, from_worker};
 
 /// The size of a small window update in bytes.
 const LITTLE_BYTES: usize = 5;
@@ -84,6 +84,9 @@ pub enum Event {
     ServiceLetsIn,
     ServiceDenies,
     ServiceFails,
+    /// The inspector finishes the first or the last of the inspections that it has.
+    InspectorAnswers,
+    InspectorAnswersTheLast,
     /// A place at a member becomes free.
     PlaceIsFreed,
     /// Time passes until the next timer expires.
@@ -142,6 +145,8 @@ impl Event {
                 | MemberSends
                 | MemberSendsRest
                 | ServiceLetsIn
+                | InspectorAnswers
+                | InspectorAnswersTheLast
                 | PlaceIsFreed
         )
     }
@@ -173,6 +178,11 @@ pub fn possible(router: &Router, into: &mut Vec<Event>) {
     }
     if router.world.asked.is_some() {
         into.extend([ServiceLetsIn, ServiceDenies, ServiceFails]);
+    }
+    match router.world.jobs.len() {
+        0 => {}
+        1 => into.push(InspectorAnswers),
+        _ => into.extend([InspectorAnswers, InspectorAnswersTheLast]),
     }
     if router.world.queue.others() > 0 {
         into.push(PlaceIsFreed);
@@ -332,6 +342,11 @@ pub fn happen(router: &mut Router, event: Event) {
         ServiceLetsIn => from_service::says(router, 200),
         ServiceDenies => from_service::says(router, 403),
         ServiceFails => from_service::says(router, 0),
+        InspectorAnswers => from_inspector::answers(router, 0),
+        InspectorAnswersTheLast => {
+            let last = router.world.jobs.len().saturating_sub(1);
+            from_inspector::answers(router, last);
+        }
         TimePasses => from_worker::time_passes(router),
         Drains => router.world.is_draining = true,
         Stops => from_worker::stop(router),

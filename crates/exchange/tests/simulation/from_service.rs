@@ -12,9 +12,10 @@ use super::router::Router;
 const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
 /// Executes an errand of the transaction: begins or cancels its request to the service.
-pub fn run(router: &mut Router, errand: &Errand) {
+pub fn run(router: &mut Router, errand: Errand) {
     match errand {
         Errand::Client(_) => unreachable!("the client goes on by itself here"),
+        Errand::Inspect(job) => router.world.jobs.push(*job),
         Errand::Begin(order) => {
             let number = router.world.plan.number;
             let text = String::from_utf8_lossy(&order.text);
@@ -30,7 +31,7 @@ pub fn run(router: &mut Router, errand: &Errand) {
             });
         }
         Errand::Leave { child, .. } => {
-            assert_eq!(router.world.asked.take(), Some(*child), "what was asked is left");
+            assert_eq!(router.world.asked.take(), Some(child), "what was asked is left");
         }
     }
 }

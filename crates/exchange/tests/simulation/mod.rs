@@ -5,7 +5,7 @@
 //! | [`choices`] | the source of choices: a seed, the bytes of a fuzzer, or all sequences in turn |
 //! | [`scene`], [`plan`] | a small configuration; the content of a request and its response |
 //! | [`world`] | [`Edge`](weir_exchange::edge::Edge) in memory: [`client`], [`asking`] and [`member`], [`line`] |
-//! | [`router`], [`from_client`], [`from_member`], [`from_service`], [`from_worker`] | report events to a transaction |
+//! | [`router`], [`from_client`], [`from_inspector`], [`from_member`], [`from_service`], [`from_worker`] | report events to a transaction |
 //! | [`events`] | the events that are possible in a state |
 //! | [`model`] | the invariants of all runs |
 //!
@@ -18,6 +18,7 @@ pub mod choices;
 pub mod client;
 pub mod events;
 pub mod from_client;
+pub mod from_inspector;
 pub mod from_member;
 pub mod from_service;
 pub mod from_worker;

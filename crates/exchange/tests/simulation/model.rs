@@ -241,9 +241,16 @@ pub struct Tally {
     pub steps: usize,
     /// The termination reasons that occurred.
     pub ends: Vec<Termination>,
+    /// The numbers of inspections that came back to a transaction that waited, and of the others.
+    pub came_back: [usize; 2],
 }
 
 impl Tally {
+    /// Counts the inspections that came back.
+    pub fn note_inspections(&mut self, came_back: [usize; 2]) {
+        self.came_back.iter_mut().zip(came_back).for_each(|(sum, count)| *sum += count);
+    }
+
     /// Records the termination reason of a transaction.
     pub fn note(&mut self, why: Termination) {
         if !self.ends.contains(&why) {

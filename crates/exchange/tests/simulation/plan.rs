@@ -93,6 +93,8 @@ pub struct Plan {
     pub has_http2_members: bool,
     /// The virtual server that receives the request.
     pub server: Server,
+    /// Whether each inspection goes on elsewhere after its first rule.
+    pub judges_elsewhere: bool,
     /// The kind of the request.
     pub ask: Ask,
     /// The request's body.
@@ -115,6 +117,7 @@ impl Plan {
             has_http2_client: choices.below(2) == 1,
             has_http2_members: choices.below(2) == 1,
             server: Server::ALL[choices.below(Server::ALL.len())],
+            judges_elsewhere: choices.below(2) == 1,
             ask: ASKS[choices.below(ASKS.len())],
             request: Body::draw(choices),
             response: Body::draw(choices),
@@ -133,25 +136,29 @@ impl Plan {
         for (has_http2_client, has_http2_members) in
             [(false, false), (false, true), (true, false), (true, true)]
         {
-            for (server, ask) in [
-                (Server::Plain, Ask::Get),
-                (Server::Plain, Ask::Put),
-                (Server::Plain, Ask::WebSocket),
-                (Server::Queue, Ask::Expect),
-                (Server::Relay, Ask::Get),
-                (Server::Guarded, Ask::Put),
-                (Server::Watched, Ask::Expect),
-                (Server::Rewritten, Ask::Get),
-                (Server::Asked, Ask::Put),
-                (Server::Asked, Ask::WebSocket),
-                (Server::HandedOver, Ask::Put),
-                (Server::HandedOver, Ask::WebSocket),
+            for (server, judges_elsewhere, ask) in [
+                (Server::Plain, false, Ask::Get),
+                (Server::Plain, false, Ask::Put),
+                (Server::Plain, false, Ask::WebSocket),
+                (Server::Queue, false, Ask::Expect),
+                (Server::Relay, false, Ask::Get),
+                (Server::Guarded, false, Ask::Put),
+                (Server::Guarded, true, Ask::Expect),
+                (Server::Guarded, true, Ask::Get),
+                (Server::Watched, false, Ask::Expect),
+                (Server::Watched, true, Ask::Put),
+                (Server::Rewritten, false, Ask::Get),
+                (Server::Asked, false, Ask::Put),
+                (Server::Asked, false, Ask::WebSocket),
+                (Server::HandedOver, false, Ask::Put),
+                (Server::HandedOver, false, Ask::WebSocket),
             ] {
                 let mut plan = Self {
                     number: 1,
                     has_http2_client,
                     has_http2_members,
                     server,
+                    judges_elsewhere,
                     ask,
                     request: body,
                     response: body,
@@ -170,6 +177,7 @@ impl Plan {
 
     /// Changes combinations that are not possible.
     fn settle(&mut self) {
+        self.judges_elsewhere &= matches!(self.server, Server::Guarded | Server::Watched);
         if self.server == Server::Relay {
             (self.has_http2_client, self.has_http2_members) = (false, false);
             self.ask = Ask::Get;

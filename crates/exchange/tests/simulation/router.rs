@@ -21,6 +21,7 @@ use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::relay::Relay;
 use weir_exchange::transaction::tunnel::Tunnel;
 use weir_http::message::RequestHead;
+use weir_waf::inspection::Turn;
 
 use super::client::Client;
 use super::line::Queue;
@@ -64,6 +65,8 @@ impl Router {
             bad_connects: VecDeque::new(),
             queue: Queue::default(),
             delayed_until_us: None,
+            jobs: Vec::new(),
+            came_back: [0; 2],
             asked: None,
             refuses_tunnel: None,
             book: Book::default(),
@@ -98,6 +101,10 @@ impl Router {
         let world = &mut self.world;
         let (client, stream) = (key(plan.number), key(plan.number));
         (world.plan, world.book, world.refuses_tunnel) = (plan, Book::default(), None);
+        world.tools.elsewhere.turn = match plan.judges_elsewhere {
+            true => Turn { work_bytes_max: 0, ..Turn::WHOLE },
+            false => Turn::WHOLE,
+        };
         world.client = Client::new(&plan, world.clock.now_ms());
         world.bad_connects = [MemberFailure::Connect, MemberFailure::Busy]
             .into_iter()
@@ -163,7 +170,7 @@ impl Router {
             self.go_on_after(&after);
         }
         while let Some(errand) = self.world.tools.errands.pop() {
-            from_service::run(self, &errand);
+            from_service::run(self, errand);
         }
         if std::mem::take(&mut self.world.client.goes_on) {
             from_client::goes_on(self);

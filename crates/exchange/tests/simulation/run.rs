@@ -2,6 +2,7 @@
 
 use super::choices::Choices;
 use super::events::{self, Event};
+use super::from_inspector;
 use super::model::{self, Tally};
 use super::plan::{Ask, Plan};
 use super::router::Router;
@@ -54,6 +55,8 @@ pub fn run(choices: &mut dyn Choices, transactions: usize, tally: &mut Tally) {
             break;
         }
     }
+    from_inspector::answers_all(&mut router);
+    tally.note_inspections(router.world.came_back);
 }
 
 /// Runs this plan with the given choices.
@@ -64,6 +67,8 @@ pub fn run_plan(plan: Plan, choices: &mut dyn Choices, is_fair: bool, tally: &mu
     tally.steps += chosen(&mut router, choices, (usize::MAX, 1), &mut story);
     tally.steps += end(&mut router, is_fair, &mut story);
     tally.ends_with(&router);
+    from_inspector::answers_all(&mut router);
+    tally.note_inspections(router.world.came_back);
 }
 
 fn one(router: &mut Router, plan: Plan, choices: &mut dyn Choices, story: &mut Story) -> usize {
@@ -143,8 +148,9 @@ fn end(router: &mut Router, is_fair: bool, story: &mut Story) -> usize {
 /// The next action of cooperating peers.
 fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
     use Event::*;
-    const ORDER: [Event; 19] = [
+    const ORDER: [Event; 20] = [
         ServiceLetsIn,
+        InspectorAnswers,
         MemberConnects,
         MemberTakesTunnels,
         MemberTakes,

@@ -8,6 +8,7 @@ use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::job::Job;
 use weir_exchange::parts::messages::{HeadKind, Message, OutHead, OwnAnswer, Sending};
 use weir_exchange::parts::notice::Notice;
 use weir_exchange::parts::pieces::Pieces;
@@ -46,6 +47,10 @@ pub struct World {
     pub queue: Queue,
     /// The end of the transaction's delay.
     pub delayed_until_us: Option<u64>,
+    /// The inspections that are elsewhere, of this transaction and of earlier ones.
+    pub jobs: Vec<Job>,
+    /// The numbers of inspections that came back to a transaction that waited, and of the others.
+    pub came_back: [usize; 2],
     /// The transaction's request to the authorisation service.
     pub asked: Option<ExchangeKey>,
     /// The connection whose member does not support tunnels. The transaction is informed at the end of the turn.

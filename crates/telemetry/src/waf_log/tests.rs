@@ -73,7 +73,11 @@ fn server() -> Rc<LocalServer> {
     Rc::clone(LocalTable::new(&table, None, 0).server("shop").expect("the virtual server"))
 }
 
-fn line(inspection: &Inspection, outcome: Outcome, status: u16) -> Vec<u8> {
+fn line<'a>(
+    inspection: impl Into<Option<&'a Inspection>>,
+    outcome: Outcome,
+    status: u16,
+) -> Vec<u8> {
     let inspected = Inspected {
         request_id: "abc",
         server: &server(),
@@ -81,7 +85,7 @@ fn line(inspection: &Inspection, outcome: Outcome, status: u16) -> Vec<u8> {
         mode: WafMode::Block,
         outcome,
         status,
-        inspection,
+        inspection: inspection.into(),
     };
     let mut line = Vec::new();
     put_line(&mut line, &inspected, (&Date::of(0), 7));
@@ -194,7 +198,7 @@ fn lines_are_handed_over_and_those_that_are_not_taken_are_counted() {
         mode: WafMode::Detect,
         outcome: Outcome::Detected(Cause::Rule(2)),
         status: 0,
-        inspection: &inspection,
+        inspection: Some(&inspection),
     };
     for _ in 0..2 {
         log.write(&inspected, clock::now(), &counters);
@@ -206,6 +210,17 @@ fn lines_are_handed_over_and_those_that_are_not_taken_are_counted() {
     assert_eq!(counters.waf_log_lines_dropped.get(), 1);
 }
 
+#[test]
+fn a_request_whose_inspection_was_lost() {
+    let outcome = Outcome::Unjudged { limit: Limit::Time, is_blocked: true };
+    check(
+        line(None::<&Inspection>, outcome, 403),
+        r#"{"type":"waf","time":"1970-01-01T00:00:00.007Z","request_id":"abc",
+"client":"192.0.2.1:4711","virtual_server":"shop","mode":"block","outcome":"unjudged","status":403,
+"limit":"time","blocked":true,"lost":true}"#,
+    );
+}
+
 /// `docs/observability.md` must contain every key of these lines.
 #[test]
 fn all_keys_are_documented() {
@@ -215,8 +230,12 @@ fn all_keys_are_documented() {
     let options = Options { keeps_body: true, ..Options::new(Mode::Detect) };
     let inspection = inspected_by(&options, RULES, "/?id=evil", &[]);
     let unjudged = Outcome::Unjudged { limit: Limit::Body, is_blocked: true };
-    for (outcome, status) in [(Outcome::Blocked(Cause::Rule(2)), 403), (unjudged, 0)] {
-        let line = String::from_utf8(line(&inspection, outcome, status)).unwrap();
+    for (inspection, outcome, status) in [
+        (Some(&inspection), Outcome::Blocked(Cause::Rule(2)), 403),
+        (Some(&inspection), unjudged, 0),
+        (None, unjudged, 403),
+    ] {
+        let line = String::from_utf8(line(inspection, outcome, status)).unwrap();
         let before_colons = line.split("\":").filter_map(|part| part.rsplit('"').next());
         let keys = before_colons
             .filter(|key| key.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase()));

@@ -3,7 +3,7 @@
 //! The name of a leaf is its path, `json.a.b`, with decoded keys (for arrays, see [`JsonNames`]). The name of a top-level
 //! value is `json`. Values are as in ModSecurity and Coraza: strings are decoded, numbers, `true` and `false` are their
 //! text, and `null` is empty. Unlike there, empty arrays and objects below the top become arguments with an empty value, so
-//! that rules inspect their keys.
+//! that rules inspect their keys. The names of all leaves together are at most [`NAMES_PER_BYTE`] times as long as the body.
 
 mod number;
 mod path;
@@ -18,6 +18,12 @@ pub use path::JsonNames;
 use path::{Closed, Path};
 use text::{Step, Text};
 
+/// Maximum number of bytes of the names of all leaves for each byte of the body. The name of a leaf is its whole path, so names are
+/// together many times as long as short leaves in a long path. Programs send numbers in paths of up to about 150 bytes.
+const NAMES_PER_BYTE: u64 = 100;
+/// The number of bytes of names that is always allowed.
+const NAMES_BYTES_FREE: u64 = 64 << 10;
+
 /// An incremental parser.
 #[derive(Debug, Clone)]
 pub struct Json {
@@ -27,6 +33,8 @@ pub struct Json {
     text: Text,
     state: State,
     arguments: u32,
+    /// The number of bytes of the names of all arguments.
+    names_bytes: u64,
     offset: u64,
     differences: Differences,
     repeated_key: Option<Vec<u8>>,
@@ -66,6 +74,7 @@ impl Json {
             text: Text::default(),
             state: State::Start(0),
             arguments: 0,
+            names_bytes: 0,
             offset: 0,
             differences: Differences::NONE,
             repeated_key: None,
@@ -115,6 +124,15 @@ impl Json {
     /// The problem that ended the parsing, if any.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
+    }
+
+    /// The length of the path to the current value, with the key that is being read.
+    pub fn path_bytes(&self) -> usize {
+        let key = match self.state {
+            State::Text { is_key: true } => self.text.bytes(),
+            _ => b"",
+        };
+        self.path.name().len() + key.len()
     }
 
     /// The differences found so far.
@@ -279,6 +297,10 @@ impl Json {
         self.end_value();
         if self.arguments >= self.limits.arguments_max {
             return Err(Problem::ArgumentsLimit);
+        }
+        self.names_bytes += self.path.name().len() as u64;
+        if self.names_bytes > NAMES_BYTES_FREE.saturating_add(NAMES_PER_BYTE * self.offset) {
+            return Err(Problem::NamesLimit);
         }
         self.arguments += 1;
         to.argument(self.path.name(), value);

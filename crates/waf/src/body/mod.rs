@@ -152,6 +152,14 @@ impl Body {
         }
     }
 
+    /// The length of the name that all next values have at least; 0 unless values have paths.
+    pub fn path_bytes(&self) -> usize {
+        match self {
+            Self::Json(body) => body.path_bytes(),
+            Self::UrlEncoded(_) | Self::Multipart(_) | Self::Xml(_) | Self::None => 0,
+        }
+    }
+
     /// The processor of this body.
     pub fn processor(&self) -> Processor {
         match self {

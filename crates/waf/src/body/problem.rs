@@ -7,6 +7,8 @@ pub enum Problem {
     ArgumentsLimit,
     /// A name longer than [`super::Limits::name_bytes_max`].
     NameLimit,
+    /// Names of all values in JSON that are together too many times as long as the body.
+    NamesLimit,
     /// A value longer than [`super::Limits::value_bytes_max`].
     ValueLimit,
     /// Nesting deeper than [`super::Limits::depth_max`].
@@ -83,9 +85,10 @@ pub enum Problem {
 
 impl Problem {
     /// All problems.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::ArgumentsLimit,
         Self::NameLimit,
+        Self::NamesLimit,
         Self::ValueLimit,
         Self::DepthLimit,
         Self::PartsLimit,
@@ -138,6 +141,7 @@ impl Problem {
         match self {
             Self::ArgumentsLimit => ("arguments-limit", "Too many arguments."),
             Self::NameLimit => ("name-limit", "A name is too long."),
+            Self::NamesLimit => ("names-limit", "The names of all values are too long together."),
             Self::ValueLimit => ("value-limit", "A value is too long."),
             Self::DepthLimit => ("depth-limit", "Nested too deep."),
             Self::PartsLimit => ("parts-limit", "Too many parts."),

@@ -38,6 +38,7 @@ fn of_problem(body: &Body, problem: Problem) -> Option<Check> {
         Problem::DepthLimit => depth,
         Problem::ArgumentsLimit
         | Problem::NameLimit
+        | Problem::NamesLimit
         | Problem::ValueLimit
         | Problem::AttributesLimit
         | Problem::OpenNamesLimit => size,

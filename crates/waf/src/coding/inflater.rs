@@ -10,6 +10,24 @@ const INFLATED_BYTES_FREE: u64 = 64 << 10;
 /// Number of bytes processed at a time. Small pieces keep the result nearly independent of how the body is split.
 const PIECE_BYTES: usize = 1 << 10;
 
+/// The largest decoded length of a body with this received length, unless the limit of [`Inflater::new`] is lower.
+pub fn inflated_bytes_max(received_bytes: u64) -> u64 {
+    received_bytes.saturating_mul(INFLATION_MAX).max(INFLATED_BYTES_FREE)
+}
+
+/// The upper bound of the memory for decoding a body of this length, with the decoded body. `bytes_max`: as in
+/// [`Inflater::new`].
+pub fn memory_bytes_max(codings: &[Coding], received_bytes: u64, bytes_max: u64) -> u64 {
+    let given_bytes = inflated_bytes_max(received_bytes).min(bytes_max);
+    let mut taken_bytes = received_bytes;
+    let mut memory_bytes = 0_u64;
+    for _ in codings {
+        memory_bytes += Stage::memory_bytes_of(taken_bytes, given_bytes);
+        taken_bytes = given_bytes;
+    }
+    if codings.is_empty() { 0 } else { memory_bytes.saturating_add(given_bytes) }
+}
+
 /// An incremental decoder of a body.
 #[derive(Debug)]
 pub struct Inflater {
@@ -62,8 +80,7 @@ impl Inflater {
     }
 
     fn given_bytes_max(&self) -> u64 {
-        let by_length = self.taken_bytes.saturating_mul(INFLATION_MAX).max(INFLATED_BYTES_FREE);
-        self.bytes_max.min(by_length)
+        self.bytes_max.min(inflated_bytes_max(self.taken_bytes))
     }
 
     /// Replaces [`InflateProblem::TooLong`] by [`InflateProblem::Bomb`] if the ratio was the exceeded limit.

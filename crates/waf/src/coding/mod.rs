@@ -12,7 +12,7 @@ mod inflater;
 mod stage;
 mod step;
 
-pub use inflater::{INFLATION_MAX, Inflater};
+pub use inflater::{INFLATION_MAX, Inflater, inflated_bytes_max, memory_bytes_max};
 
 /// Maximum number of nested codings of a body.
 pub const CODINGS_MAX: usize = 3;

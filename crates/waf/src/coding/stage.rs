@@ -87,8 +87,13 @@ impl Stage {
 
     /// The upper bound of the memory.
     pub fn memory_bytes(&self) -> u64 {
-        let tables = self.taken_bytes.saturating_mul(TABLES_BYTES_PER_BYTE).min(TABLES_BYTES_MAX);
-        IDLE_BYTES + tables + self.given_bytes.min(WINDOW_BYTES_MAX)
+        Self::memory_bytes_of(self.taken_bytes, self.given_bytes)
+    }
+
+    /// The upper bound of the memory behind so much input and output.
+    pub fn memory_bytes_of(taken_bytes: u64, given_bytes: u64) -> u64 {
+        let tables = taken_bytes.saturating_mul(TABLES_BYTES_PER_BYTE).min(TABLES_BYTES_MAX);
+        IDLE_BYTES + tables + given_bytes.min(WINDOW_BYTES_MAX)
     }
 
     fn begin(&mut self, given_bytes_max: u64, to: Decoded<'_>) -> Result<(), InflateProblem> {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use weir_testing::encode;
 
-use super::{BodyLength, Inspection, Limit, Mode, Options, Request, Verdict};
+use super::{
+    BodyLength, Inspection, Limit, Mode, Options, Question, Request, Step, Turn, Unread, Verdict,
+    decoding_bytes_max, judge, judge_unread, may_read_later, read_first,
+};
 use crate::checks::{Check, Checks, Policy};
 use crate::plan::{Files, RuleSet, Settings, View};
 
@@ -62,8 +65,40 @@ fn begun(fields: &[(&str, &str)], checks: Option<Checks>) -> Inspection {
     inspection
 }
 
-/// The verdict on a body, and the reason if it could not be parsed.
+/// The verdict on a body, and the reason if it could not be parsed. A body that is read later has the same.
 fn judged(fields: &[(&str, &str)], body: &[u8]) -> (Verdict, Option<&'static str>) {
+    let expected = judged_at_once(fields, body);
+    for input_bytes_max in [0, 300, usize::MAX] {
+        let found = judged_later(fields, body, input_bytes_max);
+        assert_eq!(found, expected, "{fields:?}, {} bytes, {input_bytes_max}", body.len());
+    }
+    expected
+}
+
+/// Reads what must be read first, and the rest in turns.
+fn judged_later(
+    fields: &[(&str, &str)],
+    body: &[u8],
+    input_bytes_max: usize,
+) -> (Verdict, Option<&'static str>) {
+    let mut inspection = begun(fields, None);
+    let turn = Turn { work_bytes_max: 0, input_bytes_max, ..Turn::WHOLE };
+    let from = read_first(&mut inspection, body, input_bytes_max);
+    let mut step = if from < body.len() {
+        let unread = Unread { body: Arc::new(body.to_vec()), from, limit: None };
+        judge_unread(inspection, unread, turn)
+    } else {
+        judge(inspection, Question::Body(None), turn)
+    };
+    loop {
+        match step {
+            Step::Done(inspection, verdict) => return (verdict, inspection.body_failure()),
+            Step::More(unfinished) => step = unfinished.proceed(turn),
+        }
+    }
+}
+
+fn judged_at_once(fields: &[(&str, &str)], body: &[u8]) -> (Verdict, Option<&'static str>) {
     let mut inspection = begun(fields, None);
     for piece in body.chunks(50) {
         inspection.body(piece);
@@ -231,5 +266,56 @@ fn bodies_without_a_length_are_measured() {
         inspection.body(b"a=0123456789abcdefgh");
         inspection.end_body();
         assert_eq!(inspection.request_body(), expected);
+    }
+}
+
+/// Bodies whose work is not known before they are read.
+#[test]
+fn bodies_that_take_long_are_not_read_first() {
+    const BYTES_MAX: usize = 24 << 10;
+    let production = Turn { input_bytes_max: BYTES_MAX, ..Turn::WHOLE };
+    let short = format!("{{\"a\":[{}1]}}", "1,".repeat(100)).into_bytes();
+    let wide = format!("{{\"{}\":[{}1]}}", "k".repeat(4_000), "1,".repeat(5_000)).into_bytes();
+    let gzip = ("Content-Encoding", "gzip");
+    for (fields, body, read_max) in [
+        (vec![JSON], short.clone(), short.len()),
+        // Each value has the long name.
+        (vec![JSON], wide, 4_200),
+        (vec![JSON, gzip], encode("gzip", &short), 0),
+        (vec![FORM, gzip], encode("gzip", b"a=b"), 0),
+    ] {
+        let mut inspection = begun(&fields, None);
+        assert!(may_read_later(&inspection));
+        let from = read_first(&mut inspection, &body, BYTES_MAX);
+        assert!(from <= read_max && (from == body.len() || from < read_max.max(1)), "{from}");
+        let own = inspection.state.message.texts.own_bytes();
+        assert!(own < BYTES_MAX + (40 << 10), "{own} bytes");
+        if from == body.len() {
+            continue;
+        }
+        let unread = Unread { body: Arc::new(body), from, limit: None };
+        let step = judge_unread(inspection, unread, production);
+        assert!(matches!(step, Step::More(_)), "it is not begun");
+    }
+    // A form with files has to be read as it arrives.
+    let mut inspection = begun(&[MULTIPART, gzip], None);
+    assert!(!may_read_later(&inspection));
+    let body = encode("gzip", b"--b\r\n");
+    assert_eq!(read_first(&mut inspection, &body, 0), body.len());
+}
+
+#[test]
+fn the_memory_for_decoding_later_is_known_before() {
+    let of = |codings: &'static str| begun(&[FORM, ("Content-Encoding", codings)], None);
+    assert_eq!(decoding_bytes_max(&begun(&[FORM], None), 1_000), 0);
+    for codings in ["gzip", "zstd, gzip", "br"] {
+        let plain = vec![b'x'; 60_000];
+        let names: Vec<&str> = codings.split(", ").collect();
+        let body = names.iter().fold(plain, |body, coding| encode(coding, &body));
+        let mut inspection = of(codings);
+        let bytes_max = decoding_bytes_max(&inspection, body.len() as u64);
+        inspection.body(&body);
+        let bytes = inspection.body_progress().decoding_bytes;
+        assert!(bytes > 60_000 && bytes <= bytes_max, "{codings}: {bytes} of {bytes_max}");
     }
 }

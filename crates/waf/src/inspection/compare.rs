@@ -40,7 +40,7 @@ impl State {
     /// Compares a value. `rule`: the place of the rule, for texts that refer to it.
     pub(super) fn compare(&mut self, view: &View, rule: u32, link: &Link, text: TextId) -> Outcome {
         let length = self.message.texts.get(text).len();
-        self.message.texts.count_work(length);
+        self.message.texts.count_compared(length);
         self.counts.compared += 1;
         match &link.operator.kind {
             Comparison::Rx(pattern) => {
@@ -113,7 +113,7 @@ impl State {
         {
             return pattern.clone();
         }
-        self.message.texts.count_work(text.len().saturating_mul(WORK_BYTES_PER_BYTE));
+        self.message.texts.count_compared(text.len().saturating_mul(WORK_BYTES_PER_BYTE));
         let pattern = Pattern::new(&String::from_utf8_lossy(text)).ok();
         self.made_pattern = Some((text.to_vec(), pattern.clone()));
         pattern
@@ -125,8 +125,8 @@ impl State {
         const WORK_BYTES_PER_STEP: usize = 8;
         let steps = pattern.steps_max(self.message.texts.get(text));
         if steps > 0 {
-            self.message.texts.count_work(steps.saturating_mul(WORK_BYTES_PER_STEP));
-            if self.message.texts.work_bytes() > self.work_bytes_max {
+            self.message.texts.count_compared(steps.saturating_mul(WORK_BYTES_PER_STEP));
+            if self.message.texts.work_bytes() > self.marks.bytes_max {
                 self.exceeded.limit.get_or_insert(Limit::Work);
                 return Outcome::No;
             }

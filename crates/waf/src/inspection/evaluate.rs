@@ -7,7 +7,7 @@ use super::bounds::{self, After};
 use super::compare::Outcome;
 use super::hit::Hit;
 use super::options::Mode;
-use super::report::{Limit, Match, MatchedValue, Verdict};
+use super::report::{Match, MatchedValue, Verdict};
 use super::state::{Passing, Place, State};
 use super::texts::{TextId, Texts};
 use crate::plan::{CompiledRule, Link, ScopeId, Stage, View};
@@ -23,6 +23,16 @@ const TOLD_VALUES_MAX: usize = 32;
 /// Maximum number of reported matches.
 const MATCHES_MAX: usize = 1_024;
 
+/// Begins a phase. Returns a verdict if a limit that was exceeded in an earlier phase still applies.
+pub(super) fn begin_phase(state: &mut State, phase: Phase) -> Option<Verdict> {
+    let is_request = phase <= Phase::RequestBody;
+    if state.message.texts.enter(if is_request { Stage::Request } else { Stage::Response }) {
+        state.groups.forget();
+    }
+    bounds::begin(state);
+    bounds::look(state).map(Verdict::Exceeded)
+}
+
 /// The place where evaluation continues after a rule.
 enum Next {
     On,
@@ -34,18 +44,8 @@ enum Next {
 }
 
 impl State {
-    /// Begins a phase. Returns a verdict if a limit that was exceeded in an earlier phase still applies.
-    pub(super) fn begin_phase(&mut self, phase: Phase) -> Option<Verdict> {
-        let is_request = phase <= Phase::RequestBody;
-        if self.message.texts.enter(if is_request { Stage::Request } else { Stage::Response }) {
-            self.groups.forget();
-        }
-        bounds::begin(self);
-        bounds::verdict(self)
-    }
-
     /// Evaluates the rules of a phase from a place on. `Err`: the turn is over before the rules are; the place where the next one
-    /// goes on. At least one rule is evaluated.
+    /// goes on. Except in a first turn, at least one rule is evaluated.
     pub(super) fn rules(&mut self, place: Place) -> Result<Verdict, Place> {
         let view = Arc::clone(&self.view);
         let Place { phase, mut at } = place;
@@ -63,7 +63,16 @@ impl State {
                 self.groups.may_match(&mut self.message, &view, first.group, first.operator)
             });
             let rule = &view.rules.rules[place as usize];
-            if may_hold && self.holds(&view, place, rule) {
+            let holds = may_hold && self.holds(&view, place, rule);
+            if let Some((counts, compared_bytes)) = self.leaving.take_left() {
+                self.counts = counts;
+                self.message.texts.uncount_compared(compared_bytes);
+                // A pattern that was built counts as work anew.
+                self.made_pattern = None;
+                return Err(Place { phase, at: at - 1 });
+            }
+            self.leaving.may_leave = true;
+            if holds {
                 match self.act(&view, place, rule) {
                     Next::On => {}
                     Next::At(to) => at = rules.partition_point(|place| *place < to).max(at),
@@ -83,7 +92,12 @@ impl State {
     /// Whether all links of a rule match.
     fn holds(&mut self, view: &View, place: u32, rule: &CompiledRule) -> bool {
         self.hits.clear();
-        rule.links.iter().all(|link| self.link_holds(view, place, link))
+        self.leaving.begin_rule(self.counts, self.message.texts.compared_bytes());
+        let mut links = rule.links.iter();
+        let holds = links.next().is_none_or(|first| self.link_holds(view, place, first));
+        // What a first link without targets does is an act, too.
+        self.leaving.can_be_left = false;
+        holds && links.all(|link| self.link_holds(view, place, link))
     }
 
     fn link_holds(&mut self, view: &View, place: u32, link: &Link) -> bool {
@@ -99,6 +113,7 @@ impl State {
         for target in &link.targets {
             match target.kind {
                 TargetKind::Excluded => continue,
+                _ if self.leaving.is_left => break,
                 TargetKind::Count => {
                     found.clear();
                     found.push(self.counted(place, link, target));
@@ -106,6 +121,9 @@ impl State {
                 TargetKind::Values => self.collect(place, link, target, &mut found),
             }
             for hit in &found {
+                if bounds::ends_rule(self) {
+                    break;
+                }
                 holds |= self.value_holds(view, place, link, *hit);
             }
         }
@@ -133,6 +151,9 @@ impl State {
             let mut places = self.groups.list(view, part, operator);
             while let Some(hit) = self.groups.next(&self.message.texts, view, operator, &mut places)
             {
+                if bounds::ends_rule(self) {
+                    return holds;
+                }
                 if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {
                     holds |= self.compared(view, place, link, hit);
                 }
@@ -174,9 +195,6 @@ impl State {
     }
 
     fn compared(&mut self, view: &View, place: u32, link: &Link, hit: Hit) -> bool {
-        if bounds::look(self) == Some(Limit::Time) {
-            return false;
-        }
         let outcome = self.compare(view, place, link, hit.text);
         if outcome.holds() == link.is_negated {
             return false;

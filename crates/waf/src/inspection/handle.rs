@@ -7,9 +7,9 @@ use super::options::Options;
 use super::recorded::RecordedBody;
 use super::report::{BodyProgress, Counts, Limit, Match, Stopped, Verdict};
 use super::request::{Request, Response};
-use super::state::{Passing, State, Tried};
+use super::state::{State, Tried};
 use super::texts::Texts;
-use super::turns::{Part, Question};
+use super::turns::{self, Part, Question};
 use super::{deciding, nested};
 use crate::body::Processor;
 use crate::checks::Finding;
@@ -51,22 +51,17 @@ impl Inspection {
     /// result is [`Verdict::Pass`], and [`Self::request_body`] reports the limit. So callers that let these requests pass
     /// still get the findings of the checks.
     pub fn request_headers(&mut self) -> Verdict {
-        self.judge_whole(Question::Head)
+        turns::whole(&mut self.state, Question::Head)
     }
 
     /// Whether the body is inspected after the first phase.
     pub fn reads_body(&self) -> bool {
-        self.state.message.body.is_read && self.is_judging()
-    }
-
-    /// Whether rules for requests are still evaluated.
-    pub(super) fn is_judging(&self) -> bool {
-        self.state.engine.is_on && self.state.passing == Passing::Nothing
+        turns::reads_body(&self.state)
     }
 
     /// Whether bytes of the body are inspected. If not, callers need not wait for the body.
     pub fn needs_body(&self) -> bool {
-        self.reads_body() && self.state.message.needs_body()
+        turns::needs_body(&self.state)
     }
 
     /// Adds bytes of the request body, after [`Self::request_headers`].
@@ -81,26 +76,21 @@ impl Inspection {
 
     /// Ends the request body.
     pub fn end_body(&mut self) {
-        Part::ALL.into_iter().for_each(|part| self.end_part(part));
+        Part::ALL.into_iter().for_each(|part| turns::end_part(&mut self.state, part));
     }
 
     /// Evaluates the rules for the whole request. An invalid body or too many arguments never result in [`Verdict::Pass`],
     /// whatever the rules find in the rest.
     pub fn request_body(&mut self) -> Verdict {
-        self.judge_whole(Question::Request)
+        turns::whole(&mut self.state, Question::Request)
     }
 
     /// Ends the body early because of this limit. Rules inspect the bytes received so far, and the result is never
     /// [`Verdict::Pass`].
     pub fn cut_body(&mut self, limit: Limit) {
-        self.cut(limit);
-        self.end_body();
-    }
-
-    /// Inspects no further bytes of the body because of this limit.
-    pub(super) fn cut(&mut self, limit: Limit) {
         self.leave_body_out();
         self.state.message.body.cut(limit);
+        self.end_body();
     }
 
     /// The state of the body during its inspection.
@@ -146,7 +136,7 @@ impl Inspection {
 
     /// Evaluates the rules for the response head.
     pub fn response_headers(&mut self) -> Verdict {
-        self.judge_whole(Question::ResponseHead)
+        turns::whole(&mut self.state, Question::ResponseHead)
     }
 
     /// Adds the response body, or the inspected part of it.
@@ -156,13 +146,13 @@ impl Inspection {
 
     /// Evaluates the rules for the whole response.
     pub fn response_body(&mut self) -> Verdict {
-        self.judge_whole(Question::ResponseBody)
+        turns::whole(&mut self.state, Question::ResponseBody)
     }
 
     /// Evaluates the rules of the logging phase. Their results do not change the verdict.
     pub fn logging(&mut self) {
         // The response was already sent, so a blocking verdict has no effect.
-        let _ = self.judge_whole(Question::Logging);
+        let _ = turns::whole(&mut self.state, Question::Logging);
     }
 
     /// The view with the rules of this inspection.

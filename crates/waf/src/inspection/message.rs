@@ -12,7 +12,7 @@ use super::request::{BodyLength, Request, Response, basename, decoded, parts};
 use super::text::Text;
 use super::texts::{TextId, Texts};
 use super::values::{Values, sources};
-use crate::body::{self, Body, Characters, Processor, Sink};
+use crate::body::{self, Body, Characters, Failure, Problem, Processor, Sink};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
 
 /// The converter and the parser of a body.
@@ -49,7 +49,7 @@ pub struct BodySettings {
     /// Text that is not inspected yet.
     pub(super) text: Text,
     /// The text of a whole XML document, including blanks.
-    joined: Vec<u8>,
+    pub(super) joined: Vec<u8>,
     /// The files of a multipart body.
     pub(super) files: FileScan,
     /// The reason why the body was not parsed to its end; `None`: there is none so far.
@@ -253,8 +253,10 @@ impl Message {
 
     pub(super) fn tell_problems(&mut self, reading: &Body) {
         use Variable as V;
-        if let Some(failure) = reading.failure() {
-            self.tell_error(failure.problem.sentence());
+        match reading.failure() {
+            Some(Failure { problem: Problem::NamesLimit, .. }) => self.has_too_many = true,
+            Some(failure) => self.tell_error(failure.problem.sentence()),
+            None => {}
         }
         match reading {
             Body::UrlEncoded(form) if form.bad_escapes() > 0 => self.set(V::UrlencodedError, b"1"),

@@ -3,7 +3,7 @@
 //! [`Inspection::begin`] receives the request head, [`Inspection::request_headers`] evaluates the first phase, and so on.
 //! Each phase results in a [`Verdict`]. An [`Inspection`] owns all state of its request.
 //!
-//! [`Inspection::judge`] does the same in turns: a caller that has others to serve goes on later, or on another thread.
+//! [`judge`] does the same in turns: a caller that has others to serve goes on later, or on another thread.
 
 mod body_head;
 mod bounds;
@@ -40,18 +40,22 @@ mod text;
 mod texts;
 mod timer;
 mod turns;
+mod unfinished;
 mod values;
 mod written;
 
 pub use common::CommonTexts;
 pub use handle::{Inspection, stopped};
-pub use options::{Mode, Options, TimeLimit};
+pub use options::{Mode, Options, TimeLimit, Turn};
 pub use recorded::RecordedBody;
 pub use report::{BodyProgress, Counts, Limit, Match, MatchedValue, Stopped, Verdict};
 pub use request::{BodyLength, Request, Response};
 pub(crate) use request::{TargetParts, decoded as decoded_path, parts as target_parts};
 pub use shell::shell_text;
-pub use turns::{Question, Step, Turn, Unfinished, Unread};
+pub use turns::Question;
+pub use unfinished::{
+    Step, Unfinished, Unread, decoding_bytes_max, judge, judge_unread, may_read_later, read_first,
+};
 
 #[cfg(test)]
 mod body_tests;

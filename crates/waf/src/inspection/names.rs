@@ -3,7 +3,8 @@
 //! The name of a JSON leaf is its whole path. Short leaves below a long key have names that are together many times as long
 //! as the body, but the work of rules must stay linear in the length of the body. So names that differ only in the indexes
 //! of array elements are inspected once. The other names may have [`NAMES_PER_BYTE`] times the bytes of the body. Further
-//! names are not inspected, and the request counts as a request with too many arguments.
+//! names are not inspected, and the request counts as a request with too many arguments. (The parser has a wider limit for all
+//! names, which are kept.)
 
 use memchr::memmem::Finder;
 

@@ -29,6 +29,24 @@ pub struct TimeLimit {
     pub now_us: fn() -> u64,
 }
 
+/// The bounds of one turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Processor time in microseconds, measured with the clock of the time limit, if there is one.
+    pub cpu_us_max: u64,
+    /// Number of inspected bytes. Except in a first turn, at least one rule is evaluated, or one part of a body is ended.
+    pub work_bytes_max: u64,
+    /// An inspection of more bytes is not begun, and a first turn ends when they have become more: a single rule might take too
+    /// long.
+    pub input_bytes_max: usize,
+}
+
+impl Turn {
+    /// No bounds.
+    pub const WHOLE: Self =
+        Self { cpu_us_max: u64::MAX, work_bytes_max: u64::MAX, input_bytes_max: usize::MAX };
+}
+
 /// Options of an inspection.
 #[derive(Debug, Clone)]
 pub struct Options {

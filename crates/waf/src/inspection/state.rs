@@ -63,6 +63,41 @@ pub(super) struct Exceeded {
     pub at: Option<Stopped>,
 }
 
+/// The marks of the work of rules.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Marks {
+    /// The limit.
+    pub bytes_max: u64,
+    /// The amount of work at which work and time are next compared with their limits.
+    pub looked_at_bytes: u64,
+}
+
+/// Whether a rule is left between two of its values, because the turn is over. Nothing of it has acted by then, so it is
+/// evaluated anew in another turn.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Leaving {
+    /// Whether the next rule may be left. In each turn but the first, one rule is evaluated to its end.
+    pub may_leave: bool,
+    /// Whether the current rule may be left, as long as it has no match.
+    pub can_be_left: bool,
+    pub is_left: bool,
+    /// The counters before the current rule, and its comparisons.
+    before: (Tried, u64),
+}
+
+impl Leaving {
+    /// A rule begins. `compared_bytes`: see [`Texts::compared_bytes`].
+    pub fn begin_rule(&mut self, counts: Tried, compared_bytes: u64) {
+        self.can_be_left = self.may_leave;
+        self.before = (counts, compared_bytes);
+    }
+
+    /// The counters before the current rule, if it was left.
+    pub fn take_left(&mut self) -> Option<(Tried, u64)> {
+        std::mem::take(&mut self.is_left).then_some(self.before)
+    }
+}
+
 /// The number of operator evaluations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tried {
@@ -88,10 +123,9 @@ pub(super) struct State {
     pub highest_severity: u8,
     pub passing: Passing,
     pub engine: Engine,
-    pub work_bytes_max: u64,
-    /// The amount of work at which work and time are next compared with their limits.
-    pub work_bytes_looked_at: u64,
+    pub marks: Marks,
     pub timer: Timer,
+    pub leaving: Leaving,
     pub exceeded: Exceeded,
     pub counts: Tried,
     /// The last pattern that was built for this request, and its text.
@@ -117,9 +151,12 @@ impl State {
             highest_severity: NO_SEVERITY,
             passing: Passing::Nothing,
             engine: Engine { is_on: true, only_detects: false, is_audited: true },
-            work_bytes_max: options.work_bytes_max,
-            work_bytes_looked_at: options.work_bytes_max,
+            marks: Marks {
+                bytes_max: options.work_bytes_max,
+                looked_at_bytes: options.work_bytes_max,
+            },
             timer: Timer::new(options.time),
+            leaving: Leaving::default(),
             exceeded: Exceeded::default(),
             counts: Tried::default(),
             made_pattern: None,

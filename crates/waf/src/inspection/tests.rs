@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use super::{
-    BodyLength, Inspection, Limit, Mode, Options, Question, Request, Step, TimeLimit, Turn, Verdict,
+    BodyLength, Inspection, Limit, Mode, Options, Question, Request, Step, TimeLimit, Turn,
+    Verdict, judge,
 };
 use crate::checks::{Check, Checks, Policy};
 use crate::plan::{Files, RuleSet, Settings, View};
@@ -283,7 +284,7 @@ SecAction \"id:6,phase:2,pass,msg:'never'\"";
 fn in_turns(mut inspection: Inspection, turn: Turn) -> (Inspection, Verdict, usize) {
     let (mut count, mut verdict) = (0, Verdict::Pass);
     for question in [Question::Head, Question::Body(None)] {
-        let mut step = inspection.judge(question, turn);
+        let mut step = judge(inspection, question, turn);
         (inspection, verdict) = loop {
             match step {
                 Step::Done(inspection, verdict) => break (inspection, verdict),
@@ -324,10 +325,10 @@ fn turns_change_nothing() {
 fn long_input_has_to_wait_and_findings_are_kept_without_a_verdict() {
     let options = Options::new(Mode::Block);
     let turn = Turn { input_bytes_max: 300, ..Turn::WHOLE };
-    let short = begun(SOME, &[], "/?p=abc", &options).judge(Question::Head, turn);
+    let short = judge(begun(SOME, &[], "/?p=abc", &options), Question::Head, turn);
     assert!(matches!(short, Step::Done(_, Verdict::Pass)));
     let long = format!("/?p=abc{}", "x".repeat(300));
-    let Step::More(unfinished) = begun(SOME, &[], &long, &options).judge(Question::Head, turn)
+    let Step::More(unfinished) = judge(begun(SOME, &[], &long, &options), Question::Head, turn)
     else {
         panic!("it is not begun");
     };
@@ -336,8 +337,11 @@ fn long_input_has_to_wait_and_findings_are_kept_without_a_verdict() {
     };
     assert_eq!(inspection.matches().len(), 2);
     let each = Turn { work_bytes_max: 0, ..Turn::WHOLE };
-    let Step::More(unfinished) = begun(SOME, &[], "/?p=abc", &options).judge(Question::Head, each)
+    let Step::More(unfinished) = judge(begun(SOME, &[], "/?p=abc", &options), Question::Head, each)
     else {
+        panic!("a first turn may be over before a rule");
+    };
+    let Step::More(unfinished) = unfinished.proceed(each) else {
         panic!("one rule for each turn");
     };
     let inspection = unfinished.give_up();
@@ -360,4 +364,92 @@ SecAction \"id:6,phase:1,deny,status:403\"";
     assert!(count >= 2, "{count} turns");
     let (_, verdict, _) = in_turns(begun(rules, &[], &long, &in_time(60_000_000)), turn);
     assert_eq!(verdict, Verdict::Deny { status: 403, rule: 6 });
+}
+
+#[test]
+fn the_end_of_a_body_is_interrupted() {
+    // The clock advances with each reading: behind each part, and at the start of each further turn.
+    let turn = Turn { cpu_us_max: 500, ..Turn::WHOLE };
+    let options = in_time(60_000_000);
+    let (_, expected, count) = in_turns(begun(SOME, &[], "/?p=x", &options), Turn::WHOLE);
+    assert_eq!((expected.clone(), count), (Verdict::Pass, 0));
+    let (_, verdict, count) = in_turns(begun(SOME, &[], "/?p=x", &options), turn);
+    assert_eq!((verdict, count), (expected, 3), "the first part has no time before it");
+}
+
+#[test]
+fn input_that_grows_at_the_end_of_a_body_ends_a_first_turn() {
+    let rules = "SecAction \"id:1,phase:1,pass,nolog,ctl:requestBodyProcessor=CONTENT\"
+SecRule ARGS \"@rx ^never\" \"id:2,phase:2,deny\"";
+    let body = format!("{{\"a\":[{}0]}}", "1,".repeat(200));
+    let begun = || {
+        let mut inspection = begun(rules, &[], "/", &Options::new(Mode::Block));
+        assert_eq!(inspection.request_headers(), Verdict::Pass);
+        inspection.body(body.as_bytes());
+        inspection
+    };
+    let turn = |input_bytes_max| Turn { input_bytes_max, ..Turn::WHOLE };
+    let count = begun().counts().compared;
+    // The parsed values have names, which are several times as long as the body.
+    let Step::More(unfinished) = judge(begun(), Question::Body(None), turn(body.len() + 1_000))
+    else {
+        panic!("the input has grown");
+    };
+    assert_eq!(unfinished.give_up().counts().compared, count, "no rule has read it");
+    let step = judge(begun(), Question::Body(None), turn(body.len() + 20_000));
+    assert!(matches!(step, Step::Done(_, Verdict::Pass)));
+}
+
+#[test]
+fn a_rule_with_many_values_is_left_between_two_of_them() {
+    let rules = "SecRule ARGS \"!@rx ^(?:[^v]|v[^y])*$\" \"id:1,phase:1,deny,status:403\"
+SecAction \"id:2,phase:1,deny,status:406\"";
+    let mut target = "/?".to_owned();
+    for number in 0..400 {
+        target += &format!("&a{number}={number}{}", "a".repeat(4_000));
+    }
+    let options = in_time(60_000_000);
+    let whole = judge(begun(rules, &[], &target, &options), Question::Head, Turn::WHOLE);
+    let Step::Done(expected, verdict) = whole else {
+        panic!("it has no end");
+    };
+    let turn = Turn { cpu_us_max: 500, ..Turn::WHOLE };
+    let before = NOW_US.get();
+    let Step::More(unfinished) = judge(begun(rules, &[], &target, &options), Question::Head, turn)
+    else {
+        panic!("it takes longer than a turn");
+    };
+    assert!(NOW_US.get() - before < 5_000, "it was left: {} us", NOW_US.get() - before);
+    let Step::More(unfinished) = unfinished.proceed(turn) else {
+        panic!("the rule takes a turn");
+    };
+    let Step::Done(inspection, found) = unfinished.proceed(turn) else {
+        panic!("the rule is evaluated whole if a turn begins with it");
+    };
+    assert_eq!((&found, inspection.counts()), (&verdict, expected.counts()));
+    assert_eq!(found, Verdict::Deny { status: 406, rule: 2 });
+    assert_eq!(inspection.work_bytes(), expected.work_bytes());
+}
+
+#[test]
+fn a_rule_that_has_acted_is_not_left() {
+    let rules = "SecRule ARGS \"@rx ^a\" \"id:1,phase:1,pass,capture,setvar:tx.n=+1,msg:'%{tx.0}'\"
+SecAction \"id:2,phase:1,pass,setvar:tx.m=+1,chain\"
+SecRule ARGS \"@rx ^c\" \"setvar:tx.n=+1\"
+SecRule ARGS_NAMES|ARGS \"!@rx ^[a-z]$\" \"id:3,phase:1,pass,chain\"
+SecRule MATCHED_VARS \"@rx b\" \"t:lowercase,setvar:tx.n=+1\"
+SecRule ARGS:/^p/ \"@rx %{tx.n}\" \"id:4,phase:1,pass,setvar:tx.n=+1\"";
+    let options = Options::new(Mode::Block);
+    let target = "/?p=abc&q=cab&r=B4b&s=a1&t=c&u=d5&pp=5&v=ba";
+    let (expected, verdict) = judged(rules, &[], target, &options);
+    assert!(expected.number("n") > 5, "all kinds match: {}", expected.number("n"));
+    for work_bytes_max in 0..200 {
+        let turn = Turn { work_bytes_max, ..Turn::WHOLE };
+        let (inspection, found, _) = in_turns(begun(rules, &[], target, &options), turn);
+        assert_eq!((&found, inspection.matches()), (&verdict, expected.matches()), "{turn:?}");
+        for name in ["n", "m", "0"] {
+            assert_eq!(inspection.number(name), expected.number(name), "{name}: {turn:?}");
+        }
+        assert_eq!(inspection.counts(), expected.counts(), "{turn:?}");
+    }
 }

@@ -80,6 +80,8 @@ pub struct Texts {
     output: Vec<u8>,
     /// The number of inspected bytes, for all purposes.
     work_bytes: u64,
+    /// Those that operators have inspected.
+    compared_bytes: u64,
     /// The number of bytes of the texts that were known before.
     known_bytes: usize,
 }
@@ -98,6 +100,7 @@ impl Texts {
             stage: Stage::Request,
             output: Vec::new(),
             work_bytes: 0,
+            compared_bytes: 0,
             known_bytes: 0,
         };
         texts.add(b"");
@@ -122,6 +125,7 @@ impl Texts {
             stage: self.stage,
             output: Vec::new(),
             work_bytes: 0,
+            compared_bytes: 0,
             known_bytes: self.bytes.len(),
         }
     }
@@ -394,9 +398,26 @@ impl Texts {
         word.is_none_or(|word| word >> (operator % 64) & 1 == 1)
     }
 
-    /// Counts bytes that an operator inspects.
+    /// Counts bytes that are inspected.
     pub fn count_work(&mut self, bytes: usize) {
         self.work_bytes += bytes as u64;
+    }
+
+    /// Counts bytes that an operator inspects.
+    pub fn count_compared(&mut self, bytes: usize) {
+        self.work_bytes += bytes as u64;
+        self.compared_bytes += bytes as u64;
+    }
+
+    /// The number of bytes that operators have inspected so far.
+    pub fn compared_bytes(&self) -> u64 {
+        self.compared_bytes
+    }
+
+    /// Does not count what operators have inspected since this number: they will inspect it again.
+    pub fn uncount_compared(&mut self, before: u64) {
+        self.work_bytes -= self.compared_bytes - before;
+        self.compared_bytes = before;
     }
 
     /// The number of texts, transformations and analyses.

@@ -74,18 +74,14 @@ pub fn check_with([view, plain]: [&Arc<View>; 2], input: &[u8]) {
             (view, (true, Turn::WHOLE)),
             (view, (false, turns::SHORTEST)),
             (view, (true, of_work)),
+            (view, (false, Turn { input_bytes_max: usize::MAX, ..of_work })),
         ] {
             assert_eq!(outcome(view, mode, input, how), expected, "{}", input.escape_ascii());
         }
     }
 }
 
-fn outcome(
-    view: &Arc<View>,
-    mode: Mode,
-    input: &[u8],
-    (is_cut, turn): (bool, Turn),
-) -> Outcome {
+fn outcome(view: &Arc<View>, mode: Mode, input: &[u8], (is_cut, turn): (bool, Turn)) -> Outcome {
     let (cut, rest) = input.split_first().unwrap_or((&0, &[]));
     let mut lines = rest.splitn(4, |byte| *byte == b'\n');
     let mut line = || lines.next().unwrap_or_default();

@@ -248,7 +248,13 @@ fn of_request(
         if let Some(what) = difference(&expected, &outcome, &program.unordered) {
             return Err(format!("{mode:?}, with texts that were learned: {what}"));
         }
-        for turn in [turns::SHORTEST, turns::of_work((target.len() * 37 % 700) as u64)] {
+        let work_bytes_max = (target.len() * 37 % 700) as u64;
+        for turn in [
+            turns::SHORTEST,
+            turns::of_work(work_bytes_max),
+            // Rules are also left in the first turn.
+            Turn { work_bytes_max: work_bytes_max / 3, ..Turn::WHOLE },
+        ] {
             let outcome = by_engine_in_turns(view, mode, &exchange, &program.names, turn);
             if let Some(what) = difference(&expected, &outcome, &program.unordered) {
                 return Err(format!("{mode:?}, {turn:?}: {what}"));

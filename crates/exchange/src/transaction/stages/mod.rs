@@ -19,6 +19,7 @@
 //! |---|---|---|
 //! | [`Stage::Delay`] | for the time of a rate limit | – |
 //! | [`Stage::Login`] ([`login`]) | for the check of a password | 401 |
+//! | [`Stage::Judge`] ([`judging`](super::judging)) | for an inspection elsewhere | a response; the body is held until it is judged |
 //! | [`Stage::Ask`] ([`authorisation`]) | for a service's reply | a response, changes to the request |
 //! | [`Stage::End`] | – | the response or end that was decided with the head |
 //! | [`Stage::Copy`] ([`mirror`]) | – | copies for other pools |
@@ -38,6 +39,7 @@ use weir_http::message::{Framing, RequestHead};
 use crate::arena::ExchangeKey;
 use crate::edge::Edge;
 use crate::parts::end::End;
+use crate::parts::inspecting::Scrutiny;
 use crate::parts::parked::Parked;
 use crate::parts::pieces::Pieces;
 use crate::parts::reply::Reply;
@@ -45,8 +47,8 @@ use crate::parts::stages::{Foreseen, Next, Stage, Stages, Wait};
 use crate::parts::witness::Step;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
-use crate::transaction::losing::watch_leaving_client;
-use crate::transaction::{inspect, unusual};
+use crate::transaction::waiting::wait;
+use crate::transaction::{inspect, judging, unusual};
 
 impl Exchange {
     /// Runs the remaining stages: the exchange is registered under its key by then.
@@ -148,6 +150,7 @@ fn stages_with_head(exchange: &Exchange, is_delayed: bool) -> Stages {
         }
         stages.add_if(Stage::Copy, remembered.mirrors.is_some());
     }
+    stages.add_if(Stage::Judge, matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Judging(_))));
     stages.add_if(Stage::Body, is_judged_whole(exchange));
     stages
 }
@@ -158,6 +161,7 @@ fn pass_stages(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
         let passing = match stage {
             Stage::Delay => delay(exchange, at),
             Stage::Login => login::pass(exchange, at),
+            Stage::Judge => judging::pass(exchange, at),
             Stage::Ask => authorisation::pass(exchange, at),
             Stage::End => end(exchange, at),
             Stage::Copy => mirror::pass(exchange, at),
@@ -184,27 +188,6 @@ fn pass_stages(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
 fn leave_stages(exchange: &mut Exchange) {
     if matches!(exchange.ends.parked, Parked::AtStage) {
         exchange.ends.parked = Parked::No;
-    }
-}
-
-/// Parks the request. While it waits at stages, its client has no deadline.
-fn wait(exchange: &mut Exchange, at: &mut impl Edge, what: Wait) {
-    let has_waited = matches!(exchange.ends.parked, Parked::AtStage);
-    if what == Wait::Body {
-        exchange.stages.remove(Stage::Body);
-        exchange.ends.parked = Parked::ForBody;
-        if has_waited {
-            exchange.request_goes_on(at);
-        }
-        return;
-    }
-    if !has_waited {
-        exchange.ends.parked = Parked::AtStage;
-        exchange.ends.clear_client_deadline(at);
-        watch_leaving_client(exchange, at);
-    }
-    if let Wait::Until(until_us) = what {
-        at.delay(&exchange.ends, until_us);
     }
 }
 

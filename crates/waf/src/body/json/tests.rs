@@ -247,3 +247,29 @@ fn hostile_bodies_cost_little() {
     let blank = read(&vec![b' '; 1_000_000]);
     assert_eq!(blank.1, Some(Failure { problem: Problem::Unfinished, offset: 1_000_000 }));
 }
+
+#[test]
+fn names_are_together_a_bounded_number_of_times_as_long_as_the_body() {
+    let read = |key: usize, leaves: usize| {
+        let body = format!("{{\"{}\":[{}0]}}", "a".repeat(key), "1,".repeat(leaves));
+        let mut parser = Json::new(JsonNames::ModSecurity, Limits::DEFAULT);
+        let mut to = Vec::<Event>::new();
+        for piece in body.as_bytes().chunks(7) {
+            parser.feed(piece, &mut to);
+        }
+        parser.finish(&mut to);
+        let names = to.iter().map(|event| match event {
+            Event::Argument(name, _) => name.len(),
+            other => panic!("{other:?}"),
+        });
+        let names_max = NAMES_BYTES_FREE as usize + NAMES_PER_BYTE as usize * body.len();
+        assert!(names.sum::<usize>() <= names_max, "{key}, {leaves}");
+        (to.len(), parser.failure().map(|failure| failure.problem))
+    };
+    assert_eq!(read(10, 5_000), (5_001, None));
+    assert_eq!(read(150, 5_000), (5_001, None));
+    assert_eq!(read(4_000, 10), (11, None));
+    let (leaves, problem) = read(4_000, 5_000);
+    assert_eq!(problem, Some(Problem::NamesLimit));
+    assert!((100..300).contains(&leaves), "{leaves}");
+}

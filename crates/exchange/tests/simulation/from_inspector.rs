@@ -1,0 +1,33 @@
+//! The inspector: it returns inspections at any time, also those of transactions that have ended.
+
+use weir_exchange::transaction::judging;
+
+use super::router::Router;
+
+/// The inspector finishes the inspection at this place among those it has.
+pub fn answers(router: &mut Router, at: usize) {
+    if at >= router.world.jobs.len() {
+        return;
+    }
+    let mut job = router.world.jobs.remove(at);
+    job.run();
+    assert!(!job.is_lost(), "no inspection panics");
+    let left = router.world.tools.elsewhere.end(&job);
+    router.world.came_back[usize::from(left.is_some())] += 1;
+    match left {
+        Some(left) => judging::came_back_late(&mut router.world, left, job),
+        None => {
+            let is_its = router.ends().is_some_and(|ends| ends.key == job.exchange);
+            assert!(is_its, "a transaction that has ended has left something for it");
+            router.with_http(|it, at| judging::came_back(it, at, job));
+        }
+    }
+}
+
+/// All inspections come back, after the last transaction.
+pub fn answers_all(router: &mut Router) {
+    while !router.world.jobs.is_empty() {
+        answers(router, 0);
+    }
+    assert_eq!(router.world.tools.elsewhere.left(), 0, "nothing is left for inspections");
+}

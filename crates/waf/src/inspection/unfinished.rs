@@ -1,0 +1,209 @@
+//! Inspections in turns, for callers that have others to serve: what is left after a turn is an [`Unfinished`] inspection. It owns
+//! all of its state, so the next turn may be on another thread.
+//!
+//! A body may be left to a later turn, too, if nothing is decided before its end.
+
+use std::sync::Arc;
+
+use super::bounds;
+use super::content::Kind;
+use super::handle::Inspection;
+use super::message::BodySettings;
+use super::options::Turn;
+use super::report::{Limit, Verdict};
+use super::state::State;
+use super::turns::{self, Question, Rest};
+use crate::body::{Body, Processor};
+use crate::coding;
+
+/// Number of bytes of a body that are read at once in a later turn.
+const PIECE_BYTES: usize = 4 << 10;
+/// The same while the body arrives.
+const FIRST_PIECE_BYTES: usize = 512;
+/// Number of bytes of an encoded body that are read at once: it decides how much they may become by decoding.
+const ENCODED_PIECE_BYTES: usize = 1 << 10;
+/// The length of a path in JSON from which on fewer bytes are read at once, because each value has its path.
+const PATH_BYTES: usize = 64;
+/// The smallest piece that is read at once.
+const PIECE_BYTES_MIN: usize = 16;
+
+/// The result of a turn.
+#[must_use]
+#[derive(Debug)]
+pub enum Step {
+    /// The verdict.
+    Done(Inspection, Verdict),
+    /// Another turn is needed.
+    More(Unfinished),
+}
+
+/// An inspection that needs another turn.
+#[must_use = "the request is not judged"]
+#[derive(Debug)]
+pub struct Unfinished {
+    inspection: Inspection,
+    rest: Rest,
+    /// Bytes of the body that are to be read before.
+    unread: Option<Unread>,
+}
+
+/// The end of a body that was not passed to [`Inspection::body`], because [`may_read_later`].
+#[derive(Debug)]
+pub struct Unread {
+    /// The body.
+    pub body: Arc<Vec<u8>>,
+    /// The number of bytes that were passed.
+    pub from: usize,
+    /// The limit that ends the body: see [`Inspection::cut_body`].
+    pub limit: Option<Limit>,
+}
+
+// It may go on on another thread.
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<Unfinished>();
+};
+
+/// Judges a request or its response, as far as the turn suffices.
+pub fn judge(mut inspection: Inspection, question: Question, turn: Turn) -> Step {
+    if let Question::Body(Some(limit)) = question {
+        cut(&mut inspection, limit);
+    }
+    let unfinished = Unfinished { inspection, rest: Rest::of(question), unread: None };
+    unfinished.begin(turn)
+}
+
+/// Reads the end of the body, and judges the request: see [`Question::Body`].
+pub fn judge_unread(inspection: Inspection, unread: Unread, turn: Turn) -> Step {
+    let rest = Rest::of(Question::Body(None));
+    Unfinished { inspection, rest, unread: Some(unread) }.begin(turn)
+}
+
+/// Whether nothing is decided by further bytes of the body until its end, so that callers can pass them later. The limit of its
+/// length is theirs.
+pub fn may_read_later(inspection: &Inspection) -> bool {
+    let body = &inspection.state.message.body;
+    let is_decided = match body.processor {
+        Processor::UrlEncoded | Processor::Json | Processor::Xml | Processor::Text => true,
+        Processor::Content => body.content.kind == Kind::Text,
+        // Files have a limit of their own.
+        Processor::Multipart | Processor::None => false,
+    };
+    is_decided && body.limit.is_none() && inspection.reads_body()
+}
+
+/// The upper bound of the memory for decoding a body of this length later; 0 if it is not encoded.
+pub fn decoding_bytes_max(inspection: &Inspection, body_bytes: u64) -> u64 {
+    let BodySettings { head, inflated_bytes_max, .. } = &inspection.state.message.body;
+    coding::memory_bytes_max(&head.codings, body_bytes, *inflated_bytes_max)
+}
+
+/// Adds bytes of the body until the others had better be read later: rules would have more than `input_bytes_max` to read, or
+/// the bytes are encoded. Returns the number of bytes that were added: all if the body may not be read later.
+pub fn read_first(inspection: &mut Inspection, bytes: &[u8], input_bytes_max: usize) -> usize {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let is_encoded = !inspection.state.message.body.head.codings.is_empty();
+        let may_wait = may_read_later(inspection);
+        if may_wait && (is_encoded || turns::input_bytes(&inspection.state) > input_bytes_max) {
+            break;
+        }
+        let is_read_in_pieces = may_wait || inspection.body_progress().is_open;
+        let piece = match is_read_in_pieces {
+            true => piece_of(&inspection.state, rest, FIRST_PIECE_BYTES),
+            false => rest,
+        };
+        inspection.body(piece);
+        rest = rest.get(piece.len()..).unwrap_or_default();
+    }
+    bytes.len() - rest.len()
+}
+
+/// The next bytes of a body to read at once. `bytes_max`: their number in an ordinary body.
+fn piece_of<'a>(state: &State, rest: &'a [u8], bytes_max: usize) -> &'a [u8] {
+    let body = &state.message.body;
+    let path_bytes = body.reading.parser.as_ref().map_or(0, Body::path_bytes);
+    let bytes_max = match body.head.codings.is_empty() {
+        true => (bytes_max * PATH_BYTES / path_bytes.max(PATH_BYTES)).max(PIECE_BYTES_MIN),
+        false => ENCODED_PIECE_BYTES,
+    };
+    rest.get(..bytes_max).unwrap_or(rest)
+}
+
+/// Inspects no further bytes of the body because of this limit.
+fn cut(inspection: &mut Inspection, limit: Limit) {
+    inspection.leave_body_out();
+    inspection.state.message.body.cut(limit);
+}
+
+impl Unread {
+    /// Reads the body until the turn is over. Returns what is left then.
+    fn read(mut self, inspection: &mut Inspection) -> Option<Self> {
+        loop {
+            let rest = self.body.get(self.from..).unwrap_or_default();
+            let piece = piece_of(&inspection.state, rest, PIECE_BYTES);
+            inspection.body(piece);
+            self.from += piece.len();
+            if self.from >= self.body.len() {
+                self.limit.into_iter().for_each(|limit| cut(inspection, limit));
+                return None;
+            }
+            inspection.state.timer.look_between();
+            if bounds::is_turn_over(&inspection.state) {
+                return Some(self);
+            }
+        }
+    }
+
+    /// The number of bytes that rules may have to read of it.
+    fn input_bytes(&self, inspection: &Inspection) -> usize {
+        let bytes = self.body.len().saturating_sub(self.from);
+        match inspection.state.message.body.head.codings.is_empty() {
+            true => bytes,
+            false => {
+                usize::try_from(coding::inflated_bytes_max(bytes as u64)).unwrap_or(usize::MAX)
+            }
+        }
+    }
+}
+
+impl Unfinished {
+    /// The first turn.
+    fn begin(mut self, turn: Turn) -> Step {
+        if self.input_bytes() > turn.input_bytes_max {
+            return Step::More(self);
+        }
+        bounds::begin_turn(&mut self.inspection.state, turn, true);
+        self.go_on(turn.input_bytes_max)
+    }
+
+    /// Another turn. The limit on the size of the input has no meaning any more.
+    pub fn proceed(mut self, turn: Turn) -> Step {
+        bounds::begin_turn(&mut self.inspection.state, turn, false);
+        self.go_on(usize::MAX)
+    }
+
+    fn go_on(mut self, input_bytes_max: usize) -> Step {
+        if let Some(unread) = self.unread.take() {
+            self.unread = unread.read(&mut self.inspection);
+        }
+        if self.unread.is_some() {
+            return Step::More(self);
+        }
+        match turns::go_on(&mut self.inspection.state, self.rest, input_bytes_max) {
+            Ok(verdict) => Step::Done(self.inspection, verdict),
+            Err(rest) => Step::More(Self { rest, ..self }),
+        }
+    }
+
+    /// The number of bytes that rules may have to read.
+    fn input_bytes(&self) -> usize {
+        let unread = self.unread.as_ref().map_or(0, |it| it.input_bytes(&self.inspection));
+        turns::input_bytes(&self.inspection.state).saturating_add(unread)
+    }
+
+    /// Gives the verdict up. The findings so far are kept.
+    pub fn give_up(self) -> Inspection {
+        self.inspection
+    }
+}
