@@ -25,7 +25,7 @@ mod key_log;
 mod last_members;
 pub mod log_writer;
 pub mod logs;
-mod lost_lines;
+mod losses;
 pub mod member_state;
 pub mod metrics;
 pub mod monitors;

@@ -23,7 +23,6 @@ use weir_telemetry::reports::{Log, LogBatch};
 
 use crate::events::Events;
 use crate::firewall::recent::Recent;
-use crate::lost_lines::LostLines;
 use crate::span_export::counters::SpanCounters;
 use syslog::Sender;
 use weir_event_loop::error_text::io_error_text;
@@ -57,8 +56,6 @@ pub struct AllLogCounters {
     pub audit: LogCounters,
     /// Results of the export of spans.
     pub spans: SpanCounters,
-    /// The lines that are being lost.
-    pub(crate) lost: LostLines,
 }
 
 impl AllLogCounters {

@@ -16,7 +16,7 @@ use crate::health::Judge;
 use crate::health::recent::Samples;
 use crate::log_writer::AllLogCounters;
 use crate::logs::LogsView;
-use crate::lost_lines::Losing;
+use crate::losses::{Losing, Losses, Totals};
 use crate::monitors::Board;
 use crate::ocsp::Ocsp;
 use crate::overlay::changes::Changes;
@@ -104,6 +104,8 @@ struct OfWorkers {
     last_panic: RwLock<Option<WorkerPanic>>,
     /// The sandbox of the workers; `None`: they have not started.
     sandbox: RwLock<Option<Sandbox>>,
+    /// What they and the writers of logs are losing.
+    losses: Losses,
 }
 
 /// A configuration that waits for the first probes of its members.
@@ -170,14 +172,15 @@ impl Observed {
         Judge::new(self.table(), self.recent.get())
     }
 
-    /// The log lines that are being lost.
+    /// What is being lost.
     pub(crate) fn losing(&self) -> Vec<Losing> {
         let (workers, logs) = (self.workers.totals(), &self.logs);
-        logs.lost.look([
-            workers.log_lines_dropped + logs.access.lines_lost.load(Relaxed),
-            workers.waf_log_lines_dropped + logs.waf.lines_lost.load(Relaxed),
-            self.admin.audit.dropped() + logs.audit.lines_lost.load(Relaxed),
-        ])
+        self.of_workers.losses.look(&Totals {
+            access_lines: workers.log_lines_dropped + logs.access.lines_lost.load(Relaxed),
+            waf_lines: workers.waf_log_lines_dropped + logs.waf.lines_lost.load(Relaxed),
+            audit_lines: self.admin.audit.dropped() + logs.audit.lines_lost.load(Relaxed),
+            inspections_lost: workers.waf_inspections_lost,
+        })
     }
 
     /// The active table.

@@ -7,7 +7,7 @@ use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::errand::{Errand, Order};
 use weir_exchange::parts::job::Job;
 use weir_exchange::transaction::stages::{self, mirror};
-use weir_exchange::transaction::{Transaction, judging, subrequest};
+use weir_exchange::transaction::{Transaction, awaiting, subrequest};
 
 use super::Worker;
 use super::desk::Desk;
@@ -83,8 +83,8 @@ pub fn came_back(worker: &mut Worker, io: &mut EventLoop, job: Job) {
     counted.waf_inspections_away.subtract(1);
     counted.waf_inspections_lost.add(u64::from(job.is_lost()));
     match worker.world.tools.elsewhere.end(&job) {
-        Some(left) => judging::came_back_late(&mut worker.desk(io), left, job),
-        None => worker.with(io, job.exchange, |it, at| judging::came_back(it, at, job)),
+        Some(left) => awaiting::came_back_late(&mut worker.desk(io), left, job),
+        None => worker.with(io, job.exchange, |it, at| awaiting::came_back(it, at, job)),
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use weir_waf::inspection::{Turn, Unfinished};
+use weir_waf::inspection::{Limit, Turn, Unfinished};
 
 use crate::arena::ExchangeKey;
 use crate::local::table::LocalServer;
@@ -32,8 +32,10 @@ pub struct Left {
 
 /// The result that counts for a transaction that does not wait for its inspection.
 pub enum LeftEnd {
-    /// The verdict: the transaction has gone on, because rules only detect.
-    Verdict(Ticket),
+    /// The verdict: the transaction has gone on, because rules only detect. With the limit that prevented one before, if any.
+    Verdict(Ticket, Option<Limit>),
+    /// The verdict on the request, or the limit that prevented it: the transaction has ended before its response was judged.
+    OfRequest(Option<Limit>),
     /// This one, with the status of the answer.
     Outcome(Outcome, u16),
 }
@@ -64,9 +66,15 @@ impl Elsewhere {
         self.left.insert(ticket.number, left);
     }
 
-    /// As [`Self::leave`], for a transaction that goes on: the verdict is still wanted.
-    pub fn leave_for_the_log(&mut self, ticket: Ticket, left: impl FnOnce(LeftEnd) -> Left) {
-        self.left.insert(ticket.number, left(LeftEnd::Verdict(ticket)));
+    /// As [`Self::leave`], for a transaction that goes on: the verdict is still wanted. `unjudged`: the limit that prevented one
+    /// before.
+    pub fn leave_for_the_log(
+        &mut self,
+        ticket: Ticket,
+        unjudged: Option<Limit>,
+        left: impl FnOnce(LeftEnd) -> Left,
+    ) {
+        self.left.insert(ticket.number, left(LeftEnd::Verdict(ticket, unjudged)));
     }
 
     /// An inspection is back. Returns what a transaction has left for it; `None`: its transaction waits, or all connections

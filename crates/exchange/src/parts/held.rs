@@ -80,7 +80,7 @@ impl HeldRoom {
     pub fn body(&self, client: Option<IpAddr>) -> HeldBody {
         let client = client.map(|address| CLIENT_PREFIX.of(address));
         let held = HeldBytes { bytes: 0, client, taken: Rc::clone(&self.0) };
-        HeldBody { bytes: Arc::default(), held }
+        HeldBody { bytes: Arc::default(), behind: Vec::new(), held }
     }
 }
 
@@ -125,17 +125,30 @@ impl Drop for HeldBytes {
 pub struct HeldBody {
     /// An inspection elsewhere reads it, too.
     bytes: Arc<Vec<u8>>,
+    /// What has arrived while it does.
+    behind: Vec<u8>,
     held: HeldBytes,
 }
 
 impl HeldBody {
-    /// Appends received data. Returns false if a limit is reached; the data is appended in any case.
+    /// Appends received data. Returns false if a limit is reached; the data is appended in any case. While an inspection elsewhere
+    /// reads the data, it is kept apart: see [`Self::join`].
     pub fn push(&mut self, data: &[u8]) -> bool {
-        Arc::make_mut(&mut self.bytes).extend_from_slice(data);
+        match Arc::get_mut(&mut self.bytes) {
+            Some(bytes) if self.behind.is_empty() => bytes.extend_from_slice(data),
+            _ => self.behind.extend_from_slice(data),
+        }
         self.held.add(data.len() as u64)
     }
 
-    /// The received data.
+    /// Appends what was kept apart. If an inspection still reads the data, that is copied.
+    pub fn join(&mut self) {
+        if !self.behind.is_empty() {
+            Arc::make_mut(&mut self.bytes).append(&mut self.behind);
+        }
+    }
+
+    /// The received data, without what is kept apart.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -157,6 +170,12 @@ impl HeldBody {
         // The data is there already, so limits do not matter.
         let _ = again.raise_to(self.held.bytes);
         again
+    }
+
+    /// Takes the reservation: the data is used up at once, but an inspection elsewhere may still read it.
+    pub fn take_reservation(&mut self) -> HeldBytes {
+        let none = self.beside();
+        std::mem::replace(&mut self.held, none)
     }
 
     /// The reservation alone: the data is not needed any more.
@@ -219,9 +238,28 @@ mod tests {
         let mut body = room.body(None);
         body.push(b"abc");
         let shared = body.shared();
+        assert!(body.push(b"de") && body.push(b"f"));
+        assert_eq!((body.bytes(), &shared[..]), (&b"abc"[..], &b"abc"[..]));
+        assert!(Arc::ptr_eq(&body.bytes, &shared), "it is not copied");
+        drop(shared);
+        assert!(body.push(b"g"));
+        body.join();
+        body.join();
+        assert_eq!(body.bytes(), b"abcdefg", "in order");
+        let shared = body.shared();
         let (bytes, held) = body.into_parts();
         assert!(Arc::ptr_eq(&bytes, &shared), "it is not copied");
-        assert_eq!((&bytes[..], held.bytes), (&b"abc"[..], 3));
+        assert_eq!((&bytes[..], held.bytes), (&b"abcdefg"[..], 7));
+    }
+
+    #[test]
+    fn data_that_an_inspection_never_gave_back_is_joined_all_the_same() {
+        let mut body = HeldRoom::default().body(None);
+        body.push(b"abc");
+        let shared = body.shared();
+        body.push(b"de");
+        body.join();
+        assert_eq!((body.bytes(), &shared[..]), (&b"abcde"[..], &b"abc"[..]));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_config::snapshot::{Unjudged, Waf};
 use weir_core::policy::WafMode;
-use weir_http::message::{Framing, ResponseHead};
+use weir_http::message::Framing;
 use weir_waf::body::{Call, LOOK_BYTES, call};
 use weir_waf::inspection::{
     Inspection, Limit, Turn, Unfinished, Unread, Verdict, decoding_bytes_max, may_read_later,
@@ -15,11 +15,13 @@ use weir_waf::inspection::{
 
 use crate::parts::end::OwnedEnd;
 use crate::parts::held::{HeldBody, HeldBytes};
+use crate::parts::held_response::HeldResponse;
 use crate::parts::job::Ticket;
 
 /// The state of an inspection.
 pub enum Scrutiny {
-    /// The inspection takes more than a turn: the request waits at [`Stage::Judge`](crate::parts::stages::Stage::Judge).
+    /// The inspection takes more than a turn: the request waits at [`Stage::Judge`](crate::parts::stages::Stage::Judge), or its
+    /// response waits.
     Judging(Box<Judging>),
     /// The body is arriving and is held.
     Reading(Box<Reading>),
@@ -37,7 +39,35 @@ pub enum Scrutiny {
     Blocked(Block),
 }
 
-/// A request whose inspection takes more than a turn.
+impl Scrutiny {
+    /// The request or response whose inspection takes more than a turn.
+    pub fn into_judging(self) -> Option<Judging> {
+        match self {
+            Self::Judging(judging) => Some(*judging),
+            _ => None,
+        }
+    }
+
+    /// The held response; `None`: none is held.
+    pub fn response(&self) -> Option<&HeldResponse> {
+        match self {
+            Self::Answering(answering) => Some(&answering.response),
+            Self::Judging(judging) => judging.of.response(),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::response`], mutable.
+    pub fn response_mut(&mut self) -> Option<&mut HeldResponse> {
+        match self {
+            Self::Answering(answering) => Some(&mut answering.response),
+            Self::Judging(judging) => judging.of.response_mut(),
+            _ => None,
+        }
+    }
+}
+
+/// A request or a response whose inspection takes more than a turn.
 pub struct Judging {
     /// The inspection.
     pub work: Work,
@@ -45,7 +75,7 @@ pub struct Judging {
     pub terms: Terms,
     /// What is judged, and what it needs afterwards.
     pub of: Of,
-    /// Until when the request waits for an inspection elsewhere, in microseconds of the clock.
+    /// Until when it waits for an inspection elsewhere, in microseconds of the clock.
     pub until_us: u64,
     /// When this time is looked at next.
     pub look_us: u64,
@@ -60,7 +90,7 @@ impl Judging {
 
 /// Where an inspection is.
 pub enum Work {
-    /// Here: it goes elsewhere when the request comes to its stage.
+    /// Here: it goes elsewhere when it is first looked for.
     Here(Unfinished),
     /// Elsewhere.
     Away(Ticket),
@@ -85,6 +115,44 @@ pub enum Of {
         /// The end of the body.
         end: OwnedEnd,
     },
+    /// The head of the response.
+    ResponseHead(Box<HeldResponse>),
+    /// The whole response.
+    Response(Box<HeldResponse>),
+}
+
+impl Of {
+    /// The response; `None`: a request is judged.
+    pub fn response(&self) -> Option<&HeldResponse> {
+        match self {
+            Self::Head(_) | Self::Request(_) | Self::Body { .. } => None,
+            Self::ResponseHead(response) | Self::Response(response) => Some(response),
+        }
+    }
+
+    /// As [`Self::response`], mutable.
+    pub fn response_mut(&mut self) -> Option<&mut HeldResponse> {
+        match self {
+            Self::Head(_) | Self::Request(_) | Self::Body { .. } => None,
+            Self::ResponseHead(response) | Self::Response(response) => Some(response),
+        }
+    }
+
+    /// Whether rules have not got the whole body of the request.
+    pub fn is_cut(&self) -> bool {
+        matches!(self, Self::Head(_) | Self::Request(_))
+    }
+
+    /// The reserved memory of what is held, which is dropped.
+    pub fn into_held(self) -> Vec<HeldBytes> {
+        match self {
+            Self::Head(_) | Self::Request(_) => Vec::new(),
+            Self::Body { body, decoding, .. } => vec![body.into_held(), decoding],
+            Self::ResponseHead(response) | Self::Response(response) => {
+                vec![response.body.into_held()]
+            }
+        }
+    }
 }
 
 /// What a head says of the body.
@@ -115,24 +183,14 @@ pub struct Judged {
     pub unjudged: Option<Limit>,
 }
 
-/// The verdict to log for a request and its response: the request's exceeded limit, if the response has no finding.
-pub fn after_request(verdict: Verdict, unjudged: Option<Limit>) -> Verdict {
-    match (verdict, unjudged) {
-        (Verdict::Pass, Some(limit)) => Verdict::Exceeded(limit),
-        (verdict, _) => verdict,
-    }
-}
-
-/// A response whose body is arriving.
+/// A response whose body is arriving, and which rules read.
 pub struct Answering {
-    /// The inspection of the request.
-    pub judged: Judged,
-    /// The head.
-    pub head: ResponseHead,
-    /// The text of the head's spans.
-    pub text: Vec<u8>,
-    /// The body so far.
-    pub body: HeldBody,
+    /// The inspection of the request, and of the head of the response.
+    pub inspection: Inspection,
+    /// The terms of the inspection.
+    pub terms: Terms,
+    /// The response so far.
+    pub response: HeldResponse,
 }
 
 /// A request whose body is arriving.
@@ -188,7 +246,7 @@ impl Reading {
     /// The end of the body that rules have not got. `limit`: what ends the body.
     pub fn unread(&self, limit: Option<Limit>) -> Option<Unread> {
         let is_read = self.read_bytes >= self.body.bytes().len();
-        let unread = || Unread { body: self.body.shared(), from: self.read_bytes, limit };
+        let unread = || Unread::Request { body: self.body.shared(), from: self.read_bytes, limit };
         (!is_read).then(unread)
     }
 }
@@ -307,7 +365,17 @@ pub struct Terms {
 impl Terms {
     /// Whether a body that rules read is held until it is judged.
     pub fn holds_bodies(&self) -> bool {
-        self.mode != WafMode::Detect || self.waf.responses.is_some()
+        !self.only_watch() || self.waf.responses.is_some()
+    }
+
+    /// Whether rules only watch requests and responses: no verdict has an effect.
+    pub fn only_watch(&self) -> bool {
+        self.mode == WafMode::Detect
+    }
+
+    /// The number of bytes of a response's body that rules get at most.
+    pub fn response_bytes_max(&self) -> usize {
+        self.waf.responses.as_ref().map_or(0, |responses| responses.bytes_max)
     }
 
     /// Whether requests without a verdict are blocked.
@@ -460,7 +528,11 @@ mod tests {
             let is_whole = *read_bytes.end() == whole;
             assert!(read_bytes.contains(&reading.read_bytes), "{}", reading.read_bytes);
             assert_eq!(reading.read_bytes == body.len(), is_whole, "{} bytes", body.len());
-            let unread = reading.unread(None).map(|unread| (unread.from, unread.body.len()));
+            let unread = match reading.unread(None) {
+                Some(Unread::Request { body, from, .. }) => Some((from, body.len())),
+                Some(Unread::Response { .. }) => panic!("a request was read"),
+                None => None,
+            };
             assert_eq!(unread, (!is_whole).then_some((reading.read_bytes, body.len())));
         }
     }

@@ -13,6 +13,7 @@ pub mod errand;
 pub mod failure;
 pub mod handed_over;
 pub mod held;
+pub mod held_response;
 pub mod identity;
 pub mod inspected;
 pub mod inspecting;

@@ -8,7 +8,7 @@ use crate::edge::Edge;
 use crate::parts::failure::{Loss, MemberFailure};
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::losing::response_whole;
+use crate::transaction::losing::{is_whole_with_its_head, response_whole};
 use crate::transaction::seeking::Found;
 use crate::transaction::tracing::{note_failed, tell_anew};
 
@@ -55,16 +55,10 @@ impl Exchange {
         self.ends.tries.failure = Some(reason);
         match self.phase {
             Phase::AwaitHead => {}
-            Phase::Collect | Phase::Respond if is_whole => {
+            _ if self.phase.takes_response() && (is_whole || is_whole_with_its_head(self)) => {
                 return response_whole(self, at, reason);
             }
-            // Without a body, and without a stream that frames it, a response is whole with its head.
-            Phase::Respond
-                if self.response_framing.is_empty() && self.ends.caller.stream().is_none() =>
-            {
-                return response_whole(self, at, reason);
-            }
-            Phase::Collect => {
+            Phase::Collect | Phase::Judge => {
                 note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 return self.respond(at, reason.status(), reason.termination());

@@ -8,11 +8,13 @@ use weir_http::message::{Framing, Method};
 use crate::edge::{Edge, Release};
 use crate::parts::considered::Ending;
 use crate::parts::ends::{After, Outcome};
+use crate::parts::inspecting::Scrutiny;
 use crate::parts::messages::OwnAnswer;
 use crate::parts::stream_end::StreamEnd;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::losing::watch_leaving_client;
 use crate::transaction::policy::keep_cookies;
 use crate::transaction::{inspect, subrequest};
 
@@ -60,7 +62,7 @@ impl Exchange {
             return subrequest::end(self, at, termination);
         }
         inspect::leave(self, at);
-        if self.phase == Phase::Collect {
+        if self.phase.holds_response() {
             // Nothing of the response was sent, and nothing will be.
             self.phase = Phase::AwaitHead;
         }
@@ -80,8 +82,17 @@ impl Exchange {
     }
 
     /// The whole response is handed over, and the member connection is released: the exchange ends now, or when the client
-    /// has taken the response.
+    /// has taken the response. If the response still waits for its verdict, that comes first.
     pub fn complete(&mut self, at: &mut impl Edge, termination: Termination) {
+        if self.phase == Phase::Judge {
+            let response = self.scrutiny.as_deref_mut().and_then(Scrutiny::response_mut);
+            if let Some(response) = response {
+                response.ends_as = Some(termination);
+            }
+            // Nobody needs the rest of a request that is still arriving.
+            self.ends.clear_client_deadline(at);
+            return watch_leaving_client(self, at);
+        }
         if !self.ends.is_undelivered(at) {
             return self.end_answered(at, termination);
         }
@@ -146,7 +157,7 @@ impl Exchange {
         }
         inspect::leave(self, at);
         self.ends.count_request(at);
-        if self.phase == Phase::Collect {
+        if self.phase.holds_response() {
             // Nothing of a held response was sent.
             self.ends.account.status = 0;
         }
@@ -154,7 +165,7 @@ impl Exchange {
         let is_answered = match (self.ends.caller.stream(), self.phase) {
             (None, _) => true,
             (_, Phase::AwaitHead) => status != 0,
-            (_, Phase::Collect) => false,
+            (_, Phase::Collect | Phase::Judge) => false,
             (_, Phase::Respond) => termination == Termination::Complete,
             (_, Phase::Deliver { .. }) => !self.ends.is_undelivered(at),
         };

@@ -25,6 +25,9 @@ pub enum Phase {
     /// The response head has arrived. With its body it is held for inspection, or the request is weir's own: nothing was sent to a
     /// client.
     Collect,
+    /// The response is held as in [`Self::Collect`], and waits for the verdict of an inspection elsewhere. The member is not read
+    /// meanwhile.
+    Judge,
     /// The response head was sent to the client; the body follows.
     Respond,
     /// The response is complete here, but the client's HTTP/2 windows hold back the rest of it.
@@ -34,6 +37,18 @@ pub enum Phase {
         /// Bytes that the client has sent since.
         unwanted_bytes: u64,
     },
+}
+
+impl Phase {
+    /// Whether the response head has arrived, and its body may follow.
+    pub fn takes_response(self) -> bool {
+        matches!(self, Self::Collect | Self::Judge | Self::Respond)
+    }
+
+    /// Whether the response is held: nothing of it was sent to the client.
+    pub fn holds_response(self) -> bool {
+        matches!(self, Self::Collect | Self::Judge)
+    }
 }
 
 /// An exchange: one request and its response.
@@ -79,7 +94,8 @@ impl Exchange {
     /// Whether body data of the request can be used at once. An HTTP/1 client is read only then, so no further data has
     /// to be held.
     pub fn takes_body(&self) -> bool {
-        !self.request.is_whole && (self.ends.attempt.connection.is_some() || is_held_now(self))
+        let has_place = self.ends.attempt.connection.is_some() && !is_held_up(self);
+        !self.request.is_whole && (has_place || is_held_now(self))
     }
 
     /// Whether the client's stream carries data for a tunnel that the member has not accepted yet.
@@ -136,4 +152,11 @@ pub fn may_be_judged_whole(exchange: &Exchange) -> bool {
 /// Whether arriving body data is held.
 pub fn is_held_now(exchange: &Exchange) -> bool {
     matches!(exchange.ends.parked, Parked::ForBody)
+}
+
+/// Whether the body of the request waits for the verdict on the head of the response: its first bytes have yet to show whether it
+/// is that of a gRPC call, which the verdict is needed for.
+pub fn is_held_up(exchange: &Exchange) -> bool {
+    let response = exchange.scrutiny.as_deref().and_then(Scrutiny::response);
+    response.is_some_and(|response| response.facts.look.is_some())
 }

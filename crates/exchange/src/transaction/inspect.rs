@@ -3,7 +3,7 @@
 //! A head is judged when it arrives. A body that rules inspect is held until it is complete and judged; then it is
 //! forwarded to the member behind the head, unchanged. In mode `detect` it is forwarded at once, and judged when it is
 //! complete. Bodies that rules do not inspect are not held. An inspection that takes more than a turn goes on elsewhere
-//! ([`judging`]).
+//! ([`awaiting`]).
 
 use std::sync::Arc;
 
@@ -24,9 +24,10 @@ use crate::local::pool::Forms;
 use crate::local::table::LocalServer;
 use crate::parts::arrival::Arrival;
 use crate::parts::end::{End, OwnedEnd};
+use crate::parts::held_response::after_request;
 use crate::parts::inspected::Outcome;
 use crate::parts::inspecting::{
-    Announced, Calling, Following, Judged, Judging, Of, Reading, Scrutiny, Terms, after_request,
+    Announced, Answering, Calling, Following, Judged, Judging, Of, Reading, Scrutiny, Terms,
 };
 use crate::parts::pace::Pace;
 use crate::parts::parked::Parked;
@@ -35,6 +36,7 @@ use crate::parts::remembered::Remembered;
 use crate::parts::stages::{Next, Wait};
 use crate::parts::witness::Step;
 use crate::transaction::asking::hand_on;
+use crate::transaction::awaiting;
 use crate::transaction::concluding::{
     AfterHead, after_head, answer_blocked, conclude, read, settle, settle_body, settle_head, tell,
     tell_to_continue,
@@ -203,7 +205,7 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) {
     let Some(scrutiny) = exchange.scrutiny.take() else { return };
     let server = &exchange.ends.server;
     match *scrutiny {
-        Scrutiny::Judging(judging) => judging::leave(server, at, *judging),
+        Scrutiny::Judging(judging) => awaiting::leave(server, at, *judging),
         Scrutiny::Reading(reading) => {
             let Reading { mut inspection, terms, .. } = *reading;
             inspection.leave_body_out();
@@ -221,7 +223,11 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) {
         Scrutiny::Passed(_, _, Some(judged)) | Scrutiny::Passing(_, Some(judged)) => {
             tell_judged(at, server, *judged);
         }
-        Scrutiny::Answering(answering) => tell_judged(at, server, answering.judged),
+        Scrutiny::Answering(answering) => {
+            let Answering { inspection, terms, response } = *answering;
+            let unjudged = response.facts.unjudged;
+            tell_judged(at, server, Judged { inspection, terms, unjudged });
+        }
         Scrutiny::Passed(_, _, None) | Scrutiny::Passing(_, None) | Scrutiny::Blocked(_) => {}
     }
 }
@@ -344,7 +350,8 @@ pub fn follow(
         true => end_body(at, inspection, limit, is_whole),
         false => {
             debug_assert!(is_whole || limit.is_some(), "it is not let go");
-            judge_unread(inspection, Unread { body: Arc::new(unread), from: 0, limit }, turn)
+            let unread = Unread::Request { body: Arc::new(unread), from: 0, limit };
+            judge_unread(inspection, unread, turn)
         }
     };
     match step {
@@ -353,7 +360,8 @@ pub fn follow(
             debug_assert_eq!(block, None, "nothing is kept from members where rules only detect");
         }
         inspection::Step::More(unfinished) => {
-            judging::go_on_without(exchange, at, unfinished, terms, vec![held, decoding]);
+            let held = vec![held, decoding];
+            awaiting::go_on_without(exchange, at, (unfinished, terms), None, held);
         }
     }
     false

@@ -1,35 +1,40 @@
 //! Inspection of responses by the web application firewall.
 //!
 //! The head is judged when it arrives. A body of an inspected type is held until it is complete or has reached the
-//! inspected size, and judged; then it is forwarded. Event streams, gRPC calls and encoded bodies are not held.
+//! inspected size, and judged; then it is forwarded. Event streams, gRPC calls and encoded bodies are not held. An inspection that
+//! takes more than a turn goes on elsewhere ([`awaiting`]): meanwhile the response is held, and its member is not read.
 
 use weir_config::snapshot::Responses;
 use weir_http::fields::values;
-use weir_http::message::{Field, Framing, Method, ResponseHead, Version};
-use weir_waf::inspection::{self, Limit, Verdict};
+use weir_http::message::{Method, ResponseHead, Version};
+use weir_waf::inspection::{
+    self, Inspection, Limit, Question, Step, Unread, Verdict, judge_unread,
+};
 
 use crate::edge::Edge;
 use crate::parts::end::End;
-use crate::parts::inspecting::{Answering, Block, Calling, Judged, Scrutiny, after_request};
+use crate::parts::held_response::{HeldResponse, ResponseFacts};
+use crate::parts::inspecting::{Answering, Calling, Judged, Judging, Of, Scrutiny, Terms};
 use crate::parts::messages::Message;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
-use crate::transaction::beginning::begin_judged;
-use crate::transaction::concluding::{answer_blocked, conclude};
+use crate::parts::stages::Wait;
+use crate::termination::Termination;
+use crate::transaction::awaiting::{self, Found};
+use crate::transaction::concluding::AfterHead;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::sending::{Passed, send_judged};
+use crate::transaction::sending::Passed;
 
-/// Judges the head of a response. Returns true if nothing more is to do now: the body is held, or the response was
-/// replaced by an answer.
+/// Judges the head of a response. Returns true if nothing more is to do now: the response is held, or was replaced by an answer.
 pub fn begin(
     exchange: &mut Exchange,
     at: &mut impl Edge,
     (head, input): (&ResponseHead, &[u8]),
 ) -> bool {
-    let Some((judged, look)) = take_judged(exchange) else { return false };
-    let Judged { mut inspection, terms, mut unjudged } = judged;
+    let Some((judged, look)) = take_judged(&mut exchange.scrutiny) else { return false };
+    let Judged { mut inspection, terms, unjudged } = judged;
     let Some(responses) = &terms.waf.responses else { return false };
-    let is_held = terms.waf.common.view().looks_at_response_bodies()
+    let is_read = terms.waf.common.view().looks_at_response_bodies()
         && is_looked_at(exchange, responses, (head, input));
     inspection.response(&inspection::Response {
         status: head.status,
@@ -40,52 +45,47 @@ pub fn begin(
         },
         headers: &fields(head, input),
     });
-    let mut verdict = inspection.response_headers();
-    // A call has no response whose body is held, so this was none, and its body was not judged.
-    if is_held && look.is_some() && verdict == Verdict::Pass {
-        match terms.blocks_unjudged() {
-            true => verdict = Verdict::Exceeded(Limit::Body),
-            false => unjudged = Some(Limit::Body),
+    let mut facts = ResponseFacts { is_read, has_room: true, unjudged, look };
+    let turn = at.tools().elsewhere.turn;
+    let found = match inspection::judge(inspection, Question::ResponseHead, turn) {
+        Step::Done(inspection, verdict) => (inspection, verdict),
+        Step::More(unfinished) => {
+            let of = Of::ResponseHead(Box::new(held(at, &terms, facts, (head, input))));
+            Judging::new(unfinished, terms, of).hold_response(exchange, at);
+            return true;
+        }
+    };
+    match after_head(at, &terms, &mut facts, found) {
+        AfterHead::Read(inspection) => {
+            let response = held(at, &terms, facts, (head, input));
+            Answering { inspection, terms, response }.begin(exchange);
+            true
+        }
+        AfterHead::More(unfinished) if facts.need_no_verdict(&terms) => {
+            let limit = facts.limit();
+            awaiting::go_on_without(exchange, at, (unfinished, terms), limit, Vec::new());
+            false
+        }
+        AfterHead::More(unfinished) => {
+            let of = Of::Response(Box::new(held(at, &terms, facts, (head, input))));
+            Judging::new(unfinished, terms, of).hold_response(exchange, at);
+            true
+        }
+        AfterHead::Judged(inspection, verdict) => {
+            facts.is_replaced(exchange, at, terms, (inspection, verdict))
         }
     }
-    if verdict == Verdict::Pass && is_held {
-        let client = terms.client.map(|client| client.ip());
-        let body = at.tools().held_room.body(client);
-        let judged = Judged { inspection, terms, unjudged };
-        let (head, text) = (head.clone(), input.to_vec());
-        let answering = Answering { judged, head, text, body };
-        exchange.scrutiny = Some(Box::new(Scrutiny::Answering(Box::new(answering))));
-        exchange.phase = Phase::Collect;
-        return true;
-    }
-    if verdict == Verdict::Pass {
-        verdict = inspection.response_body();
-    }
-    let verdict = after_request(verdict, unjudged);
-    if let Some(look) = look
-        && Block::of(&verdict, terms.blocks_unjudged()).is_none()
-    {
-        let calling = Calling { inspection, terms, verdict, look };
-        exchange.scrutiny = Some(Box::new(Scrutiny::Calling(Box::new(calling))));
-        return false;
-    }
-    let block = conclude(at, &exchange.ends.server, &terms, inspection, verdict);
-    if let Some(block) = &block {
-        exchange.ends.drop_member(at);
-        answer_blocked(exchange, at, block);
-    }
-    block.is_some()
 }
 
 /// The request's inspection, if its response is inspected, and the first bytes of a body that is not known yet to be that of
 /// a call. A member may answer while the body still comes; one that rules follow is judged without its response.
-fn take_judged(exchange: &mut Exchange) -> Option<(Judged, Option<Vec<u8>>)> {
+fn take_judged(scrutiny: &mut Option<Box<Scrutiny>>) -> Option<(Judged, Option<Vec<u8>>)> {
     let is_of_request = |scrutiny: &Scrutiny| match scrutiny {
         Scrutiny::Following(_) => true,
         Scrutiny::Calling(calling) => calling.terms.unjudged_of(&calling.verdict).is_none(),
         _ => false,
     };
-    match *exchange.scrutiny.take_if(|it| !is_of_request(it))? {
+    match *scrutiny.take_if(|it| !is_of_request(it))? {
         Scrutiny::Passing(_, Some(judged)) => Some((*judged, None)),
         Scrutiny::Calling(calling) => {
             let Calling { inspection, terms, verdict, look } = *calling;
@@ -100,7 +100,7 @@ fn fields<'a>(head: &'a ResponseHead, input: &'a [u8]) -> Vec<(&'a [u8], &'a [u8
     head.fields.iter().map(|field| (field.name.of(input), field.value.of(input))).collect()
 }
 
-/// Whether the body of a response is held.
+/// Whether rules read the body of a response.
 fn is_looked_at(
     exchange: &Exchange,
     responses: &Responses,
@@ -120,6 +120,70 @@ fn is_looked_at(
     is_plain && (types.peek().is_none() || types.any(|it| responses.look_at(it)))
 }
 
+/// A response that is held from its head on.
+fn held(
+    at: &mut impl Edge,
+    terms: &Terms,
+    facts: ResponseFacts,
+    head: (&ResponseHead, &[u8]),
+) -> HeldResponse {
+    let body = at.tools().held_room.body(terms.client.map(|client| client.ip()));
+    HeldResponse::new(facts, head, body)
+}
+
+/// Judges a response behind its head, if rules read none of its body.
+fn after_head(
+    at: &mut impl Edge,
+    terms: &Terms,
+    facts: &mut ResponseFacts,
+    (inspection, verdict): (Inspection, Verdict),
+) -> AfterHead {
+    if verdict != Verdict::Pass {
+        return AfterHead::Judged(inspection, verdict);
+    }
+    if facts.is_read {
+        // A call has no response whose body is held, so this was none, and its body was not judged.
+        if facts.look.take().is_some() {
+            if terms.blocks_unjudged() {
+                return AfterHead::Judged(inspection, Verdict::Exceeded(Limit::Body));
+            }
+            facts.unjudged = Some(Limit::Body);
+        }
+        return AfterHead::Read(inspection);
+    }
+    match inspection::judge(inspection, Question::ResponseBody, at.tools().elsewhere.turn) {
+        Step::Done(inspection, verdict) => AfterHead::Judged(inspection, verdict),
+        Step::More(unfinished) => AfterHead::More(unfinished),
+    }
+}
+
+impl Answering {
+    /// Holds the body that arrives.
+    fn begin(self, exchange: &mut Exchange) {
+        exchange.scrutiny = Some(Box::new(Scrutiny::Answering(Box::new(self))));
+        exchange.phase = Phase::Collect;
+    }
+
+    /// Whether rules get no more than the data so far.
+    fn is_enough(&self) -> bool {
+        self.response.is_enough(self.terms.response_bytes_max())
+    }
+
+    /// Judges the response by its data so far, and forwards it.
+    fn judge(self, exchange: &mut Exchange, at: &mut impl Edge) -> Passed {
+        let Self { inspection, terms, mut response } = self;
+        let (body, bytes_max) = (response.body.shared(), terms.response_bytes_max());
+        response.facts.is_read = false;
+        let turn = at.tools().elsewhere.turn;
+        match judge_unread(inspection, Unread::Response { body, bytes_max }, turn) {
+            Step::Done(inspection, verdict) => {
+                response.deliver(exchange, at, terms, (inspection, verdict))
+            }
+            Step::More(unfinished) => response.deliver_later(exchange, at, (unfinished, terms)),
+        }
+    }
+}
+
 /// Holds pieces of a response's body. Judges it when it is complete, or has reached the inspected size.
 pub fn hold(
     exchange: &mut Exchange,
@@ -130,59 +194,96 @@ pub fn hold(
 ) -> Passed {
     // Nothing was written to the buffer.
     at.tools().scratch.give(head);
-    let Some(Scrutiny::Answering(answering)) = exchange.scrutiny.as_deref_mut() else {
-        return Passed::Over;
-    };
-    let mut has_room = true;
-    for piece in pieces.of(input) {
-        has_room &= answering.body.push(piece);
+    let response = exchange.scrutiny.as_deref_mut().and_then(Scrutiny::response_mut);
+    let Some(response) = response else { return Passed::Over };
+    response.take(pieces.of(input), end);
+    let is_enough =
+        |it: &mut Box<Scrutiny>| matches!(&**it, Scrutiny::Answering(it) if it.is_enough());
+    match exchange.scrutiny.take_if(is_enough).map(|scrutiny| *scrutiny) {
+        Some(Scrutiny::Answering(answering)) => answering.judge(exchange, at),
+        _ => Passed::On,
     }
-    let bytes_max = answering.judged.terms.waf.responses.as_ref().map_or(0, |it| it.bytes_max);
-    let is_whole = !matches!(end, End::No);
-    if has_room && !is_whole && answering.body.bytes().len() < bytes_max {
-        return Passed::On;
-    }
-    judge(exchange, at, has_room, end)
 }
 
-/// Judges a response by its data so far, and forwards it.
-fn judge(exchange: &mut Exchange, at: &mut impl Edge, has_room: bool, end: End<'_>) -> Passed {
-    let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
-    let Some(Scrutiny::Answering(answering)) = scrutiny else { return Passed::Over };
-    let Answering { judged, mut head, text, body } = *answering;
-    let Judged { mut inspection, terms, unjudged } = judged;
-    let bytes_max = terms.waf.responses.as_ref().map_or(0, |it| it.bytes_max);
-    let seen = body.bytes();
-    inspection.response_content(&seen[..seen.len().min(bytes_max)]);
-    let verdict = match inspection.response_body() {
-        Verdict::Pass if !has_room => Verdict::Exceeded(Limit::Memory),
-        verdict => verdict,
+/// Something has happened for which the response may wait: goes on if there is a verdict, or if it has waited long enough.
+pub fn go_on(exchange: &mut Exchange, at: &mut impl Edge) {
+    let key = exchange.ends.key;
+    let Some(Scrutiny::Judging(judging)) = exchange.scrutiny.as_deref_mut() else { return };
+    let found = match judging.look(key, at) {
+        Ok(found) => found,
+        Err(Wait::Until(until_us)) => return at.delay(&exchange.ends, until_us),
+        Err(Wait::Event | Wait::Body) => return,
     };
-    let verdict = after_request(verdict, unjudged);
-    if let Some(block) = conclude(at, &exchange.ends.server, &terms, inspection, verdict) {
-        exchange.ends.drop_member(at);
-        answer_blocked(exchange, at, &block);
-        return Passed::Over;
+    let Some(judging) = exchange.scrutiny.take().and_then(|it| it.into_judging()) else { return };
+    let Judging { terms, of, .. } = judging;
+    let (response, is_head) = match of {
+        Of::ResponseHead(response) => (*response, true),
+        Of::Response(response) => (*response, false),
+        Of::Head(_) | Of::Request(_) | Of::Body { .. } => {
+            debug_assert!(false, "a request waits at its stage");
+            return;
+        }
+    };
+    let (ends_as, was_held_up) = (response.ends_as, response.facts.look.is_some());
+    let passed = match found {
+        Found::Verdict(inspection, verdict) if is_head => {
+            head_judged(response, exchange, at, terms, (inspection, verdict))
+        }
+        Found::Verdict(inspection, verdict) => {
+            response.deliver(exchange, at, terms, (inspection, verdict))
+        }
+        Found::TooLate(ticket) => response.deliver_unjudged(exchange, at, terms, Some(ticket)),
+        Found::Nothing => response.deliver_unjudged(exchange, at, terms, None),
+    };
+    if passed != Passed::Over && exchange.phase != Phase::Judge {
+        go_on_behind(exchange, at, passed, (ends_as, was_held_up));
     }
-    // A response of known length is compressed as a whole.
-    let is_whole = !matches!(end, End::No);
-    let begins_with = match head.framing {
-        Framing::Length(_) if is_whole => seen,
-        _ => &b""[..],
-    };
-    let message = begin_judged(exchange, at, &mut head, (&text, begins_with));
-    if exchange.phase != Phase::Respond {
-        // A rule has answered instead of the member.
-        at.tools().scratch.give(message);
-        return Passed::Over;
+}
+
+/// Goes on with a response whose head has waited for its verdict.
+fn head_judged(
+    mut response: HeldResponse,
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    terms: Terms,
+    found: (Inspection, Verdict),
+) -> Passed {
+    match after_head(at, &terms, &mut response.facts, found) {
+        AfterHead::Read(inspection) => {
+            let answering = Answering { inspection, terms, response };
+            if answering.is_enough() {
+                return answering.judge(exchange, at);
+            }
+            answering.begin(exchange);
+            Passed::On
+        }
+        AfterHead::More(unfinished) => response.deliver_later(exchange, at, (unfinished, terms)),
+        AfterHead::Judged(inspection, verdict) => {
+            response.deliver(exchange, at, terms, (inspection, verdict))
+        }
     }
-    let pieces = if is_whole { Pieces::whole(seen.len()) } else { Pieces::part(seen.len()) };
-    let End::Trailers(fields, text) = end else {
-        return send_judged(exchange, at, message, (seen, &pieces), end);
-    };
-    // When the trailers came, the changes to the head were not known yet.
-    let edits = exchange.response_trailers();
-    let passing = fields.iter().filter(|field| edits.let_pass(field.name.of(text)));
-    let fields: Vec<Field> = passing.cloned().collect();
-    send_judged(exchange, at, message, (seen, &pieces), End::Trailers(&fields, text))
+}
+
+/// What was held has gone on: so do member and client. `ends_as`: the whole response has arrived. `was_held_up`: the body of the
+/// request has waited, too.
+fn go_on_behind(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    passed: Passed,
+    (ends_as, was_held_up): (Option<Termination>, bool),
+) {
+    if let Some(ends_as) = ends_as {
+        exchange.phase = Phase::Deliver { ends_as, unwanted_bytes: 0 };
+        return exchange.complete(at, ends_as);
+    }
+    if passed == Passed::Enough {
+        let is_stream = exchange.ends.attempt.member_stream.is_some();
+        return exchange.response_done(at, is_stream);
+    }
+    if exchange.pace_response(at) {
+        exchange.ends.resume_member(at);
+    }
+    if was_held_up && !exchange.request.is_whole {
+        exchange.request_goes_on(at);
+    }
 }

@@ -7,6 +7,7 @@ use crate::edge::{Edge, Lag, Release, Side};
 use crate::parts::end::End;
 use crate::parts::ends::After;
 use crate::parts::failure::{Loss, MemberFailure, Progress};
+use crate::parts::inspecting::Scrutiny;
 use crate::parts::notice::Notice;
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
@@ -102,8 +103,22 @@ pub fn response_whole(exchange: &mut Exchange, at: &mut impl Edge, reason: Membe
     }
     exchange.ends.leave_member(at, None);
     let ends_as = reason.termination();
-    exchange.phase = Phase::Deliver { ends_as, unwanted_bytes: 0 };
+    if exchange.phase != Phase::Judge {
+        exchange.phase = Phase::Deliver { ends_as, unwanted_bytes: 0 };
+    }
     exchange.complete(at, ends_as);
+}
+
+/// Whether the response is whole with its head: it has no body, and no stream that frames it.
+pub fn is_whole_with_its_head(exchange: &Exchange) -> bool {
+    let framing = match exchange.phase {
+        Phase::Respond => Some(exchange.response_framing),
+        Phase::Judge => {
+            exchange.scrutiny.as_deref().and_then(Scrutiny::response).map(|it| it.head.framing)
+        }
+        _ => None,
+    };
+    framing.is_some_and(Framing::is_empty) && exchange.ends.caller.stream().is_none()
 }
 
 /// Whether the response that was begun is whole with its last byte, whatever its trailers say: its client uses HTTP/1, and

@@ -6,11 +6,13 @@
 pub mod agreement;
 pub mod asking;
 mod attempts;
+pub mod awaiting;
 mod beginning;
 pub mod challenge;
 mod claims;
 mod compress;
 mod concluding;
+mod delivering;
 pub mod early_data;
 pub mod ending;
 pub mod ends;

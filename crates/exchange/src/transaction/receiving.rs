@@ -5,7 +5,7 @@ use crate::parts::end::{End, OwnedEnd};
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
 use crate::transaction::asking::hand_on;
-use crate::transaction::exchange::{Exchange, Phase, is_held_now, may_be_judged_whole};
+use crate::transaction::exchange::{Exchange, Phase, is_held_now, is_held_up, may_be_judged_whole};
 use crate::transaction::inspect;
 
 impl Exchange {
@@ -42,8 +42,8 @@ impl Exchange {
         if is_held_now(self) {
             return inspect::hold(self, at, (input, pieces), end);
         }
-        if self.ends.attempt.connection.is_none() {
-            // The request waits for a member.
+        if self.ends.attempt.connection.is_none() || is_held_up(self) {
+            // The request waits for a member, or for the verdict on the head of its response.
             return at.hold(&mut self.ends, (input, pieces), end);
         }
         let is_whole = !matches!(end, End::No);

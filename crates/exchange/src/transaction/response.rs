@@ -108,7 +108,9 @@ impl Exchange {
                 at.tools().scratch.give(head);
                 return subrequest::keep_body(self, (input, pieces), end);
             }
-            Phase::Collect => return inspect_response::hold(self, at, head, (input, pieces), end),
+            Phase::Collect | Phase::Judge => {
+                return inspect_response::hold(self, at, head, (input, pieces), end);
+            }
             Phase::AwaitHead | Phase::Deliver { .. } => {
                 // The client got another response already.
                 at.tools().scratch.give(head);
@@ -118,10 +120,16 @@ impl Exchange {
         send_judged(self, at, head, (input, pieces), end)
     }
 
-    /// Adapts reading from the member to the speed of the client, and sets deadlines.
-    pub fn pace_response(&mut self, at: &mut impl Edge) {
+    /// Adapts reading from the member to the speed of the client, and sets deadlines. Returns whether the member may send more.
+    pub fn pace_response(&mut self, at: &mut impl Edge) -> bool {
+        if self.phase == Phase::Judge {
+            self.ends.pause_member(at);
+            self.ends.clear_member_deadline(at);
+            return false;
+        }
         let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
-        if self.ends.is_client_behind(at) {
+        let is_behind = self.ends.is_client_behind(at);
+        if is_behind {
             self.ends.pause_member(at);
             self.ends.clear_member_deadline(at);
             self.await_client(at);
@@ -133,6 +141,7 @@ impl Exchange {
             self.ends.set_member_deadline(at, until_ms);
             watch_leaving_client(self, at);
         }
+        !is_behind
     }
 
     /// The client took everything: resumes reading from the member.
@@ -141,13 +150,17 @@ impl Exchange {
             return;
         }
         let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
-        let is_responding = matches!(self.phase, Phase::Respond | Phase::Collect);
+        let is_responding = self.phase.takes_response();
         let request_done = self.request.is_whole;
         if request_done {
             self.ends.clear_client_deadline(at);
             watch_leaving_client(self, at);
         } else {
             self.await_client(at);
+        }
+        if self.phase == Phase::Judge {
+            // The verdict resumes the member.
+            return;
         }
         self.ends.resume_member(at);
         if is_responding {
@@ -160,12 +173,9 @@ impl Exchange {
 
     /// Data arrived on the member's stream, possibly with its end.
     pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
-        match self.phase {
-            Phase::Respond | Phase::Collect => {
-                let nothing = at.tools().scratch.take();
-                self.member_body(at, nothing, data, end);
-            }
-            Phase::AwaitHead | Phase::Deliver { .. } => {}
+        if self.phase.takes_response() {
+            let nothing = at.tools().scratch.take();
+            self.member_body(at, nothing, data, end);
         }
     }
 
@@ -181,8 +191,7 @@ impl Exchange {
         if is_end {
             return self.response_done(at, true);
         }
-        self.pace_response(at);
-        if !self.ends.is_client_behind(at) {
+        if self.pace_response(at) {
             self.ends.give_member_window(at);
         }
     }

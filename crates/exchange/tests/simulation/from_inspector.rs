@@ -1,6 +1,7 @@
 //! The inspector: it returns inspections at any time, also those of transactions that have ended.
 
-use weir_exchange::transaction::judging;
+use weir_exchange::transaction::awaiting;
+use weir_exchange::transaction::exchange::Phase;
 
 use super::router::Router;
 
@@ -13,13 +14,15 @@ pub fn answers(router: &mut Router, at: usize) {
     job.run();
     assert!(!job.is_lost(), "no inspection panics");
     let left = router.world.tools.elsewhere.end(&job);
-    router.world.came_back[usize::from(left.is_some())] += 1;
+    let of_response = router.http().is_some_and(|it| it.phase == Phase::Judge);
+    let whose = if left.is_some() { 2 } else { usize::from(of_response) };
+    router.world.came_back[whose] += 1;
     match left {
-        Some(left) => judging::came_back_late(&mut router.world, left, job),
+        Some(left) => awaiting::came_back_late(&mut router.world, left, job),
         None => {
             let is_its = router.ends().is_some_and(|ends| ends.key == job.exchange);
             assert!(is_its, "a transaction that has ended has left something for it");
-            router.with_http(|it, at| judging::came_back(it, at, job));
+            router.with_http(|it, at| awaiting::came_back(it, at, job));
         }
     }
 }

@@ -276,7 +276,7 @@ pub fn ends(router: &mut Router) {
             false => router.with_tunnel(|it, at| it.member_ended(at)),
         };
     }
-    let is_open = router.http().is_some_and(|it| it.phase == Phase::Respond);
+    let is_open = router.http().is_some_and(|it| it.phase.takes_response());
     let is_end =
         router.world.plan.response.framed == Framed::Close && router.world.plan.ask != Ask::Head;
     if !(is_open && is_end && !is_stream(router)) {

@@ -8,7 +8,6 @@ use weir_exchange::parts::failure::{Loss, MemberFailure, Progress};
 use weir_exchange::parts::parked::Parked;
 use weir_exchange::parts::tries::Lease;
 use weir_exchange::termination::Termination;
-use weir_exchange::transaction::exchange::Phase;
 
 use super::asking;
 use super::plan::Framed;
@@ -131,8 +130,7 @@ fn member_timer(router: &mut Router) {
 /// What is known of a stream that fails: whether all of the announced length had come.
 pub fn progress(router: &mut Router) -> Progress {
     let plan = router.world.plan;
-    let has_begun =
-        router.http().is_some_and(|it| matches!(it.phase, Phase::Respond | Phase::Collect));
+    let has_begun = router.http().is_some_and(|it| it.phase.takes_response());
     let book = &mut router.world.book;
     let is_whole = has_begun
         && router.world.client.stream.is_none()

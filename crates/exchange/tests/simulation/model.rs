@@ -105,6 +105,8 @@ impl Book {
         }
         let got = &client.got;
         assert!(!got.is_head_written, "a head was written and has not gone out");
+        let is_leaked = plan.is_kept() && !got.is_own && got.bytes == plan.response.bytes;
+        assert!(!is_leaked, "no client gets a response that is blocked");
         match after {
             After::Response(outcome) => {
                 assert!(got.status >= 200, "one final response");
@@ -241,13 +243,13 @@ pub struct Tally {
     pub steps: usize,
     /// The termination reasons that occurred.
     pub ends: Vec<Termination>,
-    /// The numbers of inspections that came back to a transaction that waited, and of the others.
-    pub came_back: [usize; 2],
+    /// The numbers of inspections that came back to a request that waited, to a response that waited, and of the others.
+    pub came_back: [usize; 3],
 }
 
 impl Tally {
     /// Counts the inspections that came back.
-    pub fn note_inspections(&mut self, came_back: [usize; 2]) {
+    pub fn note_inspections(&mut self, came_back: [usize; 3]) {
         self.came_back.iter_mut().zip(came_back).for_each(|(sum, count)| *sum += count);
     }
 
@@ -282,7 +284,7 @@ impl super::router::Router {
         let (plan, book, got) = (&self.world.plan, &self.world.book, &self.world.client.got);
         let (why, _) = book.finished.expect("it is over");
         let is_refused = plan.request_length() > BODY_BYTES_MAX || plan.bad_connects > 0;
-        if plan.is_blocked() && why == Termination::Waf {
+        if plan.may_be_blocked() && why == Termination::Waf {
             return;
         }
         if book.is_spoiled || is_refused || plan.others || self.world.delayed_until_us.is_some() {

@@ -147,6 +147,10 @@ impl Plan {
                 (Server::Guarded, true, Ask::Get),
                 (Server::Watched, false, Ask::Expect),
                 (Server::Watched, true, Ask::Put),
+                (Server::Screened, false, Ask::Get),
+                (Server::Screened, true, Ask::Get),
+                (Server::Screened, true, Ask::Put),
+                (Server::Observed, true, Ask::Get),
                 (Server::Rewritten, false, Ask::Get),
                 (Server::Asked, false, Ask::Put),
                 (Server::Asked, false, Ask::WebSocket),
@@ -177,7 +181,10 @@ impl Plan {
 
     /// Changes combinations that are not possible.
     fn settle(&mut self) {
-        self.judges_elsewhere &= matches!(self.server, Server::Guarded | Server::Watched);
+        self.judges_elsewhere &= matches!(
+            self.server,
+            Server::Guarded | Server::Watched | Server::Screened | Server::Observed
+        );
         if self.server == Server::Relay {
             (self.has_http2_client, self.has_http2_members) = (false, false);
             self.ask = Ask::Get;
@@ -204,14 +211,44 @@ impl Plan {
     /// Whether the body is held until it was inspected.
     pub fn is_held(&self) -> bool {
         let is_short = self.request.bytes <= JUDGED_BYTES_MAX;
-        self.server == Server::Guarded && self.has_body() && is_short
+        self.blocks() && !self.passes_unjudged() && self.has_body() && is_short
+    }
+
+    /// Whether rules block requests.
+    fn blocks(&self) -> bool {
+        matches!(self.server, Server::Guarded | Server::Screened)
+    }
+
+    /// Whether what rules would block may be passed on without a verdict.
+    fn passes_unjudged(&self) -> bool {
+        self.server == Server::Screened && self.has_http2_members
+    }
+
+    /// Whether rules block the request, if they get to judge it.
+    fn is_bad(&self) -> bool {
+        let has_bad_body =
+            self.has_body() && (self.request.bytes == 200 || self.request.bytes > JUDGED_BYTES_MAX);
+        self.blocks() && (self.number % 10 == 7 || has_bad_body)
     }
 
     /// Whether members do not receive the request.
     pub fn is_blocked(&self) -> bool {
-        let has_bad_body =
-            self.has_body() && (self.request.bytes == 200 || self.request.bytes > JUDGED_BYTES_MAX);
-        self.server == Server::Guarded && (self.number % 10 == 7 || has_bad_body)
+        self.is_bad() && !self.passes_unjudged()
+    }
+
+    /// Whether rules block the response, if they get to judge it.
+    fn is_leak(&self) -> bool {
+        self.server == Server::Screened && self.response.bytes == 200 && !self.is_tunnel()
+    }
+
+    /// Whether clients do not receive the whole response.
+    pub fn is_kept(&self) -> bool {
+        self.is_leak() && !self.passes_unjudged()
+    }
+
+    /// Whether rules may block the request or its response.
+    pub fn may_be_blocked(&self) -> bool {
+        self.is_bad() || self.is_leak()
     }
 
     /// Whether a service authorises the request.

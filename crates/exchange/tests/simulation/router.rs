@@ -66,7 +66,7 @@ impl Router {
             queue: Queue::default(),
             delayed_until_us: None,
             jobs: Vec::new(),
-            came_back: [0; 2],
+            came_back: [0; 3],
             asked: None,
             refuses_tunnel: None,
             book: Book::default(),

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_config::snapshot::{Record, Snapshot, Unjudged, Waf};
+use weir_config::snapshot::{Record, Responses, Snapshot, Unjudged, Waf};
 use weir_core::clock::Clock;
 use weir_core::policy::WafMode;
 use weir_exchange::local::pool::LocalPool;
@@ -36,6 +36,11 @@ pub enum Server {
     Guarded,
     /// Requests are inspected, but members receive them in any case.
     Watched,
+    /// Requests and responses are inspected before members and clients receive them. With members of HTTP/2, those without a verdict
+    /// are passed on.
+    Screened,
+    /// Requests and responses are inspected, but members and clients receive them in any case.
+    Observed,
     /// Text in response bodies is replaced, for which a part of each body is held back. Responses with status 304 are
     /// replaced.
     Rewritten,
@@ -47,13 +52,15 @@ pub enum Server {
 
 impl Server {
     /// All virtual servers.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Plain,
         Self::Queue,
         Self::Delayed,
         Self::Relay,
         Self::Guarded,
         Self::Watched,
+        Self::Screened,
+        Self::Observed,
         Self::Rewritten,
         Self::Asked,
         Self::HandedOver,
@@ -112,6 +119,8 @@ fn snapshot() -> Snapshot {
             ("relay", format!("type: tcp, pool: queue{version}")),
             ("guarded", format!("pool: queue{version}, {http}, {delay}")),
             ("watched", format!("pool: queue{version}, {http}")),
+            ("screened", format!("pool: queue{version}, {http}")),
+            ("observed", format!("pool: plain{version}, {http}")),
             ("rewritten", format!("pool: plain{version}, {http}, policies: [ rewriting ]")),
             ("asked", format!("pool: plain{version}, {http}, authenticate: portal")),
             (
@@ -144,25 +153,37 @@ fn snapshot() -> Snapshot {
     let config = parsed.config.unwrap_or_else(|| panic!("{:#?}\n{text}", parsed.diagnostics));
     let mut snapshot = config.snapshot(&weir_config::Resolutions::default());
     let (guarded, watched) = (waf(WafMode::Block), waf(WafMode::Detect));
+    let with_responses = |waf: &Waf, unjudged| {
+        let (bytes_max, types) = (JUDGED_RESPONSE_BYTES_MAX, Vec::new());
+        let responses = Some(Arc::new(Responses { bytes_max, types }));
+        Some(Arc::new(Waf { responses, unjudged, ..waf.clone() }))
+    };
     for server in &mut snapshot.virtual_servers {
         server.waf = match &*server.name {
             "guarded1" | "guarded2" => Some(Arc::clone(&guarded)),
             "watched1" | "watched2" => Some(Arc::clone(&watched)),
+            "screened1" => with_responses(&guarded, Unjudged::Block),
+            "screened2" => with_responses(&guarded, Unjudged::Pass),
+            "observed1" | "observed2" => with_responses(&watched, Unjudged::Block),
             _ => None,
         };
     }
     snapshot
 }
 
-/// Rules that require whole bodies.
+/// Rules that require whole bodies of requests, and of short responses.
 const RULES: &str = r#"
 SecAction "id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On"
 SecRule REQUEST_URI "@rx 7$" "id:2,phase:1,deny,status:403"
 SecRule REQUEST_BODY_LENGTH "@eq 200" "id:3,phase:2,deny,status:403"
+SecRule RESPONSE_CONTENT_LENGTH "@eq 200" "id:4,phase:3,deny,status:403"
+SecRule RESPONSE_BODY "@eq 200" "id:5,phase:4,t:length,deny,status:403"
 "#;
 
 /// Maximum size of an inspected body in bytes.
 pub const JUDGED_BYTES_MAX: usize = 10_000;
+/// Maximum number of inspected bytes of a response.
+const JUDGED_RESPONSE_BYTES_MAX: usize = 5_000;
 
 struct OneFile;
 
@@ -224,6 +245,10 @@ impl Scene {
             (Server::Guarded, true) => "guarded2",
             (Server::Watched, false) => "watched1",
             (Server::Watched, true) => "watched2",
+            (Server::Screened, false) => "screened1",
+            (Server::Screened, true) => "screened2",
+            (Server::Observed, false) => "observed1",
+            (Server::Observed, true) => "observed2",
             (Server::Rewritten, false) => "rewritten1",
             (Server::Rewritten, true) => "rewritten2",
             (Server::Asked, false) => "asked1",

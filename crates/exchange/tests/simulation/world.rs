@@ -49,8 +49,8 @@ pub struct World {
     pub delayed_until_us: Option<u64>,
     /// The inspections that are elsewhere, of this transaction and of earlier ones.
     pub jobs: Vec<Job>,
-    /// The numbers of inspections that came back to a transaction that waited, and of the others.
-    pub came_back: [usize; 2],
+    /// The numbers of inspections that came back to a request that waited, to a response that waited, and of the others.
+    pub came_back: [usize; 3],
     /// The transaction's request to the authorisation service.
     pub asked: Option<ExchangeKey>,
     /// The connection whose member does not support tunnels. The transaction is informed at the end of the turn.

@@ -85,7 +85,7 @@ fn judged_later(
     let turn = Turn { work_bytes_max: 0, input_bytes_max, ..Turn::WHOLE };
     let from = read_first(&mut inspection, body, input_bytes_max);
     let mut step = if from < body.len() {
-        let unread = Unread { body: Arc::new(body.to_vec()), from, limit: None };
+        let unread = Unread::Request { body: Arc::new(body.to_vec()), from, limit: None };
         judge_unread(inspection, unread, turn)
     } else {
         judge(inspection, Question::Body(None), turn)
@@ -293,7 +293,7 @@ fn bodies_that_take_long_are_not_read_first() {
         if from == body.len() {
             continue;
         }
-        let unread = Unread { body: Arc::new(body), from, limit: None };
+        let unread = Unread::Request { body: Arc::new(body), from, limit: None };
         let step = judge_unread(inspection, unread, production);
         assert!(matches!(step, Step::More(_)), "it is not begun");
     }

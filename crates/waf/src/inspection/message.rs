@@ -92,6 +92,8 @@ pub struct Message {
     pub(super) separator: u8,
     /// Whether the number of arguments exceeds the limit.
     pub has_too_many: bool,
+    /// The number of bytes of the texts before the response.
+    pub(super) request_bytes: usize,
 }
 
 impl Message {
@@ -105,7 +107,15 @@ impl Message {
             recording: options.keeps_body.then(Recording::default),
             ..Default::default()
         };
-        Self { texts, values: Values::new(), body, nested: None, separator, has_too_many: false }
+        Self {
+            texts,
+            values: Values::new(),
+            body,
+            nested: None,
+            separator,
+            has_too_many: false,
+            request_bytes: 0,
+        }
     }
 
     pub(super) fn set(&mut self, variable: Variable, bytes: &[u8]) {
@@ -295,6 +305,7 @@ impl Message {
     /// Adds a response head.
     pub fn response(&mut self, response: &Response<'_>) {
         use Variable as V;
+        self.request_bytes = self.texts.own_bytes();
         self.set_number(V::ResponseStatus, response.status.into());
         self.set(V::ResponseProtocol, response.protocol);
         let line = [response.protocol, b" ", response.status.to_string().as_bytes()].concat();

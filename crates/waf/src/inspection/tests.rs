@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use super::{
-    BodyLength, Inspection, Limit, Mode, Options, Question, Request, Step, TimeLimit, Turn,
-    Verdict, judge,
+    BodyLength, Inspection, Limit, Mode, Options, Question, Request, Response, Step, TimeLimit,
+    Turn, Unread, Verdict, judge, judge_unread,
 };
 use crate::checks::{Check, Checks, Policy};
 use crate::plan::{Files, RuleSet, Settings, View};
@@ -346,6 +346,56 @@ fn long_input_has_to_wait_and_findings_are_kept_without_a_verdict() {
     };
     let inspection = unfinished.give_up();
     assert_eq!(inspection.matches().iter().map(|it| it.id).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_short_response_to_a_long_request_does_not_wait() {
+    const OF_RESPONSES: &str = "SecRule RESPONSE_HEADERS \"@contains secret\" \"id:1,phase:3,deny\"
+SecRule RESPONSE_BODY \"@contains leak\" \"id:2,phase:4,deny,status:502\"";
+    const OF_BOTH: &str = "SecRule RESPONSE_STATUS|&ARGS \"@eq 9\" \"id:1,phase:3,deny\"
+SecRule RESPONSE_BODY|ARGS \"@contains leak\" \"id:2,phase:4,deny,status:502\"";
+    const COUNTS: &str = "SecRule RESPONSE_STATUS|&ARGS|!ARGS:a \"@eq 9\" \"id:1,phase:3,deny\"";
+    let turn = Turn { input_bytes_max: 300, ..Turn::WHOLE };
+    let long = &*format!("/?p={}", "y".repeat(300));
+    let leak = Verdict::Deny { status: 502, rule: 2 };
+    for (rules, target, body_bytes, waits) in [
+        (OF_RESPONSES, "/", 9, [false, false]),
+        (OF_RESPONSES, long, 9, [false, false]),
+        (OF_RESPONSES, long, 301, [false, true]),
+        (OF_BOTH, "/", 9, [false, false]),
+        (OF_BOTH, long, 9, [true, true]),
+        (COUNTS, long, 9, [false, false]),
+        (COUNTS, "/", 400, [false, false]),
+    ] {
+        let (mut inspection, verdict) = judged(rules, &[], target, &Options::new(Mode::Block));
+        assert_eq!(verdict, Verdict::Pass);
+        inspection.response(&Response {
+            status: 200,
+            protocol: b"HTTP/1.1",
+            headers: &[(b"Content-Type", b"text/html")],
+        });
+        let at_the_end = |step: Step, waits: bool| match step {
+            Step::Done(inspection, verdict) => {
+                assert!(!waits, "{rules} {target}");
+                (inspection, verdict)
+            }
+            Step::More(unfinished) => {
+                assert!(waits, "{rules} {target}");
+                let Step::Done(inspection, verdict) = unfinished.proceed(Turn::WHOLE) else {
+                    panic!("a turn without an end");
+                };
+                (inspection, verdict)
+            }
+        };
+        let step = judge(inspection, Question::ResponseHead, turn);
+        let (inspection, verdict) = at_the_end(step, waits[0]);
+        assert_eq!(verdict, Verdict::Pass);
+        let mut body = vec![b'y'; body_bytes];
+        body.extend_from_slice(b"leak, behind what is inspected: leak");
+        let unread = Unread::Response { body: Arc::new(body), bytes_max: body_bytes + 4 };
+        let (_, verdict) = at_the_end(judge_unread(inspection, unread, turn), waits[1]);
+        assert_eq!(verdict, if rules == COUNTS { Verdict::Pass } else { leak.clone() });
+    }
 }
 
 #[test]

@@ -51,6 +51,14 @@ impl Rest {
             Question::Logging => Self::Phase(Phase::Logging),
         }
     }
+
+    /// Whether the rest belongs to a response.
+    pub fn is_of_response(self) -> bool {
+        match self {
+            Self::Body(_) => false,
+            Self::Phase(phase) | Self::Rules(Place { phase, .. }) => phase > Phase::RequestBody,
+        }
+    }
 }
 
 /// A part of the end of a body.

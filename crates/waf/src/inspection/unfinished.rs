@@ -47,15 +47,75 @@ pub struct Unfinished {
     unread: Option<Unread>,
 }
 
-/// The end of a body that was not passed to [`Inspection::body`], because [`may_read_later`].
+/// Bytes of a body that rules have not got.
 #[derive(Debug)]
-pub struct Unread {
-    /// The body.
-    pub body: Arc<Vec<u8>>,
-    /// The number of bytes that were passed.
-    pub from: usize,
-    /// The limit that ends the body: see [`Inspection::cut_body`].
-    pub limit: Option<Limit>,
+pub enum Unread {
+    /// The end of a request body that was not passed to [`Inspection::body`], because [`may_read_later`].
+    Request {
+        /// The body.
+        body: Arc<Vec<u8>>,
+        /// The number of bytes that were passed.
+        from: usize,
+        /// The limit that ends the body: see [`Inspection::cut_body`].
+        limit: Option<Limit>,
+    },
+    /// The inspected part of a response body.
+    Response {
+        /// The body.
+        body: Arc<Vec<u8>>,
+        /// The number of its first bytes that are inspected. It may be shorter.
+        bytes_max: usize,
+    },
+}
+
+impl Unread {
+    /// What is judged when the bytes were read.
+    fn question(&self) -> Question {
+        match self {
+            Self::Request { .. } => Question::Body(None),
+            Self::Response { .. } => Question::ResponseBody,
+        }
+    }
+
+    /// Reads the rest of the body until the turn is over. Returns what is left then.
+    fn read(self, inspection: &mut Inspection) -> Option<Self> {
+        let (body, mut from, limit) = match self {
+            Self::Request { body, from, limit } => (body, from, limit),
+            Self::Response { body, bytes_max } => {
+                inspection.response_content(body.get(..bytes_max).unwrap_or(&body));
+                return None;
+            }
+        };
+        loop {
+            let rest = body.get(from..).unwrap_or_default();
+            let piece = piece_of(&inspection.state, rest, PIECE_BYTES);
+            inspection.body(piece);
+            from += piece.len();
+            if from >= body.len() {
+                limit.into_iter().for_each(|limit| cut(inspection, limit));
+                return None;
+            }
+            inspection.state.timer.look_between();
+            if bounds::is_turn_over(&inspection.state) {
+                return Some(Self::Request { body, from, limit });
+            }
+        }
+    }
+
+    /// The number of bytes that rules may have to read of it.
+    fn input_bytes(&self, inspection: &Inspection) -> usize {
+        match self {
+            Self::Request { body, from, .. } => {
+                let bytes = body.len().saturating_sub(*from);
+                match inspection.state.message.body.head.codings.is_empty() {
+                    true => bytes,
+                    false => usize::try_from(coding::inflated_bytes_max(bytes as u64))
+                        .unwrap_or(usize::MAX),
+                }
+            }
+            Self::Response { body, bytes_max } => body.len().min(*bytes_max),
+        }
+    }
 }
 
 // It may go on on another thread.
@@ -73,9 +133,9 @@ pub fn judge(mut inspection: Inspection, question: Question, turn: Turn) -> Step
     unfinished.begin(turn)
 }
 
-/// Reads the end of the body, and judges the request: see [`Question::Body`].
+/// Reads the rest of the body, and judges the request or the response: see [`Question::Body`], [`Question::ResponseBody`].
 pub fn judge_unread(inspection: Inspection, unread: Unread, turn: Turn) -> Step {
-    let rest = Rest::of(Question::Body(None));
+    let rest = Rest::of(unread.question());
     Unfinished { inspection, rest, unread: Some(unread) }.begin(turn)
 }
 
@@ -136,37 +196,6 @@ fn cut(inspection: &mut Inspection, limit: Limit) {
     inspection.state.message.body.cut(limit);
 }
 
-impl Unread {
-    /// Reads the body until the turn is over. Returns what is left then.
-    fn read(mut self, inspection: &mut Inspection) -> Option<Self> {
-        loop {
-            let rest = self.body.get(self.from..).unwrap_or_default();
-            let piece = piece_of(&inspection.state, rest, PIECE_BYTES);
-            inspection.body(piece);
-            self.from += piece.len();
-            if self.from >= self.body.len() {
-                self.limit.into_iter().for_each(|limit| cut(inspection, limit));
-                return None;
-            }
-            inspection.state.timer.look_between();
-            if bounds::is_turn_over(&inspection.state) {
-                return Some(self);
-            }
-        }
-    }
-
-    /// The number of bytes that rules may have to read of it.
-    fn input_bytes(&self, inspection: &Inspection) -> usize {
-        let bytes = self.body.len().saturating_sub(self.from);
-        match inspection.state.message.body.head.codings.is_empty() {
-            true => bytes,
-            false => {
-                usize::try_from(coding::inflated_bytes_max(bytes as u64)).unwrap_or(usize::MAX)
-            }
-        }
-    }
-}
-
 impl Unfinished {
     /// The first turn.
     fn begin(mut self, turn: Turn) -> Step {
@@ -198,8 +227,19 @@ impl Unfinished {
 
     /// The number of bytes that rules may have to read.
     fn input_bytes(&self) -> usize {
+        let state = &self.inspection.state;
+        if matches!(self.rest, Rest::Phase(phase) if !state.view.has_rules_of(phase)) {
+            return 0;
+        }
         let unread = self.unread.as_ref().map_or(0, |it| it.input_bytes(&self.inspection));
-        turns::input_bytes(&self.inspection.state).saturating_add(unread)
+        let read = match self.rest.is_of_response() && !state.view.responses_need_requests {
+            true => {
+                let texts = &state.message.texts;
+                texts.own_bytes().saturating_sub(state.message.request_bytes)
+            }
+            false => turns::input_bytes(state),
+        };
+        read.saturating_add(unread)
     }
 
     /// Gives the verdict up. The findings so far are kept.

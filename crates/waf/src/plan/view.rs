@@ -11,7 +11,7 @@ use super::rule_set::RuleSet;
 use super::scopes::ScopeId;
 use super::statics;
 use super::symbols::Symbol;
-use crate::seclang::{Phase, Problem};
+use crate::seclang::{Phase, Problem, TargetKind};
 use crate::value::Value;
 
 /// The settings of a virtual server.
@@ -48,6 +48,8 @@ pub struct View {
     /// Variables of `TX` whose names no rule contains, in lower case. Rules may select them by a pattern, or build their
     /// names.
     pub(crate) unnamed: Box<[(Box<[u8]>, Value)]>,
+    /// Whether rules for responses read values of the request that may be long.
+    pub(crate) responses_need_requests: bool,
     /// Differences from the behaviour that the rules expect.
     pub warnings: Vec<Problem>,
 }
@@ -70,7 +72,19 @@ impl View {
         let index = index_of(&rules, &operators);
         let firsts = statics.phases.each_ref().map(|places| firsts(&rules, places));
         let (phases, initial) = (statics.phases, by_symbol(&rules, statics.initial));
-        Ok(Self { rules, phases, firsts, initial, fixed, operators, index, unnamed, warnings })
+        let responses_need_requests = responses_need_requests(&rules, &phases);
+        Ok(Self {
+            rules,
+            phases,
+            firsts,
+            initial,
+            fixed,
+            operators,
+            index,
+            unnamed,
+            responses_need_requests,
+            warnings,
+        })
     }
 
     /// A view that evaluates every rule for every request, for comparison with [`Self::new`].
@@ -87,7 +101,19 @@ impl View {
         let (initial, warnings) = (by_symbol(&rules, given), Vec::new());
         let index = index_of(&rules, &operators);
         let firsts = phases.each_ref().map(|places| firsts(&rules, places));
-        Self { rules, phases, firsts, initial, fixed, operators, index, unnamed, warnings }
+        let responses_need_requests = responses_need_requests(&rules, &phases);
+        Self {
+            rules,
+            phases,
+            firsts,
+            initial,
+            fixed,
+            operators,
+            index,
+            unnamed,
+            responses_need_requests,
+            warnings,
+        }
     }
 
     /// The rules.
@@ -140,7 +166,8 @@ impl View {
         self.has_rules_of(Phase::ResponseHeaders) || self.looks_at_response_bodies()
     }
 
-    fn has_rules_of(&self, phase: Phase) -> bool {
+    /// Whether rules are evaluated in a phase.
+    pub(crate) fn has_rules_of(&self, phase: Phase) -> bool {
         !self.phases[phase as usize - 1].is_empty()
     }
 
@@ -148,6 +175,16 @@ impl View {
     pub fn rules_count(&self) -> usize {
         self.phases.iter().map(|rules| rules.len()).sum()
     }
+}
+
+/// Whether rules for responses read values of the request that may be long.
+fn responses_need_requests(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> bool {
+    let of = |phase: Phase| phases[phase as usize - 1].iter();
+    let places = of(Phase::ResponseHeaders).chain(of(Phase::ResponseBody));
+    let links = places.flat_map(|place| &rules.rules[*place as usize].links);
+    links
+        .flat_map(|link| &link.targets)
+        .any(|target| target.kind == TargetKind::Values && target.variable.is_long_with_requests())
 }
 
 /// The problem of a rule with an unsupported feature.

@@ -124,6 +124,37 @@ impl Variable {
         matches!(self, Self::Global | Self::Ip | Self::Session | Self::User)
     }
 
+    /// Whether the length of its values depends on the length of the request.
+    pub fn is_long_with_requests(self) -> bool {
+        matches!(
+            self,
+            Self::Args
+                | Self::ArgsGet
+                | Self::ArgsGetNames
+                | Self::ArgsNames
+                | Self::ArgsPost
+                | Self::ArgsPostNames
+                | Self::Files
+                | Self::FilesNames
+                | Self::FilesTmpContent
+                | Self::MultipartFilename
+                | Self::MultipartName
+                | Self::MultipartPartHeaders
+                | Self::QueryString
+                | Self::RequestBasename
+                | Self::RequestBody
+                | Self::RequestCookies
+                | Self::RequestCookiesNames
+                | Self::RequestFilename
+                | Self::RequestHeaders
+                | Self::RequestHeadersNames
+                | Self::RequestLine
+                | Self::RequestUri
+                | Self::RequestUriRaw
+                | Self::Xml
+        )
+    }
+
     /// The reason why the variable is unsupported; `None`: it is supported. A rule with an unsupported variable can only be
     /// loaded if the rule is never evaluated.
     pub fn why_absent(self) -> Option<&'static str> {

@@ -10,7 +10,7 @@ use weir_waf::plan::View;
 
 use crate::support::answer::Answer;
 use crate::support::ftw::Stage;
-use crate::turns::{self, judged, judged_with};
+use crate::turns::{self, judged, judged_response, judged_with};
 
 const HERE: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
 
@@ -62,9 +62,8 @@ fn through(inspection: Inspection, stage: &Stage, turn: Turn) -> (Vec<Verdict>, 
         protocol: b"HTTP/1.1",
         headers: &answered,
     });
-    let (mut inspection, of_answer) = judged(inspection, Question::ResponseHead, turn);
-    inspection.response_content(&answer.body);
-    let (mut inspection, of_content) = judged(inspection, Question::ResponseBody, turn);
+    let (inspection, of_answer) = judged(inspection, Question::ResponseHead, turn);
+    let (mut inspection, of_content) = judged_response(inspection, &answer.body, turn);
     inspection.logging();
     (vec![of_head, of_body, of_answer, of_content], inspection)
 }

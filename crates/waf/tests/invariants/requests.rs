@@ -9,7 +9,7 @@ use weir_waf::inspection::{
 use weir_waf::plan::{Settings, View};
 
 use super::rules;
-use super::turns::{self, judged, judged_with};
+use super::turns::{self, judged, judged_response, judged_with};
 
 /// Maximum number of inspected bytes for a small request.
 const WORK_BYTES_MAX: u64 = 8 << 20;
@@ -115,10 +115,9 @@ fn outcome(view: &Arc<View>, mode: Mode, input: &[u8], (is_cut, turn): (bool, Tu
     };
     verdicts.push(verdict);
     inspection.response(&Response { status: 200, protocol: b"HTTP/1.1", headers: &headers });
-    let (mut inspection, verdict) = judged(inspection, Question::ResponseHead, turn);
+    let (inspection, verdict) = judged(inspection, Question::ResponseHead, turn);
     verdicts.push(verdict);
-    inspection.response_content(body);
-    let (mut inspection, verdict) = judged(inspection, Question::ResponseBody, turn);
+    let (mut inspection, verdict) = judged_response(inspection, body, turn);
     verdicts.push(verdict);
     inspection.logging();
     // The amount of work depends on precomputed decisions. So if the limit is exceeded, outcomes may differ.

@@ -27,7 +27,21 @@ pub fn judged_with(mut inspection: Inspection, body: &[u8], turn: Turn) -> (Insp
     }
     let from = body.len().min(3);
     inspection.body(&body[..from]);
-    let unread = Unread { body: Arc::new(body.to_vec()), from, limit: None };
+    let unread = Unread::Request { body: Arc::new(body.to_vec()), from, limit: None };
+    to_the_end(judge_unread(inspection, unread, turn), turn)
+}
+
+/// As [`judged`], for the whole response with this body, which a turn reads itself.
+pub fn judged_response(
+    mut inspection: Inspection,
+    body: &[u8],
+    turn: Turn,
+) -> (Inspection, Verdict) {
+    if turn == Turn::WHOLE {
+        inspection.response_content(body);
+        return judged(inspection, Question::ResponseBody, turn);
+    }
+    let unread = Unread::Response { body: Arc::new(body.to_vec()), bytes_max: usize::MAX };
     to_the_end(judge_unread(inspection, unread, turn), turn)
 }
 

@@ -13,7 +13,7 @@ use weir_waf::seclang::{Phase, parse};
 
 use crate::generator::{Case, Sent, WORD_FILE, WORD_FILE_TEXT};
 use crate::interpreter::{Held, Machine, Program, Words};
-use crate::turns::{self, judged, judged_with};
+use crate::turns::{self, judged, judged_response, judged_with};
 
 const FILE: &str = "rules.conf";
 const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)), 4_711);
@@ -141,12 +141,11 @@ fn through(inspection: Inspection, exchange: &Exchange<'_>, turn: Turn) -> (Insp
         return (inspection, verdict);
     }
     inspection.response(&exchange.response());
-    let (mut inspection, verdict) = judged(inspection, Question::ResponseHead, turn);
+    let (inspection, verdict) = judged(inspection, Question::ResponseHead, turn);
     if verdict != Verdict::Pass {
         return (inspection, verdict);
     }
-    inspection.response_content(exchange.answer);
-    judged(inspection, Question::ResponseBody, turn)
+    judged_response(inspection, exchange.answer, turn)
 }
 
 /// The result of the interpreter.

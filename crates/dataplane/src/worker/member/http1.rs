@@ -69,7 +69,7 @@ impl Worker {
                 // The response is complete, and the exchange has released the connection.
                 Phase::Deliver { .. } => return input.len(),
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
-                Phase::Respond | Phase::Collect => {
+                Phase::Respond | Phase::Collect | Phase::Judge => {
                     let mut fields = std::mem::take(&mut self.inbox.trailers);
                     let step = self.with(io, exchange, |it, at| {
                         // The head was already sent.

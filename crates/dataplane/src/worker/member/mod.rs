@@ -153,7 +153,7 @@ impl Worker {
             None => return,
         };
         match exchange.phase {
-            Phase::Respond | Phase::Collect if connection.body.may_end_at_eof() => {
+            phase if phase.takes_response() && connection.body.may_end_at_eof() => {
                 let (sent_before, nothing) =
                     (self.world.tools.scratch.take(), (&b""[..], &Pieces::whole(0)));
                 let passed = self.with(io, exchange_key, |it, at| {

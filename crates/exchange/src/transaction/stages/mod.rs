@@ -48,7 +48,7 @@ use crate::parts::witness::Step;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
 use crate::transaction::waiting::wait;
-use crate::transaction::{inspect, judging, unusual};
+use crate::transaction::{inspect, inspect_response, judging, unusual};
 
 impl Exchange {
     /// Runs the remaining stages: the exchange is registered under its key by then.
@@ -102,9 +102,11 @@ impl Exchange {
 
     /// What the request has waited for is there: continues.
     pub fn go_on(&mut self, at: &mut impl Edge) {
-        if self.phase != Phase::AwaitHead {
-            // The request was answered while it was parked; the client has not taken all of the response.
-            return;
+        match self.phase {
+            Phase::AwaitHead => {}
+            Phase::Judge => return inspect_response::go_on(self, at),
+            // The request was answered while it was parked, or a time has come for which nothing waits any more.
+            Phase::Collect | Phase::Respond | Phase::Deliver { .. } => return,
         }
         match self.ends.parked {
             Parked::AtStage => {

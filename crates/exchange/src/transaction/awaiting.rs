@@ -1,0 +1,191 @@
+//! Inspections that take more than a turn: they go on on another thread, while the worker serves others.
+//!
+//! A request whose verdict is needed waits at [`Stage::Judge`](crate::parts::stages::Stage::Judge), a response in
+//! [`Phase::Judge`](crate::transaction::exchange::Phase::Judge). They wait as long as their virtual server waits for a body, at
+//! least 10 seconds; then they count as not judged, and an answer is 503: others kept them waiting. What rules only watch does not
+//! wait: its findings are logged when they are back.
+
+use std::rc::Rc;
+
+use weir_waf::inspection::{Inspection, Limit, Unfinished, Verdict};
+
+use crate::arena::ExchangeKey;
+use crate::edge::Edge;
+use crate::local::table::LocalServer;
+use crate::parts::elsewhere::{Left, LeftEnd};
+use crate::parts::errand::Errand;
+use crate::parts::held::HeldBytes;
+use crate::parts::held_response::after_request;
+use crate::parts::inspected::Outcome;
+use crate::parts::inspecting::{Block, Judging, Scrutiny, Terms, Work};
+use crate::parts::job::{Back, Job, Ticket};
+use crate::parts::stages::Wait;
+use crate::transaction::concluding;
+use crate::transaction::exchange::Exchange;
+
+/// The time to wait for a verdict, if a body has less. Many long inspections may take so long on a busy host.
+const WAIT_MS_MIN: u64 = 10_000;
+/// The status of an answer where a request or response has waited too long.
+const TOO_LATE: u16 = 503;
+/// The interval at which the time of a wait is looked at.
+const LOOK_US: u64 = 1_000_000;
+
+/// What was found of a request or a response that waited.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+pub enum Found {
+    /// The verdict.
+    Verdict(Inspection, Verdict),
+    /// It has waited long enough.
+    TooLate(Ticket),
+    /// The inspection was lost.
+    Nothing,
+}
+
+impl Judging {
+    /// Looks for the verdict. At first, sends the inspection elsewhere. `Err`: it waits.
+    pub fn look(&mut self, key: ExchangeKey, at: &mut impl Edge) -> Result<Found, Wait> {
+        let now_us = at.turn().now_us();
+        match std::mem::replace(&mut self.work, Work::Lost) {
+            Work::Here(unfinished) => {
+                let (ticket, job) = at.tools().elsewhere.begin(key, unfinished);
+                at.tools().errands.push(Errand::Inspect(job));
+                self.work = Work::Away(ticket);
+                let wait_ms = self.terms.waf.body_timeout_ms.max(WAIT_MS_MIN);
+                self.until_us = now_us + wait_ms * 1_000;
+            }
+            Work::Away(ticket) if now_us < self.until_us => {
+                self.work = Work::Away(ticket);
+                if now_us < self.look_us {
+                    return Err(Wait::Event);
+                }
+            }
+            Work::Away(ticket) => return Ok(Found::TooLate(ticket)),
+            Work::Done(inspection, verdict) => return Ok(Found::Verdict(inspection, verdict)),
+            Work::Lost => return Ok(Found::Nothing),
+        }
+        self.look_us = self.until_us.min(now_us + LOOK_US);
+        Err(Wait::Until(self.look_us))
+    }
+}
+
+/// There is no verdict, and the exchange does not wait for it any longer. What was found is logged when it is back; `ticket`:
+/// the claim to it, if it comes back. Returns how the request or its response is blocked, if it is.
+///
+/// `is_cut`: rules have not got the whole body of the request. `held`: memory that counts until the inspection is back.
+pub fn give_up(
+    exchange: &Exchange,
+    at: &mut impl Edge,
+    terms: Terms,
+    ticket: Option<Ticket>,
+    (is_cut, held): (bool, Vec<HeldBytes>),
+) -> Option<Block> {
+    let limit = Limit::Time;
+    let is_blocked = terms.blocks_unjudged();
+    let block = Block::of(&Verdict::Exceeded(limit), is_blocked);
+    let block = block.map(|block| if ticket.is_some() { Block::Answer(TOO_LATE) } else { block });
+    let outcome = Outcome::Unjudged { limit, is_blocked };
+    let status = block.as_ref().map_or(0, Block::status);
+    let server = Rc::clone(&exchange.ends.server);
+    match ticket {
+        Some(ticket) => {
+            let ends = LeftEnd::Outcome(outcome, status);
+            at.tools().elsewhere.leave(ticket, Left { server, terms, is_cut, ends, held });
+        }
+        None => concluding::tell_lost(at, (&server, &terms), outcome, status),
+    }
+    block
+}
+
+/// Goes on without the verdict, because rules only watch. It is logged when it is back. `unjudged`: the limit that prevented a
+/// verdict on the request. `held`: memory that counts until then.
+pub fn go_on_without(
+    exchange: &Exchange,
+    at: &mut impl Edge,
+    (unfinished, terms): (Unfinished, Terms),
+    unjudged: Option<Limit>,
+    held: Vec<HeldBytes>,
+) {
+    debug_assert!(terms.only_watch(), "the verdict has no effect");
+    let server = Rc::clone(&exchange.ends.server);
+    let tools = at.tools();
+    let (ticket, job) = tools.elsewhere.begin(exchange.ends.key, unfinished);
+    let left = |ends| Left { server, terms, is_cut: false, ends, held };
+    tools.elsewhere.leave_for_the_log(ticket, unjudged, left);
+    tools.errands.push(Errand::Inspect(job));
+}
+
+/// The exchange has ended while its request or response was judged.
+pub fn leave(server: &Rc<LocalServer>, at: &mut impl Edge, judging: Judging) {
+    let Judging { work, terms, of, .. } = judging;
+    let ends = match of.response() {
+        Some(response) => LeftEnd::OfRequest(response.facts.unjudged),
+        None => LeftEnd::Outcome(Outcome::Unfinished, 0),
+    };
+    let (server, is_cut) = (Rc::clone(server), of.is_cut());
+    let left = Left { server, terms, is_cut, ends, held: of.into_held() };
+    match work {
+        Work::Away(ticket) => at.tools().elsewhere.leave(ticket, left),
+        Work::Here(unfinished) => tell_left(at, left, unfinished.give_up(), None),
+        Work::Done(inspection, _) => tell_left(at, left, inspection, None),
+        Work::Lost => tell_lost(at, left),
+    }
+}
+
+/// An inspection is back, and its exchange waits for it.
+pub fn came_back(exchange: &mut Exchange, at: &mut impl Edge, job: Job) {
+    let Some(Scrutiny::Judging(judging)) = exchange.scrutiny.as_deref_mut() else { return };
+    if !matches!(&judging.work, Work::Away(ticket) if job.is_of(ticket)) {
+        return;
+    }
+    judging.work = match job.into_back() {
+        Back::Inspected(inspection, Some(verdict)) => Work::Done(inspection, verdict),
+        // It stops only after its ticket was dropped.
+        Back::Inspected(_, None) | Back::Lost => Work::Lost,
+    };
+    exchange.go_on(at);
+}
+
+/// An inspection is back for which no exchange waits: logs what was found.
+pub fn came_back_late(at: &mut impl Edge, left: Left, job: Job) {
+    match job.into_back() {
+        Back::Inspected(inspection, verdict) => tell_left(at, left, inspection, verdict),
+        Back::Lost => tell_lost(at, left),
+    }
+}
+
+/// Logs that the inspection of an exchange that does not wait for it was lost.
+fn tell_lost(at: &mut impl Edge, left: Left) {
+    let Left { server, terms, ends, held: _held, .. } = left;
+    let unjudged = |limit| (Outcome::Unjudged { limit, is_blocked: false }, 0);
+    let (outcome, status) = match ends {
+        LeftEnd::Outcome(outcome, status) => (outcome, status),
+        LeftEnd::Verdict(_, limit) => unjudged(limit.unwrap_or(Limit::Time)),
+        LeftEnd::OfRequest(Some(limit)) => unjudged(limit),
+        LeftEnd::OfRequest(None) => (Outcome::Unfinished, 0),
+    };
+    concluding::tell_lost(at, (&server, &terms), outcome, status);
+}
+
+/// Logs what was found of an exchange that does not wait for it.
+fn tell_left(at: &mut impl Edge, left: Left, mut inspection: Inspection, verdict: Option<Verdict>) {
+    let Left { server, terms, is_cut, ends, held: _held } = left;
+    if is_cut {
+        inspection.leave_body_out();
+    }
+    let found = match (ends, verdict) {
+        (LeftEnd::Outcome(outcome, status), _) => Err((outcome, status)),
+        (LeftEnd::Verdict(..), None) => Err((Outcome::Unfinished, 0)),
+        (LeftEnd::Verdict(_, unjudged), Some(verdict)) => {
+            debug_assert!(terms.only_watch(), "others wait for their verdict");
+            Ok(after_request(verdict, unjudged))
+        }
+        (LeftEnd::OfRequest(unjudged), _) => Ok(after_request(Verdict::Pass, unjudged)),
+    };
+    match found {
+        // The exchange has gone on or has ended.
+        Ok(verdict) => _ = concluding::conclude(at, &server, &terms, inspection, verdict),
+        Err((outcome, status)) => {
+            concluding::tell(at, (&server, &terms), inspection, outcome, status);
+        }
+    }
+}
