@@ -60,7 +60,8 @@ pub trait Edge: Witness {
     /// sent yet.
     fn reach(&mut self, ends: &Ends, request: &Request) -> Option<Reach>;
 
-    /// Releases the member connection. Returns whether something of the request was sent on its stream.
+    /// Releases what the transaction has of a member: the connection, or its turn in a queue. Returns whether something of the request was
+    /// sent on its stream.
     fn release(&mut self, ends: &mut Ends, how: Release) -> bool;
 
     /// Whether no unread data of the member is known.

@@ -5,6 +5,7 @@ use weir_core::clock::Clock;
 use weir_exchange::arena::Key;
 use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};
 use weir_exchange::local::pool::Preference;
+use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
@@ -179,7 +180,9 @@ impl<W: Witness> Edge for Dry<'_, W> {
         let pool = ends.tries.pool.settings().name.to_string();
         let preference = ends.tries.preference;
         self.notes.sought = Some(Sought { pool, member: Some(member), preference });
-        ends.attempt.connection = Key::from_bits(1 << 32);
+        if let Some(attempt) = ends.phase.attempt_mut() {
+            attempt.link = Key::from_bits(1 << 32).map(Link::to);
+        }
         Ok(())
     }
 
@@ -204,13 +207,13 @@ impl<W: Witness> Edge for Dry<'_, W> {
     }
 
     fn reach(&mut self, ends: &Ends, _: &Request) -> Option<Reach> {
-        ends.attempt.connection?;
+        ends.phase.connection()?;
         let timeout_ms = ends.tries.pool.settings().response_timeout_ms;
         Some(Reach { awaits_settings: false, is_connecting: false, timeout_ms })
     }
 
     fn release(&mut self, ends: &mut Ends, _: Release) -> bool {
-        ends.attempt.connection = None;
+        ends.phase.take_link();
         false
     }
 

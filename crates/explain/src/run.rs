@@ -510,7 +510,7 @@ fn go_on(
         }
         return true;
     }
-    if exchange.ends.parked.waits() {
+    if exchange.ends.phase.parked().waits() {
         check_passwords(exchange, remarks);
         exchange.go_on(dry);
         return true;

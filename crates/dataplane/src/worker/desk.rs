@@ -114,7 +114,7 @@ impl Edge for Desk<'_> {
             (Side::Member, Passing::Last(bytes)) => self.ask_bytes(ends, bytes, End::Data),
             (Side::Client, Passing::Moved(count)) => ends.count_sent(count),
             (Side::Member, Passing::Moved(_)) => {
-                if let Some(connection) = ends.attempt.connection {
+                if let Some(connection) = ends.phase.connection() {
                     self.count_sent_to_member(connection);
                 }
             }

@@ -5,6 +5,7 @@ use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::parts::account::Logged;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::parked::Parked;
+use weir_exchange::parts::phase::Phase;
 use weir_exchange::parts::remembered::Remembered;
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::shared::counters::WorkerCounters;
@@ -20,9 +21,7 @@ use crate::worker::world::World;
 impl Desk<'_> {
     /// Ends a transaction, and closes its stream if it has one.
     pub fn finish_transaction(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd) {
-        if !matches!(ends.parked, Parked::No) {
-            leave_wait(self, ends);
-        }
+        leave_wait(self, ends);
         if let Some(client) = self.world.clients.find_mut(ends.caller.client()) {
             client.exchange_ended();
         }
@@ -38,11 +37,11 @@ impl Desk<'_> {
     }
 }
 
-/// Removes a transaction from its queues.
-#[cold]
-fn leave_wait(desk: &mut Desk<'_>, ends: &mut Ends) {
-    let parked = std::mem::take(&mut ends.parked);
-    if parked.is_in_queue() {
+/// Removes a transaction from its queue, if it waits in one.
+#[inline]
+pub fn leave_wait(desk: &mut Desk<'_>, ends: &mut Ends) {
+    if let Phase::Before(Parked::InLine(_) | Parked::Beside) = ends.phase {
+        let parked = ends.phase.end_wait();
         desk.world.leave_line(&ends.tries.pool, &parked, ends.key);
     }
 }
@@ -50,7 +49,7 @@ fn leave_wait(desk: &mut Desk<'_>, ends: &mut Ends) {
 impl World {
     /// Writes the log line and the record of an ended transaction.
     fn log_transaction(&mut self, ends: &Ends, clock: Clock, termination: Termination) {
-        let (account, attempt) = (&ends.account, &ends.attempt);
+        let (account, times) = (&ends.account, &ends.account.times);
         let total_us = clock.now_us() - account.begun_us;
         let span = |from: u64, to: u64| {
             if from == 0 { 0 } else { to.saturating_sub(from) }
@@ -84,8 +83,8 @@ impl World {
                 0 => total_us,
                 tried_us => tried_us.saturating_sub(account.begun_us),
             },
-            connect_us: span(account.tried_us, attempt.connected_us),
-            first_byte_us: span(attempt.connected_us, attempt.first_byte_us),
+            connect_us: span(account.tried_us, times.connected_us),
+            first_byte_us: span(times.connected_us, times.first_byte_us),
             total_us,
             decided: Decided {
                 is_bound: account.is_bound,

@@ -23,8 +23,8 @@ fn nothing_is_larger_than_today() {
     check::<MemberConnection>(216);
     check::<MemberHttp2>(1_128);
     check::<MemberStream>(136);
-    check::<Transaction>(504);
-    check::<Exchange>(504);
+    check::<Transaction>(464);
+    check::<Exchange>(464);
     check::<Remembered>(784);
 }
 

@@ -12,7 +12,7 @@ use crate::worker::world::World;
 pub fn offer(io: &mut EventLoop, world: &World, ends: &Ends, from: edge::Side) {
     let client =
         world.clients.find(ends.caller.client()).filter(|_| ends.caller.stream().is_none());
-    let member = ends.attempt.connection.and_then(|key| world.members.get(key));
+    let member = ends.phase.connection().and_then(|key| world.members.get(key));
     let (Some(client), Some(member)) = (client, member.filter(|it| it.http2.is_none())) else {
         return;
     };

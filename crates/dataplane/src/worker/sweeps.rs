@@ -195,7 +195,7 @@ fn reset_on(table: &LocalTable, server: &LocalServer) -> ResetOn {
 
 /// The member of a transaction.
 fn member_of(transaction: &Transaction) -> Option<&LocalMember> {
-    let lease = transaction.ends().attempt.lease.as_ref()?;
+    let lease = &transaction.ends().phase.attempt()?.lease;
     lease.pool.members.get(lease.member as usize).map(|member| &**member)
 }
 
@@ -208,7 +208,7 @@ fn seen<'a>(world: &World, now_us: u64, transaction: &'a Transaction) -> Option<
         Transaction::Tunnel(_) => SessionKind::Tunnel,
     };
     let ends = transaction.ends();
-    let pool = ends.attempt.lease.as_ref().map_or(&ends.tries.pool, |lease| &lease.pool);
+    let pool = ends.phase.attempt().map_or(&ends.tries.pool, |attempt| &attempt.lease.pool);
     let member: Option<&Arc<LiveMember>> = member_of(transaction).map(|member| &member.live);
     Some(Seen {
         kind,

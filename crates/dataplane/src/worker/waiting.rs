@@ -65,11 +65,11 @@ impl Desk<'_> {
                 return false;
             };
             line.publish(self.world.id);
-            ends.parked = Parked::InLine(ticket);
+            ends.phase.park(Parked::InLine(ticket));
         } else {
             let deadline_ms = now_ms.saturating_add(queue.timeout_ms);
             line.again.push(Again { exchange: ends.key, deadline_ms });
-            ends.parked = Parked::Beside;
+            ends.phase.park(Parked::Beside);
         }
         self.set_client_due(ends, None);
         let counters = &pool.counters;
@@ -132,7 +132,7 @@ impl Worker {
             line.note_left(self.world.id);
             line.live.counters.of(self.world.id).queue_timeouts.add(1);
             let Some(transaction) = self.exchanges.get_mut(key) else { continue };
-            transaction.ends_mut().parked = Parked::No;
+            transaction.ends_mut().phase.end_wait();
             self.with_any(io, key, |it, at| it.waited_in_vain(at));
         }
         self.serve_again(io, pool);
@@ -157,13 +157,13 @@ impl Worker {
                         break;
                     }
                     let lease = member.map(|member| Lease::of(&ends.tries.pool, member));
-                    ends.parked = Parked::Called(lease);
+                    ends.phase.park(Parked::Called(lease));
                 }
                 Err(NoMember::Full) => break,
                 // All members are down, so the request is handled like a new one.
                 Err(NoMember::Down) => {
                     ends.go_elsewhere(now);
-                    ends.parked = Parked::Called(None);
+                    ends.phase.park(Parked::Called(None));
                 }
             }
             line.pop_first(self.world.id);
@@ -193,13 +193,14 @@ impl Worker {
             };
             match ends.tries.pool.occupy(ends.tries.tried(), now, ends.tries.preference) {
                 Ok(member) => {
-                    ends.parked = Parked::Called(Some(Lease::of(&ends.tries.pool, member)));
+                    let lease = Lease::of(&ends.tries.pool, member);
+                    ends.phase.park(Parked::Called(Some(lease)));
                 }
                 Err(NoMember::Full) => {
                     at += 1;
                     continue;
                 }
-                Err(NoMember::Down) => ends.parked = Parked::Called(None),
+                Err(NoMember::Down) => ends.phase.park(Parked::Called(None)),
             }
             line.again.remove(at);
             line.note_left(self.world.id);
@@ -213,7 +214,7 @@ impl Worker {
     /// Moves waiting requests to the pools of the new active table.
     pub fn move_waiting(&mut self, next: &LocalTable) {
         for transaction in self.exchanges.values_mut() {
-            if !transaction.ends().parked.is_in_queue() {
+            if !transaction.ends().phase.parked().is_in_queue() {
                 continue;
             }
             if let Some(newer) = newer_pool(next, &transaction.ends().tries.pool) {

@@ -11,6 +11,7 @@ use weir_exchange::arena::{
 };
 use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalTable;
+use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::job::TURN;
@@ -174,16 +175,17 @@ impl World {
 
     /// The stream of an exchange on its member connection.
     pub fn member_stream(&self, ends: &Ends) -> Option<&MemberStream> {
-        let http2 = self.members.get(ends.attempt.connection?)?.http2.as_ref()?;
-        http2.streams.get(ends.attempt.member_stream?)
+        let link = ends.phase.link()?;
+        let http2 = self.members.get(link.connection)?.http2.as_ref()?;
+        http2.streams.get(link.stream?)
     }
 
     /// The stream of an exchange on its member connection, with everything needed to send on it.
     pub fn member_stream_mut(&mut self, ends: &Ends) -> Option<StreamOf<'_>> {
-        let key = ends.attempt.connection?;
+        let Link { connection: key, stream } = ends.phase.link()?;
         let connection = self.members.get_mut(key)?;
         let http2 = connection.http2.as_mut()?;
-        let stream = http2.streams.get_mut(ends.attempt.member_stream?)?;
+        let stream = http2.streams.get_mut(stream?)?;
         Some(StreamOf { key, token: connection.token, frames: &mut http2.frames, stream })
     }
 

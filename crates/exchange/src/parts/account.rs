@@ -73,6 +73,40 @@ pub struct Account {
     pub begun_us: u64,
     /// The time of the first attempt with a member; 0: none yet.
     pub tried_us: u64,
+    /// The times of the last attempt, which logs need when it is over.
+    pub times: Times,
+}
+
+/// The times of an attempt with a member, in microseconds of the clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Times {
+    /// When it began; 0: there was no attempt.
+    pub try_us: u64,
+    /// When the connection was ready; 0: not yet.
+    pub connected_us: u64,
+    /// When the whole request was sent or queued; 0: not yet.
+    pub asked_us: u64,
+    /// When the first byte of a response arrived; 0: not yet.
+    pub first_byte_us: u64,
+}
+
+impl Times {
+    /// An attempt begins.
+    pub fn begin(try_us: u64) -> Self {
+        Self { try_us, ..Self::default() }
+    }
+
+    /// There is a connection; `connected_us`: 0 if it is not ready yet.
+    pub fn connect(&mut self, connected_us: u64) {
+        (self.connected_us, self.asked_us) = (connected_us, 0);
+    }
+
+    /// Records the arrival of a byte from the member; its response may begin later.
+    pub fn note_first_byte(&mut self, now_us: u64) {
+        if self.first_byte_us == 0 {
+            self.first_byte_us = now_us;
+        }
+    }
 }
 
 impl Account {
@@ -91,6 +125,7 @@ impl Account {
             head_bytes_sent: 0,
             begun_us,
             tried_us: 0,
+            times: Times::default(),
         }
     }
 }

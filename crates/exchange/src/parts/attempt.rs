@@ -1,44 +1,42 @@
-//! An attempt to serve a request with a member: the place, the connection, and times.
+//! An attempt to serve a request with a member: the place and the connection.
 
 use crate::arena::{ConnectionKey, MemberStreamKey};
 use crate::parts::tries::Lease;
 
-/// An attempt to serve a request with a member. Empty while there is no member.
-#[derive(Default)]
+/// An attempt to serve a request with a member.
 pub struct Attempt {
     /// The place at the member.
-    pub lease: Option<Lease>,
-    /// The member connection.
-    pub connection: Option<ConnectionKey>,
-    /// The stream on that connection; `None`: HTTP/1.
-    pub member_stream: Option<MemberStreamKey>,
+    pub lease: Lease,
+    /// The connection; `None`: there is none yet, or it was lost or released.
+    pub link: Option<Link>,
+    /// `sent_bytes` of the connection at the beginning of the attempt.
+    pub sent_before: u64,
     /// A lost connection does not count as a failure of the member: the connection was a kept one, or the member did
     /// not read the request. A new connection to the same member is tried first.
     pub may_be_stale: bool,
-    /// `sent_bytes` of the connection at the beginning of the attempt.
-    pub sent_before: u64,
     /// Whether a byte of a response has arrived, including interim responses.
     pub response_seen: bool,
-    /// When the attempt began.
-    pub try_us: u64,
-    /// When the connection was ready; 0: not yet.
-    pub connected_us: u64,
-    /// When the whole request was sent or queued; 0: not yet.
-    pub asked_us: u64,
-    /// When the first byte of a response arrived; 0: not yet.
-    pub first_byte_us: u64,
+}
+
+/// A connection to a member, or a stream of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// The connection.
+    pub connection: ConnectionKey,
+    /// The stream on that connection; `None`: HTTP/1.
+    pub stream: Option<MemberStreamKey>,
+}
+
+impl Link {
+    /// A whole connection.
+    pub fn to(connection: ConnectionKey) -> Self {
+        Self { connection, stream: None }
+    }
 }
 
 impl Attempt {
-    /// Records the arrival of a byte from the member; its response may begin later.
-    pub fn note_first_byte(&mut self, now_us: u64) {
-        if self.first_byte_us == 0 {
-            self.first_byte_us = now_us;
-        }
-    }
-
-    /// The index of the member.
-    pub fn member(&self) -> Option<u32> {
-        self.lease.as_ref().map(|lease| lease.member)
+    /// An attempt that has no connection yet.
+    pub fn at(lease: Lease) -> Self {
+        Self { lease, link: None, sent_before: 0, may_be_stale: false, response_seen: false }
     }
 }

@@ -5,9 +5,8 @@ use std::rc::Rc;
 use crate::arena::ExchangeKey;
 use crate::local::table::LocalServer;
 use crate::parts::account::Account;
-use crate::parts::attempt::Attempt;
 use crate::parts::caller::Caller;
-use crate::parts::parked::Parked;
+use crate::parts::phase::Phase;
 use crate::parts::remembered::Remembered;
 use crate::parts::tries::Tries;
 use crate::termination::Termination;
@@ -24,10 +23,8 @@ pub struct Ends {
     pub is_member_stopped: bool,
     /// The pool, and results of attempts.
     pub tries: Tries,
-    /// The reason for waiting without a member.
-    pub parked: Parked,
-    /// The current attempt with a member.
-    pub attempt: Attempt,
+    /// How far it is.
+    pub phase: Phase,
     /// The virtual server that decides about the transaction.
     pub server: Rc<LocalServer>,
     /// Data that policies or persistence need later.

@@ -5,7 +5,6 @@ use weir_waf::inspection::{Limit, Verdict};
 
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::held::HeldBody;
-use crate::termination::Termination;
 
 /// What is known of a response, and of its request, before there is a verdict.
 pub struct ResponseFacts {
@@ -51,15 +50,13 @@ pub struct HeldResponse {
     pub body: HeldBody,
     /// What follows the body so far.
     pub end: OwnedEnd,
-    /// How the exchange ends when the response was sent; `None`: the member still has a part in it.
-    pub ends_as: Option<Termination>,
 }
 
 impl HeldResponse {
     /// A response whose head has arrived. `body`: an empty body of its client.
     pub fn new(facts: ResponseFacts, (head, text): (&ResponseHead, &[u8]), body: HeldBody) -> Self {
         let (head, text) = (head.clone(), text.to_vec());
-        Self { facts, head, text, body, end: OwnedEnd::No, ends_as: None }
+        Self { facts, head, text, body, end: OwnedEnd::No }
     }
 
     /// Adds pieces of the body, and its end.

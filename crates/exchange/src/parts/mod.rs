@@ -24,6 +24,7 @@ pub mod pace;
 pub mod parked;
 pub mod peak;
 pub mod pending;
+pub mod phase;
 pub mod pieces;
 pub mod remembered;
 pub mod reply;

@@ -31,13 +31,6 @@ impl Parked {
         }
     }
 
-    /// The request has a member: ends the wait, so that timers that were set for it have no effect.
-    pub fn end(&mut self) {
-        if matches!(self, Self::Called(_)) {
-            *self = Self::No;
-        }
-    }
-
     /// Whether it waits for something else than its body.
     pub fn waits(&self) -> bool {
         matches!(self, Self::AtStage | Self::InLine(_) | Self::Beside)

@@ -34,7 +34,7 @@ impl Exchange {
         }
         keep_cookies(self, at, (head, input), &mut edits);
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
-            (&self.request.websocket, &self.ends.attempt.member_stream)
+            (&self.request.websocket, self.ends.phase.member_stream())
         {
             // The member did not get the client's key, so weir answers it.
             edits.set(b"Sec-WebSocket-Accept", |out| write_accept(client_key, out));

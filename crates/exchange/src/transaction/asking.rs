@@ -3,13 +3,13 @@
 use crate::edge::{Edge, Lag, Side};
 use crate::parts::end::End;
 use crate::parts::pieces::Pieces;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::stages::mirror;
 
 impl Exchange {
     /// Sends the head of a request that has no body.
     pub fn send_request_head(&mut self, at: &mut impl Edge) {
-        if self.ends.attempt.connection.is_some() {
+        if self.ends.phase.connection().is_some() {
             let nothing = (&b""[..], &Pieces::whole(0));
             at.ask(&mut self.ends, &mut self.request, nothing, End::Data);
             self.request_handed_over(at);
@@ -21,10 +21,11 @@ impl Exchange {
         let Some(reach) = at.reach(&self.ends, &self.request) else {
             return;
         };
-        if self.request.is_whole && self.ends.attempt.asked_us == 0 && !reach.awaits_settings {
-            self.ends.attempt.asked_us = at.turn().now_us();
+        let times = &mut self.ends.account.times;
+        if self.request.is_whole && times.asked_us == 0 && !reach.awaits_settings {
+            times.asked_us = at.turn().now_us();
         }
-        let is_head_awaited = self.request.is_whole && self.phase == Phase::AwaitHead;
+        let is_head_awaited = self.request.is_whole && self.ends.phase.begun().is_none();
         if !is_head_awaited || reach.is_connecting {
             return;
         }
@@ -43,7 +44,7 @@ impl Exchange {
             self.ends.give_window(at);
             return self.request_handed_over(at);
         }
-        if self.phase == Phase::AwaitHead {
+        if self.ends.phase.begun().is_none() {
             self.ends.clear_member_deadline(at);
         }
         self.request_goes_on(at);

@@ -6,8 +6,9 @@ use weir_http::edits::FieldEdits;
 
 use crate::edge::Edge;
 use crate::parts::failure::{Loss, MemberFailure};
+use crate::parts::phase::Begun;
 use crate::termination::Termination;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::losing::{is_whole_with_its_head, response_whole};
 use crate::transaction::seeking::Found;
 use crate::transaction::tracing::{note_failed, tell_anew};
@@ -51,25 +52,28 @@ impl Exchange {
     /// The member connection has failed and was closed: retries the request, or reports the failure to the client.
     pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
         let Loss { reason, nothing_sent, unsent, is_counted, is_whole } = loss;
-        self.ends.attempt.connection = None;
+        self.ends.phase.take_link();
         self.ends.tries.failure = Some(reason);
-        match self.phase {
-            Phase::AwaitHead => {}
-            _ if self.phase.takes_response() && (is_whole || is_whole_with_its_head(self)) => {
+        match self.ends.phase.begun() {
+            None => {}
+            Some(_) if is_whole || is_whole_with_its_head(self) => {
                 return response_whole(self, at, reason);
             }
-            Phase::Collect | Phase::Judge => {
+            Some(Begun::Held | Begun::Judging) => {
                 note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 return self.respond(at, reason.status(), reason.termination());
             }
-            Phase::Respond | Phase::Deliver { .. } => {
+            Some(Begun::Sent) => {
                 note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 return self.truncate(at, reason.termination());
             }
         }
-        self.ends.attempt.first_byte_us = 0;
+        self.ends.account.times.first_byte_us = 0;
+        let attempt = self.ends.phase.attempt();
+        let may_be_stale = attempt.is_some_and(|attempt| attempt.may_be_stale);
+        let response_started = attempt.is_some_and(|attempt| attempt.response_seen);
         let sent = match (nothing_sent, self.request.is_replayable()) {
             (true, _) => Sent::Nothing,
             (false, true) => Sent::Replayable,
@@ -78,13 +82,13 @@ impl Exchange {
         let attempt = FailedAttempt {
             idempotent: self.request.method.is_idempotent(),
             sent,
-            response_started: self.ends.attempt.response_seen,
-            reused_connection: self.ends.attempt.may_be_stale,
+            response_started,
+            reused_connection: may_be_stale,
             tries_left: self.ends.tries.left(),
         };
         // A kept connection that closes says nothing about its member. So the request is sent to the same member on a
         // new connection; this counts neither as a try of another member nor against the retry budget.
-        let stale = self.ends.attempt.may_be_stale && reason == MemberFailure::Abort;
+        let stale = may_be_stale && reason == MemberFailure::Abort;
         let repeat = reason != MemberFailure::Timeout
             && reason != MemberFailure::Malformed
             && (self.request.is_replayable() || !unsent.is_empty())
@@ -113,7 +117,7 @@ impl Exchange {
     /// Sends the request again on a new connection to the same member. Other requests of the failed connection share
     /// the new one.
     fn retry_stale(&mut self, at: &mut impl Edge, unsent: Vec<u8>) {
-        let Some(member) = self.ends.attempt.member() else {
+        let Some(member) = self.ends.phase.member() else {
             return;
         };
         self.ends.account.retries += 1;
@@ -143,7 +147,7 @@ impl Exchange {
 
     /// Sends the request on a new connection: `unsent` (the data that was queued for the old connection), or all of it.
     pub fn resend(&mut self, at: &mut impl Edge, unsent: &[u8]) {
-        if self.ends.attempt.connection.is_none() {
+        if self.ends.phase.connection().is_none() {
             return;
         }
         at.ask_again(&mut self.ends, &mut self.request, unsent);

@@ -1,7 +1,7 @@
 //! Inspections that take more than a turn: they go on on another thread, while the worker serves others.
 //!
 //! A request whose verdict is needed waits at [`Stage::Judge`](crate::parts::stages::Stage::Judge), a response in
-//! [`Phase::Judge`](crate::transaction::exchange::Phase::Judge). They wait as long as their virtual server waits for a body, at
+//! [`Begun::Judging`](crate::parts::phase::Begun::Judging). They wait as long as their virtual server waits for a body, at
 //! least 10 seconds; then they count as not judged, and an answer is 503: others kept them waiting. What rules only watch does not
 //! wait: its findings are logged when they are back.
 

@@ -6,7 +6,7 @@ use weir_http::message::{Framing, ResponseHead};
 use crate::edge::Edge;
 use crate::parts::messages::Message;
 use crate::transaction::ending::replace_response;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::policy::keep_cookies;
 use crate::transaction::rewrite;
 use crate::transaction::sending::is_all;
@@ -42,7 +42,7 @@ fn begin_edited(
         && let Some(answer) = exchange.edit_response(at, head, input, &mut edits)
     {
         // The held data may be only a part of the body.
-        let is_whole = exchange.phase == Phase::AwaitHead && is_all(head.framing, body);
+        let is_whole = exchange.ends.phase.begun().is_none() && is_all(head.framing, body);
         replace_response(exchange, at, answer, is_whole, edits);
         return at.tools().scratch.take();
     }

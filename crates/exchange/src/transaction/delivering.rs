@@ -9,12 +9,13 @@ use crate::parts::end::End;
 use crate::parts::held_response::{HeldResponse, ResponseFacts};
 use crate::parts::inspecting::{Block, Calling, Judging, Of, Scrutiny, Terms};
 use crate::parts::job::Ticket;
+use crate::parts::phase::{Begun, Phase};
 use crate::parts::pieces::Pieces;
 use crate::parts::stages::Wait;
 use crate::transaction::awaiting;
 use crate::transaction::beginning::begin_judged;
 use crate::transaction::concluding::{answer_blocked, conclude};
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::sending::{Passed, send_judged};
 
 impl ResponseFacts {
@@ -55,7 +56,7 @@ impl Judging {
             at.delay(&exchange.ends, until_us);
         }
         exchange.scrutiny = Some(Box::new(Scrutiny::Judging(Box::new(self))));
-        exchange.phase = Phase::Judge;
+        exchange.ends.phase.begin(Begun::Judging);
     }
 }
 
@@ -121,8 +122,8 @@ impl HeldResponse {
             _ => &b""[..],
         };
         let message = begin_judged(exchange, at, &mut self.head, (&self.text, begins_with));
-        if exchange.phase != Phase::Respond {
-            // A rule has answered instead of the member.
+        if !matches!(exchange.ends.phase, Phase::Asked(..) | Phase::Left(Begun::Sent)) {
+            // A rule has answered instead of the member, and the client may not have taken all of the answer.
             at.tools().scratch.give(message);
             return Passed::Over;
         }

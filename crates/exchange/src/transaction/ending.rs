@@ -8,12 +8,12 @@ use weir_http::message::{Framing, Method};
 use crate::edge::{Edge, Release};
 use crate::parts::considered::Ending;
 use crate::parts::ends::{After, Outcome};
-use crate::parts::inspecting::Scrutiny;
 use crate::parts::messages::OwnAnswer;
+use crate::parts::phase::{Begun, Phase, Rest};
 use crate::parts::stream_end::StreamEnd;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::losing::watch_leaving_client;
 use crate::transaction::policy::keep_cookies;
 use crate::transaction::{inspect, subrequest};
@@ -62,11 +62,8 @@ impl Exchange {
             return subrequest::end(self, at, termination);
         }
         inspect::leave(self, at);
-        if self.phase.holds_response() {
-            // Nothing of the response was sent, and nothing will be.
-            self.phase = Phase::AwaitHead;
-        }
-        if self.phase != Phase::AwaitHead {
+        self.ends.phase.drop_held();
+        if self.ends.phase.begun().is_some() {
             return self.truncate(at, termination);
         }
         let mut edits = std::mem::take(&mut at.tools().response_edits);
@@ -84,11 +81,8 @@ impl Exchange {
     /// The whole response is handed over, and the member connection is released: the exchange ends now, or when the client
     /// has taken the response. If the response still waits for its verdict, that comes first.
     pub fn complete(&mut self, at: &mut impl Edge, termination: Termination) {
-        if self.phase == Phase::Judge {
-            let response = self.scrutiny.as_deref_mut().and_then(Scrutiny::response_mut);
-            if let Some(response) = response {
-                response.ends_as = Some(termination);
-            }
+        if self.ends.phase.begun() == Some(Begun::Judging) {
+            self.ends.phase = Phase::Judge(termination);
             // Nobody needs the rest of a request that is still arriving.
             self.ends.clear_client_deadline(at);
             return watch_leaving_client(self, at);
@@ -99,7 +93,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        self.phase = Phase::Deliver { ends_as: termination, unwanted_bytes: 0 };
+        self.ends.phase = Phase::Deliver(Rest { ends_as: termination, unwanted_bytes: 0 });
         self.await_client(at);
     }
 
@@ -127,7 +121,7 @@ impl Exchange {
     /// Ends an exchange whose response cannot be completed, so that the client notices.
     pub fn truncate(&mut self, at: &mut impl Edge, termination: Termination) {
         self.ends.drop_member(at);
-        let is_sent = matches!(self.phase, Phase::Respond | Phase::Deliver { .. });
+        let is_sent = self.ends.phase.begun() == Some(Begun::Sent);
         if is_sent && termination.cuts_response() && self.ends.account.status < 500 {
             self.ends.server.counters.responses_cut.add(1);
         }
@@ -157,17 +151,19 @@ impl Exchange {
         }
         inspect::leave(self, at);
         self.ends.count_request(at);
-        if self.phase.holds_response() {
+        if self.ends.phase.begun().is_some_and(Begun::is_held) {
             // Nothing of a held response was sent.
             self.ends.account.status = 0;
         }
         let status = self.ends.account.status;
-        let is_answered = match (self.ends.caller.stream(), self.phase) {
+        let is_answered = match (self.ends.caller.stream(), &self.ends.phase) {
             (None, _) => true,
-            (_, Phase::AwaitHead) => status != 0,
-            (_, Phase::Collect | Phase::Judge) => false,
-            (_, Phase::Respond) => termination == Termination::Complete,
-            (_, Phase::Deliver { .. }) => !self.ends.is_undelivered(at),
+            (_, Phase::Deliver(_)) => !self.ends.is_undelivered(at),
+            (_, phase) => match phase.begun() {
+                None => status != 0,
+                Some(Begun::Held | Begun::Judging) => false,
+                Some(Begun::Sent) => termination == Termination::Complete,
+            },
         };
         let stream_end = match is_answered {
             true => StreamEnd::Answered(status),
@@ -272,8 +268,7 @@ pub fn replace_response(
     at.release(&mut exchange.ends, if is_kept { Release::Keep } else { Release::Drop });
     exchange.ends.leave_member(at, None);
     inspect::leave(exchange, at);
-    // Nothing of the response was sent.
-    exchange.phase = Phase::AwaitHead;
+    exchange.ends.phase.drop_held();
     edits.forget_received();
     send_decided(exchange, at, decision, Termination::Policy, edits);
 }

@@ -120,7 +120,7 @@ impl Ends {
 
     /// Whether the member connection distinguishes an orderly end from a break.
     pub fn tells_breaks(&self) -> bool {
-        self.attempt.member_stream.is_some()
+        self.phase.member_stream().is_some()
     }
 }
 

@@ -9,47 +9,13 @@ use crate::parts::ends::Ends;
 use crate::parts::inspecting::{Of, Scrutiny};
 use crate::parts::pace::Pace;
 use crate::parts::parked::Parked;
+use crate::parts::phase::Phase;
 use crate::parts::reply::Reply;
 use crate::parts::request::Request;
 use crate::parts::stages::{Foreseen, Stages};
-use crate::termination::Termination;
 
 /// A request of at most this many bytes is kept for a retry.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
-
-/// The phase of an exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// The response head has not arrived.
-    AwaitHead,
-    /// The response head has arrived. With its body it is held for inspection, or the request is weir's own: nothing was sent to a
-    /// client.
-    Collect,
-    /// The response is held as in [`Self::Collect`], and waits for the verdict of an inspection elsewhere. The member is not read
-    /// meanwhile.
-    Judge,
-    /// The response head was sent to the client; the body follows.
-    Respond,
-    /// The response is complete here, but the client's HTTP/2 windows hold back the rest of it.
-    Deliver {
-        /// The termination reason after delivery.
-        ends_as: Termination,
-        /// Bytes that the client has sent since.
-        unwanted_bytes: u64,
-    },
-}
-
-impl Phase {
-    /// Whether the response head has arrived, and its body may follow.
-    pub fn takes_response(self) -> bool {
-        matches!(self, Self::Collect | Self::Judge | Self::Respond)
-    }
-
-    /// Whether the response is held: nothing of it was sent to the client.
-    pub fn holds_response(self) -> bool {
-        matches!(self, Self::Collect | Self::Judge)
-    }
-}
 
 /// An exchange: one request and its response.
 pub struct Exchange {
@@ -59,8 +25,6 @@ pub struct Exchange {
     pub keep_alive: bool,
     /// The client announced that this is its last request.
     pub client_closes: bool,
-    /// The phase of this exchange.
-    pub phase: Phase,
     /// Whether its bodies flow steadily or with pauses.
     pub pace: Pace,
     /// The request that is sent to the member.
@@ -94,13 +58,13 @@ impl Exchange {
     /// Whether body data of the request can be used at once. An HTTP/1 client is read only then, so no further data has
     /// to be held.
     pub fn takes_body(&self) -> bool {
-        let has_place = self.ends.attempt.connection.is_some() && !is_held_up(self);
+        let has_place = self.ends.phase.connection().is_some() && !is_held_up(self);
         !self.request.is_whole && (has_place || is_held_now(self))
     }
 
     /// Whether the client's stream carries data for a tunnel that the member has not accepted yet.
     pub fn awaits_tunnel(&self) -> bool {
-        self.phase == Phase::AwaitHead && self.request.is_extended_connect
+        self.request.is_extended_connect && self.ends.phase.begun().is_none()
     }
 
     /// Whether this status must not be forwarded: a client that sent an extended CONNECT takes any 2xx for an accepted
@@ -111,9 +75,10 @@ impl Exchange {
 
     /// Microseconds until the response head: the time spent outside the member, and the member's response time.
     pub fn times_us(&self) -> (u64, u64) {
-        let member_us =
-            self.ends.attempt.first_byte_us.saturating_sub(self.ends.attempt.connected_us);
-        let all_us = self.ends.attempt.first_byte_us.saturating_sub(self.ends.account.begun_us);
+        let account = &self.ends.account;
+        let first_byte_us = account.times.first_byte_us;
+        let member_us = first_byte_us.saturating_sub(account.times.connected_us);
+        let all_us = first_byte_us.saturating_sub(account.begun_us);
         (all_us.saturating_sub(member_us), member_us)
     }
 }
@@ -124,7 +89,7 @@ impl Exchange {
     #[inline]
     pub fn response_began(&mut self, at: &mut impl Edge, status: u16, is_failure: bool) {
         let now_us = at.turn().now_us();
-        self.ends.attempt.note_first_byte(now_us);
+        self.ends.account.times.note_first_byte(now_us);
         self.ends.account.status = status;
         at.recycle(std::mem::take(&mut self.request.bytes));
         self.request.let_go();
@@ -151,7 +116,7 @@ pub fn may_be_judged_whole(exchange: &Exchange) -> bool {
 
 /// Whether arriving body data is held.
 pub fn is_held_now(exchange: &Exchange) -> bool {
-    matches!(exchange.ends.parked, Parked::ForBody)
+    matches!(exchange.ends.phase, Phase::Before(Parked::ForBody))
 }
 
 /// Whether the body of the request waits for the verdict on the head of the response: its first bytes have yet to show whether it

@@ -282,7 +282,7 @@ pub fn hold(
 fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end: End<'_>) {
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
-    exchange.ends.parked = Parked::No;
+    exchange.ends.phase.park(Parked::No);
     let unread = reading.unread(limit);
     let Reading { inspection, terms, body, decoding, .. } = *reading;
     let step = match unread {

@@ -17,12 +17,13 @@ use crate::parts::held_response::{HeldResponse, ResponseFacts};
 use crate::parts::inspecting::{Answering, Calling, Judged, Judging, Of, Scrutiny, Terms};
 use crate::parts::messages::Message;
 use crate::parts::pace::Pace;
+use crate::parts::phase::{Begun, Phase, Rest};
 use crate::parts::pieces::Pieces;
 use crate::parts::stages::Wait;
 use crate::termination::Termination;
 use crate::transaction::awaiting::{self, Found};
 use crate::transaction::concluding::AfterHead;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::sending::Passed;
 
 /// Judges the head of a response. Returns true if nothing more is to do now: the response is held, or was replaced by an answer.
@@ -161,7 +162,7 @@ impl Answering {
     /// Holds the body that arrives.
     fn begin(self, exchange: &mut Exchange) {
         exchange.scrutiny = Some(Box::new(Scrutiny::Answering(Box::new(self))));
-        exchange.phase = Phase::Collect;
+        exchange.ends.phase.begin(Begun::Held);
     }
 
     /// Whether rules get no more than the data so far.
@@ -224,7 +225,7 @@ pub fn go_on(exchange: &mut Exchange, at: &mut impl Edge) {
             return;
         }
     };
-    let (ends_as, was_held_up) = (response.ends_as, response.facts.look.is_some());
+    let (ends_as, was_held_up) = (exchange.ends.phase.whole(), response.facts.look.is_some());
     let passed = match found {
         Found::Verdict(inspection, verdict) if is_head => {
             head_judged(response, exchange, at, terms, (inspection, verdict))
@@ -235,7 +236,7 @@ pub fn go_on(exchange: &mut Exchange, at: &mut impl Edge) {
         Found::TooLate(ticket) => response.deliver_unjudged(exchange, at, terms, Some(ticket)),
         Found::Nothing => response.deliver_unjudged(exchange, at, terms, None),
     };
-    if passed != Passed::Over && exchange.phase != Phase::Judge {
+    if passed != Passed::Over && exchange.ends.phase.begun() != Some(Begun::Judging) {
         go_on_behind(exchange, at, passed, (ends_as, was_held_up));
     }
 }
@@ -273,11 +274,11 @@ fn go_on_behind(
     (ends_as, was_held_up): (Option<Termination>, bool),
 ) {
     if let Some(ends_as) = ends_as {
-        exchange.phase = Phase::Deliver { ends_as, unwanted_bytes: 0 };
+        exchange.ends.phase = Phase::Deliver(Rest { ends_as, unwanted_bytes: 0 });
         return exchange.complete(at, ends_as);
     }
     if passed == Passed::Enough {
-        let is_stream = exchange.ends.attempt.member_stream.is_some();
+        let is_stream = exchange.ends.phase.member_stream().is_some();
         return exchange.response_done(at, is_stream);
     }
     if exchange.pace_response(at) {

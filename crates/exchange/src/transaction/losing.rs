@@ -9,9 +9,10 @@ use crate::parts::ends::After;
 use crate::parts::failure::{Loss, MemberFailure, Progress};
 use crate::parts::inspecting::Scrutiny;
 use crate::parts::notice::Notice;
+use crate::parts::phase::{Begun, Phase, Rest};
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::sending::Passed;
 use crate::transaction::tracing::note_failed;
 
@@ -23,9 +24,8 @@ impl Exchange {
     /// request, this is not its failure: once, the request uses another connection to it, as after a stale one.
     pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, progress: Progress) {
         let is_unread = progress == Progress::Unread;
-        if is_unread {
-            self.ends.attempt.may_be_stale =
-                !std::mem::replace(&mut self.ends.tries.was_unread, true);
+        if is_unread && let Some(attempt) = self.ends.phase.attempt_mut() {
+            attempt.may_be_stale = !std::mem::replace(&mut self.ends.tries.was_unread, true);
         }
         let was_opened = at.release(&mut self.ends, Release::Drop);
         let nothing_sent = is_unread || !was_opened;
@@ -36,7 +36,9 @@ impl Exchange {
     /// The SETTINGS did not arrive in time: the connection cannot be used, and takes no further request.
     pub fn settings_timed_out(&mut self, at: &mut impl Edge) {
         // The connection was not stale, even if it was there before.
-        self.ends.attempt.may_be_stale = false;
+        if let Some(attempt) = self.ends.phase.attempt_mut() {
+            attempt.may_be_stale = false;
+        }
         at.release(&mut self.ends, Release::Drop);
         let loss = Loss { nothing_sent: true, ..Loss::of(MemberFailure::ConnectTimeout) };
         self.member_lost(at, loss);
@@ -103,20 +105,20 @@ pub fn response_whole(exchange: &mut Exchange, at: &mut impl Edge, reason: Membe
     }
     exchange.ends.leave_member(at, None);
     let ends_as = reason.termination();
-    if exchange.phase != Phase::Judge {
-        exchange.phase = Phase::Deliver { ends_as, unwanted_bytes: 0 };
+    if exchange.ends.phase.begun() != Some(Begun::Judging) {
+        exchange.ends.phase = Phase::Deliver(Rest { ends_as, unwanted_bytes: 0 });
     }
     exchange.complete(at, ends_as);
 }
 
 /// Whether the response is whole with its head: it has no body, and no stream that frames it.
 pub fn is_whole_with_its_head(exchange: &Exchange) -> bool {
-    let framing = match exchange.phase {
-        Phase::Respond => Some(exchange.response_framing),
-        Phase::Judge => {
+    let framing = match exchange.ends.phase.begun() {
+        Some(Begun::Sent) => Some(exchange.response_framing),
+        Some(Begun::Judging) => {
             exchange.scrutiny.as_deref().and_then(Scrutiny::response).map(|it| it.head.framing)
         }
-        _ => None,
+        Some(Begun::Held) | None => None,
     };
     framing.is_some_and(Framing::is_empty) && exchange.ends.caller.stream().is_none()
 }
@@ -125,7 +127,9 @@ pub fn is_whole_with_its_head(exchange: &Exchange) -> bool {
 /// knows the length.
 pub fn is_whole_without_trailers(exchange: &Exchange) -> bool {
     let is_counted = matches!(exchange.response_framing, Framing::None | Framing::Length(_));
-    exchange.phase == Phase::Respond && exchange.ends.caller.stream().is_none() && is_counted
+    exchange.ends.phase.begun() == Some(Begun::Sent)
+        && exchange.ends.caller.stream().is_none()
+        && is_counted
 }
 
 /// A part of the response was sent: a client that has ended its sending side has its grace anew. If it has closed its

@@ -3,7 +3,8 @@
 use crate::edge::Edge;
 use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::parts::phase::Begun;
+use crate::transaction::exchange::Exchange;
 
 impl Exchange {
     /// The longest time without progress of the client, in either direction.
@@ -38,7 +39,7 @@ impl Exchange {
     /// alive.
     pub fn await_more_of_request(&mut self, at: &mut impl Edge) {
         self.await_client(at);
-        if (self.pace, self.phase) == (Pace::Sparse, Phase::Respond) {
+        if (self.pace, self.ends.phase.begun()) == (Pace::Sparse, Some(Begun::Sent)) {
             let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
             self.ends.set_member_deadline(at, until_ms);
         }

@@ -350,7 +350,7 @@ impl Exchange {
         remembered.forget_what_is_for_the_unchecked();
         let mut answer = None;
         let server = Rc::clone(&self.ends.server);
-        let member = self.ends.attempt.member();
+        let member = self.ends.phase.member();
         std::mem::swap(edits, &mut remembered.response);
         if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
         {

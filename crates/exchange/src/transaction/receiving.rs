@@ -2,10 +2,11 @@
 
 use crate::edge::{Edge, Flow, Side};
 use crate::parts::end::{End, OwnedEnd};
+use crate::parts::phase::Phase;
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
 use crate::transaction::asking::hand_on;
-use crate::transaction::exchange::{Exchange, Phase, is_held_now, is_held_up, may_be_judged_whole};
+use crate::transaction::exchange::{Exchange, is_held_now, is_held_up, may_be_judged_whole};
 use crate::transaction::inspect;
 
 impl Exchange {
@@ -26,11 +27,11 @@ impl Exchange {
             // The data belongs to the tunnel, if the member accepts it.
             return at.hold(&mut self.ends, (input, pieces), end);
         }
-        if let Phase::Deliver { unwanted_bytes, .. } = &mut self.phase {
+        if let Phase::Deliver(rest) = &mut self.ends.phase {
             // The data is no longer needed. A client that takes nothing of its response may not continue to send
             // forever.
-            *unwanted_bytes += pieces.data_bytes as u64;
-            if *unwanted_bytes <= u64::from(self.ends.server.http2_limits.unwanted_size_max) {
+            rest.unwanted_bytes += pieces.data_bytes as u64;
+            if rest.unwanted_bytes <= u64::from(self.ends.server.http2_limits.unwanted_size_max) {
                 self.ends.give_window(at);
             }
             return;
@@ -42,7 +43,7 @@ impl Exchange {
         if is_held_now(self) {
             return inspect::hold(self, at, (input, pieces), end);
         }
-        if self.ends.attempt.connection.is_none() || is_held_up(self) {
+        if self.ends.phase.connection().is_none() || is_held_up(self) {
             // The request waits for a member, or for the verdict on the head of its response.
             return at.hold(&mut self.ends, (input, pieces), end);
         }

@@ -11,13 +11,12 @@ use crate::edge::{Edge, Release};
 use crate::local::pool::Preference;
 use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Registration};
-use crate::parts::attempt::Attempt;
 use crate::parts::caller::Caller;
 use crate::parts::considered::Ending;
 use crate::parts::ends::{After, Ends};
 use crate::parts::failure::{Loss, MemberFailure};
 use crate::parts::handed_over::Course;
-use crate::parts::parked::Parked;
+use crate::parts::phase::Phase;
 use crate::parts::request::{Need, Wanted};
 use crate::parts::stream_end::StreamEnd;
 use crate::parts::tries::Tries;
@@ -116,8 +115,7 @@ impl Relay {
             caller: Caller::Client(client, stream),
             is_member_stopped: false,
             tries: Tries::new(pool, preference),
-            parked: Parked::No,
-            attempt: Attempt::default(),
+            phase: Phase::START,
             server: Rc::clone(server),
             remembered,
             account: Account::begin(turn.now_us(), logged, log_request),
@@ -150,11 +148,11 @@ impl Relay {
     pub fn connected(&mut self, at: &mut impl Edge) {
         let clock = at.turn().clock;
         let ends = &mut self.ends;
-        ends.attempt.connected_us = clock.now_us();
-        if let Some(member) = ends.attempt.member() {
+        ends.account.times.connected_us = clock.now_us();
+        if let Some(member) = ends.phase.member() {
             let live = &ends.tries.pool.members[member as usize].live;
             if ends.tries.pool.is_timed() {
-                let elapsed_us = clock.now_us().saturating_sub(ends.attempt.try_us);
+                let elapsed_us = clock.now_us().saturating_sub(ends.account.times.try_us);
                 live.note_response_time(clock.now_ms(), elapsed_us, false);
             }
             live.mark_success(clock.now_ms());
@@ -170,7 +168,7 @@ impl Relay {
     /// be tried.
     pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
         let (ends, reason) = (&mut self.ends, loss.reason);
-        ends.attempt.connection = None;
+        ends.phase.take_link();
         ends.tries.failure = Some(reason);
         let may_repeat = !matches!(reason, MemberFailure::Timeout | MemberFailure::Malformed)
             && ends.tries.left() > 0

@@ -7,7 +7,7 @@ use weir_http::message::ResponseHead;
 use crate::edge::{Edge, Release};
 use crate::parts::parked::Parked;
 use crate::parts::tries::Lease;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::sending::is_all;
 use crate::transaction::tracing::{note_repeated, tell_anew};
 
@@ -37,7 +37,7 @@ pub fn repeat(
     if !pool.may_retry(clock.now_ms()) {
         return false;
     }
-    exchange.ends.attempt.note_first_byte(clock.now_us());
+    exchange.ends.account.times.note_first_byte(clock.now_us());
     exchange.ends.note_response(at, head.status, head.status >= 500);
     // Other failures are counted where the next member is found.
     if head.status >= 500 && exchange.ends.tries.failure.is_none() {
@@ -48,9 +48,8 @@ pub fn repeat(
     let is_kept = is_all(head.framing, body) && exchange.request.is_whole;
     at.release(&mut exchange.ends, if is_kept { Release::Keep } else { Release::Drop });
     exchange.ends.leave_member(at, None);
-    let attempt = &mut exchange.ends.attempt;
-    (attempt.response_seen, attempt.may_be_stale, attempt.first_byte_us) = (false, false, 0);
-    exchange.ends.parked = Parked::Called(Some(lease));
+    exchange.ends.account.times.first_byte_us = 0;
+    exchange.ends.phase.park(Parked::Called(Some(lease)));
     if exchange.dispatch(at) {
         exchange.resend(at, &[]);
     }
@@ -61,7 +60,7 @@ pub fn repeat(
 /// no longer stored.
 fn may_repeat(exchange: &Exchange, non_idempotent: bool) -> bool {
     let request = &exchange.request;
-    exchange.phase == Phase::AwaitHead
+    exchange.ends.phase.begun().is_none()
         && request.is_replayable()
         && !request.is_cut
         && (request.method.is_idempotent() || non_idempotent)

@@ -8,11 +8,12 @@ use crate::parts::end::End;
 use crate::parts::ends::LetOut;
 use crate::parts::messages::Message;
 use crate::parts::pace::Pace;
+use crate::parts::phase::{Begun, Phase, Rest};
 use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::beginning::begin_judged;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::losing::watch_leaving_client;
 use crate::transaction::sending::{Passed, send_interim, send_judged};
 use crate::transaction::{inspect_response, repeating, subrequest};
@@ -101,17 +102,21 @@ impl Exchange {
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) -> Passed {
-        match self.phase {
-            Phase::Respond => {}
-            Phase::Collect if self.reply.is_some() => {
+        match self.ends.phase {
+            Phase::Asked(_, Some(Begun::Sent)) => {}
+            Phase::Asked(_, Some(Begun::Held)) if self.reply.is_some() => {
                 // Nothing was written to the buffer.
                 at.tools().scratch.give(head);
                 return subrequest::keep_body(self, (input, pieces), end);
             }
-            Phase::Collect | Phase::Judge => {
+            Phase::Asked(_, Some(Begun::Held | Begun::Judging)) => {
                 return inspect_response::hold(self, at, head, (input, pieces), end);
             }
-            Phase::AwaitHead | Phase::Deliver { .. } => {
+            Phase::Before(_)
+            | Phase::Asked(_, None)
+            | Phase::Left(_)
+            | Phase::Judge(_)
+            | Phase::Deliver(_) => {
                 // The client got another response already.
                 at.tools().scratch.give(head);
                 return Passed::Over;
@@ -122,7 +127,7 @@ impl Exchange {
 
     /// Adapts reading from the member to the speed of the client, and sets deadlines. Returns whether the member may send more.
     pub fn pace_response(&mut self, at: &mut impl Edge) -> bool {
-        if self.phase == Phase::Judge {
+        if self.ends.phase.begun() == Some(Begun::Judging) {
             self.ends.pause_member(at);
             self.ends.clear_member_deadline(at);
             return false;
@@ -146,11 +151,11 @@ impl Exchange {
 
     /// The client took everything: resumes reading from the member.
     pub fn client_takes_more(&mut self, at: &mut impl Edge) {
-        if self.ends.attempt.connection.is_none() {
+        if self.ends.phase.connection().is_none() {
             return;
         }
         let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
-        let is_responding = self.phase.takes_response();
+        let is_responding = self.ends.phase.begun().is_some();
         let request_done = self.request.is_whole;
         if request_done {
             self.ends.clear_client_deadline(at);
@@ -158,7 +163,7 @@ impl Exchange {
         } else {
             self.await_client(at);
         }
-        if self.phase == Phase::Judge {
+        if self.ends.phase.begun() == Some(Begun::Judging) {
             // The verdict resumes the member.
             return;
         }
@@ -173,7 +178,7 @@ impl Exchange {
 
     /// Data arrived on the member's stream, possibly with its end.
     pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
-        if self.phase.takes_response() {
+        if matches!(self.ends.phase, Phase::Asked(_, Some(_))) {
             let nothing = at.tools().scratch.take();
             self.member_body(at, nothing, data, end);
         }
@@ -211,7 +216,7 @@ impl Exchange {
             self.await_client(at);
             return sent.data_bytes > 0;
         }
-        if let Phase::Deliver { ends_as, .. } = self.phase {
+        if let Phase::Deliver(Rest { ends_as, .. }) = self.ends.phase {
             self.end_answered(at, ends_as);
         } else if !self.ends.is_client_behind(at) {
             self.client_takes_more(at);

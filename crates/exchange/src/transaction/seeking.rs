@@ -8,10 +8,13 @@ use weir_core::clock::Clock;
 
 use crate::edge::Edge;
 use crate::local::pool::{LocalMember, LocalPool, NoMember};
+use crate::parts::account::Times;
+use crate::parts::attempt::Attempt;
 use crate::parts::ends::Ends;
 use crate::parts::failure::{Blame, MemberFailure};
 use crate::parts::notice::Notice;
 use crate::parts::parked::Parked;
+use crate::parts::phase::Phase;
 use crate::parts::request::Need;
 use crate::parts::tries::Lease;
 use crate::parts::witness::Step;
@@ -43,10 +46,10 @@ impl Ends {
             let pool = Rc::clone(&self.tries.pool);
             let now = at.turn().clock;
             let is_first = self.tries.count == 0;
-            let is_behind =
-                is_first && !matches!(self.parked, Parked::Called(_)) && pool.must_queue();
+            let is_called = matches!(self.phase, Phase::Before(Parked::Called(_)));
+            let is_behind = is_first && !is_called && pool.must_queue();
             let leased = |member| Lease::of(&pool, member);
-            let occupied = match self.parked.take_place() {
+            let occupied = match self.phase.take_place() {
                 Some(lease) => Ok(lease),
                 // Requests in the queue do not wait for a drained member, which serves only its persistent clients.
                 None if is_behind => pool
@@ -84,10 +87,8 @@ impl Ends {
                 self.tries.count_retry();
             }
             self.tries.note(member);
-            self.attempt.lease = Some(lease);
-            self.parked.end();
-            self.attempt.try_us = now.now_us();
-            (self.attempt.connected_us, self.attempt.asked_us) = (0, 0);
+            self.phase = Phase::Asked(Attempt::at(lease), None);
+            self.account.times = Times::begin(now.now_us());
             let local = &pool.members[member as usize];
             self.account.last_member = Some(Rc::clone(local));
             local.counters.requests_active.add(1);
@@ -120,9 +121,10 @@ impl Ends {
 
     /// Releases the member of this transaction, if it has one. `failure`: counts as a failure of the member.
     pub fn leave_member(&mut self, at: &mut impl Edge, failure: Option<MemberFailure>) {
-        let Some(lease) = self.attempt.lease.take() else {
+        let Some(Attempt { lease, link, .. }) = self.phase.leave() else {
             return;
         };
+        debug_assert!(link.is_none(), "its connection was released or lost");
         let (pool, member) = (&lease.pool, lease.member);
         let LocalMember { live, counters, .. } = &*pool.members[member as usize];
         counters.requests_active.subtract(1);
@@ -141,7 +143,7 @@ impl Ends {
             let now_ms = at.turn().now_ms();
             // A fast failure must not make the member look fast.
             let elapsed_us =
-                (now_ms * 1_000).saturating_sub(self.attempt.try_us).max(FAILED_US_MIN);
+                (now_ms * 1_000).saturating_sub(self.account.times.try_us).max(FAILED_US_MIN);
             live.note_response_time(now_ms, elapsed_us, true);
         }
         mark_failure(at, pool, member, Blame::Failure(why));
@@ -150,19 +152,20 @@ impl Ends {
     /// Records the status of a member's response as its success or failure.
     #[inline]
     pub fn note_response(&self, at: &mut impl Edge, status: u16, is_failure: bool) {
-        let Some(member) = self.attempt.member() else {
+        let Some(member) = self.phase.member() else {
             return;
         };
-        let (now_us, first_byte_us) = (at.turn().now_us(), self.attempt.first_byte_us);
+        let times = self.account.times;
+        let (now_us, first_byte_us) = (at.turn().now_us(), times.first_byte_us);
         let pool = &self.tries.pool;
         let local = &pool.members[member as usize];
         let (live, counters) = (&local.live, &local.counters);
         count_status!(counters, status);
-        let duration_us = first_byte_us.saturating_sub(self.attempt.connected_us);
+        let duration_us = first_byte_us.saturating_sub(times.connected_us);
         pool.counters.count_response_time(member, duration_us);
         // The response time begins when the member has the whole request: a slow client must not count.
-        if pool.is_timed() && self.attempt.asked_us != 0 {
-            let from_us = self.attempt.asked_us.max(self.attempt.connected_us);
+        if pool.is_timed() && times.asked_us != 0 {
+            let from_us = times.asked_us.max(times.connected_us);
             let own_us = first_byte_us.saturating_sub(from_us);
             live.note_response_time(now_us / 1_000, own_us, is_failure);
         }
@@ -221,7 +224,7 @@ impl Ends {
 
     /// The queue's own treatment of clients that have ended their sending side, while the request waits there.
     pub fn half_closed_in_queue(&self) -> Option<HalfClosed> {
-        let queue = self.tries.pool.settings().queue.filter(|_| self.parked.is_in_queue());
+        let queue = self.tries.pool.settings().queue.filter(|_| self.phase.parked().is_in_queue());
         queue.and_then(|queue| queue.half_closed)
     }
 

@@ -10,10 +10,11 @@ use crate::edge::Edge;
 use crate::parts::encoding::Encoded;
 use crate::parts::end::End;
 use crate::parts::messages::{HeadKind, Message, OutHead, Sending};
+use crate::parts::phase::Begun;
 use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::rewrite;
 
 /// The result of forwarding a piece of a response.
@@ -44,7 +45,7 @@ impl Exchange {
         // A response to a request that is still arriving may leave a part of the request unread.
         let may_go_on = self.request.is_whole && !at.turn().is_draining;
         self.keep_alive &= may_go_on && framing != Framing::UntilClose;
-        self.phase = Phase::Respond;
+        self.ends.phase.begin(Begun::Sent);
         count_status!(self.ends.server.counters, head.status);
         self.pace = self.pace.with_response(head, input);
         self.response_framing = framing;

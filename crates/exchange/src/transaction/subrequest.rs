@@ -13,14 +13,13 @@ use crate::arena::{Arena, ExchangeKey, OfExchange};
 use crate::edge::{Edge, Release};
 use crate::local::copies;
 use crate::parts::account::{Account, Logged};
-use crate::parts::attempt::Attempt;
 use crate::parts::caller::Caller;
 use crate::parts::end::End;
 use crate::parts::ends::{After, Ends};
 use crate::parts::errand::Order;
 use crate::parts::failure::MemberFailure;
 use crate::parts::pace::Pace;
-use crate::parts::parked::Parked;
+use crate::parts::phase::{Begun, Phase};
 use crate::parts::pieces::Pieces;
 use crate::parts::request::{Request, Wanted};
 use crate::parts::stages::Stages;
@@ -28,7 +27,7 @@ use crate::parts::stream_end::StreamEnd;
 use crate::parts::tries::Tries;
 use crate::termination::Termination;
 use crate::transaction::Transaction;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::sending::Passed;
 use crate::transaction::stages::mirror;
 use crate::transaction::tracing::{note_member_status, remember};
@@ -94,8 +93,7 @@ pub fn begin(
             caller: order.parent.map_or(Caller::Nobody, Caller::Parent),
             is_member_stopped: false,
             tries,
-            parked: Parked::No,
-            attempt: Attempt::default(),
+            phase: Phase::START,
             server: Rc::clone(&order.server),
             remembered,
             account: Account::begin(turn.now_us(), Logged::Nothing, Vec::new()),
@@ -104,7 +102,6 @@ pub fn begin(
         transforms: None,
         keep_alive: false,
         client_closes: true,
-        phase: Phase::AwaitHead,
         pace: Pace::Steady,
         request,
         response_framing: Framing::None,
@@ -138,7 +135,7 @@ pub fn keep_head(exchange: &mut Exchange, (head, input): (&ResponseHead, &[u8]))
         reply.text = input.to_vec();
         reply.body = Some(Vec::new());
     }
-    exchange.phase = Phase::Collect;
+    exchange.ends.phase.begin(Begun::Held);
     note_member_status(&mut exchange.ends, head.status);
 }
 

@@ -188,7 +188,7 @@ fn close_attempt(
     };
     // A member that received nothing does not know this span, so the next member may get it.
     let span_id = if is_sent { attempted.span_id } else { new_span_id(at.tools()) };
-    let closed = (ends.attempt.try_us, ends.tries.count);
+    let closed = (ends.account.times.try_us, ends.tries.count);
     if let Some(record) = record_mut(ends) {
         record.attempts.push(Attempted { span_id, ..attempted });
         (record.member_status, record.closed) = (0, closed);
@@ -203,17 +203,17 @@ pub fn attempted(
     failure: Option<MemberFailure>,
 ) -> Option<Attempted> {
     let record = traced.record.as_deref()?;
-    let attempt = &ends.attempt;
-    if attempt.try_us == 0 || record.closed == (attempt.try_us, ends.tries.count) {
+    let times = &ends.account.times;
+    if times.try_us == 0 || record.closed == (times.try_us, ends.tries.count) {
         return None;
     }
     Some(Attempted {
         span_id: traced.told_id,
         pool: Rc::clone(&ends.tries.pool),
         member: Rc::clone(ends.account.last_member.as_ref()?),
-        begun_us: attempt.try_us,
-        connected_us: attempt.connected_us,
-        first_byte_us: attempt.first_byte_us,
+        begun_us: times.try_us,
+        connected_us: times.connected_us,
+        first_byte_us: times.first_byte_us,
         ended_us: now_us,
         status: record.member_status,
         failure,

@@ -11,6 +11,7 @@
 //! | the idle timeout has passed | `timer` | `timer` |
 
 use crate::edge::{Edge, Flow, Lag, Passing, Release, Side};
+use crate::parts::attempt::Attempt;
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::ends::{After, Ends, LetOut};
 use crate::parts::failure::MemberFailure;
@@ -116,7 +117,7 @@ impl Tunnel {
 
     /// Bytes from the client: in memory, or already moved.
     pub fn client_passed(&mut self, at: &mut impl Edge, bytes: Passing<'_>) {
-        if self.ends.attempt.connection.is_none() {
+        if self.ends.phase.connection().is_none() {
             return;
         }
         self.ends.account.bytes_received += bytes.count() as u64;
@@ -149,7 +150,7 @@ impl Tunnel {
 
     /// Bytes from the member: in memory, or already moved.
     pub fn member_passed(&mut self, at: &mut impl Edge, bytes: Passing<'_>) {
-        self.ends.attempt.note_first_byte(at.turn().now_us());
+        self.ends.account.times.note_first_byte(at.turn().now_us());
         self.has_member_sent |= bytes.count() > 0;
         if bytes.count() > 0 {
             at.pass(&mut self.ends, Side::Client, bytes);
@@ -291,7 +292,7 @@ impl Tunnel {
 
     /// The member connection has failed and was closed. A broken tunnel does not count as a failure of the member.
     pub fn member_lost(&mut self, at: &mut impl Edge, reason: MemberFailure) {
-        self.ends.attempt.connection = None;
+        self.ends.phase.take_link();
         self.note_member_end(at, true);
         self.failure = Some(reason);
         self.ends.leave_member(at, None);
@@ -315,7 +316,8 @@ impl Tunnel {
             _ => UNSERVED_MS_MAX,
         };
         self.is_unserved = at.turn().now_ms().saturating_sub(self.begun_ms) < may_take_ms;
-        if let Some(lease) = self.ends.attempt.lease.as_ref().filter(|_| self.is_unserved) {
+        let attempt = self.ends.phase.attempt().filter(|_| self.is_unserved);
+        if let Some(Attempt { lease, .. }) = attempt {
             let member = &lease.pool.members[lease.member as usize];
             member.counters.response_failures.add(1);
         }

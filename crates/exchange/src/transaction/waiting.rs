@@ -2,23 +2,24 @@
 
 use crate::edge::Edge;
 use crate::parts::parked::Parked;
+use crate::parts::phase::Phase;
 use crate::parts::stages::{Stage, Wait};
 use crate::transaction::exchange::Exchange;
 use crate::transaction::losing::watch_leaving_client;
 
 /// Parks the request. While it waits at stages, its client has no deadline.
 pub fn wait(exchange: &mut Exchange, at: &mut impl Edge, what: Wait) {
-    let has_waited = matches!(exchange.ends.parked, Parked::AtStage);
+    let has_waited = matches!(exchange.ends.phase, Phase::Before(Parked::AtStage));
     if what == Wait::Body {
         exchange.stages.remove(Stage::Body);
-        exchange.ends.parked = Parked::ForBody;
+        exchange.ends.phase.park(Parked::ForBody);
         if has_waited {
             exchange.request_goes_on(at);
         }
         return;
     }
     if !has_waited {
-        exchange.ends.parked = Parked::AtStage;
+        exchange.ends.phase.park(Parked::AtStage);
         exchange.ends.clear_client_deadline(at);
         watch_leaving_client(exchange, at);
     }

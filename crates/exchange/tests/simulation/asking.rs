@@ -5,6 +5,7 @@ use std::rc::Rc;
 use weir_exchange::arena::{ConnectionKey, MemberStreamKey};
 use weir_exchange::edge::Release;
 use weir_exchange::local::pool::LocalMember;
+use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
@@ -33,7 +34,7 @@ pub fn connect(
     if let Some(failure) = world.bad_connects.pop_front() {
         return Err(failure);
     }
-    assert!(ends.attempt.lease.is_some(), "a place at the member comes first");
+    assert!(ends.phase.attempt().is_some(), "a place at the member comes first");
     let local = Rc::clone(&ends.tries.pool.members[member as usize]);
     let is_http2 = ends.tries.pool.settings().http2 && !need.is_fresh();
     let kept = if is_again || need.is_fresh() { None } else { kept(world, &local, need, is_http2) };
@@ -42,23 +43,21 @@ pub fn connect(
     let key = kept.unwrap_or_else(|| open(world, ends, &local, member, is_http2));
     let (now_us, index) = (world.clock.now_us(), world.book.attempts.len());
     world.book.attempts.push(Attempt::default());
-    let attempt = &mut ends.attempt;
-    attempt.connection = Some(key);
-    attempt.may_be_stale = is_kept;
-    attempt.connected_us = if is_kept { now_us } else { 0 };
-    attempt.asked_us = 0;
-    attempt.sent_before = 0;
-    attempt.member_stream = None;
+    ends.account.times.connect(if is_kept { now_us } else { 0 });
+    let Some(attempt) = ends.phase.attempt_mut() else { unreachable!("it has a place") };
+    (attempt.may_be_stale, attempt.sent_before) = (is_kept, 0);
+    let mut link = Link::to(key);
     let Some(connection) = world.members.get_mut(key) else { unreachable!("it is there") };
     connection.exchange = Some(ends.key);
     connection.attempt = index;
     if is_http2 {
         let stream = MemberStreamKey::from_bits(1 << 32 | index as u64).expect("a key");
-        attempt.member_stream = Some(stream);
+        link.stream = Some(stream);
         connection.stream = Some(MemberStream::new());
     } else {
         attempt.sent_before = connection.sent_bytes;
     }
+    attempt.link = Some(link);
     Ok(())
 }
 
@@ -121,7 +120,7 @@ pub fn ask(
     (input, pieces): (&[u8], &Pieces),
     end: End<'_>,
 ) {
-    let is_stream = ends.attempt.member_stream.is_some();
+    let is_stream = ends.phase.member_stream().is_some();
     if request.framing.is_empty() {
         request.send();
         return match (is_stream, request.websocket.is_some()) {
@@ -236,7 +235,7 @@ pub fn let_out(world: &mut World, ends: &Ends) -> bool {
 /// Sends a request again, on another connection.
 pub fn ask_again(world: &mut World, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
     request.send();
-    if ends.attempt.member_stream.is_none() {
+    if ends.phase.member_stream().is_none() {
         let bytes = if unsent.is_empty() { &request.bytes } else { unsent };
         return send(world, ends, bytes);
     }
@@ -263,7 +262,7 @@ pub fn awaits_settings(world: &mut World, ends: &Ends, request: &Request) -> boo
 
 /// Requests a WebSocket, if the member is known to support it. Before the SETTINGS arrive, the request waits.
 pub fn ask_for_tunnel(world: &mut World, ends: &Ends, request: &Request) {
-    let connection = ends.attempt.connection;
+    let connection = ends.phase.connection();
     match world.member(ends).and_then(|it| it.takes_tunnels) {
         None => {}
         Some(true) => open_stream(world, ends, request, false),
@@ -276,7 +275,7 @@ pub fn ask_for_tunnel(world: &mut World, ends: &Ends, request: &Request) {
 
 /// Sends bytes of a tunnel, and possibly its end.
 pub fn pass(world: &mut World, ends: &Ends, bytes: &[u8], is_end: bool) {
-    if ends.attempt.member_stream.is_none() {
+    if ends.phase.member_stream().is_none() {
         return send(world, ends, bytes);
     }
     let Some(stream) = world.member(ends).and_then(|it| it.stream.as_mut()) else { return };
@@ -289,7 +288,7 @@ pub fn pass(world: &mut World, ends: &Ends, bytes: &[u8], is_end: bool) {
 
 /// Ends the sending direction of a tunnel to the member.
 pub fn half_close(world: &mut World, ends: &Ends) {
-    if ends.attempt.member_stream.is_some() {
+    if ends.phase.member_stream().is_some() {
         return pass(world, ends, b"", true);
     }
     let Some(connection) = world.member(ends) else { return };
@@ -313,9 +312,11 @@ pub fn patience_until_ms(world: &mut World, ends: &Ends, timeout_ms: u64) -> u64
 
 /// Releases the connection to the member. Returns whether a part of the request was sent on its stream.
 pub fn release(world: &mut World, ends: &mut Ends, how: Release) -> bool {
-    let Some(key) = ends.attempt.connection.take() else { return false };
+    let Some(Link { connection: key, stream }) = ends.phase.take_link() else {
+        leave_line(world, ends);
+        return false;
+    };
     let now_ms = world.now_ms();
-    let stream = ends.attempt.member_stream.take();
     let Some(connection) = world.members.get_mut(key) else { return false };
     let member = Rc::clone(&ends.tries.pool.members[connection.member as usize]);
     if stream.is_some() {
@@ -337,6 +338,13 @@ pub fn release(world: &mut World, ends: &mut Ends, how: Release) -> bool {
         close(world, &member, key);
     }
     false
+}
+
+/// Removes a transaction from the queue, if it waits there.
+pub fn leave_line(world: &mut World, ends: &mut Ends) {
+    if ends.phase.parked().is_in_queue() {
+        world.queue.leave(&ends.tries.pool, &ends.phase.end_wait());
+    }
 }
 
 /// Closes a connection.

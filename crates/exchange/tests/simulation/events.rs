@@ -1,8 +1,8 @@
 //! The events that are possible in a state, and their application.
 
 use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::phase::Begun;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::exchange::Phase;
 
 use super::client::Client;
 use super::member::MemberConnection;
@@ -165,12 +165,12 @@ pub fn possible(router: &Router, into: &mut Vec<Event>) {
     client_sends(router, it, into);
     client_takes(&router.world.client, into);
     client_ends(router, it, into);
-    let connection = it.ends().attempt.connection.and_then(|key| router.world.members.get(key));
+    let connection = it.ends().phase.connection().and_then(|key| router.world.members.get(key));
     if let Some(connection) = connection {
         member_takes(connection, into);
         match it {
             Transaction::Http(exchange) => {
-                member_responds(router, connection, exchange.phase, into);
+                member_responds(router, connection, exchange.ends.phase.begun(), into);
             }
             Transaction::Tunnel(_) => member_of_tunnel(router, connection, into),
             Transaction::Relay(_) => {}
@@ -276,7 +276,7 @@ fn room(connection: &MemberConnection) -> Option<usize> {
 fn member_responds(
     router: &Router,
     connection: &MemberConnection,
-    phase: Phase,
+    begun: Option<Begun>,
     into: &mut Vec<Event>,
 ) {
     let plan = &router.world.plan;
@@ -287,7 +287,7 @@ fn member_responds(
     let body = Body { bytes: plan.response_length(), ..plan.response };
     let (rest, piece) = next(&body, router.world.book.response_sent);
     let by_length = body.framed == Framed::Length;
-    if phase == Phase::AwaitHead {
+    if begun.is_none() {
         into.extend([MemberSaysInterim, MemberSendsGarbage, MemberRespondsBare]);
         let is_offered = router.http().is_some_and(|it| it.request.websocket.is_some());
         if is_offered || connection.stream.is_none() {

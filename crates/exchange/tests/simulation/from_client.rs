@@ -6,6 +6,7 @@ use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 
+use super::cells::On;
 use super::plan::Framed;
 use super::router::Router;
 
@@ -22,11 +23,11 @@ pub fn sends(router: &mut Router, bytes: usize, is_end: bool) {
     let data = plan.request_bytes(start, bytes);
     let trailers = End::Trailers(&[], b"");
     if is_end && plan.request.framed == Framed::Trailers && !plan.is_tunnel() {
-        router.with(|it, at| it.client_data(at, data, End::No));
-        return router.with(|it, at| it.client_data(at, b"", trailers));
+        router.with(Some(On::ClientData), |it, at| it.client_data(at, data, End::No));
+        return router.with(Some(On::ClientData), |it, at| it.client_data(at, b"", trailers));
     }
     let end = if is_end { End::Data } else { End::No };
-    router.with(|it, at| it.client_data(at, data, end));
+    router.with(Some(On::ClientData), |it, at| it.client_data(at, data, end));
 }
 
 /// Processes the bytes that an HTTP/1 client has sent.
@@ -39,7 +40,7 @@ pub fn input(router: &mut Router) {
         None => {}
         Some(Transaction::Tunnel(_)) => {
             client.used = client.sent;
-            router.with_tunnel(|it, at| it.client_sent(at, bytes));
+            router.with_tunnel(Some(On::ClientData), |it, at| it.client_sent(at, bytes));
         }
         Some(Transaction::Relay(_)) => client.is_paused |= has_input,
         Some(Transaction::Http(state)) if !state.takes_body() => {
@@ -58,7 +59,9 @@ pub fn input(router: &mut Router) {
                 (true, Framed::Trailers) => End::Trailers(&[], b""),
                 (true, _) => End::Data,
             };
-            router.with_http(|it, at| it.client_data(at, (bytes, &pieces), end));
+            router.with_http(Some(On::ClientData), |it, at| {
+                it.client_data(at, (bytes, &pieces), end)
+            });
         }
     }
 }
@@ -69,16 +72,17 @@ pub fn goes_on(router: &mut Router) {
         input(router);
     }
     if router.world.client.has_ended && !router.world.client.has_input() {
-        router.with_tunnel(|it, at| it.heed_end(at));
+        router.with_tunnel(Some(On::ClientEnds), |it, at| it.heed_end(at));
     }
 }
 
 /// The client sends malformed or excessive data.
 pub fn sends_garbage(router: &mut Router) {
     if router.world.client.stream.is_some() {
-        return router.with(|it, at| it.abandon(at, Termination::ClientMalformed));
+        return router
+            .with(Some(On::ClientLeaves), |it, at| it.abandon(at, Termination::ClientMalformed));
     }
-    router.with_http(|it, at| it.respond(at, 400, Termination::ClientMalformed));
+    router.with_http(Some(On::Refused), |it, at| it.respond(at, 400, Termination::ClientMalformed));
 }
 
 /// The client reads all bytes on its connection.
@@ -91,14 +95,14 @@ pub fn takes(router: &mut Router) {
     }
     client.progress_ms = now_ms;
     if client.stream.is_none() {
-        return router.with(|it, at| it.client_took(at));
+        return router.with(Some(On::ClientTook), |it, at| it.client_took(at));
     }
     lets_out(router);
     let waits = |it: &Transaction| it.ends().is_member_stopped || it.is_tunnel();
     if router.it.as_ref().is_some_and(waits)
-        && !router.with(|it, at| it.ends().is_client_behind(at))
+        && !router.with(None, |it, at| it.ends().is_client_behind(at))
     {
-        router.with(|it, at| it.client_took(at));
+        router.with(Some(On::ClientTook), |it, at| it.client_took(at));
     }
 }
 
@@ -129,7 +133,7 @@ fn lets_out(router: &mut Router) {
         }
         let sent = LetOut { data_bytes: bytes, is_behind: stream.pending > 0 };
         client.queue(bytes, now_ms);
-        if !router.with(|it, at| it.client_let_out(at, &sent)) {
+        if !router.with(Some(On::ClientLetOut), |it, at| it.client_let_out(at, &sent)) {
             return;
         }
     }
@@ -138,16 +142,16 @@ fn lets_out(router: &mut Router) {
 /// The HTTP/1 client closes its side of the connection.
 pub fn ends(router: &mut Router) {
     router.world.client.has_ended = true;
-    router.with(|it, at| it.client_finished(at));
+    router.with(Some(On::ClientEnds), |it, at| it.client_finished(at));
 }
 
 /// The client ends its stream early, because it has the response.
 pub fn cuts(router: &mut Router) {
     router.world.client.has_sent_end = true;
-    router.with(|it, at| it.client_cut(at));
+    router.with(Some(On::ClientCuts), |it, at| it.client_cut(at));
 }
 
 /// The client's connection fails.
 pub fn leaves(router: &mut Router) {
-    router.with(|it, at| it.abandon(at, Termination::ClientAbort));
+    router.with(Some(On::ClientLeaves), |it, at| it.abandon(at, Termination::ClientAbort));
 }

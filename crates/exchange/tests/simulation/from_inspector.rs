@@ -1,8 +1,9 @@
 //! The inspector: it returns inspections at any time, also those of transactions that have ended.
 
+use weir_exchange::parts::phase::Begun;
 use weir_exchange::transaction::awaiting;
-use weir_exchange::transaction::exchange::Phase;
 
+use super::cells::On;
 use super::router::Router;
 
 /// The inspector finishes the inspection at this place among those it has.
@@ -14,7 +15,7 @@ pub fn answers(router: &mut Router, at: usize) {
     job.run();
     assert!(!job.is_lost(), "no inspection panics");
     let left = router.world.tools.elsewhere.end(&job);
-    let of_response = router.http().is_some_and(|it| it.phase == Phase::Judge);
+    let of_response = router.http().is_some_and(|it| it.ends.phase.begun() == Some(Begun::Judging));
     let whose = if left.is_some() { 2 } else { usize::from(of_response) };
     router.world.came_back[whose] += 1;
     match left {
@@ -22,7 +23,7 @@ pub fn answers(router: &mut Router, at: usize) {
         None => {
             let is_its = router.ends().is_some_and(|ends| ends.key == job.exchange);
             assert!(is_its, "a transaction that has ended has left something for it");
-            router.with_http(|it, at| awaiting::came_back(it, at, job));
+            router.with_http(Some(On::Inspected), |it, at| awaiting::came_back(it, at, job));
         }
     }
 }

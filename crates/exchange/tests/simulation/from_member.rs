@@ -4,14 +4,15 @@ use weir_exchange::edge::{Edge, Flow, Side};
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::failure::{MemberFailure, Progress};
 use weir_exchange::parts::messages::Message;
+use weir_exchange::parts::phase::Phase;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::exchange::Phase;
 use weir_exchange::transaction::sending::Passed;
 use weir_http::message::Framing;
 
 use super::asking;
+use super::cells::On;
 use super::from_worker;
 use super::member::MemberConnection;
 use super::plan::{Ask, Framed};
@@ -23,7 +24,7 @@ fn connection(router: &mut Router) -> Option<&mut MemberConnection> {
 }
 
 fn is_stream(router: &Router) -> bool {
-    router.ends().is_some_and(|ends| ends.attempt.member_stream.is_some())
+    router.ends().is_some_and(|ends| ends.phase.member_stream().is_some())
 }
 
 /// The connection to the member is opened, and accepts the queued bytes.
@@ -34,20 +35,20 @@ pub fn connects(router: &mut Router) {
     let is_http2 = connection.is_http2;
     if is_http2 {
         connection.due_ms = None;
-        router.with(|it, _| it.ends_mut().attempt.connected_us = now_us);
-        router.with_http(|it, at| it.request_handed_over(at));
+        router.with(None, |it, _| it.ends_mut().account.times.connected_us = now_us);
+        router.with_http(Some(On::Connected), |it, at| it.request_handed_over(at));
         return takes(router);
     }
     match &mut router.it {
         Some(Transaction::Http(exchange)) => {
-            exchange.ends.attempt.connected_us = now_us;
+            exchange.ends.account.times.connected_us = now_us;
             let timeout_ms = exchange.ends.tries.pool.settings().response_timeout_ms;
             let due_ms = exchange.request.is_whole.then_some(now_us / 1_000 + timeout_ms);
             if let Some(connection) = router.world.member(&exchange.ends) {
                 connection.due_ms = due_ms;
             }
         }
-        Some(Transaction::Relay(_)) => router.with(|it, at| {
+        Some(Transaction::Relay(_)) => router.with(Some(On::Connected), |it, at| {
             if let Transaction::Relay(relay) = it {
                 relay.connected(at);
             }
@@ -71,16 +72,18 @@ pub fn takes(router: &mut Router) {
         return stream_took(router);
     }
     match &router.it {
-        Some(Transaction::Tunnel(_)) => router.with_tunnel(|it, at| it.member_took(at)),
+        Some(Transaction::Tunnel(_)) => {
+            router.with_tunnel(Some(On::MemberTook), |it, at| it.member_took(at))
+        }
         Some(Transaction::Http(exchange)) if exchange.request.is_whole => {
-            router.with_http(|it, at| {
+            router.with_http(Some(On::MemberTook), |it, at| {
                 it.ends.give_window(at);
                 it.request_handed_over(at);
             });
         }
         Some(Transaction::Http(exchange)) => {
-            let awaits_head = exchange.phase == Phase::AwaitHead;
-            router.with_http(|it, at| {
+            let awaits_head = exchange.ends.phase.begun().is_none();
+            router.with_http(Some(On::MemberTook), |it, at| {
                 if awaits_head {
                     it.ends.clear_member_deadline(at);
                 }
@@ -98,7 +101,7 @@ fn stream_took(router: &mut Router) {
         return router.let_request_out();
     }
     if std::mem::take(&mut stream.was_backed_up) {
-        router.with(|it, at| it.member_took(at));
+        router.with(Some(On::MemberTook), |it, at| it.member_took(at));
     }
 }
 
@@ -116,7 +119,7 @@ pub fn says(router: &mut Router, takes_tunnels: bool) {
     connection.takes_tunnels = Some(takes_tunnels);
     let Some(exchange) = router.it.as_ref().and_then(Transaction::http) else { return };
     if asking::awaits_settings(&mut router.world, &exchange.ends, &exchange.request) {
-        router.with_http(|it, at| {
+        router.with_http(Some(On::Settings), |it, at| {
             asking::ask_for_tunnel(at, &it.ends, &it.request);
             it.ends.clear_member_deadline(at);
             it.request_handed_over(at);
@@ -129,8 +132,9 @@ fn answers(router: &mut Router) -> bool {
     let Some(connection) = connection(router) else { return false };
     let (attempt, sent_bytes) = (connection.attempt, connection.sent_bytes);
     let Some(exchange) = router.it.as_mut().and_then(Transaction::http_mut) else { return false };
-    let asked = &mut exchange.ends.attempt;
-    if asked.member_stream.is_none() && sent_bytes == asked.sent_before {
+    let Some(asked) = exchange.ends.phase.attempt_mut() else { return false };
+    let is_on_stream = asked.link.is_some_and(|link| link.stream.is_some());
+    if !is_on_stream && sent_bytes == asked.sent_before {
         let why = if asked.may_be_stale { MemberFailure::Abort } else { MemberFailure::Malformed };
         router.world.book.is_spoiled = true;
         router.connection_lost(why);
@@ -148,7 +152,7 @@ pub fn says_interim(router: &mut Router) {
             router.world.book.attempts[attempt].has_interim = true;
         }
         let (head, text) = router.world.plan.response_head(103, false);
-        router.with_http(|it, at| it.forward_interim(at, &head, &text));
+        router.with_http(Some(On::Interim), |it, at| it.forward_interim(at, &head, &text));
     }
 }
 
@@ -162,7 +166,7 @@ pub fn switches(router: &mut Router) {
         return fails(router, MemberFailure::Malformed);
     }
     let (head, text) = router.world.plan.response_head(101, false);
-    router.with_http(|it, at| {
+    router.with_http(Some(On::Switches), |it, at| {
         at.flow(&mut it.ends, Side::Member, Flow::Bulk);
         it.begin_tunnel(at, (&head, &text), false);
     });
@@ -176,7 +180,9 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     let plan = router.world.plan;
     let (mut head, text) = plan.response_head(status, is_end && bytes == 0);
     if router.http().is_some_and(|it| it.is_no_tunnel(status)) {
-        return router.with_http(|it, at| it.respond(at, 502, Termination::MemberMalformed));
+        return router.with_http(Some(On::Refused), |it, at| {
+            it.respond(at, 502, Termination::MemberMalformed)
+        });
     }
     let keep = head.keep_alive && !matches!(head.framing, Framing::UntilClose);
     if let Some(connection) = connection(router) {
@@ -188,8 +194,9 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     if let Some(attempt) = attempt {
         router.world.book.begin_answer(&plan, attempt, status);
     }
-    let message = router.with_http(|it, at| it.begin_response(at, &mut head, (&text, body)));
-    if router.http().is_some_and(|it| it.phase == Phase::AwaitHead && !it.is_over()) {
+    let message =
+        router.with_http(Some(On::Head), |it, at| it.begin_response(at, &mut head, (&text, body)));
+    if router.http().is_some_and(|it| it.ends.phase.begun().is_none() && !it.is_over()) {
         // The response is dropped, and another member is tried.
         return;
     }
@@ -202,7 +209,7 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     // On a stream, the data follows the head in a separate frame.
     let end = if is_end && bytes == 0 { End::Data } else { End::No };
     router.world.book.has_response_end |= !matches!(end, End::No);
-    router.with_http(|it, at| it.member_body(at, message, b"", end));
+    router.with_http(Some(On::MemberData), |it, at| it.member_body(at, message, b"", end));
     if bytes > 0 {
         sends(router, bytes, is_end);
     }
@@ -215,7 +222,7 @@ pub fn sends(router: &mut Router, bytes: usize, is_end: bool) {
         && !is_stream(router)
     {
         let data = count_sent(router, bytes);
-        return router.with_tunnel(|it, at| it.member_sent(at, data));
+        return router.with_tunnel(Some(On::MemberData), |it, at| it.member_sent(at, data));
     }
     if !is_stream(router) {
         let nothing = router.world.tools.scratch.take();
@@ -232,7 +239,7 @@ pub fn sends(router: &mut Router, bytes: usize, is_end: bool) {
         (true, false) => End::Data,
         (true, true) => End::Trailers(&[], b""),
     };
-    router.with(|it, at| it.member_data(at, data, end));
+    router.with(Some(On::MemberData), |it, at| it.member_data(at, data, end));
 }
 
 fn count_sent(router: &mut Router, bytes: usize) -> &'static [u8] {
@@ -254,12 +261,13 @@ fn passes(router: &mut Router, head: Message, bytes: usize, is_end: bool) {
     let is_done = !matches!(end, End::No);
     router.world.book.has_response_end |= is_done;
     let pieces = if is_done { Pieces::whole(bytes) } else { Pieces::part(bytes) };
-    let passed = router.with_http(|it, at| it.send_response(at, head, (data, &pieces), end));
+    let passed = router
+        .with_http(Some(On::MemberData), |it, at| it.send_response(at, head, (data, &pieces), end));
     match (passed, is_done) {
         (Passed::Over, _) => {}
-        (_, true) => router.with_http(|it, at| it.response_done(at, true)),
+        (_, true) => router.with_http(Some(On::Complete), |it, at| it.response_done(at, true)),
         (_, false) => {
-            router.with_http(|it, at| it.pace_response(at));
+            router.with_http(None, |it, at| it.pace_response(at));
             if is_end {
                 ends(router);
             }
@@ -272,11 +280,11 @@ pub fn ends(router: &mut Router) {
     if let Some(Transaction::Tunnel(_)) = router.it {
         router.world.book.has_response_end = true;
         return match is_stream(router) {
-            true => router.with(|it, at| it.member_data(at, b"", End::Data)),
-            false => router.with_tunnel(|it, at| it.member_ended(at)),
+            true => router.with(Some(On::MemberEnds), |it, at| it.member_data(at, b"", End::Data)),
+            false => router.with_tunnel(Some(On::MemberEnds), |it, at| it.member_ended(at)),
         };
     }
-    let is_open = router.http().is_some_and(|it| it.phase.takes_response());
+    let is_open = router.http().is_some_and(|it| matches!(it.ends.phase, Phase::Asked(_, Some(_))));
     let is_end =
         router.world.plan.response.framed == Framed::Close && router.world.plan.ask != Ask::Head;
     if !(is_open && is_end && !is_stream(router)) {
@@ -285,14 +293,15 @@ pub fn ends(router: &mut Router) {
     router.world.book.has_response_end = true;
     let nothing = router.world.tools.scratch.take();
     let rest = (&b""[..], &Pieces::whole(0));
-    let passed = router.with_http(|it, at| it.send_response(at, nothing, rest, End::Data));
+    let passed = router
+        .with_http(Some(On::MemberEnds), |it, at| it.send_response(at, nothing, rest, End::Data));
     if passed == Passed::Over {
         return;
     }
     if let Some(connection) = connection(router) {
         connection.keep = false;
     }
-    router.with_http(|it, at| it.response_done(at, true));
+    router.with_http(Some(On::Complete), |it, at| it.response_done(at, true));
 }
 
 /// The member sends invalid bytes.
@@ -300,11 +309,11 @@ pub fn fails(router: &mut Router, why: MemberFailure) {
     if !is_stream(router) {
         return router.connection_lost(why);
     }
-    if let Some(it) = &mut router.it {
-        it.ends_mut().attempt.may_be_stale = false;
+    if let Some(attempt) = router.it.as_mut().and_then(|it| it.ends_mut().phase.attempt_mut()) {
+        attempt.may_be_stale = false;
     }
     let progress = from_worker::progress(router);
-    router.with(|it, at| it.stream_lost(at, why, progress));
+    router.with(Some(On::StreamLost), |it, at| it.stream_lost(at, why, progress));
 }
 
 /// The member reports that it has not processed the request.
@@ -312,12 +321,14 @@ pub fn has_not_read(router: &mut Router) {
     let Some(connection) = connection(router) else { return };
     let attempt = connection.attempt;
     router.world.book.attempts[attempt].is_unread = true;
-    router.with(|it, at| it.stream_lost(at, MemberFailure::Abort, Progress::Unread));
+    router.with(Some(On::StreamLost), |it, at| {
+        it.stream_lost(at, MemberFailure::Abort, Progress::Unread)
+    });
 }
 
 /// After the end of its half of a tunnel, the member refuses the rest of the other half.
 pub fn leaves(router: &mut Router) {
-    if !router.with_tunnel(|it, at| it.member_left(at)) {
+    if !router.with_tunnel(Some(On::StreamLost), |it, at| it.member_left(at)) {
         fails(router, MemberFailure::Abort);
     }
 }

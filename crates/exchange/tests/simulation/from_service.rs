@@ -7,6 +7,7 @@ use weir_exchange::transaction::stages;
 use weir_http::h1::{HeadLimits, parse_response};
 use weir_http::message::{Method, ResponseHead};
 
+use super::cells::On;
 use super::router::Router;
 
 const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
@@ -20,13 +21,13 @@ pub fn run(router: &mut Router, errand: Errand) {
             let number = router.world.plan.number;
             let text = String::from_utf8_lossy(&order.text);
             assert!(text.contains(&format!("X-Forwarded-Uri: /{number}\r\n")), "{text}");
-            if !router.with_http(|it, _| stages::awaits_child(it)) {
+            if !router.with_http(None, |it, _| stages::awaits_child(it)) {
                 return;
             }
             assert!(router.world.asked.is_none(), "it is asked once");
             let child = ExchangeKey::from_bits(9 << 32 | number as u64);
             router.world.asked = child;
-            router.with_http(|it, _| {
+            router.with_http(Some(On::ServiceAsked), |it, _| {
                 child.into_iter().for_each(|child| stages::child_began(it, child))
             });
         }
@@ -49,5 +50,7 @@ pub fn says(router: &mut Router, status: u16) {
         parse_response(&text, &LIMITS, Method::Get, &mut head).expect("a head");
         Reply { head, text, body: Some(b"no".to_vec()), body_bytes: 2, is_whole: true }
     });
-    router.with_http(|it, at| stages::child_ended(it, at, Some(child), reply.map(Box::new)));
+    router.with_http(Some(On::ServiceAnswers), |it, at| {
+        stages::child_ended(it, at, Some(child), reply.map(Box::new))
+    });
 }

@@ -10,6 +10,7 @@ use weir_exchange::parts::tries::Lease;
 use weir_exchange::termination::Termination;
 
 use super::asking;
+use super::cells::On;
 use super::plan::Framed;
 use super::router::Router;
 
@@ -18,28 +19,29 @@ pub fn serve_waiting(router: &mut Router) {
     let now = router.world.clock;
     if router.world.delayed_until_us.is_some_and(|until_us| until_us <= now.now_us()) {
         router.world.delayed_until_us = None;
-        router.with(|it, at| it.go_on(at));
+        router.with(Some(On::Resumes), |it, at| it.go_on(at));
     }
     let Some(it) = &mut router.it else { return };
     let ends = it.ends_mut();
-    if !ends.parked.is_in_queue() {
+    if !ends.phase.parked().is_in_queue() {
         return;
     }
     let pool = Rc::clone(&ends.tries.pool);
     if router.world.queue.due_ms().is_some_and(|until_ms| until_ms <= now.now_ms()) {
         router.world.queue.take_out(&pool);
-        ends.parked = Parked::No;
-        return router.with(|it, at| it.waited_in_vain(at));
+        ends.phase.end_wait();
+        return router.with(Some(On::WaitedInVain), |it, at| it.waited_in_vain(at));
     }
-    let tried = if matches!(ends.parked, Parked::InLine(_)) { &[] } else { ends.tries.tried() };
+    let tried =
+        if matches!(ends.phase.parked(), Parked::InLine(_)) { &[] } else { ends.tries.tried() };
     let place = match pool.occupy(tried, now, ends.tries.preference) {
         Ok(member) => Some(Lease::of(&pool, member)),
         Err(NoMember::Full) => return,
         Err(NoMember::Down) => None,
     };
-    ends.parked = Parked::Called(place);
+    ends.phase.park(Parked::Called(place));
     router.world.queue.take_out(&pool);
-    router.with(|it, at| it.go_on(at));
+    router.with(Some(On::Resumes), |it, at| it.go_on(at));
 }
 
 /// The timer that expires first.
@@ -64,7 +66,7 @@ fn first_due(router: &Router) -> Option<(u64, Due)> {
     let client = &world.client;
     let is_untaken = client.stream.is_some() && client.queued > 0;
     let untaken_ms = is_untaken.then_some(client.progress_ms + ends.server.http.body_timeout_ms);
-    let connection = ends.attempt.connection.and_then(|key| world.members.get(key));
+    let connection = ends.phase.connection().and_then(|key| world.members.get(key));
     let delayed_ms = world.delayed_until_us.map(|until_us| until_us.div_ceil(1_000));
     let dues = [
         (client.due_ms, Due::Client),
@@ -83,7 +85,8 @@ pub fn time_passes(router: &mut Router) {
     match due {
         Due::Client => client_timer(router),
         Due::ClientConnection => {
-            router.with(|it, at| it.abandon(at, Termination::ClientTimeout));
+            router
+                .with(Some(On::ClientLeaves), |it, at| it.abandon(at, Termination::ClientTimeout));
         }
         Due::Member => member_timer(router),
         Due::Worker => {}
@@ -92,7 +95,7 @@ pub fn time_passes(router: &mut Router) {
 
 fn client_timer(router: &mut Router) {
     router.world.client.due_ms = None;
-    router.with(|it, at| it.client_timed_out(at));
+    router.with(Some(On::ClientIsLate), |it, at| it.client_timed_out(at));
 }
 
 fn member_timer(router: &mut Router) {
@@ -112,16 +115,18 @@ fn member_timer(router: &mut Router) {
     let timeout_ms = exchange.client_timeout_ms();
     let may_be_behind = !is_stream || lags || !exchange.request.framing.is_empty();
     if asking::awaits_settings(&mut router.world, &exchange.ends, &exchange.request) {
-        return router.with_http(|it, at| it.settings_timed_out(at));
+        return router.with_http(Some(On::SettingsAreLate), |it, at| it.settings_timed_out(at));
     }
     let until_ms = if is_queued && may_be_behind { progress_ms + timeout_ms } else { 0 };
     if until_ms > now_ms {
-        return router.with_http(|it, at| it.ends.set_member_deadline(at, until_ms));
+        return router.with_http(None, |it, at| it.ends.set_member_deadline(at, until_ms));
     }
     match is_stream {
         true => {
             let progress = progress(router);
-            router.with(|it, at| it.stream_lost(at, MemberFailure::Timeout, progress));
+            router.with(Some(On::StreamLost), |it, at| {
+                it.stream_lost(at, MemberFailure::Timeout, progress)
+            });
         }
         false => connection_lost(router, MemberFailure::Timeout),
     }
@@ -130,7 +135,7 @@ fn member_timer(router: &mut Router) {
 /// What is known of a stream that fails: whether all of the announced length had come.
 pub fn progress(router: &mut Router) -> Progress {
     let plan = router.world.plan;
-    let has_begun = router.http().is_some_and(|it| it.phase.takes_response());
+    let has_begun = router.http().is_some_and(|it| it.ends.phase.begun().is_some());
     let book = &mut router.world.book;
     let is_whole = has_begun
         && router.world.client.stream.is_none()
@@ -147,28 +152,29 @@ pub fn progress(router: &mut Router) -> Progress {
 
 /// Handles a lost connection to a member: its transaction is retried elsewhere or ends.
 pub fn connection_lost(router: &mut Router, why: MemberFailure) {
-    let is_stream = router.it.as_ref().is_some_and(|it| it.ends().attempt.member_stream.is_some());
+    let is_stream = router.it.as_ref().is_some_and(|it| it.ends().phase.member_stream().is_some());
     let is_whole = is_stream && progress(router) == Progress::Whole;
     let Some(it) = &mut router.it else { return };
     let ends = it.ends_mut();
-    let Some(key) = ends.attempt.connection else { return };
+    let Some(key) = ends.phase.connection() else { return };
+    let sent_before = ends.phase.attempt().map_or(0, |attempt| attempt.sent_before);
     let Some(connection) = router.world.members.get_mut(key) else { return };
     let is_connecting = connection.is_connecting;
     let mut loss = Loss {
         reason: why,
-        nothing_sent: is_connecting || connection.sent_bytes == ends.attempt.sent_before,
+        nothing_sent: is_connecting || connection.sent_bytes == sent_before,
         unsent: Vec::new(),
         is_counted: false,
         is_whole,
     };
     if let Some(stream) = &connection.stream {
         loss.nothing_sent = is_connecting || !stream.is_opened;
-        (ends.attempt.connection, ends.attempt.member_stream) = (None, None);
+        ends.phase.take_link();
     } else if is_connecting {
         loss.unsent = std::mem::take(&mut connection.queued);
     }
     close(router, key);
-    router.with(|it, at| it.member_lost(at, loss));
+    router.with(Some(On::MemberLost), |it, at| it.member_lost(at, loss));
 }
 
 fn close(router: &mut Router, key: ConnectionKey) {
@@ -182,7 +188,7 @@ fn close(router: &mut Router, key: ConnectionKey) {
 /// Ends the transaction, because the process stops.
 pub fn stop(router: &mut Router) {
     let is_stream = router.world.client.stream.is_some();
-    router.with(|it, at| match is_stream {
+    router.with(Some(On::Stops), |it, at| match is_stream {
         true => it.abandon(at, Termination::Stopped),
         false => it.truncate(at, Termination::Stopped),
     });

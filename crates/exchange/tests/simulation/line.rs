@@ -70,10 +70,10 @@ impl Queue {
         if ends.tries.tried().is_empty() && !is_sent {
             let line = self.line.get_or_insert_with(|| Line::new(4));
             let Ok(ticket) = line.push(ends.key, now_ms, settings.timeout_ms) else { return false };
-            ends.parked = Parked::InLine(ticket);
+            ends.phase.park(Parked::InLine(ticket));
         } else {
             self.beside = Some((ends.key, now_ms + settings.timeout_ms));
-            ends.parked = Parked::Beside;
+            ends.phase.park(Parked::Beside);
         }
         self.publish(&pool);
         true

@@ -8,12 +8,14 @@
 //! | [`router`], [`from_client`], [`from_inspector`], [`from_member`], [`from_service`], [`from_worker`] | report events to a transaction |
 //! | [`events`] | the events that are possible in a state |
 //! | [`model`] | the invariants of all runs |
+//! | [`cells`] | the events that happen in each state |
 //!
 //! The driver obeys the same contract as the workers of the data path (`crates/dataplane/src/worker/`).
 
 #![allow(dead_code, reason = "each of those that include this uses a part")]
 
 pub mod asking;
+pub mod cells;
 pub mod choices;
 pub mod client;
 pub mod events;

@@ -10,6 +10,7 @@ use weir_http::h1::{BodyDecoder, BodyStep, HeadLimits, Parsed, parse_request};
 use weir_http::message::{Framing, RequestHead};
 use weir_http::path::{PathForm, RawBytes, TargetForm};
 
+use super::cells::Cells;
 use super::client::Client;
 use super::plan::{Ask, Framed, Plan};
 use super::scene::{BODY_BYTES_MAX, Scene, Server};
@@ -245,6 +246,8 @@ pub struct Tally {
     pub ends: Vec<Termination>,
     /// The numbers of inspections that came back to a request that waited, to a response that waited, and of the others.
     pub came_back: [usize; 3],
+    /// The events of each state.
+    pub cells: Cells,
 }
 
 impl Tally {

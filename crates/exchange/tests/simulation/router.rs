@@ -23,6 +23,7 @@ use weir_exchange::transaction::tunnel::Tunnel;
 use weir_http::message::RequestHead;
 use weir_waf::inspection::Turn;
 
+use super::cells::{Cells, On, State};
 use super::client::Client;
 use super::line::Queue;
 use super::model::{self, Book};
@@ -43,6 +44,8 @@ pub struct Router {
     pub it: Option<Transaction>,
     /// Whether the head of a request on a stream has arrived, and its body has not begun.
     pub is_body_to_come: bool,
+    /// The events of each state so far.
+    pub cells: Cells,
 }
 
 fn key<K>(number: usize) -> weir_exchange::arena::Key<K> {
@@ -77,6 +80,7 @@ impl Router {
             transactions: Arena::default(),
             it: None,
             is_body_to_come: false,
+            cells: Cells::default(),
         }
     }
 
@@ -143,7 +147,7 @@ impl Router {
         self.world.client.is_end_used = self.world.client.has_sent_end;
         self.is_body_to_come = plan.has_http2_client && plan.has_body();
         let has_ended = plan.has_http2_client && !plan.has_body() && plan.ask != Ask::WebSocket;
-        self.with_http(|it, at| {
+        self.with_http(Some(On::Begins), |it, at| {
             it.client_ended = has_ended;
             it.enter(at, &head, verdict);
         });
@@ -159,14 +163,28 @@ impl Router {
         let pool = server.settings().pool;
         let relay = Relay::begin(&mut self.world, &arrival, registration, pool);
         self.it = Some(Transaction::Relay(relay));
-        self.with(|it, at| it.go_on(at));
+        self.with(Some(On::Begins), |it, at| it.go_on(at));
     }
 
-    /// Calls a function with the transaction. If the transaction has ended afterwards, it is removed.
-    pub fn with<R: Default>(&mut self, act: impl FnOnce(&mut Transaction, &mut World) -> R) -> R {
+    /// Calls a function with the transaction. If the transaction has ended afterwards, it is removed. `on`: what it is told.
+    pub fn with<R: Default>(
+        &mut self,
+        on: Option<On>,
+        act: impl FnOnce(&mut Transaction, &mut World) -> R,
+    ) -> R {
         let Some(it) = &mut self.it else { return R::default() };
+        let before = State::of(it);
         let result = act(it, &mut self.world);
-        if let Some(after) = it.ends_mut().over.take() {
+        let over = it.ends_mut().over.take();
+        if let Some(on) = on {
+            let after = match &over {
+                Some(After::Tunnel { .. }) => State::Tunnel,
+                Some(_) => State::Over,
+                None => State::of(it),
+            };
+            self.cells.note(before, on, after);
+        }
+        if let Some(after) = over {
             self.go_on_after(&after);
         }
         while let Some(errand) = self.world.tools.errands.pop() {
@@ -179,13 +197,23 @@ impl Router {
     }
 
     /// As [`Self::with`], for an exchange.
-    pub fn with_http<R: Default>(&mut self, act: impl FnOnce(&mut Exchange, &mut World) -> R) -> R {
-        self.with(|it, at| it.http_mut().map_or_else(R::default, |exchange| act(exchange, at)))
+    pub fn with_http<R: Default>(
+        &mut self,
+        on: Option<On>,
+        act: impl FnOnce(&mut Exchange, &mut World) -> R,
+    ) -> R {
+        let on = on.filter(|_| self.http().is_some());
+        self.with(on, |it, at| it.http_mut().map_or_else(R::default, |exchange| act(exchange, at)))
     }
 
     /// As [`Self::with`], for a tunnel.
-    pub fn with_tunnel<R: Default>(&mut self, act: impl FnOnce(&mut Tunnel, &mut World) -> R) -> R {
-        self.with(|it, at| it.tunnel_mut().map_or_else(R::default, |tunnel| act(tunnel, at)))
+    pub fn with_tunnel<R: Default>(
+        &mut self,
+        on: Option<On>,
+        act: impl FnOnce(&mut Tunnel, &mut World) -> R,
+    ) -> R {
+        let on = on.filter(|_| self.it.as_ref().is_some_and(Transaction::is_tunnel));
+        self.with(on, |it, at| it.tunnel_mut().map_or_else(R::default, |tunnel| act(tunnel, at)))
     }
 
     fn go_on_after(&mut self, after: &After) {
@@ -198,13 +226,14 @@ impl Router {
             let client = &self.world.client;
             let has_client_ended =
                 client.stream.is_none() && client.has_ended && !client.has_input();
-            return self.with_tunnel(|it, at| it.start(at, (has_client_ended, has_member_ended)));
+            return self.with_tunnel(Some(On::Begins), |it, at| {
+                it.start(at, (has_client_ended, has_member_ended))
+            });
         }
         let it = self.it.take().expect("it is over now");
         let ends = it.ends();
-        assert!(ends.attempt.lease.is_none(), "places are given back");
-        assert!(ends.attempt.connection.is_none(), "the member's connection is left");
-        assert!(ends.remembered.is_none() && !ends.parked.waits(), "it waits for nothing");
+        assert!(ends.phase.attempt().is_none(), "the member is left");
+        assert!(ends.remembered.is_none() && !ends.phase.parked().waits(), "it waits for nothing");
         if let Transaction::Http(exchange) = &it {
             assert!(
                 exchange.transforms.is_none() && exchange.request.bytes.is_empty(),
@@ -235,8 +264,8 @@ impl Router {
         }
         from_worker::serve_waiting(self);
         let refuses = self.world.refuses_tunnel.take();
-        if refuses.is_some() && refuses == self.ends().and_then(|ends| ends.attempt.connection) {
-            self.with_http(|it, at| it.refuse_tunnel(at));
+        if refuses.is_some() && refuses == self.ends().and_then(|ends| ends.phase.connection()) {
+            self.with_http(Some(On::NoTunnel), |it, at| it.refuse_tunnel(at));
         }
         self.check();
     }
@@ -244,9 +273,11 @@ impl Router {
     /// Sends the head of a request alone, because a client may wait for a response before it sends the body.
     fn send_head(&mut self) {
         let is_unsent =
-            |it: &Exchange| !it.request.is_sent() && it.ends.attempt.connection.is_some();
+            |it: &Exchange| !it.request.is_sent() && it.ends.phase.connection().is_some();
         if self.http().is_some_and(is_unsent) {
-            self.with_http(|it, at| it.client_data(at, (b"", &Pieces::whole(0)), End::No));
+            self.with_http(Some(On::ClientData), |it, at| {
+                it.client_data(at, (b"", &Pieces::whole(0)), End::No)
+            });
         }
     }
 
@@ -255,14 +286,14 @@ impl Router {
         let Some(it) = &self.it else { return };
         let ends = it.ends();
         assert!(ends.over.is_none(), "an end is seen to at once");
-        let connection = ends.attempt.connection.and_then(|key| self.world.members.get(key));
-        assert_eq!(
-            connection.is_some(),
-            ends.attempt.connection.is_some(),
-            "its connection is there"
-        );
+        let key = ends.phase.connection();
+        let connection = key.and_then(|key| self.world.members.get(key));
+        assert_eq!(connection.is_some(), key.is_some(), "its connection is there");
         assert!(from_worker::is_anything_due(self), "nothing ever comes of it");
-        assert!(!ends.parked.is_in_queue() || !self.world.queue.is_empty(), "a place in line");
+        assert!(
+            !ends.phase.parked().is_in_queue() || !self.world.queue.is_empty(),
+            "a place in line"
+        );
     }
 
     /// Handles a lost connection to the member.
@@ -272,7 +303,7 @@ impl Router {
 
     /// Sends waiting data of the request, and continues if the member has received enough.
     pub fn let_request_out(&mut self) {
-        self.with(|it, at| {
+        self.with(Some(On::MemberTook), |it, at| {
             if asking::let_out(at, it.ends()) && !it.is_member_backed_up(at) {
                 if let Some(stream) = at.member(it.ends()).and_then(|it| it.stream.as_mut()) {
                     stream.was_backed_up = false;

@@ -57,6 +57,7 @@ pub fn run(choices: &mut dyn Choices, transactions: usize, tally: &mut Tally) {
     }
     from_inspector::answers_all(&mut router);
     tally.note_inspections(router.world.came_back);
+    tally.cells.add(router.cells);
 }
 
 /// Runs this plan with the given choices.
@@ -69,6 +70,7 @@ pub fn run_plan(plan: Plan, choices: &mut dyn Choices, is_fair: bool, tally: &mu
     tally.ends_with(&router);
     from_inspector::answers_all(&mut router);
     tally.note_inspections(router.world.came_back);
+    tally.cells.add(router.cells);
 }
 
 fn one(router: &mut Router, plan: Plan, choices: &mut dyn Choices, story: &mut Story) -> usize {

@@ -67,7 +67,7 @@ impl World {
 
     /// The member connection of a transaction.
     pub fn member(&mut self, ends: &Ends) -> Option<&mut MemberConnection> {
-        self.members.get_mut(ends.attempt.connection?)
+        self.members.get_mut(ends.phase.connection()?)
     }
 
     fn answer_on_stream(&mut self, bytes: usize) {
@@ -308,10 +308,8 @@ impl Edge for World {
     fn finish(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd) {
         self.book.expect_under_way("an end");
         self.book.finished = Some((why, stream_end));
-        let parked = std::mem::take(&mut ends.parked);
-        if parked.is_in_queue() {
-            self.queue.leave(&ends.tries.pool, &parked);
-        }
+        asking::leave_line(self, ends);
+        ends.phase.end_wait();
         // A transaction may end before its delay is over.
         self.delayed_until_us = None;
         self.client.due_ms = None;

@@ -116,7 +116,7 @@ pub fn run(
     let verdict = begin(&mut world, &mut transactions, &arrival, registration, Vec::new());
     let Some(Transaction::Http(mut exchange)) = transactions.remove(key) else { unreachable!() };
     exchange.enter(&mut world, head, verdict);
-    while !exchange.is_over() && exchange.ends.parked.waits() && !world.notes.is_queued {
+    while !exchange.is_over() && exchange.ends.phase.parked().waits() && !world.notes.is_queued {
         exchange.go_on(&mut world);
     }
     if !exchange.is_over() && exchange.takes_body() {

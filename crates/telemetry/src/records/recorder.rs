@@ -448,7 +448,7 @@ fn sought(pool: &LocalPool, preference: Preference, clock: Clock) -> Sought {
 fn failed(ends: &Ends, member: u32, why: MemberFailure, clock: Clock) -> Option<Failed> {
     let pool = &ends.tries.pool;
     let local = pool.members.get(member as usize)?;
-    let try_us = ends.attempt.try_us;
+    let try_us = ends.account.times.try_us;
     Some(Failed {
         pool: Arc::clone(&pool.settings().name),
         member: Arc::clone(&local.live.label),

@@ -311,7 +311,7 @@ impl Worker {
         while let Some(key) = self.world.queues.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key).and_then(Transaction::http);
             if exchange
-                .is_some_and(|it| !it.request.is_sent() && it.ends.attempt.connection.is_some())
+                .is_some_and(|it| !it.request.is_sent() && it.ends.phase.connection().is_some())
             {
                 self.with(io, key, |it, at| it.client_data(at, (b"", &Pieces::whole(0)), End::No));
             }

@@ -8,6 +8,7 @@ use weir_config::snapshot::{Pool, ProxyVersion};
 use weir_event_loop::{EventLoop, Owner, Token};
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::LocalMember;
+use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::request::Need;
@@ -104,10 +105,12 @@ pub fn use_idle(
 ) {
     connection.exchange = Some(ends.key);
     connection.requests += 1;
-    ends.attempt.connection = Some(key);
-    ends.attempt.may_be_stale = true;
-    ends.attempt.sent_before = io.end_rest(connection.token);
-    ends.attempt.connected_us = io.clock().now_us();
+    if let Some(attempt) = ends.phase.attempt_mut() {
+        attempt.link = Some(Link::to(key));
+        attempt.may_be_stale = true;
+        attempt.sent_before = io.end_rest(connection.token);
+    }
+    ends.account.times.connected_us = io.clock().now_us();
 }
 
 fn open_or_make_room(
@@ -197,11 +200,11 @@ impl Desk<'_> {
             },
             ..MemberConnection::opening(token, &local, &pool)
         });
-        ends.attempt.connection = Some(connection_key);
-        ends.attempt.may_be_stale = false;
-        ends.attempt.sent_before = 0;
-        ends.attempt.connected_us = 0;
-        ends.attempt.asked_us = 0;
+        if let Some(attempt) = ends.phase.attempt_mut() {
+            attempt.link = Some(Link::to(connection_key));
+            (attempt.may_be_stale, attempt.sent_before) = (false, 0);
+        }
+        ends.account.times.connect(0);
         if is_multiplexed {
             local.multiplexed.borrow_mut().push(connection_key);
             self.join_connection(ends, connection_key, need);
@@ -271,10 +274,10 @@ impl Desk<'_> {
         if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
             local.counters.connections_idle.subtract(1);
         }
-        ends.attempt.may_be_stale = is_open;
-        ends.attempt.sent_before = 0;
-        ends.attempt.connected_us = if is_open { self.io.clock().now_us() } else { 0 };
-        ends.attempt.asked_us = 0;
+        if let Some(attempt) = ends.phase.attempt_mut() {
+            (attempt.may_be_stale, attempt.sent_before) = (is_open, 0);
+        }
+        ends.account.times.connect(if is_open { self.io.clock().now_us() } else { 0 });
         self.join_connection(ends, connection_key, need);
         true
     }
@@ -285,9 +288,11 @@ impl Desk<'_> {
         let is_bound = connection.sharing.is_bound;
         if let Some(http2) = &mut connection.http2 {
             http2.is_tunnels = need.is_tunnel || is_bound;
-            ends.attempt.connection = Some(connection_key);
             let stream = MemberStream::new(ends.key, need.is_whole);
-            ends.attempt.member_stream = Some(http2.streams.insert(stream));
+            let stream = Some(http2.streams.insert(stream));
+            if let Some(attempt) = ends.phase.attempt_mut() {
+                attempt.link = Some(Link { connection: connection_key, stream });
+            }
         }
     }
 }

@@ -6,10 +6,11 @@ use weir_exchange::edge::{Edge, Flow, Side};
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::messages::Message;
+use weir_exchange::parts::phase::Phase;
 use weir_exchange::parts::pieces::{self, Next, Pieces};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::exchange::{Exchange, Phase};
+use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::sending::Passed;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{
@@ -64,12 +65,16 @@ impl Worker {
                 }
                 Some(Transaction::Relay(_)) | None => return input.len(),
             };
-            state.ends.attempt.response_seen = true;
-            let step = match state.phase {
+            if let Some(attempt) = state.ends.phase.attempt_mut() {
+                attempt.response_seen = true;
+            }
+            let step = match state.ends.phase {
                 // The response is complete, and the exchange has released the connection.
-                Phase::Deliver { .. } => return input.len(),
-                Phase::AwaitHead => self.response_head(io, key, exchange, rest),
-                Phase::Respond | Phase::Collect | Phase::Judge => {
+                Phase::Deliver(_) | Phase::Judge(_) => return input.len(),
+                Phase::Before(_) | Phase::Asked(_, None) => {
+                    self.response_head(io, key, exchange, rest)
+                }
+                Phase::Asked(_, Some(_)) | Phase::Left(_) => {
                     let mut fields = std::mem::take(&mut self.inbox.trailers);
                     let step = self.with(io, exchange, |it, at| {
                         // The head was already sent.
@@ -212,7 +217,7 @@ impl Worker {
             return false;
         }
         connection.whole_bytes = whole_bytes;
-        exchange.ends.attempt.note_first_byte(io.clock().now_us());
+        exchange.ends.account.times.note_first_byte(io.clock().now_us());
         connection.is_sliced = false;
         io.read_as(connection.token, Reading::Usual);
         io.set_deadline(connection.token, io.now_ms() + exchange.response_body_timeout_ms());

@@ -5,6 +5,7 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
+use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::{MemberFailure, Progress};
@@ -25,9 +26,8 @@ use crate::worker::world::{StreamOf, World};
 impl Desk<'_> {
     /// Removes an exchange from its member connection. Returns whether its stream was open.
     pub fn leave_stream(&mut self, ends: &mut Ends) -> bool {
-        let (Some(connection_key), Some(stream)) =
-            (ends.attempt.connection.take(), ends.attempt.member_stream.take())
-        else {
+        let link = ends.phase.take_link();
+        let Some(Link { connection: connection_key, stream: Some(stream) }) = link else {
             return false;
         };
         let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
@@ -157,7 +157,7 @@ impl Worker {
         }
         for exchange_key in exchanges {
             if let Some(transaction) = self.exchanges.get_mut(exchange_key) {
-                transaction.ends_mut().attempt.connected_us = io.clock().now_us();
+                transaction.ends_mut().account.times.connected_us = io.clock().now_us();
             }
             self.with(io, exchange_key, |it, at| it.request_handed_over(at));
         }
@@ -196,7 +196,7 @@ impl Worker {
         let exchange_key = exchange_of(tag)?;
         let ends = self.exchanges.get(exchange_key)?.ends();
         let is_on = self.world.member_stream(ends).is_some_and(|it| it.out.id == stream);
-        (is_on && ends.attempt.connection == Some(key)).then_some(exchange_key)
+        (is_on && ends.phase.connection() == Some(key)).then_some(exchange_key)
     }
 
     fn member_event(
@@ -276,7 +276,9 @@ impl Worker {
         else {
             return;
         };
-        exchange.ends.attempt.response_seen = true;
+        if let Some(attempt) = exchange.ends.phase.attempt_mut() {
+            attempt.response_seen = true;
+        }
         let protocol = exchange.request.tunnel_protocol();
         let answered = Answered { method: exchange.request.method, protocol };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
@@ -413,8 +415,9 @@ fn stream_reset(
         By::Peer => MemberFailure::Abort,
     };
     // The connection itself works, so it was not stale.
-    if let Some(transaction) = worker.exchanges.get_mut(exchange) {
-        transaction.ends_mut().attempt.may_be_stale = false;
+    let transaction = worker.exchanges.get_mut(exchange);
+    if let Some(attempt) = transaction.and_then(|it| it.ends_mut().phase.attempt_mut()) {
+        attempt.may_be_stale = false;
     }
     let progress = match code {
         _ if is_whole => Progress::Whole,
@@ -470,7 +473,7 @@ impl Worker {
         let connection = self.world.members.get(key);
         for exchange in connection.map(MemberConnection::exchanges).unwrap_or_default() {
             let Some(ends) = self.exchanges.get(exchange).map(Transaction::ends) else { continue };
-            if ends.attempt.connection != Some(key) {
+            if ends.phase.connection() != Some(key) {
                 continue;
             }
             if self.world.member_stream(ends).is_some_and(MemberStream::is_behind) {
@@ -527,7 +530,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
             return;
         };
-        if exchange.ends.attempt.connection != Some(key) {
+        if exchange.ends.phase.connection() != Some(key) {
             return;
         }
         let awaits_settings = self.world.awaits_settings(&exchange.ends, &exchange.request);

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::pieces::Pieces;
@@ -22,11 +23,8 @@ impl Desk<'_> {
         if is_open {
             return;
         }
-        let (Some(connection_key), Some(stream)) =
-            (ends.attempt.connection, ends.attempt.member_stream)
-        else {
-            return;
-        };
+        let link = ends.phase.link();
+        let Some(Link { connection: connection_key, stream: Some(stream) }) = link else { return };
         let Some(connection) = self.world.members.get_mut(connection_key) else { return };
         let is_secure = connection.pool.settings().tls.is_some();
         let Some(http2) = &mut connection.http2 else { return };
@@ -69,7 +67,7 @@ impl Desk<'_> {
             stream.awaits_window
         });
         let connection =
-            ends.attempt.connection.and_then(|connection| self.world.members.get(connection));
+            ends.phase.connection().and_then(|connection| self.world.members.get(connection));
         let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
         if request.is_replayable() {
             // Data that could not be sent yet is stored in any case. The client's window limits its size.
@@ -93,7 +91,7 @@ impl Desk<'_> {
 
     /// Moves an exchange that has sent nothing to another connection, if its connection accepts no more streams.
     pub fn move_if_full(&mut self, ends: &mut Ends, request: &mut Request) {
-        let (Some(connection), Some(member)) = (ends.attempt.connection, ends.attempt.member())
+        let (Some(connection), Some(member)) = (ends.phase.connection(), ends.phase.member())
         else {
             return;
         };
@@ -150,7 +148,7 @@ impl Desk<'_> {
             self.send_on_stream(ends, body, &Pieces::whole(body.len()), request.end());
         }
         let connection =
-            ends.attempt.connection.and_then(|connection| self.world.members.get(connection));
+            ends.phase.connection().and_then(|connection| self.world.members.get(connection));
         let is_opened = self.world.member_stream(ends).is_some_and(MemberStream::is_opened);
         let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
         if may_be_out && request.bytes.len() - head_bytes > REPLAY_BYTES_MAX {

@@ -27,7 +27,7 @@ impl Desk<'_> {
     /// Opens the stream of a WebSocket, if the member supports extended CONNECT. Before the SETTINGS have arrived, the
     /// request waits.
     pub fn ask_for_tunnel(&mut self, ends: &mut Ends, request: &mut Request) {
-        let Some(connection) = ends.attempt.connection else { return };
+        let Some(connection) = ends.phase.connection() else { return };
         let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
             // The request moves to another connection at most once, like a request that the member has not processed.

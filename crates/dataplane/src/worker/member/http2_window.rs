@@ -77,7 +77,7 @@ impl World {
 impl Desk<'_> {
     /// Whether a request with a body, of which nothing was sent, must wait for the window of its connection.
     pub fn wait_for_window(&mut self, ends: &mut Ends) -> bool {
-        let Some(connection) = ends.attempt.connection else { return false };
+        let Some(connection) = ends.phase.connection() else { return false };
         let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
         let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) else {
@@ -117,7 +117,7 @@ impl Worker {
             else {
                 continue;
             };
-            let Some(member) = exchange.ends.attempt.member() else { continue };
+            let Some(member) = exchange.ends.phase.member() else { continue };
             if !self.with(io, exchange_key, |it, at| {
                 at.move_to_another(&mut it.ends, &mut it.request, member)
             }) {

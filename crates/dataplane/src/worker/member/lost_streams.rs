@@ -4,6 +4,7 @@ use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::{Loss, MemberFailure, Progress};
+use weir_exchange::parts::phase::Phase;
 use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
@@ -14,7 +15,7 @@ impl Desk<'_> {
     /// Records a lost stream. At the end of the turn, the exchange is retried or ends, unless it uses another connection by
     /// then.
     pub fn lose_stream(&mut self, ends: &mut Ends, why: LostStream) {
-        self.world.queues.lost_streams.push((ends.key, ends.attempt.connection, why));
+        self.world.queues.lost_streams.push((ends.key, ends.phase.connection(), why));
     }
 }
 
@@ -25,9 +26,11 @@ impl Worker {
             return;
         }
         for (key, connection, why) in std::mem::take(&mut self.world.queues.lost_streams) {
-            // The list may contain an exchange twice, and the first entry may have moved the exchange to another connection.
-            let ends = self.exchanges.get(key).map(Transaction::ends);
-            if ends.is_none_or(|ends| ends.attempt.connection != connection) {
+            // The list may contain an exchange twice, and the first entry may have moved the exchange to another connection, or
+            // have left it without a member.
+            let phase = self.exchanges.get(key).map(|it| &it.ends().phase);
+            let attempt = phase.and_then(Phase::attempt);
+            if attempt.is_none_or(|it| it.link.map(|link| link.connection) != connection) {
                 continue;
             }
             match why {
@@ -57,7 +60,7 @@ impl Worker {
         for (stream, is_whole) in streams.into_iter().zip(is_whole) {
             let ends = self.exchanges.get_mut(stream.exchange).map(Transaction::ends_mut);
             let Some(ends) = ends else { continue };
-            (ends.attempt.connection, ends.attempt.member_stream) = (None, None);
+            ends.phase.take_link();
             lost.push((stream.exchange, stream.is_opened() && !is_connecting, is_whole));
         }
         self.desk(io).close_member(key);

@@ -20,9 +20,9 @@ use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::failure::{Loss, MemberFailure};
+use weir_exchange::parts::phase::Phase;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::exchange::Phase;
 use weir_exchange::transaction::sending::Passed;
 
 use crate::worker::Worker;
@@ -62,7 +62,7 @@ impl Worker {
             }
             Some(Transaction::Tunnel(_)) | None => return,
         };
-        exchange.ends.attempt.connected_us = io.clock().now_us();
+        exchange.ends.account.times.connected_us = io.clock().now_us();
         if exchange.request.is_whole {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
             io.set_deadline(connection.token, io.now_ms() + timeout_ms);
@@ -104,11 +104,11 @@ impl Worker {
             }
             None => return,
         };
-        if state.phase == Phase::AwaitHead
-            && io.sent_bytes(connection.token) == state.ends.attempt.sent_before
+        if let Phase::Asked(attempt, None) = &state.ends.phase
+            && io.sent_bytes(connection.token) == attempt.sent_before
         {
             // A response without a request (RFC 9112 section 9.2). A reused connection is treated as stale.
-            let is_kept = state.ends.attempt.may_be_stale;
+            let is_kept = attempt.may_be_stale;
             let why = if is_kept { MemberFailure::Abort } else { MemberFailure::Malformed };
             return self.connection_lost(io, key, why);
         }
@@ -152,8 +152,8 @@ impl Worker {
             }
             None => return,
         };
-        match exchange.phase {
-            phase if phase.takes_response() && connection.body.may_end_at_eof() => {
+        match exchange.ends.phase {
+            Phase::Asked(_, Some(_)) if connection.body.may_end_at_eof() => {
                 let (sent_before, nothing) =
                     (self.world.tools.scratch.take(), (&b""[..], &Pieces::whole(0)));
                 let passed = self.with(io, exchange_key, |it, at| {
@@ -218,7 +218,8 @@ impl Worker {
             debug_assert!(false, "an exchange that has ended has let its connection go");
             return self.desk(io).close_member(key);
         };
-        let sent_before = transaction.ends().attempt.sent_before;
+        let attempt = transaction.ends().phase.attempt();
+        let sent_before = attempt.map_or(0, |attempt| attempt.sent_before);
         // Before the connection is ready, all sent bytes belong to the TLS handshake.
         let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
         // Another connection gets all of the queued data or none. The PROXY header belongs to the lost connection.

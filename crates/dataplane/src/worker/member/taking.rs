@@ -53,7 +53,7 @@ fn take_particular(
     }
     take_usual(desk, ends, (member, local), need)?;
     if need.is_authenticating() {
-        let key = ends.attempt.connection;
+        let key = ends.phase.connection();
         let connection = key.and_then(|key| desk.world.members.get_mut(key));
         ends.account.is_bound = connection.is_some_and(MemberConnection::bind);
     }

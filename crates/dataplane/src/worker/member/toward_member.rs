@@ -14,15 +14,16 @@ use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 
 use crate::worker::body::{self, Tail};
 use crate::worker::desk::Desk;
+use crate::worker::finishing::leave_wait;
 use crate::worker::world::StreamOf;
 
 impl Desk<'_> {
     /// Sends a request without a body to the member.
     fn ask_without_body(&mut self, ends: &mut Ends, request: &mut Request) {
         request.send();
-        if ends.attempt.member_stream.is_some() && request.websocket.is_some() {
+        if ends.phase.member_stream().is_some() && request.websocket.is_some() {
             self.ask_for_tunnel(ends, request);
-        } else if ends.attempt.member_stream.is_some() {
+        } else if ends.phase.member_stream().is_some() {
             self.move_if_full(ends, request);
             self.open_member_stream(ends, request, true);
         } else {
@@ -35,7 +36,7 @@ impl Desk<'_> {
     pub fn ask_once_more(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
         // The request is marked as sent, in case it was not before.
         request.send();
-        if ends.attempt.member_stream.is_some() {
+        if ends.phase.member_stream().is_some() {
             self.resend_on_stream(ends, request);
         } else {
             let whole = if request.is_replayable() { &request.bytes } else { unsent };
@@ -45,7 +46,7 @@ impl Desk<'_> {
 
     /// Sends bytes on the member connection.
     fn send_to_member(&mut self, ends: &mut Ends, bytes: &[u8]) {
-        let Some(connection_key) = ends.attempt.connection else { return };
+        let Some(connection_key) = ends.phase.connection() else { return };
         let Some(connection) = self.world.members.get(connection_key) else { return };
         self.io.send(connection.token, &[IoSlice::new(bytes)]);
         self.count_sent_to_member(connection_key);
@@ -59,11 +60,11 @@ impl Desk<'_> {
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) {
-        let Some(connection_key) = ends.attempt.connection else { return };
+        let Some(connection_key) = ends.phase.connection() else { return };
         if request.framing.is_empty() {
             return self.ask_without_body(ends, request);
         }
-        if ends.attempt.member_stream.is_some() {
+        if ends.phase.member_stream().is_some() {
             return self.pass_on_stream(ends, request, input, pieces, end);
         }
         let Some(connection) = self.world.members.get(connection_key) else { return };
@@ -112,7 +113,7 @@ impl Desk<'_> {
     /// The state of the member connection. `None`: there is no connection, or the request waits for the window. In the
     /// latter case, this function is called again when the request is sent.
     pub fn reach_of_member(&self, ends: &Ends, request: &Request) -> Option<Reach> {
-        let connection = self.world.members.get(ends.attempt.connection?)?;
+        let connection = self.world.members.get(ends.phase.connection()?)?;
         if self.world.member_stream(ends).is_some_and(|stream| stream.awaits_window) {
             return None;
         }
@@ -127,7 +128,7 @@ impl Desk<'_> {
 
     /// Whether the member has received the data that was sent to it.
     pub fn member_lag(&mut self, ends: &Ends) -> Lag {
-        let Some(connection) = ends.attempt.connection else { return Lag::None };
+        let Some(connection) = ends.phase.connection() else { return Lag::None };
         let Some(connection) = self.world.members.get(connection) else { return Lag::None };
         let (is_connecting, token) = (connection.connecting, connection.token);
         let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) else {
@@ -155,7 +156,7 @@ impl Desk<'_> {
 
     /// Sets or removes the deadline of the member.
     pub fn set_member_due(&mut self, ends: &mut Ends, at_ms: Option<u64>) {
-        let Some(connection) = ends.attempt.connection else { return };
+        let Some(connection) = ends.phase.connection() else { return };
         if let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) {
             stream.deadline_ms = at_ms;
             if let Some(at_ms) = at_ms {
@@ -171,14 +172,14 @@ impl Desk<'_> {
 
     /// Pauses or resumes reading from the member, sets how much is read at once, or returns window.
     pub fn set_member_flow(&mut self, ends: &mut Ends, flow: Flow) {
-        if ends.attempt.member_stream.is_some() {
+        if ends.phase.member_stream().is_some() {
             match flow {
                 Flow::Go | Flow::Window => self.give_member_window(ends),
                 Flow::Stop | Flow::Slices(_) | Flow::Bulk | Flow::Straight => {}
             }
             return;
         }
-        let Some(connection) = ends.attempt.connection else { return };
+        let Some(connection) = ends.phase.connection() else { return };
         let Some(connection) = self.world.members.get_mut(connection) else { return };
         match flow {
             Flow::Stop => self.io.pause(connection.token),
@@ -199,7 +200,7 @@ impl Desk<'_> {
 
     /// Sends bytes of a tunnel to the member. A stream carries the end with the last ones.
     pub fn ask_bytes(&mut self, ends: &mut Ends, bytes: &[u8], end: End<'_>) {
-        match ends.attempt.member_stream {
+        match ends.phase.member_stream() {
             Some(_) => self.ask_on_stream(ends, bytes, end),
             None => self.send_to_member(ends, bytes),
         }
@@ -207,10 +208,10 @@ impl Desk<'_> {
 
     /// Half-closes the connection to the member: a stream after the sent data, a socket only if no data is queued.
     pub fn end_member(&mut self, ends: &mut Ends) {
-        if ends.attempt.member_stream.is_some() {
+        if ends.phase.member_stream().is_some() {
             return self.ask_on_stream(ends, b"", End::Data);
         }
-        let Some(connection) = ends.attempt.connection else { return };
+        let Some(connection) = ends.phase.connection() else { return };
         if let Some(connection) = self.world.members.get(connection)
             && self.io.queued(connection.token) == 0
         {
@@ -232,7 +233,7 @@ impl Desk<'_> {
     /// a window, the deadline is for that window. Progress of the connection counts only if this stream waits for the
     /// socket.
     pub fn member_patience_until_ms(&mut self, ends: &Ends, timeout_ms: u64) -> u64 {
-        let Some(connection) = ends.attempt.connection else { return 0 };
+        let Some(connection) = ends.phase.connection() else { return 0 };
         let Some(connection) = self.world.members.get(connection) else { return 0 };
         match (self.world.member_stream(ends), &connection.http2) {
             (Some(stream), Some(http2)) if stream.out.is_behind() => {
@@ -244,12 +245,17 @@ impl Desk<'_> {
         }
     }
 
-    /// Releases the member connection. Returns whether a part of the request was sent on its stream.
+    /// Releases the member connection, or leaves the queue. Returns whether a part of the request was sent on its stream.
     pub fn leave_connection(&mut self, ends: &mut Ends, how: Release) -> bool {
-        if ends.attempt.member_stream.is_some() {
+        let Some(link) = ends.phase.link() else {
+            leave_wait(self, ends);
+            return false;
+        };
+        if link.stream.is_some() {
             return self.leave_stream(ends);
         }
-        let Some(key) = ends.attempt.connection.take() else { return false };
+        ends.phase.take_link();
+        let key = link.connection;
         match how {
             Release::Keep => self.keep_connection(key, ends),
             Release::Drop => self.close_member(key),
@@ -269,8 +275,8 @@ impl Desk<'_> {
     /// Whether no unread data of the member is known. Unread data on a shared connection is not counted, because it may
     /// belong to other responses.
     pub fn is_member_dry(&mut self, ends: &Ends) -> bool {
-        let connection = ends.attempt.connection.and_then(|key| self.world.members.get(key));
-        let is_shared = ends.attempt.member_stream.is_some();
+        let connection = ends.phase.connection().and_then(|key| self.world.members.get(key));
+        let is_shared = ends.phase.member_stream().is_some();
         connection.is_none_or(|it| is_shared || !self.io.has_unread(it.token))
     }
 }

@@ -13,7 +13,6 @@ use crate::local::cookies::Opened;
 use crate::local::pool::{LocalPool, Preference};
 use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Entry, Registration, Whence};
-use crate::parts::attempt::Attempt;
 use crate::parts::caller::Caller;
 use crate::parts::considered::{Considered, Ending};
 use crate::parts::encoding::Codings;
@@ -21,13 +20,13 @@ use crate::parts::ends::Ends;
 use crate::parts::handed_over::{Brought, Course, HandedOver};
 use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
-use crate::parts::parked::Parked;
+use crate::parts::phase::Phase;
 use crate::parts::remembered::Remembered;
 use crate::parts::request::Request;
 use crate::parts::stages::Stages;
 use crate::parts::tries::Tries;
 use crate::transaction::claims::withhold_claims;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::policy::consider;
 use crate::transaction::stages::authorisation;
 use crate::transaction::{
@@ -242,8 +241,7 @@ fn place(
             caller: Caller::Client(client, stream),
             is_member_stopped: false,
             tries,
-            parked: Parked::No,
-            attempt: Attempt::default(),
+            phase: Phase::START,
             server,
             remembered: route.remembered,
             account,
@@ -252,7 +250,6 @@ fn place(
         transforms: None,
         keep_alive,
         client_closes,
-        phase: Phase::AwaitHead,
         pace,
         request,
         response_framing: Framing::None,

@@ -61,7 +61,7 @@ pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
     let Some(Mirrors(pools)) = remembered.and_then(|it| it.mirrors.take()).map(|it| *it) else {
         return;
     };
-    let is_on_stream = exchange.ends.attempt.member_stream.is_some();
+    let is_on_stream = exchange.ends.phase.member_stream().is_some();
     let copy = copy_of(&exchange.request, exchange.ends.tries.pool.forms, is_on_stream);
     for (pool, preference) in pools {
         let tools = at.tools();

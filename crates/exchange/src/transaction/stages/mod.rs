@@ -41,12 +41,13 @@ use crate::edge::Edge;
 use crate::parts::end::End;
 use crate::parts::inspecting::Scrutiny;
 use crate::parts::parked::Parked;
+use crate::parts::phase::{Begun, Phase};
 use crate::parts::pieces::Pieces;
 use crate::parts::reply::Reply;
 use crate::parts::stages::{Foreseen, Next, Stage, Stages, Wait};
 use crate::parts::witness::Step;
 use crate::termination::Termination;
-use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
+use crate::transaction::exchange::{Exchange, is_judged_whole};
 use crate::transaction::waiting::wait;
 use crate::transaction::{inspect, inspect_response, judging, unusual};
 
@@ -102,13 +103,16 @@ impl Exchange {
 
     /// What the request has waited for is there: continues.
     pub fn go_on(&mut self, at: &mut impl Edge) {
-        match self.phase {
-            Phase::AwaitHead => {}
-            Phase::Judge => return inspect_response::go_on(self, at),
-            // The request was answered while it was parked, or a time has come for which nothing waits any more.
-            Phase::Collect | Phase::Respond | Phase::Deliver { .. } => return,
-        }
-        match self.ends.parked {
+        let parked = match &self.ends.phase {
+            Phase::Before(parked) => parked,
+            Phase::Asked(_, Some(Begun::Judging)) | Phase::Judge(_) => {
+                return inspect_response::go_on(self, at);
+            }
+            // The request has a member, or was answered while it waited; the client may not have taken all of the response. Or a
+            // time has come for which nothing waits any more.
+            Phase::Asked(..) | Phase::Left(_) | Phase::Deliver(_) => return,
+        };
+        match parked {
             Parked::AtStage => {
                 if !pass_stages(self, at) {
                     return;
@@ -119,7 +123,6 @@ impl Exchange {
             Parked::No | Parked::ForBody | Parked::InLine(_) | Parked::Beside => return,
         }
         debug_assert!(!self.is_over(), "nothing waits for one that is over");
-        debug_assert!(self.ends.attempt.lease.is_none(), "what waits has no member");
         at.note(Step::Seeks(&self.ends));
         if !self.dispatch(at) {
             return;
@@ -188,8 +191,8 @@ fn pass_stages(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
 
 /// The request no longer waits at a stage.
 fn leave_stages(exchange: &mut Exchange) {
-    if matches!(exchange.ends.parked, Parked::AtStage) {
-        exchange.ends.parked = Parked::No;
+    if matches!(exchange.ends.phase, Phase::Before(Parked::AtStage)) {
+        exchange.ends.phase.park(Parked::No);
     }
 }
 
