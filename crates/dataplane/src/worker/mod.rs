@@ -204,7 +204,7 @@ impl Worker {
         self.world.of_clients.bound.clear();
         let mut transforms = Vec::new();
         for exchange in self.exchanges.values_mut() {
-            transforms.push(exchange.http_mut().and_then(|it| it.transforms.take()));
+            transforms.push(exchange.http_mut().and_then(|it| it.filters.on.take()));
         }
         // Compressed data for clients that are disconnected is dropped.
         transforms.into_iter().for_each(|it| self.world.tools.give_transforms(it));

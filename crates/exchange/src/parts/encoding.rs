@@ -1,4 +1,4 @@
-//! Transforms of a response body while it streams.
+//! The filters of a response body while it streams. What they do: [`crate::transaction::filters`].
 
 use weir_compression::{Encoder, FlushWhen, RequestTraits, entity_tags};
 use weir_http::fields::values;
@@ -26,7 +26,16 @@ impl Codings {
     }
 }
 
-/// Transforms of a response body, applied in this order.
+/// The filters of a response.
+#[derive(Default)]
+pub struct Filters {
+    /// Codings that the client accepts; `None`: the response is not compressed.
+    pub codings: Option<Codings>,
+    /// The filters that are on; `None`: the body passes as it is.
+    pub on: Option<Box<Transforms>>,
+}
+
+/// Filters that change or discard the body of a response, in this order.
 #[derive(Default)]
 pub struct Transforms {
     /// Replacement of text.

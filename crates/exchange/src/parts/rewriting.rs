@@ -22,7 +22,7 @@ impl Rewriting {
 
     /// Processes a piece of the body, and writes the output. Returns true when it is first known that a part stays
     /// unchanged.
-    pub fn pass<'a>(
+    pub fn rewrite<'a>(
         &mut self,
         data: impl Iterator<Item = &'a [u8]>,
         is_end: bool,

@@ -23,8 +23,8 @@ impl Exchange {
         let need = self.request.need();
         let is_full = match self.ends.find_member(at, need) {
             Found::Member => {
-                if self.codings.is_some() {
-                    self.limit_reads(at);
+                if self.filters.codings.is_some() {
+                    self.filters.limit_reads(at, &mut self.ends);
                 }
                 return true;
             }
@@ -124,7 +124,7 @@ impl Exchange {
         self.ends.tries.pool.counters.retries.add(1);
         match at.connect(&mut self.ends, member, self.request.need(), true) {
             Ok(()) => {
-                self.limit_reads(at);
+                self.filters.limit_reads(at, &mut self.ends);
                 self.resend(at, &unsent);
             }
             Err(reason) => {

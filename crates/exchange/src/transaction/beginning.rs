@@ -1,14 +1,15 @@
 //! The begin of a response to the client.
 
 use weir_http::edits::FieldEdits;
-use weir_http::message::{Framing, ResponseHead};
+use weir_http::message::ResponseHead;
 
 use crate::edge::Edge;
 use crate::parts::messages::Message;
 use crate::transaction::ending::replace_response;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::filters;
+use crate::transaction::filters::contract::Asked;
 use crate::transaction::policy::keep_cookies;
-use crate::transaction::rewrite;
 use crate::transaction::sending::is_all;
 use crate::transaction::tracing::note_member_status;
 
@@ -34,7 +35,6 @@ fn begin_edited(
     head: &mut ResponseHead,
     (input, body): (&[u8], &[u8]),
 ) -> Message {
-    let framing = head.framing.toward(exchange.request.version);
     note_member_status(&mut exchange.ends, head.status);
     let mut edits = std::mem::take(&mut at.tools().response_edits);
     edits.clear();
@@ -48,22 +48,9 @@ fn begin_edited(
     }
     keep_cookies(exchange, at, (head, input), &mut edits);
     exchange.time_response(&mut edits);
-    let is_rewritten = rewrite::begin(exchange, at, (head, input), &mut edits);
-    // The body is compressed after the replacement, not as received.
-    let (framing, body) = match is_rewritten {
-        true => (weir_compression::framing(head.framing, exchange.request.version), &b""[..]),
-        false => (framing, body),
-    };
-    let framing = match exchange.ends.server.settings().compression.is_some() {
-        true => exchange.begin_compression(at, head, (input, body), &mut edits, framing),
-        false => framing,
-    };
-    if is_rewritten {
-        rewrite::limit_reads(exchange, at);
-    }
-    if is_rewritten && head.framing == Framing::None || head.is_open && !framing.is_empty() {
-        head.content_length = None;
-    }
+    let asked = Asked::of(&exchange.request);
+    let Exchange { filters, ends, .. } = exchange;
+    let framing = filters::begin(filters, at, (ends, asked), head, (input, body), &mut edits);
     let message = exchange.begin_message(at, (head, input), &edits, framing);
     at.tools().response_edits = edits;
     message

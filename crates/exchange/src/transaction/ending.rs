@@ -171,7 +171,7 @@ impl Exchange {
         };
         self.ends.end(at, termination, stream_end);
         at.recycle(std::mem::take(&mut self.request.bytes));
-        let transforms = self.transforms.take();
+        let transforms = self.filters.on.take();
         at.tools().give_transforms(transforms);
         self.ends.over = Some(after);
     }

@@ -4,7 +4,7 @@
 use weir_http::message::Framing;
 
 use crate::edge::Edge;
-use crate::parts::encoding::{Codings, Transforms};
+use crate::parts::encoding::Filters;
 use crate::parts::ends::Ends;
 use crate::parts::inspecting::{Of, Scrutiny};
 use crate::parts::pace::Pace;
@@ -35,8 +35,6 @@ pub struct Exchange {
     pub client_ended: bool,
     /// The client of HTTP/1 has ended its sending side behind its request, and has left if nothing of its response flows.
     pub is_client_leaving: bool,
-    /// Codings that the client accepts; `None`: responses are not compressed.
-    pub codings: Option<Codings>,
     /// State of the inspection by the web application firewall; `None`: nothing to inspect.
     pub scrutiny: Option<Box<Scrutiny>>,
     /// The response so far, if the request is weir's own; `None`: it is a client's.
@@ -45,8 +43,8 @@ pub struct Exchange {
     pub stages: Stages,
     /// What stages need to know of a request that was delayed, or whose end was decided with its head.
     pub foreseen: Option<Box<Foreseen>>,
-    /// Transforms that change or discard the body of the response.
-    pub transforms: Option<Box<Transforms>>,
+    /// The filters of the response.
+    pub filters: Filters,
 }
 
 impl Exchange {

@@ -26,10 +26,10 @@ use crate::parts::tools::Tools;
 use crate::parts::witness::{Decided, Step};
 use crate::shared::sticky::Sticky;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::filters::rewrite;
 use crate::transaction::handing::hand_over;
 use crate::transaction::learning::learn;
 use crate::transaction::naming::{Named, identify};
-use crate::transaction::rewrite;
 use crate::transaction::stages::login::ask;
 
 /// Decides about a request of a virtual server with settings that concern requests. `brought`: data from other virtual
@@ -374,7 +374,7 @@ impl Exchange {
             }
             tell_lines(at, &decision);
             if decision.is_uncompressed {
-                self.codings = None;
+                self.filters.codings = None;
             }
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut remembered.marks, &mut decision.marks);

@@ -86,7 +86,7 @@ impl Exchange {
         head: &mut ResponseHead,
         (input, body): (&[u8], &[u8]),
     ) -> Message {
-        self.leave_out_known(head, input);
+        self.filters.leave_out_known(head, input);
         if head.status >= 400 {
             return begin_failing(self, at, head, (input, body));
         }

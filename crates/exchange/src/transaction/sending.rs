@@ -15,7 +15,8 @@ use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::rewrite;
+use crate::transaction::filters;
+use crate::transaction::filters::contract::Piece;
 
 /// The result of forwarding a piece of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,50 +103,23 @@ pub fn send_judged(
     (input, pieces): (&[u8], &Pieces),
     end: End<'_>,
 ) -> Passed {
-    let Some(transforms) = &exchange.transforms else {
+    let Some(filters) = exchange.filters.on.as_deref_mut() else {
         exchange.send_pieces(at, head, (input, pieces), end);
         return Passed::On;
     };
-    if transforms.rewriting.is_none() {
-        return send_encoded(exchange, at, head, (input, pieces), end);
-    }
-    let is_encoded = transforms.encoding.is_some();
-    let mut text = at.tools().scratch.take();
-    let is_end = !matches!(end, End::No);
-    rewrite::pass(exchange, at, (input, pieces), is_end, &mut text);
-    let made = Pieces::made(text.len(), pieces.next);
-    let passed = if is_encoded {
-        send_encoded(exchange, at, head, (&text, &made), end)
-    } else {
-        exchange.send_pieces(at, head, (&text, &made), end);
-        Passed::On
-    };
-    at.tools().scratch.give(text);
-    passed
-}
-
-/// As above, for a body that is compressed or dropped.
-fn send_encoded(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    head: Message,
-    (input, pieces): (&[u8], &Pieces),
-    end: End<'_>,
-) -> Passed {
-    let is_end = !matches!(end, End::No);
-    let mut compressed = at.tools().scratch.take();
-    let encoded = exchange.compress(at, (input, pieces), is_end, &mut compressed);
-    if encoded == Encoded::Broken {
+    let piece = Piece { input, pieces, is_end: !matches!(end, End::No) };
+    let mut filtered = at.tools().scratch.take();
+    let (passed, made) = filters::pass(filters, at, &exchange.ends, piece, &mut filtered);
+    if passed == Encoded::Broken {
         // A response that was partly sent cannot be completed.
-        at.tools().scratch.give(compressed);
+        at.tools().scratch.give(filtered);
         exchange.ends.send_head_alone(at, head);
         exchange.truncate(at, Termination::EncodingFailed);
         return Passed::Over;
     }
-    let whole = Pieces::whole(compressed.len());
-    exchange.send_pieces(at, head, (&compressed, &whole), end);
-    at.tools().scratch.give(compressed);
-    if encoded == Encoded::Enough { Passed::Enough } else { Passed::On }
+    exchange.send_pieces(at, head, (&filtered, &made), end);
+    at.tools().scratch.give(filtered);
+    if passed == Encoded::Enough { Passed::Enough } else { Passed::On }
 }
 
 /// Sends an interim response to a client that supports them.

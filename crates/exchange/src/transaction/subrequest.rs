@@ -14,6 +14,7 @@ use crate::edge::{Edge, Release};
 use crate::local::copies;
 use crate::parts::account::{Account, Logged};
 use crate::parts::caller::Caller;
+use crate::parts::encoding::Filters;
 use crate::parts::end::End;
 use crate::parts::ends::{After, Ends};
 use crate::parts::errand::Order;
@@ -98,8 +99,7 @@ pub fn begin(
             remembered,
             account: Account::begin(turn.now_us(), Logged::Nothing, Vec::new()),
         },
-        codings: None,
-        transforms: None,
+        filters: Filters::default(),
         keep_alive: false,
         client_closes: true,
         pace: Pace::Steady,

@@ -236,7 +236,7 @@ impl Router {
         assert!(ends.remembered.is_none() && !ends.phase.parked().waits(), "it waits for nothing");
         if let Transaction::Http(exchange) = &it {
             assert!(
-                exchange.transforms.is_none() && exchange.request.bytes.is_empty(),
+                exchange.filters.on.is_none() && exchange.request.bytes.is_empty(),
                 "it is empty"
             );
         }

@@ -137,7 +137,7 @@ impl Worker {
                 Step::Over
             }
             Ok(Parsed::Complete { length })
-                if exchange.codings.is_some()
+                if exchange.filters.codings.is_some()
                     && self.awaits_body(
                         io,
                         key,
@@ -194,7 +194,7 @@ impl Worker {
         true
     }
 
-    /// Whether the response waits until its whole body has arrived; see [`Exchange::collects`].
+    /// Whether the response waits until its whole body has arrived; see [`Filters::collects`](weir_exchange::parts::encoding::Filters::collects).
     fn awaits_body(
         &mut self,
         io: &mut EventLoop,
@@ -212,7 +212,12 @@ impl Worker {
         }
         let exchange = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut);
         let Some(exchange) = exchange else { return false };
-        let Some(whole_bytes) = exchange.collects(head, (length, received)) else { return false };
+        let server = &exchange.ends.server;
+        let whole_bytes = match exchange.request.is_whole {
+            true => exchange.filters.collects(server, head, (length, received)),
+            false => None,
+        };
+        let Some(whole_bytes) = whole_bytes else { return false };
         if !encoders.hold(whole_bytes) {
             return false;
         }

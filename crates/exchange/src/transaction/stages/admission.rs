@@ -15,7 +15,7 @@ use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Entry, Registration, Whence};
 use crate::parts::caller::Caller;
 use crate::parts::considered::{Considered, Ending};
-use crate::parts::encoding::Codings;
+use crate::parts::encoding::{Codings, Filters};
 use crate::parts::ends::Ends;
 use crate::parts::handed_over::{Brought, Course, HandedOver};
 use crate::parts::inspecting::Scrutiny;
@@ -27,11 +27,10 @@ use crate::parts::stages::Stages;
 use crate::parts::tries::Tries;
 use crate::transaction::claims::withhold_claims;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::filters::encode;
 use crate::transaction::policy::consider;
 use crate::transaction::stages::authorisation;
-use crate::transaction::{
-    Transaction, challenge, compress, early_data, inspect, trailers, unusual,
-};
+use crate::transaction::{Transaction, challenge, early_data, inspect, trailers, unusual};
 
 /// The edits of a plain request.
 static UNCHANGED: RequestEdits = RequestEdits::NONE;
@@ -178,7 +177,7 @@ fn begin_on(
     (mut decision, mut route): (Box<Decision>, Route),
 ) -> Verdict {
     let Arrival { head, input, server, .. } = *arrival;
-    let codings = compress::note_codings(at, server, head, input, &mut decision);
+    let codings = encode::note_codings(at, server, head, input, &mut decision);
     early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
     trailers::announce(server, head, &mut decision.request);
     withhold_claims(arrival, &mut decision.request.fields);
@@ -246,8 +245,7 @@ fn place(
             remembered: route.remembered,
             account,
         },
-        codings,
-        transforms: None,
+        filters: Filters { codings, on: None },
         keep_alive,
         client_closes,
         pace,

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | challenges of certificate authorities ([`challenge`](super::challenge)) | a response |
 //! | limits and policies ([`consider`](super::policy::consider)) | a response; a delay; another pool; edits; a persistent member; a hand-over |
-//! | coding ([`note_codings`](super::compress::note_codings)) | the compression that the client accepts |
+//! | coding ([`note_codings`](super::filters::encode::note_codings)) | the compression that the client accepts |
 //! | sealed cookies ([`CookieKeeper::open`](crate::local::cookies::CookieKeeper::open)) | the original values of the application |
 //! | web application firewall ([`inspect_head`](inspect::inspect_head)) | a response; the body is held until it is judged |
 //! | edits | the head for the member |

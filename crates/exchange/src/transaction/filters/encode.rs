@@ -1,4 +1,4 @@
-//! Responses that are compressed on their way to the client.
+//! Compression of responses.
 
 use weir_compression::{
     Coding, Decision, Flush, FlushWhen, Level, RequestTraits, ResponseTraits, WHOLE_BYTES_MAX,
@@ -12,15 +12,16 @@ use weir_http::message::{Framing, Method, RequestHead, ResponseHead};
 
 use crate::edge::{Edge, Flow, Side};
 use crate::local::table::LocalServer;
-use crate::parts::encoding::{Codings, Encoded, Encoding, Transforms};
+use crate::parts::encoding::{Codings, Encoded, Encoding, Filters, Transforms};
+use crate::parts::ends::Ends;
 use crate::parts::messages::Message;
 use crate::parts::pieces::{self, Next, Pieces};
-use crate::transaction::exchange::Exchange;
+use crate::transaction::filters::contract::{Asked, Filter, Piece, Wants};
 
 /// Maximum size of a body that is read and dropped to keep the member's connection, when the client has the content.
 const DROPPED_BYTES_MAX: usize = 256 * 1024;
 
-impl Exchange {
+impl Filters {
     /// A client that has the content of a response, under a tag that was weakened here, gets 304 where its member did
     /// not see that; to all behind this it is as if the member had said so. The member's own body is dropped.
     #[inline]
@@ -32,7 +33,7 @@ impl Exchange {
             };
             make_unchanged(head, input);
             let encoding = Some(Encoding::Dropped { left_bytes });
-            self.transforms = Some(Box::new(Transforms { encoding, rewriting: None }));
+            self.on = Some(Box::new(Transforms { encoding, rewriting: None }));
         }
     }
 }
@@ -64,33 +65,33 @@ pub fn note_codings(
     Some(Codings { facts, known_tags })
 }
 
-impl Exchange {
-    /// If the response of an exchange may be compressed, the member is read in slices from the start.
-    pub fn limit_reads(&mut self, at: &mut impl Edge) {
-        let rules = self.ends.server.settings().compression.as_ref();
+impl Filters {
+    /// If the response may be compressed, the member is read in slices from the start.
+    pub fn limit_reads(&self, at: &mut impl Edge, ends: &mut Ends) {
+        let rules = ends.server.settings().compression.as_ref();
         let coding = self.codings.as_ref().and_then(|codings| codings.facts.choice.coding());
         let level = coding.and_then(|coding| Some((coding, rules?.level(coding)?)));
         let flow = level
             .map_or(Flow::Bulk, |(coding, level)| Flow::Slices(slice_bytes_max(coding, level)));
-        at.flow(&mut self.ends, Side::Member, flow);
+        at.flow(ends, Side::Member, flow);
     }
 
     /// Whether a response with this head waits for its whole body, to be compressed at once; returns the size of head
     /// and body. Of the bytes `received`, `length` belong to the head. Until then nothing has been sent, so a failure
-    /// of the member can still be answered.
+    /// of the member can still be answered. Only for a request that is complete.
     pub fn collects(
         &self,
+        server: &LocalServer,
         (head, input): (&ResponseHead, &[u8]),
         (length, received): (usize, usize),
     ) -> Option<usize> {
-        let (codings, rules) =
-            (self.codings.as_ref()?, self.ends.server.settings().compression.as_ref()?);
+        let (codings, rules) = (self.codings.as_ref()?, server.settings().compression.as_ref()?);
         let body_bytes = match head.framing {
             Framing::Length(bytes) if bytes <= WHOLE_BYTES_MAX as u64 => bytes as usize,
             _ => return None,
         };
         let whole_bytes = length + body_bytes;
-        if !self.request.is_whole || received >= whole_bytes || codings.has(head, input) {
+        if received >= whole_bytes || codings.has(head, input) {
             return None;
         }
         // Rules for responses may still change its mind; then it goes as it is, all at once.
@@ -102,127 +103,131 @@ impl Exchange {
         };
         (body_bytes <= bytes_max).then_some(whole_bytes)
     }
+}
 
-    /// Decides whether a response is compressed, and changes its head accordingly. `body` is the part of the body that
-    /// was received. Returns how the body is sent.
-    pub fn begin_compression(
-        &mut self,
-        at: &mut impl Edge,
-        head: &mut ResponseHead,
-        (input, body): (&[u8], &[u8]),
-        edits: &mut FieldEdits,
-        plain: Framing,
-    ) -> Framing {
-        let Some(rules) = &self.ends.server.settings().compression else {
-            return plain;
-        };
-        let Some(request) = self.codings.as_ref().map(|codings| codings.facts) else {
-            // A policy may have decided this when the head arrived.
-            at.flow(&mut self.ends, Side::Member, Flow::Bulk);
-            return plain;
-        };
-        let is_head = self.request.method == Method::Head;
-        let response = ResponseTraits::read(head, input, edits, is_head);
-        let mut decision = decide(rules, &request, &response);
-        let mut encoding = None;
-        // A response to HEAD has the head that GET would get, and needs no encoder.
-        if let Decision::Compress { coding, level, flush } = decision
-            && head.framing != Framing::None
-        {
-            let level = at.tools().budget.level_for(level, rules.level_min);
-            encoding = level.and_then(|level| {
-                self.encode_whole(at, head.framing, body, (coding, level)).or_else(|| {
-                    let encoder = at.tools().encoders.take(coding, level)?;
-                    Some(Encoding::Stream { encoder, flush, has_more: false })
-                })
-            });
-            if encoding.is_none() {
-                decision = Decision::Identity { vary: true };
-            }
-        }
-        let mut scratch = at.tools().scratch.take();
-        edit_response(decision, &request, head, input, edits, &mut scratch);
-        at.tools().scratch.give(scratch);
-        let mut flow = Flow::Bulk;
-        let framing = match (decision, &encoding) {
-            (Decision::Identity { .. }, _) => plain,
-            (_, Some(Encoding::Whole(encoded))) => Framing::Length(encoded.len() as u64),
-            (_, Some(Encoding::Stream { encoder, .. })) => {
-                flow = Flow::Slices(slice_bytes_max(encoder.coding(), encoder.level()));
-                framing(head.framing, self.request.version)
-            }
-            _ => framing(head.framing, self.request.version),
-        };
-        at.flow(&mut self.ends, Side::Member, flow);
-        if let Decision::Compress { .. } = decision {
-            self.ends.server.counters.responses_compressed.add(1);
-        }
-        if encoding.is_some() {
-            self.transforms.get_or_insert_default().encoding = encoding;
-        }
-        framing
-    }
-
-    /// Compresses a complete body; `None`: the body is incomplete or too long.
-    fn encode_whole(
-        &mut self,
-        at: &mut impl Edge,
-        framing: Framing,
-        input: &[u8],
-        (coding, level): (Coding, Level),
-    ) -> Option<Encoding> {
-        let (mut joined, mut encoded) = (at.tools().scratch.take(), at.tools().scratch.take());
-        let body = whole_body(framing, input, &mut joined);
-        let body = body.filter(|body| body.len() <= whole_bytes_max(coding, level));
-        let is_encoded = body.is_some_and(|body| {
-            let began_us = (at.tools().time_us)();
-            let result = at.tools().encoders.encode_whole(coding, level, body, &mut encoded);
-            self.note_encoded(at, (body.len(), encoded.len()), began_us);
-            result.is_ok()
+/// Decides whether a response is compressed, and changes its head accordingly. `body`: what was received of the body. `plain`: what the
+/// filters before want.
+pub fn begin(
+    filters: &mut Filters,
+    at: &mut impl Edge,
+    (ends, asked): (&Ends, Asked),
+    head: &mut ResponseHead,
+    (input, body): (&[u8], &[u8]),
+    edits: &mut FieldEdits,
+    plain: Wants,
+) -> Wants {
+    let Some(rules) = &ends.server.settings().compression else { return plain };
+    let unencoded = Wants { flow: plain.flow.or(Some(Flow::Bulk)), ..plain };
+    let Some(request) = filters.codings.as_ref().map(|codings| codings.facts) else {
+        // A policy may have decided this when the head arrived.
+        return unencoded;
+    };
+    let response = ResponseTraits::read(head, input, edits, asked.is_head());
+    let mut decision = decide(rules, &request, &response);
+    let mut encoding = None;
+    // A response to HEAD has the head that GET would get, and needs no encoder.
+    if let Decision::Compress { coding, level, flush } = decision
+        && head.framing != Framing::None
+    {
+        let level = at.tools().budget.level_for(level, rules.level_min);
+        encoding = level.and_then(|level| {
+            encode_whole(at, &ends.server, head.framing, body, (coding, level)).or_else(|| {
+                let encoder = at.tools().encoders.take(coding, level)?;
+                Some(Encoding::Stream { encoder, flush, has_more: false })
+            })
         });
-        at.tools().scratch.give(joined);
-        if is_encoded {
-            return Some(Encoding::Whole(encoded));
+        if encoding.is_none() {
+            decision = Decision::Identity { vary: true };
         }
-        at.tools().scratch.give(encoded);
-        None
     }
+    let mut scratch = at.tools().scratch.take();
+    edit_response(decision, &request, head, input, edits, &mut scratch);
+    at.tools().scratch.give(scratch);
+    let wants = match (decision, &encoding) {
+        (Decision::Identity { .. }, _) => unencoded,
+        (_, Some(Encoding::Whole(encoded))) => {
+            Wants { framing: Framing::Length(encoded.len() as u64), ..unencoded }
+        }
+        (_, Some(Encoding::Stream { encoder, .. })) => Wants {
+            framing: framing(head.framing, asked.version),
+            flow: Some(in_slices(slice_bytes_max(encoder.coding(), encoder.level()), plain.flow)),
+        },
+        _ => Wants { framing: framing(head.framing, asked.version), ..unencoded },
+    };
+    if let Decision::Compress { .. } = decision {
+        ends.server.counters.responses_compressed.add(1);
+    }
+    if encoding.is_some() {
+        filters.on.get_or_insert_default().encoding = encoding;
+    }
+    wants
+}
 
-    /// Counts a compression since `began_us`: bytes in and bytes out.
-    fn note_encoded(
+/// Reads in slices for the encoder, or shorter ones if a filter before wants them.
+fn in_slices(bytes: usize, before: Option<Flow>) -> Flow {
+    match before {
+        Some(Flow::Slices(shorter)) => Flow::Slices(bytes.min(shorter)),
+        _ => Flow::Slices(bytes),
+    }
+}
+
+/// Compresses a complete body; `None`: the body is incomplete or too long.
+fn encode_whole(
+    at: &mut impl Edge,
+    server: &LocalServer,
+    framing: Framing,
+    input: &[u8],
+    (coding, level): (Coding, Level),
+) -> Option<Encoding> {
+    let (mut joined, mut encoded) = (at.tools().scratch.take(), at.tools().scratch.take());
+    let body = whole_body(framing, input, &mut joined);
+    let body = body.filter(|body| body.len() <= whole_bytes_max(coding, level));
+    let is_encoded = body.is_some_and(|body| {
+        let began_us = (at.tools().time_us)();
+        let result = at.tools().encoders.encode_whole(coding, level, body, &mut encoded);
+        note_encoded(at, server, (body.len(), encoded.len()), began_us);
+        result.is_ok()
+    });
+    at.tools().scratch.give(joined);
+    if is_encoded {
+        return Some(Encoding::Whole(encoded));
+    }
+    at.tools().scratch.give(encoded);
+    None
+}
+
+/// Counts a compression since `began_us`: bytes in and bytes out.
+fn note_encoded(
+    at: &mut impl Edge,
+    server: &LocalServer,
+    (bytes_in, bytes_out): (usize, usize),
+    began_us: u64,
+) {
+    server.counters.compression_bytes_in.add(bytes_in as u64);
+    server.counters.compression_bytes_out.add(bytes_out as u64);
+    let tools = at.tools();
+    tools.budget.note((tools.time_us)().saturating_sub(began_us));
+}
+
+impl Filter for Encoding {
+    fn pass(
         &mut self,
         at: &mut impl Edge,
-        (bytes_in, bytes_out): (usize, usize),
-        began_us: u64,
-    ) {
-        let counters = &self.ends.server.counters;
-        counters.compression_bytes_in.add(bytes_in as u64);
-        counters.compression_bytes_out.add(bytes_out as u64);
-        let tools = at.tools();
-        tools.budget.note((tools.time_us)().saturating_sub(began_us));
-    }
-
-    /// Writes the compressed data of `pieces` to `compressed`.
-    pub fn compress(
-        &mut self,
-        at: &mut impl Edge,
-        (input, pieces): (&[u8], &Pieces),
-        is_done: bool,
+        ends: &Ends,
+        Piece { input, pieces, is_end }: Piece<'_>,
         compressed: &mut Message,
     ) -> Encoded {
-        let encoding = self.transforms.as_deref_mut().and_then(|it| it.encoding.as_mut());
-        let (encoder, flush, has_more) = match encoding {
-            None => return Encoded::Broken,
-            Some(Encoding::Whole(encoded)) => {
+        let (encoder, flush, has_more) = match self {
+            Self::Whole(encoded) => {
                 std::mem::swap(encoded, compressed);
                 return Encoded::Sound;
             }
-            Some(Encoding::Dropped { left_bytes }) => {
+            Self::Dropped { left_bytes } => {
                 let is_enough = pieces.data_bytes > *left_bytes || *left_bytes == 0;
                 *left_bytes = left_bytes.saturating_sub(pieces.data_bytes);
-                return if is_enough && !is_done { Encoded::Enough } else { Encoded::Sound };
+                return if is_enough && !is_end { Encoded::Enough } else { Encoded::Sound };
             }
-            Some(Encoding::Stream { encoder, flush, has_more }) => (encoder, *flush, has_more),
+            Self::Stream { encoder, flush, has_more } => (encoder, *flush, has_more),
         };
         let began_us = (at.tools().time_us)();
         let slice_bytes = slice_bytes_max(encoder.coding(), encoder.level());
@@ -233,8 +238,8 @@ impl Exchange {
         }
         *has_more |= pieces.data_bytes > 0;
         let may_flush = *has_more && pieces.next == Next::More && flush == FlushWhen::Dry;
-        let is_dry = may_flush && at.is_dry(&self.ends);
-        let flush = match (is_done, is_dry) {
+        let is_dry = may_flush && at.is_dry(ends);
+        let flush = match (is_end, is_dry) {
             (true, _) => Flush::Finish,
             (false, true) => Flush::Sync,
             (false, false) => Flush::None,
@@ -243,7 +248,7 @@ impl Exchange {
             *has_more = false;
             is_sound &= encoder.encode(b"", flush, compressed).is_ok();
         }
-        self.note_encoded(at, (pieces.data_bytes, compressed.len()), began_us);
+        note_encoded(at, &ends.server, (pieces.data_bytes, compressed.len()), began_us);
         if is_sound { Encoded::Sound } else { Encoded::Broken }
     }
 }

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use weir_compression::{ResponseTraits, entity_tags, slice_bytes_max};
+use weir_compression::{ResponseTraits, entity_tags};
 use weir_core::body_edit::BodyEdit;
 use weir_core::expression::Facts;
 use weir_http::edits::FieldEdits;
-use weir_http::message::{Framing, Method, ResponseHead};
+use weir_http::message::{Framing, ResponseHead};
 
-use crate::edge::{Edge, Flow, Side};
+use crate::edge::{Edge, Flow};
 use crate::local::table::LocalServer;
-use crate::parts::encoding::Encoding;
+use crate::parts::encoding::{Encoded, Filters};
+use crate::parts::ends::Ends;
 use crate::parts::messages::Message;
 use crate::parts::pace::is_grpc;
-use crate::parts::pieces::Pieces;
 use crate::parts::rewriting::Rewriting;
-use crate::transaction::exchange::Exchange;
+use crate::transaction::filters::contract::{Asked, Filter, Piece, Wants};
 
 /// Digests of the original body (RFC 9530, and earlier fields): they are wrong for the rewritten one.
 const DIGESTS: [&[u8]; 4] = [b"Digest", b"Content-MD5", b"Repr-Digest", b"Content-Digest"];
@@ -62,23 +62,24 @@ pub fn ask_for_plain(
 }
 
 /// Decides whether the body of a response is rewritten, and changes its head accordingly. Must be called after all changes
-/// of rules.
+/// of rules. `None`: the body stays as it is.
 pub fn begin(
-    exchange: &mut Exchange,
+    filters: &mut Filters,
     at: &mut impl Edge,
+    (ends, asked): (&mut Ends, Asked),
     (head, input): (&ResponseHead, &[u8]),
     edits: &mut FieldEdits,
-) -> bool {
-    let Some(remembered) = exchange.ends.remembered.as_deref_mut() else { return false };
+) -> Option<Wants> {
+    let remembered = ends.remembered.as_deref_mut()?;
     if remembered.body_edits.is_empty() {
-        return false;
+        return None;
     }
     let mut chosen = std::mem::take(&mut remembered.body_edits);
-    let is_head = exchange.request.method == Method::Head;
+    let is_head = asked.is_head();
     let response = ResponseTraits::read(head, input, edits, is_head);
     let has_digest = response.has_digest;
     let fate = fate(&response, head.framing, is_head, &mut chosen);
-    let counters = &exchange.ends.server.counters;
+    let counters = &ends.server.counters;
     match fate {
         Fate::Rewritten => counters.bodies_rewritten.add(1),
         Fate::Encoded => counters.bodies_encoded.add(1),
@@ -87,38 +88,26 @@ pub fn begin(
         Fate::Unchanged | Fate::Other => {}
     }
     if !matches!(fate, Fate::Rewritten | Fate::Unchanged) {
-        return false;
+        return None;
     }
     let mut scratch = at.tools().scratch.take();
     entity_tags::weaken_tag(head, input, edits, &mut scratch);
     at.tools().scratch.give(scratch);
     if fate == Fate::Unchanged {
-        return false;
+        return None;
     }
     edits.remove(b"Accept-Ranges");
     if has_digest {
         DIGESTS.iter().for_each(|name| edits.remove(name));
-        if let Some(remembered) = exchange.ends.remembered.as_deref_mut() {
+        if let Some(remembered) = ends.remembered.as_deref_mut() {
             remembered.note_response_edits(head, edits);
         }
     }
     if head.framing != Framing::None {
-        let rewriting = Some(Rewriting::of(&chosen));
-        exchange.transforms.get_or_insert_default().rewriting = rewriting;
+        filters.on.get_or_insert_default().rewriting = Some(Rewriting::of(&chosen));
     }
-    true
-}
-
-/// Reads the rest of a body that is rewritten in slices. Those of an encoder may be shorter.
-pub fn limit_reads(exchange: &mut Exchange, at: &mut impl Edge) {
-    let encoding = exchange.transforms.as_deref().and_then(|it| it.encoding.as_ref());
-    let bytes = match encoding {
-        Some(Encoding::Stream { encoder, .. }) => {
-            slice_bytes_max(encoder.coding(), encoder.level()).min(SLICE_BYTES)
-        }
-        _ => SLICE_BYTES,
-    };
-    at.flow(&mut exchange.ends, Side::Member, Flow::Slices(bytes));
+    let framing = weir_compression::framing(head.framing, asked.version);
+    Some(Wants { framing, flow: Some(Flow::Slices(SLICE_BYTES)) })
 }
 
 /// The treatment of a response. Edits that do not apply to it are removed.
@@ -149,19 +138,19 @@ fn fate(
     if edits.is_empty() { Fate::TooLong } else { Fate::Rewritten }
 }
 
-/// Writes the rewritten data of `pieces`.
-pub fn pass(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    (input, pieces): (&[u8], &Pieces),
-    is_end: bool,
-    out: &mut Message,
-) {
-    let transforms = exchange.transforms.as_deref_mut();
-    let Some(rewriting) = transforms.and_then(|it| it.rewriting.as_mut()) else { return };
-    let tools = at.tools();
-    let lent = (&mut tools.scratch, &mut tools.searchers);
-    if rewriting.pass(pieces.of(input), is_end, lent, out) {
-        exchange.ends.server.counters.bodies_too_long.add(1);
+impl Filter for Rewriting {
+    fn pass(
+        &mut self,
+        at: &mut impl Edge,
+        ends: &Ends,
+        Piece { input, pieces, is_end }: Piece<'_>,
+        out: &mut Message,
+    ) -> Encoded {
+        let tools = at.tools();
+        let lent = (&mut tools.scratch, &mut tools.searchers);
+        if self.rewrite(pieces.of(input), is_end, lent, out) {
+            ends.server.counters.bodies_too_long.add(1);
+        }
+        Encoded::Sound
     }
 }

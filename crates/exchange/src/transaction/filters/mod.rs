@@ -1,0 +1,83 @@
+//! The filters of a response body. A body passes them in the order of [`begin`] and [`pass`]:
+//!
+//! | filter | on |
+//! |---|---|
+//! | [`inspect_response`](super::inspect_response) | the firewall reads responses: the whole body is held before all others ([`Begun::Held`](crate::parts::phase::Begun::Held)) |
+//! | [`rewrite`] | rules replace text in it |
+//! | [`encode`] | it is compressed, or dropped because the client has it |
+//!
+//! A filter that is off is not in [`Transforms`]; a body without filters is sent as ranges of what was received.
+
+pub mod contract;
+pub mod encode;
+pub mod rewrite;
+
+use weir_http::edits::FieldEdits;
+use weir_http::message::{Framing, ResponseHead};
+
+use crate::edge::{Edge, Side};
+use crate::parts::encoding::{Encoded, Filters, Transforms};
+use crate::parts::ends::Ends;
+use crate::parts::messages::Message;
+use crate::parts::pieces::Pieces;
+use crate::transaction::filters::contract::{Asked, Filter as _, Piece, Wants};
+
+/// Begins the filters of a response, and changes its head accordingly. `body`: what was received of the body. Returns the framing
+/// toward the client.
+pub fn begin(
+    filters: &mut Filters,
+    at: &mut impl Edge,
+    (ends, asked): (&mut Ends, Asked),
+    head: &mut ResponseHead,
+    (input, body): (&[u8], &[u8]),
+    edits: &mut FieldEdits,
+) -> Framing {
+    let plain = Wants::nothing(head.framing.toward(asked.version));
+    let rewritten = rewrite::begin(filters, at, (&mut *ends, asked), (&*head, input), edits);
+    // The body is compressed after the replacement, not as received.
+    let (mut wants, body) = rewritten.map_or((plain, body), |wants| (wants, &b""[..]));
+    if ends.server.settings().compression.is_some() {
+        wants = encode::begin(filters, at, (&*ends, asked), head, (input, body), edits, wants);
+    }
+    if let Some(flow) = wants.flow {
+        at.flow(ends, Side::Member, flow);
+    }
+    let is_bare = rewritten.is_some() && head.framing == Framing::None;
+    if is_bare || head.is_open && !wants.framing.is_empty() {
+        head.content_length = None;
+    }
+    wants.framing
+}
+
+/// Passes a piece of a body through the filters that are on. Returns the pieces of the output.
+pub fn pass(
+    on: &mut Transforms,
+    at: &mut impl Edge,
+    ends: &Ends,
+    piece: Piece<'_>,
+    out: &mut Message,
+) -> (Encoded, Pieces) {
+    match on {
+        Transforms { rewriting: Some(rewriting), encoding: None } => {
+            let passed = rewriting.pass(at, ends, piece, out);
+            (passed, Pieces::made(out.len(), piece.pieces.next))
+        }
+        Transforms { rewriting: Some(rewriting), encoding: Some(encoding) } => {
+            let mut text = at.tools().scratch.take();
+            rewriting.pass(at, ends, piece, &mut text);
+            let made = Pieces::made(text.len(), piece.pieces.next);
+            let piece = Piece { input: &text, pieces: &made, ..piece };
+            let passed = encoding.pass(at, ends, piece, out);
+            at.tools().scratch.give(text);
+            (passed, Pieces::whole(out.len()))
+        }
+        Transforms { rewriting: None, encoding: Some(encoding) } => {
+            let passed = encoding.pass(at, ends, piece, out);
+            (passed, Pieces::whole(out.len()))
+        }
+        Transforms { rewriting: None, encoding: None } => {
+            debug_assert!(false, "a body that passes unchanged has no transforms");
+            (Encoded::Broken, Pieces::whole(0))
+        }
+    }
+}
