@@ -62,7 +62,7 @@ const METHODS: Bound = Bound {
         ("crates/dataplane/src/worker/world.rs World", 41),
         ("crates/event-loop/src/event_loop.rs EventLoop", 96),
         ("crates/exchange/src/parts/ends.rs Ends", 34),
-        ("crates/exchange/src/transaction/exchange.rs Exchange", 123),
+        ("crates/exchange/src/transaction/exchange.rs Exchange", 97),
         ("crates/exchange/tests/simulation/router.rs Router", 63),
         ("crates/http/src/h2/connection/mod.rs Connection", 82),
         ("crates/waf/src/inspection/handle.rs Inspection", 31),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::{
-    AccessFormat, AcmeChallenge, GivenFormat, HAND_OVERS_MAX, HttpSettings, ListenPoint,
+    AccessFormat, AcmeChallenge, GivenFormat, HAND_OVERS_MAX, HttpSettings, ListenPoint, Page,
     RecentRequests, Service, Snapshot, VirtualServer, Waf,
 };
 use weir_core::expression::Fields;
@@ -96,6 +96,11 @@ impl LocalServer {
     pub fn tunnel_timeout_ms(&self) -> u64 {
         let relay = self.settings().service.relay();
         relay.map_or(self.http.tunnel_timeout_ms, |relay| relay.idle_timeout_ms)
+    }
+
+    /// Its page for a status.
+    pub fn error_page(&self, status: u16) -> Option<Page> {
+        self.settings().error_pages.of(status).cloned()
     }
 
     /// A virtual server to which a rule hands requests over, by its index in the snapshot.

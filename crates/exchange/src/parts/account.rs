@@ -128,4 +128,11 @@ impl Account {
             times: Times::default(),
         }
     }
+    /// Microseconds until the response head: the time spent outside the member, and the member's response time.
+    pub fn until_head_us(&self) -> (u64, u64) {
+        let first_byte_us = self.times.first_byte_us;
+        let member_us = first_byte_us.saturating_sub(self.times.connected_us);
+        let all_us = first_byte_us.saturating_sub(self.begun_us);
+        (all_us.saturating_sub(member_us), member_us)
+    }
 }

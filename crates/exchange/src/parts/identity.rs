@@ -61,6 +61,23 @@ pub enum Progress {
     Answered(Option<Box<Reply>>),
 }
 
+impl Asking {
+    /// Whether the service is to be asked, and the request for that has not begun.
+    pub fn awaits_beginning(&self) -> bool {
+        matches!(self.progress, Progress::Asked(None))
+    }
+
+    /// The request to the service has ended, with or without a response. `child`: its key; `None`: it could not begin. False:
+    /// nothing waits for it.
+    pub fn ended(&mut self, child: Option<ExchangeKey>, reply: Option<Box<Reply>>) -> bool {
+        let is_awaited = matches!(self.progress, Progress::Asked(of) if of == child);
+        if is_awaited {
+            self.progress = Progress::Answered(reply.filter(|reply| reply.is_whole));
+        }
+        is_awaited
+    }
+}
+
 impl fmt::Debug for Asking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Asking").field("by", &self.by.name).finish_non_exhaustive()

@@ -4,6 +4,7 @@ use weir_http::fields::values;
 use weir_http::message::{Field, Framing, RequestHead, ResponseHead, Version};
 
 use crate::local::pool::Forms;
+use crate::local::table::LocalServer;
 
 /// The pace of an exchange's bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,22 @@ impl Pace {
                     && values(&head.fields, input, "Content-Type").any(is_grpc))
         };
         if is_open && is_sparse() { Self::Sparse } else { self }
+    }
+
+    /// The longest time without progress of the client, in either direction.
+    pub fn client_timeout_ms(self, server: &LocalServer) -> u64 {
+        match self {
+            Self::Steady | Self::Claimed => server.http.body_timeout_ms,
+            Self::Sparse => server.tunnel_timeout_ms(),
+        }
+    }
+
+    /// Maximum pause of the member within the response.
+    pub fn response_body_timeout_ms(self, server: &LocalServer) -> u64 {
+        match self {
+            Self::Steady | Self::Claimed => server.http.response_body_timeout_ms,
+            Self::Sparse => server.tunnel_timeout_ms(),
+        }
     }
 }
 

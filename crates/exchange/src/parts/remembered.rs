@@ -18,7 +18,7 @@ use crate::local::location::Names;
 use crate::local::stickiness::{Kept, Stickiness};
 use crate::local::table::LocalServer;
 use crate::parts::errand::Mirrors;
-use crate::parts::identity::Identity;
+use crate::parts::identity::{Asking, Identity};
 use crate::parts::traced::Traced;
 
 /// Maximum number of spare boxes.
@@ -137,6 +137,16 @@ impl Remembered {
             around,
             unix_s: self.identity.as_ref().and_then(|identity| identity.unix_s),
         })
+    }
+
+    /// The service that is asked, or is to be asked next.
+    pub fn asking(&self) -> Option<&Asking> {
+        self.identity.as_deref()?.asks.last()
+    }
+
+    /// As [`Self::asking`], mutable.
+    pub fn asking_mut(&mut self) -> Option<&mut Asking> {
+        self.identity.as_deref_mut()?.asks.last_mut()
     }
 
     /// The user's name; empty: no user was authenticated by name.

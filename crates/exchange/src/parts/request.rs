@@ -70,6 +70,17 @@ enum Replay {
     Gone,
 }
 
+/// How much of a request has arrived from its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coming {
+    /// Not everything.
+    More,
+    /// All of it.
+    Whole,
+    /// Not everything, and nothing follows: the client has reset its stream without an error, because it has its response.
+    Cut,
+}
+
 /// The head of a request in the other form.
 struct OtherForm {
     lines: Vec<u8>,
@@ -101,12 +112,9 @@ pub struct Request {
     pub framing: Framing,
     /// The member connections that it may use.
     pub wanted: Wanted,
-    /// The whole request has arrived from the client.
-    pub is_whole: bool,
+    coming: Coming,
     /// Its body was held, was not sent to a member yet, and is too long to be stored for a retry.
     pub has_long_body_ahead: bool,
-    /// The client has reset its stream without an error, because it has its response.
-    pub is_cut: bool,
 }
 
 /// The member connections that a request with these changes may use: what the member gets decides, whoever has put it there.
@@ -156,9 +164,8 @@ impl Request {
             trailers: None,
             framing: head.framing,
             wanted: wanted_of(edits),
-            is_whole: head.framing.is_empty(),
+            coming: if head.framing.is_empty() { Coming::Whole } else { Coming::More },
             has_long_body_ahead: false,
-            is_cut: false,
         }
     }
 
@@ -238,11 +245,11 @@ impl Request {
         Need {
             wanted: self.wanted,
             is_repeatable: self.method.is_idempotent()
-                && self.is_whole
+                && self.is_whole()
                 && !self.has_long_body_ahead,
             is_tunnel: self.websocket.is_some(),
             has_body: !self.framing.is_empty(),
-            is_whole: self.is_whole,
+            is_whole: self.is_whole(),
             is_sent: self.is_sent(),
             is_replayable: self.is_replayable(),
         }
@@ -259,8 +266,34 @@ impl Request {
     pub fn end(&self) -> End<'_> {
         match &self.trailers {
             Some(trailers) => trailers.get(),
-            None if self.is_whole => End::Data,
+            None if self.is_whole() => End::Data,
             None => End::No,
+        }
+    }
+
+    /// Whether all of it has arrived from the client.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.coming == Coming::Whole
+    }
+
+    /// Whether the client has cut it off.
+    pub fn is_cut(&self) -> bool {
+        self.coming == Coming::Cut
+    }
+
+    /// A part has arrived, perhaps the last one.
+    #[inline]
+    pub fn receive(&mut self, is_last: bool) {
+        if is_last {
+            self.coming = Coming::Whole;
+        }
+    }
+
+    /// The client has cut it off.
+    pub fn cut(&mut self) {
+        if self.coming == Coming::More {
+            self.coming = Coming::Cut;
         }
     }
 

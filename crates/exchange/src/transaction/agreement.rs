@@ -24,7 +24,7 @@ impl Exchange {
         self.response_began(at, head.status, false);
         count_status!(self.ends.server.counters, head.status);
         // The following bytes are not a response.
-        inspect::leave(self, at);
+        inspect::leave(&mut self.scrutiny, at, &self.ends.server);
         note_member_status(&mut self.ends, head.status);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         if let Some(mut answer) = self.edit_response(at, head, input, &mut edits) {

@@ -22,10 +22,10 @@ impl Exchange {
             return;
         };
         let times = &mut self.ends.account.times;
-        if self.request.is_whole && times.asked_us == 0 && !reach.awaits_settings {
+        if self.request.is_whole() && times.asked_us == 0 && !reach.awaits_settings {
             times.asked_us = at.turn().now_us();
         }
-        let is_head_awaited = self.request.is_whole && self.ends.phase.begun().is_none();
+        let is_head_awaited = self.request.is_whole() && self.ends.phase.begun().is_none();
         if !is_head_awaited || reach.is_connecting {
             return;
         }
@@ -40,7 +40,7 @@ impl Exchange {
 
     /// The member has taken everything that was sent so far.
     pub fn member_took(&mut self, at: &mut impl Edge) {
-        if self.request.is_whole {
+        if self.request.is_whole() {
             self.ends.give_window(at);
             return self.request_handed_over(at);
         }
@@ -54,7 +54,7 @@ impl Exchange {
     pub fn is_member_backed_up(&mut self, at: &mut impl Edge) -> bool {
         let lag = at.lag(&self.ends, Side::Member);
         if matches!(lag, Lag::Behind | Lag::Others) {
-            let timeout_ms = self.client_timeout_ms();
+            let timeout_ms = self.pace.client_timeout_ms(&self.ends.server);
             self.ends.set_member_deadline(at, at.turn().now_ms() + timeout_ms);
         }
         lag != Lag::None
@@ -69,7 +69,7 @@ pub fn hand_on(
     end: End<'_>,
 ) {
     let is_last = !matches!(end, End::No);
-    exchange.request.is_whole = is_last;
+    exchange.request.receive(is_last);
     at.ask(&mut exchange.ends, &mut exchange.request, (input, pieces), end);
     if is_last {
         if exchange.ends.remembered.is_some() {

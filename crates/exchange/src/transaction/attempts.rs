@@ -107,7 +107,7 @@ impl Exchange {
             return;
         }
         if !nothing_sent {
-            tell_anew(self, at);
+            tell_anew(self.ends.remembered.as_deref_mut(), at, &mut self.request);
         }
         if self.dispatch(at) {
             self.resend(at, &unsent);
@@ -133,7 +133,7 @@ impl Exchange {
                 if self.is_over() {
                     return;
                 }
-                tell_anew(self, at);
+                tell_anew(self.ends.remembered.as_deref_mut(), at, &mut self.request);
                 self.ends.tries.failure = Some(reason);
                 if !self.ends.tries.pool.may_retry(at.turn().now_ms()) {
                     return self.respond(at, reason.status(), reason.termination());
@@ -153,7 +153,7 @@ impl Exchange {
         at.ask_again(&mut self.ends, &mut self.request, unsent);
         self.request_handed_over(at);
         // The client may have been paused because the old connection was slow.
-        if self.request.is_whole {
+        if self.request.is_whole() {
             if !self.is_over() && !self.is_member_backed_up(at) {
                 self.ends.give_window(at);
             }

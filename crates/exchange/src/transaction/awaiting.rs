@@ -13,6 +13,7 @@ use crate::arena::ExchangeKey;
 use crate::edge::Edge;
 use crate::local::table::LocalServer;
 use crate::parts::elsewhere::{Left, LeftEnd};
+use crate::parts::ends::Ends;
 use crate::parts::errand::Errand;
 use crate::parts::held::HeldBytes;
 use crate::parts::held_response::after_request;
@@ -73,7 +74,7 @@ impl Judging {
 ///
 /// `is_cut`: rules have not got the whole body of the request. `held`: memory that counts until the inspection is back.
 pub fn give_up(
-    exchange: &Exchange,
+    ends: &Ends,
     at: &mut impl Edge,
     terms: Terms,
     ticket: Option<Ticket>,
@@ -85,7 +86,7 @@ pub fn give_up(
     let block = block.map(|block| if ticket.is_some() { Block::Answer(TOO_LATE) } else { block });
     let outcome = Outcome::Unjudged { limit, is_blocked };
     let status = block.as_ref().map_or(0, Block::status);
-    let server = Rc::clone(&exchange.ends.server);
+    let server = Rc::clone(&ends.server);
     match ticket {
         Some(ticket) => {
             let ends = LeftEnd::Outcome(outcome, status);
@@ -99,16 +100,16 @@ pub fn give_up(
 /// Goes on without the verdict, because rules only watch. It is logged when it is back. `unjudged`: the limit that prevented a
 /// verdict on the request. `held`: memory that counts until then.
 pub fn go_on_without(
-    exchange: &Exchange,
+    ends: &Ends,
     at: &mut impl Edge,
     (unfinished, terms): (Unfinished, Terms),
     unjudged: Option<Limit>,
     held: Vec<HeldBytes>,
 ) {
     debug_assert!(terms.only_watch(), "the verdict has no effect");
-    let server = Rc::clone(&exchange.ends.server);
+    let server = Rc::clone(&ends.server);
     let tools = at.tools();
-    let (ticket, job) = tools.elsewhere.begin(exchange.ends.key, unfinished);
+    let (ticket, job) = tools.elsewhere.begin(ends.key, unfinished);
     let left = |ends| Left { server, terms, is_cut: false, ends, held };
     tools.elsewhere.leave_for_the_log(ticket, unjudged, left);
     tools.errands.push(Errand::Inspect(job));

@@ -1,9 +1,12 @@
 //! The begin of a response to the client.
 
+use std::io::Write as _;
+
 use weir_http::edits::FieldEdits;
 use weir_http::message::ResponseHead;
 
 use crate::edge::Edge;
+use crate::parts::account::Account;
 use crate::parts::messages::Message;
 use crate::transaction::ending::replace_response;
 use crate::transaction::exchange::Exchange;
@@ -47,11 +50,24 @@ fn begin_edited(
         return at.tools().scratch.take();
     }
     keep_cookies(exchange, at, (head, input), &mut edits);
-    exchange.time_response(&mut edits);
+    if exchange.ends.server.settings().server_timing {
+        time_response(&exchange.ends.account, &mut edits);
+    }
     let asked = Asked::of(&exchange.request);
     let Exchange { filters, ends, .. } = exchange;
     let framing = filters::begin(filters, at, (ends, asked), head, (input, body), &mut edits);
     let message = exchange.begin_message(at, (head, input), &edits, framing);
     at.tools().response_edits = edits;
     message
+}
+
+/// Adds the response time to a response.
+fn time_response(account: &Account, edits: &mut FieldEdits) {
+    let (own_us, member_us) = account.until_head_us();
+    edits.add(b"Server-Timing", |out| {
+        let ms = |us: u64| us as f64 / 1_000.0;
+        let (own, member) = (ms(own_us), ms(member_us));
+        write!(out, "weir;dur={own:.3}, member;dur={member:.3}")
+            .expect("a vector takes what is written to it");
+    });
 }

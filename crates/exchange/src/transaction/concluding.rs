@@ -14,7 +14,7 @@ use crate::parts::inspecting::{
     Announced, Block, Calling, Following, Judged, Reading, Scrutiny, Terms,
 };
 use crate::parts::notice::Notice;
-use crate::parts::request::KEPT_PIECE_BYTES_MAX;
+use crate::parts::request::{KEPT_PIECE_BYTES_MAX, Request};
 use crate::parts::witness::Step;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
@@ -205,33 +205,46 @@ pub fn tell_to_continue(exchange: &mut Exchange, at: &mut impl Edge) {
     at.tools().own_head = Some(head);
 }
 
-/// Applies the verdict on a request whose body is held. `Err`: it is blocked.
+/// A held body that may be forwarded.
+pub struct PassedBody {
+    body: HeldBody,
+    end: OwnedEnd,
+    judged: Option<Box<Judged>>,
+}
+
+impl PassedBody {
+    /// A body without a verdict that would be of use for the response.
+    pub fn unjudged((body, end): (HeldBody, OwnedEnd)) -> Self {
+        Self { body, end, judged: None }
+    }
+
+    /// The body waits for a member.
+    pub fn wait(self, scrutiny: &mut Option<Box<Scrutiny>>, request: &mut Request) {
+        let Self { body, end, judged } = self;
+        request.has_long_body_ahead = body.bytes().len() > KEPT_PIECE_BYTES_MAX;
+        *scrutiny = Some(Box::new(Scrutiny::Passed(body, end, judged)));
+    }
+}
+
+/// Judges a request whose body is held by this verdict. `Err`: it is blocked.
 pub fn settle_body(
-    exchange: &mut Exchange,
     at: &mut impl Edge,
+    server: &LocalServer,
     (inspection, verdict): (Inspection, Verdict),
     terms: Terms,
-    held: (HeldBody, OwnedEnd),
-) -> Result<(), Block> {
-    let judged = settle(at, &exchange.ends.server, (inspection, terms), verdict)?;
-    pass_on(exchange, held, judged);
-    Ok(())
-}
-
-/// A held body waits for a member.
-pub fn pass_on(
-    exchange: &mut Exchange,
     (body, end): (HeldBody, OwnedEnd),
-    judged: Option<Box<Judged>>,
-) {
-    exchange.request.has_long_body_ahead = body.bytes().len() > KEPT_PIECE_BYTES_MAX;
-    exchange.scrutiny = Some(Box::new(Scrutiny::Passed(body, end, judged)));
+) -> Result<PassedBody, Block> {
+    let judged = settle(at, server, (inspection, terms), verdict)?;
+    Ok(PassedBody { body, end, judged })
 }
 
-/// Sends the response of a blocked request.
+/// Answers a request that is blocked, or whose response is: in place of its member, if it has one.
 pub fn answer_blocked(exchange: &mut Exchange, at: &mut impl Edge, block: &Block) {
     match block {
-        Block::Close => exchange.end_unanswered(at, Termination::Waf, false),
+        Block::Close => {
+            exchange.ends.drop_member(at);
+            exchange.end_unanswered(at, Termination::Waf, false);
+        }
         Block::Redirect { to, status } => {
             let mut fields = FieldEdits::default();
             fields.add(b"Location", |out| out.extend_from_slice(to));
@@ -242,7 +255,7 @@ pub fn answer_blocked(exchange: &mut Exchange, at: &mut impl Edge, block: &Block
                 (exchange.ends.account.request_number, exchange.ends.remembered.as_deref());
             let id = id_of(at.tools(), number, remembered);
             let mut fields = FieldEdits::default();
-            let body = match exchange.error_page(*status) {
+            let body = match exchange.ends.server.error_page(*status) {
                 Some(Page { content_type, body }) => {
                     fields.add(b"Content-Type", |out| {
                         out.extend_from_slice(content_type.as_bytes());

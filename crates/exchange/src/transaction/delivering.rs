@@ -5,42 +5,49 @@ use weir_http::message::{Field, Framing};
 use weir_waf::inspection::{Inspection, Unfinished, Verdict};
 
 use crate::edge::Edge;
+use crate::local::table::LocalServer;
 use crate::parts::end::End;
+use crate::parts::ends::Ends;
 use crate::parts::held_response::{HeldResponse, ResponseFacts};
 use crate::parts::inspecting::{Block, Calling, Judging, Of, Scrutiny, Terms};
 use crate::parts::job::Ticket;
 use crate::parts::phase::{Begun, Phase};
 use crate::parts::pieces::Pieces;
 use crate::parts::stages::Wait;
-use crate::transaction::awaiting;
 use crate::transaction::beginning::begin_judged;
 use crate::transaction::concluding::{answer_blocked, conclude};
 use crate::transaction::exchange::Exchange;
 use crate::transaction::sending::{Passed, send_judged};
+use crate::transaction::{awaiting, trailers};
+
+/// What follows an inspection of a response.
+pub enum Fate<T> {
+    /// It is forwarded.
+    Forward(T),
+    /// It is held: until its body has arrived, or until there is a verdict.
+    Hold(Begun),
+    /// It is replaced by an answer.
+    Block(Block),
+}
 
 impl ResponseFacts {
-    /// Applies the verdict on a response. Returns true if the response was replaced by an answer.
-    pub fn is_replaced(
+    /// Applies the verdict on a response. Returns how the response is blocked, if it is.
+    pub fn settle(
         &mut self,
-        exchange: &mut Exchange,
+        scrutiny: &mut Option<Box<Scrutiny>>,
         at: &mut impl Edge,
-        terms: Terms,
+        (server, terms): (&LocalServer, Terms),
         (inspection, verdict): (Inspection, Verdict),
-    ) -> bool {
+    ) -> Option<Block> {
         let verdict = self.verdict(verdict);
         if let Some(look) = self.look.take()
             && Block::of(&verdict, terms.blocks_unjudged()).is_none()
         {
             let calling = Calling { inspection, terms, verdict, look };
-            exchange.scrutiny = Some(Box::new(Scrutiny::Calling(Box::new(calling))));
-            return false;
+            *scrutiny = Some(Box::new(Scrutiny::Calling(Box::new(calling))));
+            return None;
         }
-        let block = conclude(at, &exchange.ends.server, &terms, inspection, verdict);
-        if let Some(block) = &block {
-            exchange.ends.drop_member(at);
-            answer_blocked(exchange, at, block);
-        }
-        block.is_some()
+        conclude(at, server, &terms, inspection, verdict)
     }
 
     /// Whether nothing depends on the verdict on the response: neither the response nor the body of its request.
@@ -51,90 +58,102 @@ impl ResponseFacts {
 
 impl Judging {
     /// Sends the inspection elsewhere. The response is held until there is a verdict.
-    pub fn hold_response(mut self, exchange: &mut Exchange, at: &mut impl Edge) {
-        if let Err(Wait::Until(until_us)) = self.look(exchange.ends.key, at) {
-            at.delay(&exchange.ends, until_us);
+    pub fn hold_response<T>(
+        mut self,
+        scrutiny: &mut Option<Box<Scrutiny>>,
+        at: &mut impl Edge,
+        ends: &Ends,
+    ) -> Fate<T> {
+        if let Err(Wait::Until(until_us)) = self.look(ends.key, at) {
+            at.delay(ends, until_us);
         }
-        exchange.scrutiny = Some(Box::new(Scrutiny::Judging(Box::new(self))));
-        exchange.ends.phase.begin(Begun::Judging);
+        *scrutiny = Some(Box::new(Scrutiny::Judging(Box::new(self))));
+        Fate::Hold(Begun::Judging)
     }
 }
 
 impl HeldResponse {
-    /// Forwards the response after its verdict, unless that replaces it by an answer.
-    pub fn deliver(
+    /// There is a verdict.
+    pub fn judged(
         mut self,
-        exchange: &mut Exchange,
+        scrutiny: &mut Option<Box<Scrutiny>>,
         at: &mut impl Edge,
-        terms: Terms,
+        of: (&LocalServer, Terms),
         found: (Inspection, Verdict),
-    ) -> Passed {
-        match self.facts.is_replaced(exchange, at, terms, found) {
-            true => Passed::Over,
-            false => self.forward(exchange, at),
+    ) -> Fate<Self> {
+        match self.facts.settle(scrutiny, at, of, found) {
+            Some(block) => Fate::Block(block),
+            None => Fate::Forward(self),
         }
     }
 
     /// The verdict needs another turn: the response waits for it, or is forwarded if nothing depends on it.
-    pub fn deliver_later(
+    pub fn judged_later(
         mut self,
-        exchange: &mut Exchange,
+        scrutiny: &mut Option<Box<Scrutiny>>,
         at: &mut impl Edge,
+        ends: &Ends,
         (unfinished, terms): (Unfinished, Terms),
-    ) -> Passed {
+    ) -> Fate<Self> {
         if !self.facts.need_no_verdict(&terms) {
             let of = Of::Response(Box::new(self));
-            Judging::new(unfinished, terms, of).hold_response(exchange, at);
-            return Passed::On;
+            return Judging::new(unfinished, terms, of).hold_response(scrutiny, at, ends);
         }
         let (limit, held) = (self.facts.limit(), vec![self.body.take_reservation()]);
-        awaiting::go_on_without(exchange, at, (unfinished, terms), limit, held);
-        self.forward(exchange, at)
+        awaiting::go_on_without(ends, at, (unfinished, terms), limit, held);
+        Fate::Forward(self)
     }
 
     /// There is no verdict: the response is blocked or forwarded, as its virtual server has it.
-    pub fn deliver_unjudged(
+    pub fn unjudged(
         mut self,
-        exchange: &mut Exchange,
         at: &mut impl Edge,
+        ends: &Ends,
         terms: Terms,
         ticket: Option<Ticket>,
-    ) -> Passed {
+    ) -> Fate<Self> {
         let held = vec![self.body.take_reservation()];
-        match awaiting::give_up(exchange, at, terms, ticket, (false, held)) {
-            Some(block) => {
-                exchange.ends.drop_member(at);
-                answer_blocked(exchange, at, &block);
-                Passed::Over
-            }
-            None => self.forward(exchange, at),
+        match awaiting::give_up(ends, at, terms, ticket, (false, held)) {
+            Some(block) => Fate::Block(block),
+            None => Fate::Forward(self),
         }
     }
+}
 
-    /// Forwards the response, as far as it has arrived.
-    fn forward(mut self, exchange: &mut Exchange, at: &mut impl Edge) -> Passed {
-        self.body.join();
-        let (body, end) = (self.body.bytes(), self.end.get());
-        // A response of known length is compressed as a whole.
-        let is_whole = !matches!(end, End::No);
-        let begins_with = match self.head.framing {
-            Framing::Length(_) if is_whole => body,
-            _ => &b""[..],
-        };
-        let message = begin_judged(exchange, at, &mut self.head, (&self.text, begins_with));
-        if !matches!(exchange.ends.phase, Phase::Asked(..) | Phase::Left(Begun::Sent)) {
-            // A rule has answered instead of the member, and the client may not have taken all of the answer.
-            at.tools().scratch.give(message);
+/// Carries out what follows an inspection of a held response. A response that is forwarded goes as far as it has arrived.
+pub fn deliver(exchange: &mut Exchange, at: &mut impl Edge, fate: Fate<HeldResponse>) -> Passed {
+    let HeldResponse { mut head, text, mut body, end, .. } = match fate {
+        Fate::Forward(response) => response,
+        Fate::Hold(how) => {
+            exchange.ends.phase.begin(how);
+            return Passed::On;
+        }
+        Fate::Block(block) => {
+            answer_blocked(exchange, at, &block);
             return Passed::Over;
         }
-        let pieces = if is_whole { Pieces::whole(body.len()) } else { Pieces::part(body.len()) };
-        let End::Trailers(fields, text) = end else {
-            return send_judged(exchange, at, message, (body, &pieces), end);
-        };
-        // When the trailers came, the changes to the head were not known yet.
-        let edits = exchange.response_trailers();
-        let passing = fields.iter().filter(|field| edits.let_pass(field.name.of(text)));
-        let fields: Vec<Field> = passing.cloned().collect();
-        send_judged(exchange, at, message, (body, &pieces), End::Trailers(&fields, text))
+    };
+    body.join();
+    let (body, end) = (body.bytes(), end.get());
+    // A response of known length is compressed as a whole.
+    let is_whole = !matches!(end, End::No);
+    let begins_with = match head.framing {
+        Framing::Length(_) if is_whole => body,
+        _ => &b""[..],
+    };
+    let message = begin_judged(exchange, at, &mut head, (&text, begins_with));
+    if !matches!(exchange.ends.phase, Phase::Asked(..) | Phase::Left(Begun::Sent)) {
+        // A rule has answered instead of the member, and the client may not have taken all of the answer.
+        at.tools().scratch.give(message);
+        return Passed::Over;
     }
+    let pieces = if is_whole { Pieces::whole(body.len()) } else { Pieces::part(body.len()) };
+    let End::Trailers(fields, text) = end else {
+        return send_judged(exchange, at, message, (body, &pieces), end);
+    };
+    // When the trailers came, the changes to the head were not known yet.
+    let edits = trailers::of_response(&exchange.ends);
+    let passing = fields.iter().filter(|field| edits.let_pass(field.name.of(text)));
+    let fields: Vec<Field> = passing.cloned().collect();
+    send_judged(exchange, at, message, (body, &pieces), End::Trailers(&fields, text))
 }

@@ -1,6 +1,5 @@
 //! The end of an exchange: with the member's response, with a response of weir's own, or without a response.
 
-use weir_config::snapshot::Page;
 use weir_core::policy::{AnswerBody, Decision, End};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method};
@@ -13,6 +12,7 @@ use crate::parts::phase::{Begun, Phase, Rest};
 use crate::parts::stream_end::StreamEnd;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
+use crate::transaction::concluding::answer_blocked;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::losing::watch_leaving_client;
 use crate::transaction::policy::keep_cookies;
@@ -33,18 +33,13 @@ impl Exchange {
         termination: Termination,
         mut fields: FieldEdits,
     ) {
-        let page = self.error_page(status);
+        let page = self.ends.server.error_page(status);
         if let Some(page) = &page {
             let content_type = page.content_type.as_bytes();
             fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
         }
         let body = page.as_ref().map(|page| &*page.body);
         self.respond_with(at, status, termination, &fields, body);
-    }
-
-    /// The page of an exchange's virtual server for a status.
-    pub fn error_page(&self, status: u16) -> Option<Page> {
-        self.ends.server.settings().error_pages.of(status).cloned()
     }
 
     /// Answers in place of a member, with these fields and this body (`None`: a line that says the
@@ -61,7 +56,7 @@ impl Exchange {
         if self.reply.is_some() {
             return subrequest::end(self, at, termination);
         }
-        inspect::leave(self, at);
+        inspect::leave(&mut self.scrutiny, at, &self.ends.server);
         self.ends.phase.drop_held();
         if self.ends.phase.begun().is_some() {
             return self.truncate(at, termination);
@@ -99,7 +94,7 @@ impl Exchange {
 
     /// Ends an exchange whose response was sent.
     pub fn end_answered(&mut self, at: &mut impl Edge, termination: Termination) {
-        let request_done = self.request.is_whole;
+        let request_done = self.request.is_whole();
         let outcome = Outcome {
             keep_alive: self.keep_alive && request_done,
             request_done,
@@ -149,7 +144,7 @@ impl Exchange {
         if self.reply.is_some() {
             return subrequest::end(self, at, termination);
         }
-        inspect::leave(self, at);
+        inspect::leave(&mut self.scrutiny, at, &self.ends.server);
         self.ends.count_request(at);
         if self.ends.phase.begun().is_some_and(Begun::is_held) {
             // Nothing of a held response was sent.
@@ -186,7 +181,7 @@ fn send_own(
     mut edits: FieldEdits,
 ) {
     // weir does not wait for the rest of a request body: it may be long and is not needed.
-    let may_go_on = exchange.request.is_whole && !at.turn().is_draining;
+    let may_go_on = exchange.request.is_whole() && !at.turn().is_draining;
     exchange.keep_alive &= may_go_on;
     exchange.ends.account.status = status;
     count_status!(exchange.ends.server.counters, status);
@@ -241,7 +236,7 @@ fn with_answer(
         debug_assert!(false, "it ends otherwise");
         return;
     };
-    let page = exchange.error_page(*status);
+    let page = exchange.ends.server.error_page(*status);
     let fields = &mut decision.answer;
     let body = match body {
         AnswerBody::Fixed(bytes) => bytes,
@@ -264,10 +259,10 @@ pub fn replace_response(
     is_whole: bool,
     mut edits: FieldEdits,
 ) {
-    let is_kept = is_whole && exchange.request.is_whole;
+    let is_kept = is_whole && exchange.request.is_whole();
     at.release(&mut exchange.ends, if is_kept { Release::Keep } else { Release::Drop });
     exchange.ends.leave_member(at, None);
-    inspect::leave(exchange, at);
+    inspect::leave(&mut exchange.scrutiny, at, &exchange.ends.server);
     exchange.ends.phase.drop_held();
     edits.forget_received();
     send_decided(exchange, at, decision, Termination::Policy, edits);
@@ -295,7 +290,9 @@ impl Exchange {
                 self.respond_with(at, 421, termination, &FieldEdits::NONE, None);
             }
             Ending::Blocked => {
-                inspect::end_blocked(self, at);
+                if let Some(block) = inspect::take_block(&mut self.scrutiny) {
+                    answer_blocked(self, at, &block);
+                }
                 note_meant(self);
             }
             Ending::Failed => self.respond(at, 500, Termination::PolicyFailed),

@@ -57,7 +57,7 @@ impl Exchange {
     /// to be held.
     pub fn takes_body(&self) -> bool {
         let has_place = self.ends.phase.connection().is_some() && !is_held_up(self);
-        !self.request.is_whole && (has_place || is_held_now(self))
+        !self.request.is_whole() && (has_place || is_held_now(self))
     }
 
     /// Whether the client's stream carries data for a tunnel that the member has not accepted yet.
@@ -69,15 +69,6 @@ impl Exchange {
     /// tunnel (RFC 8441 section 5).
     pub fn is_no_tunnel(&self, status: u16) -> bool {
         self.awaits_tunnel() && matches!(status, 200..=299)
-    }
-
-    /// Microseconds until the response head: the time spent outside the member, and the member's response time.
-    pub fn times_us(&self) -> (u64, u64) {
-        let account = &self.ends.account;
-        let first_byte_us = account.times.first_byte_us;
-        let member_us = first_byte_us.saturating_sub(account.times.connected_us);
-        let all_us = first_byte_us.saturating_sub(account.begun_us);
-        (all_us.saturating_sub(member_us), member_us)
     }
 }
 

@@ -5,6 +5,7 @@
 //! complete. Bodies that rules do not inspect are not held. An inspection that takes more than a turn goes on elsewhere
 //! ([`awaiting`]).
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::{Record, Waf};
@@ -24,10 +25,11 @@ use crate::local::pool::Forms;
 use crate::local::table::LocalServer;
 use crate::parts::arrival::Arrival;
 use crate::parts::end::{End, OwnedEnd};
+use crate::parts::ends::Ends;
 use crate::parts::held_response::after_request;
 use crate::parts::inspected::Outcome;
 use crate::parts::inspecting::{
-    Announced, Answering, Calling, Following, Judged, Judging, Of, Reading, Scrutiny, Terms,
+    Announced, Answering, Block, Calling, Following, Judged, Judging, Of, Reading, Scrutiny, Terms,
 };
 use crate::parts::pace::Pace;
 use crate::parts::parked::Parked;
@@ -201,9 +203,8 @@ fn is_cookie(name: &[u8]) -> bool {
 }
 
 /// The exchange has ended, or has its response, before the whole body arrived: logs the findings so far.
-pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) {
-    let Some(scrutiny) = exchange.scrutiny.take() else { return };
-    let server = &exchange.ends.server;
+pub fn leave(scrutiny: &mut Option<Box<Scrutiny>>, at: &mut impl Edge, server: &Rc<LocalServer>) {
+    let Some(scrutiny) = scrutiny.take() else { return };
     match *scrutiny {
         Scrutiny::Judging(judging) => awaiting::leave(server, at, *judging),
         Scrutiny::Reading(reading) => {
@@ -238,21 +239,17 @@ fn tell_judged(at: &mut impl Edge, server: &LocalServer, judged: Judged) {
     conclude(at, server, &terms, inspection, after_request(Verdict::Pass, unjudged));
 }
 
-/// Waits for the body, which is held until it is judged.
+/// Waits for the body, which is held until it is judged. A client that waits for 100 (Continue) gets it.
 pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
     debug_assert!(is_judged_whole(exchange), "otherwise nothing ends the wait");
-    begin_reading(exchange, at);
-    Next::Wait(Wait::Body)
-}
-
-/// Begins to read a held body. A client that waits for 100 (Continue) gets it.
-fn begin_reading(exchange: &mut Exchange, at: &mut impl Edge) {
-    let Some(Scrutiny::Reading(reading)) = exchange.scrutiny.as_deref_mut() else { return };
-    let is_awaited = std::mem::take(&mut reading.is_awaited);
-    exchange.await_client(at);
-    if is_awaited {
-        tell_to_continue(exchange, at);
+    if let Some(Scrutiny::Reading(reading)) = exchange.scrutiny.as_deref_mut() {
+        let is_awaited = std::mem::take(&mut reading.is_awaited);
+        exchange.await_client(at);
+        if is_awaited {
+            tell_to_continue(exchange, at);
+        }
     }
+    Next::Wait(Wait::Body)
 }
 
 /// Holds pieces of the body. Judges the request when the body is complete or exceeds a limit.
@@ -265,14 +262,14 @@ pub fn hold(
     let Some(Scrutiny::Reading(reading)) = exchange.scrutiny.as_deref_mut() else { return };
     let limit = reading.take(pieces.of(input), at.tools().elsewhere.turn);
     let is_let_go = !reading.inspection.needs_body();
-    exchange.request.is_whole = !matches!(end, End::No);
-    if !exchange.request.is_whole || exchange.ends.is_client_behind(at) {
+    exchange.request.receive(!matches!(end, End::No));
+    if !exchange.request.is_whole() || exchange.ends.is_client_behind(at) {
         exchange.await_client(at);
     } else {
         exchange.ends.clear_client_deadline(at);
         watch_leaving_client(exchange, at);
     }
-    if !exchange.request.is_whole && limit.is_none() && !is_let_go {
+    if !exchange.request.is_whole() && limit.is_none() && !is_let_go {
         return exchange.ends.give_window(at);
     }
     judge(exchange, at, limit, end);
@@ -287,17 +284,19 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end:
     let Reading { inspection, terms, body, decoding, .. } = *reading;
     let step = match unread {
         Some(unread) => {
-            debug_assert!(exchange.request.is_whole || limit.is_some(), "it is not let go");
+            debug_assert!(exchange.request.is_whole() || limit.is_some(), "it is not let go");
             judge_unread(inspection, unread, at.tools().elsewhere.turn)
         }
-        None => end_body(at, inspection, limit, exchange.request.is_whole),
+        None => end_body(at, inspection, limit, exchange.request.is_whole()),
     };
     match step {
         inspection::Step::Done(inspection, verdict) => {
             drop(decoding);
             let found = (inspection, verdict);
-            if let Err(block) = settle_body(exchange, at, found, terms, (body, OwnedEnd::of(end))) {
-                return answer_blocked(exchange, at, &block);
+            let held = (body, OwnedEnd::of(end));
+            match settle_body(at, &exchange.ends.server, found, terms, held) {
+                Ok(passed) => passed.wait(&mut exchange.scrutiny, &mut exchange.request),
+                Err(block) => return answer_blocked(exchange, at, &block),
             }
             if exchange.dispatch(at) {
                 pass_judged_body(exchange, at);
@@ -325,26 +324,26 @@ fn end_body(
 }
 
 /// Shows forwarded pieces of a body to the rules. Judges the request when the body is complete or exceeds a limit. Returns
-/// true if the request was blocked, so that nothing more of it is forwarded.
+/// how the request is blocked, if it is: then nothing more of it is forwarded.
 pub fn follow(
-    exchange: &mut Exchange,
+    scrutiny: &mut Option<Box<Scrutiny>>,
     at: &mut impl Edge,
+    ends: &Ends,
     (input, pieces): (&[u8], &Pieces),
     is_whole: bool,
-) -> bool {
-    if let Some(Scrutiny::Calling(_)) = exchange.scrutiny.as_deref() {
-        return follow_call(exchange, at, (input, pieces), is_whole);
+) -> Option<Block> {
+    if let Some(Scrutiny::Calling(_)) = scrutiny.as_deref() {
+        return follow_call(scrutiny, at, &ends.server, (input, pieces), is_whole);
     }
-    let Some(Scrutiny::Following(following)) = exchange.scrutiny.as_deref_mut() else {
-        return false;
-    };
+    let Some(Scrutiny::Following(following)) = scrutiny.as_deref_mut() else { return None };
     let turn = at.tools().elsewhere.turn;
     let limit = following.take(pieces.of(input), turn);
     if !is_whole && limit.is_none() && following.inspection.needs_body() {
-        return false;
+        return None;
     }
-    let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
-    let Some(Scrutiny::Following(following)) = scrutiny else { return false };
+    let Some(Scrutiny::Following(following)) = scrutiny.take().map(|scrutiny| *scrutiny) else {
+        return None;
+    };
     let Following { inspection, terms, unread, held, decoding, .. } = *following;
     let step = match unread.is_empty() {
         true => end_body(at, inspection, limit, is_whole),
@@ -356,46 +355,45 @@ pub fn follow(
     };
     match step {
         inspection::Step::Done(inspection, verdict) => {
-            let block = conclude(at, &exchange.ends.server, &terms, inspection, verdict);
+            let block = conclude(at, &ends.server, &terms, inspection, verdict);
             debug_assert_eq!(block, None, "nothing is kept from members where rules only detect");
         }
         inspection::Step::More(unfinished) => {
             let held = vec![held, decoding];
-            awaiting::go_on_without(exchange, at, (unfinished, terms), None, held);
+            awaiting::go_on_without(ends, at, (unfinished, terms), None, held);
         }
     }
-    false
+    None
 }
 
 /// Looks at the first bytes of a body that its type names a gRPC call. A body that is none was not judged.
 fn follow_call(
-    exchange: &mut Exchange,
+    scrutiny: &mut Option<Box<Scrutiny>>,
     at: &mut impl Edge,
+    server: &LocalServer,
     (input, pieces): (&[u8], &Pieces),
     is_whole: bool,
-) -> bool {
-    let Some(Scrutiny::Calling(calling)) = exchange.scrutiny.as_deref_mut() else { return false };
+) -> Option<Block> {
+    let Some(Scrutiny::Calling(calling)) = scrutiny.as_deref_mut() else { return None };
     let answer = calling.take(pieces.of(input));
     let is_none = match answer {
         Call::Yes => false,
         Call::No => true,
         Call::Unknown if is_whole => !calling.look.is_empty(),
-        Call::Unknown => return false,
+        Call::Unknown => return None,
     };
-    let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
-    let Some(Scrutiny::Calling(calling)) = scrutiny else { return false };
+    let Some(Scrutiny::Calling(calling)) = scrutiny.take().map(|scrutiny| *scrutiny) else {
+        return None;
+    };
     let Calling { inspection, terms, verdict, .. } = *calling;
     let verdict = if is_none { Verdict::Exceeded(Limit::Body) } else { verdict };
-    match settle(at, &exchange.ends.server, (inspection, terms), verdict) {
+    match settle(at, server, (inspection, terms), verdict) {
         Ok(judged) => {
             let judged = judged.map(|judged| Scrutiny::Passing(None, Some(judged)));
-            exchange.scrutiny = judged.map(Box::new);
-            false
+            *scrutiny = judged.map(Box::new);
+            None
         }
-        Err(block) => {
-            answer_blocked(exchange, at, &block);
-            true
-        }
+        Err(block) => Some(block),
     }
 }
 
@@ -409,15 +407,16 @@ pub fn pass_judged_body(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     // The member may be slow: the room for the held body is released when the member has taken it.
     exchange.scrutiny = Some(Box::new(Scrutiny::Passing(Some(held), judged)));
     hand_on(exchange, at, (&bytes[..], &Pieces::whole(bytes.len())), end.get());
-    if !exchange.request.is_whole && !exchange.is_over() {
+    if !exchange.request.is_whole() && !exchange.is_over() {
         exchange.request_goes_on(at);
     }
     true
 }
 
-/// Answers a request that was blocked at its head.
-pub fn end_blocked(exchange: &mut Exchange, at: &mut impl Edge) {
-    if let Some(Scrutiny::Blocked(block)) = exchange.scrutiny.take().map(|scrutiny| *scrutiny) {
-        answer_blocked(exchange, at, &block);
+/// How a request was blocked at its head.
+pub fn take_block(scrutiny: &mut Option<Box<Scrutiny>>) -> Option<Block> {
+    match *scrutiny.take()? {
+        Scrutiny::Blocked(block) => Some(block),
+        _ => None,
     }
 }

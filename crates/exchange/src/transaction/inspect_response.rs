@@ -13,30 +13,30 @@ use weir_waf::inspection::{
 
 use crate::edge::Edge;
 use crate::parts::end::End;
+use crate::parts::ends::Ends;
 use crate::parts::held_response::{HeldResponse, ResponseFacts};
 use crate::parts::inspecting::{Answering, Calling, Judged, Judging, Of, Scrutiny, Terms};
-use crate::parts::messages::Message;
 use crate::parts::pace::Pace;
 use crate::parts::phase::{Begun, Phase, Rest};
-use crate::parts::pieces::Pieces;
 use crate::parts::stages::Wait;
-use crate::termination::Termination;
 use crate::transaction::awaiting::{self, Found};
 use crate::transaction::concluding::AfterHead;
-use crate::transaction::exchange::Exchange;
+use crate::transaction::delivering::{Fate, deliver};
+use crate::transaction::exchange::{Exchange, is_held_up};
 use crate::transaction::sending::Passed;
 
-/// Judges the head of a response. Returns true if nothing more is to do now: the response is held, or was replaced by an answer.
+/// Judges the head of a response.
 pub fn begin(
-    exchange: &mut Exchange,
+    scrutiny: &mut Option<Box<Scrutiny>>,
     at: &mut impl Edge,
+    (ends, method): (&Ends, Method),
     (head, input): (&ResponseHead, &[u8]),
-) -> bool {
-    let Some((judged, look)) = take_judged(&mut exchange.scrutiny) else { return false };
+) -> Fate<()> {
+    let Some((judged, look)) = take_judged(scrutiny) else { return Fate::Forward(()) };
     let Judged { mut inspection, terms, unjudged } = judged;
-    let Some(responses) = &terms.waf.responses else { return false };
+    let Some(responses) = &terms.waf.responses else { return Fate::Forward(()) };
     let is_read = terms.waf.common.view().looks_at_response_bodies()
-        && is_looked_at(exchange, responses, (head, input));
+        && is_looked_at(method, responses, (head, input));
     inspection.response(&inspection::Response {
         status: head.status,
         protocol: match head.version {
@@ -52,28 +52,29 @@ pub fn begin(
         Step::Done(inspection, verdict) => (inspection, verdict),
         Step::More(unfinished) => {
             let of = Of::ResponseHead(Box::new(held(at, &terms, facts, (head, input))));
-            Judging::new(unfinished, terms, of).hold_response(exchange, at);
-            return true;
+            return Judging::new(unfinished, terms, of).hold_response(scrutiny, at, ends);
         }
     };
     match after_head(at, &terms, &mut facts, found) {
         AfterHead::Read(inspection) => {
             let response = held(at, &terms, facts, (head, input));
-            Answering { inspection, terms, response }.begin(exchange);
-            true
+            Answering { inspection, terms, response }.begin(scrutiny)
         }
         AfterHead::More(unfinished) if facts.need_no_verdict(&terms) => {
             let limit = facts.limit();
-            awaiting::go_on_without(exchange, at, (unfinished, terms), limit, Vec::new());
-            false
+            awaiting::go_on_without(ends, at, (unfinished, terms), limit, Vec::new());
+            Fate::Forward(())
         }
         AfterHead::More(unfinished) => {
             let of = Of::Response(Box::new(held(at, &terms, facts, (head, input))));
-            Judging::new(unfinished, terms, of).hold_response(exchange, at);
-            true
+            Judging::new(unfinished, terms, of).hold_response(scrutiny, at, ends)
         }
         AfterHead::Judged(inspection, verdict) => {
-            facts.is_replaced(exchange, at, terms, (inspection, verdict))
+            let of = (&*ends.server, terms);
+            match facts.settle(scrutiny, at, of, (inspection, verdict)) {
+                Some(block) => Fate::Block(block),
+                None => Fate::Forward(()),
+            }
         }
     }
 }
@@ -103,13 +104,13 @@ fn fields<'a>(head: &'a ResponseHead, input: &'a [u8]) -> Vec<(&'a [u8], &'a [u8
 
 /// Whether rules read the body of a response.
 fn is_looked_at(
-    exchange: &Exchange,
+    method: Method,
     responses: &Responses,
     (head, input): (&ResponseHead, &[u8]),
 ) -> bool {
     // The request's type says nothing about its response.
     if head.framing.is_empty()
-        || exchange.request.method == Method::Head
+        || method == Method::Head
         || Pace::Steady.with_response(head, input) == Pace::Sparse
     {
         return false;
@@ -160,9 +161,9 @@ fn after_head(
 
 impl Answering {
     /// Holds the body that arrives.
-    fn begin(self, exchange: &mut Exchange) {
-        exchange.scrutiny = Some(Box::new(Scrutiny::Answering(Box::new(self))));
-        exchange.ends.phase.begin(Begun::Held);
+    fn begin<T>(self, scrutiny: &mut Option<Box<Scrutiny>>) -> Fate<T> {
+        *scrutiny = Some(Box::new(Scrutiny::Answering(Box::new(self))));
+        Fate::Hold(Begun::Held)
     }
 
     /// Whether rules get no more than the data so far.
@@ -170,109 +171,54 @@ impl Answering {
         self.response.is_enough(self.terms.response_bytes_max())
     }
 
-    /// Judges the response by its data so far, and forwards it.
-    fn judge(self, exchange: &mut Exchange, at: &mut impl Edge) -> Passed {
+    /// Judges the response by its data so far.
+    fn judge(
+        self,
+        scrutiny: &mut Option<Box<Scrutiny>>,
+        at: &mut impl Edge,
+        ends: &Ends,
+    ) -> Fate<HeldResponse> {
         let Self { inspection, terms, mut response } = self;
         let (body, bytes_max) = (response.body.shared(), terms.response_bytes_max());
         response.facts.is_read = false;
         let turn = at.tools().elsewhere.turn;
         match judge_unread(inspection, Unread::Response { body, bytes_max }, turn) {
             Step::Done(inspection, verdict) => {
-                response.deliver(exchange, at, terms, (inspection, verdict))
+                response.judged(scrutiny, at, (&ends.server, terms), (inspection, verdict))
             }
-            Step::More(unfinished) => response.deliver_later(exchange, at, (unfinished, terms)),
+            Step::More(unfinished) => {
+                response.judged_later(scrutiny, at, ends, (unfinished, terms))
+            }
         }
     }
 }
 
-/// Holds pieces of a response's body. Judges it when it is complete, or has reached the inspected size.
-pub fn hold(
-    exchange: &mut Exchange,
+/// Holds pieces of a response's body. Judges it when it is complete, or has reached the inspected size. `None`: nothing is held.
+pub fn hold<'a>(
+    scrutiny: &mut Option<Box<Scrutiny>>,
     at: &mut impl Edge,
-    head: Message,
-    (input, pieces): (&[u8], &Pieces),
+    ends: &Ends,
+    data: impl Iterator<Item = &'a [u8]>,
     end: End<'_>,
-) -> Passed {
-    // Nothing was written to the buffer.
-    at.tools().scratch.give(head);
-    let response = exchange.scrutiny.as_deref_mut().and_then(Scrutiny::response_mut);
-    let Some(response) = response else { return Passed::Over };
-    response.take(pieces.of(input), end);
+) -> Option<Fate<HeldResponse>> {
+    scrutiny.as_deref_mut()?.response_mut()?.take(data, end);
     let is_enough =
         |it: &mut Box<Scrutiny>| matches!(&**it, Scrutiny::Answering(it) if it.is_enough());
-    match exchange.scrutiny.take_if(is_enough).map(|scrutiny| *scrutiny) {
-        Some(Scrutiny::Answering(answering)) => answering.judge(exchange, at),
-        _ => Passed::On,
+    match scrutiny.take_if(is_enough).map(|it| *it) {
+        Some(Scrutiny::Answering(answering)) => Some(answering.judge(scrutiny, at, ends)),
+        _ => ends.phase.begun().map(Fate::Hold),
     }
 }
 
-/// Something has happened for which the response may wait: goes on if there is a verdict, or if it has waited long enough.
+/// Something has happened for which the response may wait: goes on if there is a verdict, or if it has waited long enough. What was
+/// held has gone on then, so do member and client.
 pub fn go_on(exchange: &mut Exchange, at: &mut impl Edge) {
-    let key = exchange.ends.key;
-    let Some(Scrutiny::Judging(judging)) = exchange.scrutiny.as_deref_mut() else { return };
-    let found = match judging.look(key, at) {
-        Ok(found) => found,
-        Err(Wait::Until(until_us)) => return at.delay(&exchange.ends, until_us),
-        Err(Wait::Event | Wait::Body) => return,
-    };
-    let Some(judging) = exchange.scrutiny.take().and_then(|it| it.into_judging()) else { return };
-    let Judging { terms, of, .. } = judging;
-    let (response, is_head) = match of {
-        Of::ResponseHead(response) => (*response, true),
-        Of::Response(response) => (*response, false),
-        Of::Head(_) | Of::Request(_) | Of::Body { .. } => {
-            debug_assert!(false, "a request waits at its stage");
-            return;
-        }
-    };
-    let (ends_as, was_held_up) = (exchange.ends.phase.whole(), response.facts.look.is_some());
-    let passed = match found {
-        Found::Verdict(inspection, verdict) if is_head => {
-            head_judged(response, exchange, at, terms, (inspection, verdict))
-        }
-        Found::Verdict(inspection, verdict) => {
-            response.deliver(exchange, at, terms, (inspection, verdict))
-        }
-        Found::TooLate(ticket) => response.deliver_unjudged(exchange, at, terms, Some(ticket)),
-        Found::Nothing => response.deliver_unjudged(exchange, at, terms, None),
-    };
-    if passed != Passed::Over && exchange.ends.phase.begun() != Some(Begun::Judging) {
-        go_on_behind(exchange, at, passed, (ends_as, was_held_up));
+    let (ends_as, was_held_up) = (exchange.ends.phase.whole(), is_held_up(exchange));
+    let Some(fate) = look(&mut exchange.scrutiny, at, &exchange.ends) else { return };
+    let passed = deliver(exchange, at, fate);
+    if passed == Passed::Over || exchange.ends.phase.begun() == Some(Begun::Judging) {
+        return;
     }
-}
-
-/// Goes on with a response whose head has waited for its verdict.
-fn head_judged(
-    mut response: HeldResponse,
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    terms: Terms,
-    found: (Inspection, Verdict),
-) -> Passed {
-    match after_head(at, &terms, &mut response.facts, found) {
-        AfterHead::Read(inspection) => {
-            let answering = Answering { inspection, terms, response };
-            if answering.is_enough() {
-                return answering.judge(exchange, at);
-            }
-            answering.begin(exchange);
-            Passed::On
-        }
-        AfterHead::More(unfinished) => response.deliver_later(exchange, at, (unfinished, terms)),
-        AfterHead::Judged(inspection, verdict) => {
-            response.deliver(exchange, at, terms, (inspection, verdict))
-        }
-    }
-}
-
-/// What was held has gone on: so do member and client. `ends_as`: the whole response has arrived. `was_held_up`: the body of the
-/// request has waited, too.
-fn go_on_behind(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    passed: Passed,
-    (ends_as, was_held_up): (Option<Termination>, bool),
-) {
     if let Some(ends_as) = ends_as {
         exchange.ends.phase = Phase::Deliver(Rest { ends_as, unwanted_bytes: 0 });
         return exchange.complete(at, ends_as);
@@ -284,7 +230,69 @@ fn go_on_behind(
     if exchange.pace_response(at) {
         exchange.ends.resume_member(at);
     }
-    if was_held_up && !exchange.request.is_whole {
+    if was_held_up && !exchange.request.is_whole() {
+        // The body of the request has waited, too.
         exchange.request_goes_on(at);
+    }
+}
+
+/// Looks for the verdict on a response. `None`: it waits.
+fn look(
+    scrutiny: &mut Option<Box<Scrutiny>>,
+    at: &mut impl Edge,
+    ends: &Ends,
+) -> Option<Fate<HeldResponse>> {
+    let Some(Scrutiny::Judging(judging)) = scrutiny.as_deref_mut() else { return None };
+    let found = match judging.look(ends.key, at) {
+        Ok(found) => found,
+        Err(Wait::Until(until_us)) => {
+            at.delay(ends, until_us);
+            return None;
+        }
+        Err(Wait::Event | Wait::Body) => return None,
+    };
+    let Judging { terms, of, .. } = scrutiny.take()?.into_judging()?;
+    let (response, is_head) = match of {
+        Of::ResponseHead(response) => (*response, true),
+        Of::Response(response) => (*response, false),
+        Of::Head(_) | Of::Request(_) | Of::Body { .. } => {
+            debug_assert!(false, "a request waits at its stage");
+            return None;
+        }
+    };
+    Some(match found {
+        Found::Verdict(inspection, verdict) if is_head => {
+            head_judged(response, scrutiny, at, (ends, terms), (inspection, verdict))
+        }
+        Found::Verdict(inspection, verdict) => {
+            response.judged(scrutiny, at, (&ends.server, terms), (inspection, verdict))
+        }
+        Found::TooLate(ticket) => response.unjudged(at, ends, terms, Some(ticket)),
+        Found::Nothing => response.unjudged(at, ends, terms, None),
+    })
+}
+
+/// Goes on with a response whose head has waited for its verdict.
+fn head_judged(
+    mut response: HeldResponse,
+    scrutiny: &mut Option<Box<Scrutiny>>,
+    at: &mut impl Edge,
+    (ends, terms): (&Ends, Terms),
+    found: (Inspection, Verdict),
+) -> Fate<HeldResponse> {
+    match after_head(at, &terms, &mut response.facts, found) {
+        AfterHead::Read(inspection) => {
+            let answering = Answering { inspection, terms, response };
+            match answering.is_enough() {
+                true => answering.judge(scrutiny, at, ends),
+                false => answering.begin(scrutiny),
+            }
+        }
+        AfterHead::More(unfinished) => {
+            response.judged_later(scrutiny, at, ends, (unfinished, terms))
+        }
+        AfterHead::Judged(inspection, verdict) => {
+            response.judged(scrutiny, at, (&ends.server, terms), (inspection, verdict))
+        }
     }
 }

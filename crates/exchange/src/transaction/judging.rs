@@ -10,7 +10,7 @@ use crate::parts::inspecting::{Block, Judging, Of, Scrutiny, Terms};
 use crate::parts::job::Ticket;
 use crate::parts::stages::{Next, Stage};
 use crate::transaction::awaiting::{self, Found};
-use crate::transaction::concluding::{self, AfterHead};
+use crate::transaction::concluding::{self, AfterHead, PassedBody};
 use crate::transaction::exchange::{Exchange, is_judged_whole};
 use crate::transaction::stages::authorisation::forget_services;
 use crate::transaction::waiting::wait;
@@ -61,8 +61,11 @@ fn judged(
         Of::Body { body, decoding, end } => {
             drop(decoding);
             let found = (inspection, verdict);
-            return match concluding::settle_body(exchange, at, found, terms, (body, end)) {
-                Ok(()) => Next::On,
+            return match concluding::settle_body(at, &server, found, terms, (body, end)) {
+                Ok(passed) => {
+                    passed.wait(&mut exchange.scrutiny, &mut exchange.request);
+                    Next::On
+                }
                 Err(block) => {
                     concluding::answer_blocked(exchange, at, &block);
                     Next::Over
@@ -95,17 +98,12 @@ fn judged(
         Err(block) => blocked_at_head(exchange, at, block),
         Ok(scrutiny) => {
             exchange.scrutiny = scrutiny.map(Box::new);
-            passed_at_head(exchange, at, announced.is_awaited)
+            if announced.is_awaited {
+                concluding::tell_to_continue(exchange, at);
+            }
+            Next::On
         }
     }
-}
-
-/// The request goes on, and its body is not held. A client that waits for 100 (Continue) gets it.
-fn passed_at_head(exchange: &mut Exchange, at: &mut impl Edge, is_awaited: bool) -> Next {
-    if is_awaited {
-        concluding::tell_to_continue(exchange, at);
-    }
-    Next::On
 }
 
 /// Ends a request that is blocked at its head, as one that was blocked at once.
@@ -138,16 +136,20 @@ fn unjudged(
         Of::Head(announced) | Of::Request(announced) => (announced.is_awaited, None, Vec::new()),
         Of::ResponseHead(_) | Of::Response(_) => (false, None, Vec::new()),
     };
-    let block = awaiting::give_up(exchange, at, terms, ticket, (is_cut, held));
+    let block = awaiting::give_up(&exchange.ends, at, terms, ticket, (is_cut, held));
     match (block, held_body) {
         (Some(block), None) => blocked_at_head(exchange, at, block),
         (Some(block), Some(_)) => {
             concluding::answer_blocked(exchange, at, &block);
             Next::Over
         }
-        (None, None) => passed_at_head(exchange, at, is_awaited),
-        (None, Some(held_body)) => {
-            concluding::pass_on(exchange, held_body, None);
+        (None, held_body) => {
+            if is_awaited {
+                concluding::tell_to_continue(exchange, at);
+            }
+            if let Some(held_body) = held_body {
+                PassedBody::unjudged(held_body).wait(&mut exchange.scrutiny, &mut exchange.request);
+            }
             Next::On
         }
     }

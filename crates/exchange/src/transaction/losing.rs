@@ -56,7 +56,7 @@ impl Exchange {
     /// The client has ended its sending side; its connection is not shared. If the request is complete, the client may still
     /// wait for the response.
     pub fn client_finished(&mut self, at: &mut impl Edge) {
-        if !self.request.is_whole {
+        if !self.request.is_whole() {
             // A truncated message must not look complete to anyone.
             self.respond(at, 400, Termination::ClientAbort);
         } else if self.ends.gives_up_its_place() {
@@ -70,7 +70,7 @@ impl Exchange {
     /// The client was too slow: to take data, or to send it.
     pub fn client_timed_out(&mut self, at: &mut impl Edge) {
         if at.lag(&self.ends, Side::Client) == Lag::Behind {
-            let timeout_ms = self.client_timeout_ms();
+            let timeout_ms = self.pace.client_timeout_ms(&self.ends.server);
             let until_ms = at.patience_until_ms(&self.ends, Side::Client, timeout_ms);
             if until_ms > at.turn().now_ms() {
                 return self.ends.set_client_deadline(at, until_ms);
@@ -84,7 +84,7 @@ impl Exchange {
             }
             return self.abandon(at, Termination::ClientAbort, After::Gone { must_reset: false });
         }
-        let is_awaited = !self.request.is_whole && !self.request.is_cut;
+        let is_awaited = !self.request.is_whole() && !self.request.is_cut();
         if is_awaited && !self.is_member_backed_up(at) {
             if self.is_over() {
                 return;

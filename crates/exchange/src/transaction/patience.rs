@@ -7,27 +7,9 @@ use crate::parts::phase::Begun;
 use crate::transaction::exchange::Exchange;
 
 impl Exchange {
-    /// The longest time without progress of the client, in either direction.
-    pub fn client_timeout_ms(&self) -> u64 {
-        match self.pace {
-            Pace::Steady | Pace::Claimed => self.ends.server.http.body_timeout_ms,
-            Pace::Sparse => self.ends.server.tunnel_timeout_ms(),
-        }
-    }
-
-    /// Maximum pause of the member within the response.
-    pub fn response_body_timeout_ms(&self) -> u64 {
-        match self.pace {
-            Pace::Steady | Pace::Claimed => self.ends.server.http.response_body_timeout_ms,
-            Pace::Sparse => self.ends.server.tunnel_timeout_ms(),
-        }
-    }
-}
-
-impl Exchange {
     /// Sets the client's deadline for progress.
     pub fn await_client(&mut self, at: &mut impl Edge) {
-        let mut until_ms = at.turn().now_ms() + self.client_timeout_ms();
+        let mut until_ms = at.turn().now_ms() + self.pace.client_timeout_ms(&self.ends.server);
         if let Some(Scrutiny::Reading(reading)) = self.scrutiny.as_deref() {
             // A held body must be complete at some time, or it would occupy memory forever.
             until_ms = until_ms.min(reading.until_ms);
@@ -40,7 +22,8 @@ impl Exchange {
     pub fn await_more_of_request(&mut self, at: &mut impl Edge) {
         self.await_client(at);
         if (self.pace, self.ends.phase.begun()) == (Pace::Sparse, Some(Begun::Sent)) {
-            let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
+            let until_ms =
+                at.turn().now_ms() + self.pace.response_body_timeout_ms(&self.ends.server);
             self.ends.set_member_deadline(at, until_ms);
         }
     }

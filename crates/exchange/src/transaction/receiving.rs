@@ -6,6 +6,7 @@ use crate::parts::phase::Phase;
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
 use crate::transaction::asking::hand_on;
+use crate::transaction::concluding::answer_blocked;
 use crate::transaction::exchange::{Exchange, is_held_now, is_held_up, may_be_judged_whole};
 use crate::transaction::inspect;
 
@@ -18,7 +19,7 @@ impl Exchange {
         end: End<'_>,
     ) {
         let awaits_tunnel = self.awaits_tunnel();
-        if self.request.is_whole && !awaits_tunnel {
+        if self.request.is_whole() && !awaits_tunnel {
             // The end contains no information, because the length was known to be 0.
             return self.ends.give_window(at);
         }
@@ -48,8 +49,12 @@ impl Exchange {
             return at.hold(&mut self.ends, (input, pieces), end);
         }
         let is_whole = !matches!(end, End::No);
-        if self.scrutiny.is_some() && inspect::follow(self, at, (input, pieces), is_whole) {
-            return;
+        if self.scrutiny.is_some() {
+            let piece = (input, pieces);
+            let block = inspect::follow(&mut self.scrutiny, at, &self.ends, piece, is_whole);
+            if let Some(block) = block {
+                return answer_blocked(self, at, &block);
+            }
         }
         hand_on(self, at, (input, pieces), end);
     }
@@ -57,7 +62,7 @@ impl Exchange {
     /// The client has ended its request early, because it knows the answer. The member gets no more of the request, so it
     /// cannot take the request for a complete one.
     pub fn request_cut(&mut self, at: &mut impl Edge) {
-        self.request.is_cut = true;
+        self.request.cut();
         if may_be_judged_whole(self) {
             // The firewall cannot judge a part of a request, so no member gets it.
             return self.respond(at, 400, Termination::ClientAbort);
@@ -75,7 +80,7 @@ impl Exchange {
         }
         if !self.is_member_backed_up(at) {
             self.ends.give_window(at);
-        } else if !self.request.is_whole {
+        } else if !self.request.is_whole() {
             at.flow(&mut self.ends, Side::Client, Flow::Stop);
         }
     }

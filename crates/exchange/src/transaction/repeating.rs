@@ -44,8 +44,8 @@ pub fn repeat(
         pool.counters.failures_retried.add(1);
     }
     note_repeated(&mut exchange.ends, at, head.status);
-    tell_anew(exchange, at);
-    let is_kept = is_all(head.framing, body) && exchange.request.is_whole;
+    tell_anew(exchange.ends.remembered.as_deref_mut(), at, &mut exchange.request);
+    let is_kept = is_all(head.framing, body) && exchange.request.is_whole();
     at.release(&mut exchange.ends, if is_kept { Release::Keep } else { Release::Drop });
     exchange.ends.leave_member(at, None);
     exchange.ends.account.times.first_byte_us = 0;
@@ -62,7 +62,7 @@ fn may_repeat(exchange: &Exchange, non_idempotent: bool) -> bool {
     let request = &exchange.request;
     exchange.ends.phase.begun().is_none()
         && request.is_replayable()
-        && !request.is_cut
+        && !request.is_cut()
         && (request.method.is_idempotent() || non_idempotent)
         && exchange.ends.tries.left() > 0
 }

@@ -13,10 +13,13 @@ use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::beginning::begin_judged;
+use crate::transaction::concluding::answer_blocked;
+use crate::transaction::delivering::{Fate, deliver};
 use crate::transaction::exchange::Exchange;
 use crate::transaction::losing::watch_leaving_client;
 use crate::transaction::sending::{Passed, send_interim, send_judged};
-use crate::transaction::{inspect_response, repeating, subrequest};
+use crate::transaction::tracing::note_member_status;
+use crate::transaction::{inspect_response, repeating};
 
 /// Begins a response with a status of 400 or above: it may be a failure of the member, and may be retried on another
 /// one.
@@ -45,10 +48,13 @@ fn begin_known(
 ) -> Message {
     let is_kept = match exchange.ends.caller {
         Caller::Client(..) => {
-            exchange.scrutiny.is_some() && inspect_response::begin(exchange, at, (head, input))
+            exchange.scrutiny.is_some() && is_kept_back(exchange, at, (head, input))
         }
         Caller::Parent(_) | Caller::Nobody => {
-            subrequest::keep_head(exchange, (head, input));
+            let is_awaited = exchange.ends.caller != Caller::Nobody;
+            exchange.reply.get_or_insert_default().keep_head((head, input), is_awaited);
+            exchange.ends.phase.begin(Begun::Held);
+            note_member_status(&mut exchange.ends, head.status);
             true
         }
     };
@@ -56,6 +62,21 @@ fn begin_known(
         return at.tools().scratch.take();
     }
     begin_judged(exchange, at, head, (input, body))
+}
+
+/// Inspects the head of a response. Returns whether nothing more is to do now: the response is held, or was replaced by an answer.
+fn is_kept_back(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    message: (&ResponseHead, &[u8]),
+) -> bool {
+    let of = (&exchange.ends, exchange.request.method);
+    match inspect_response::begin(&mut exchange.scrutiny, at, of, message) {
+        Fate::Forward(()) => return false,
+        Fate::Hold(how) => exchange.ends.phase.begin(how),
+        Fate::Block(block) => answer_blocked(exchange, at, &block),
+    }
+    true
 }
 
 impl Exchange {
@@ -104,13 +125,16 @@ impl Exchange {
     ) -> Passed {
         match self.ends.phase {
             Phase::Asked(_, Some(Begun::Sent)) => {}
-            Phase::Asked(_, Some(Begun::Held)) if self.reply.is_some() => {
+            Phase::Asked(_, Some(Begun::Held | Begun::Judging)) => {
                 // Nothing was written to the buffer.
                 at.tools().scratch.give(head);
-                return subrequest::keep_body(self, (input, pieces), end);
-            }
-            Phase::Asked(_, Some(Begun::Held | Begun::Judging)) => {
-                return inspect_response::hold(self, at, head, (input, pieces), end);
+                if let Some(reply) = self.reply.as_deref_mut() {
+                    let is_enough = reply.keep_body((input, pieces), !matches!(end, End::No));
+                    return if is_enough { Passed::Enough } else { Passed::On };
+                }
+                let data = pieces.of(input);
+                let fate = inspect_response::hold(&mut self.scrutiny, at, &self.ends, data, end);
+                return fate.map_or(Passed::Over, |fate| deliver(self, at, fate));
             }
             Phase::Before(_)
             | Phase::Asked(_, None)
@@ -132,14 +156,14 @@ impl Exchange {
             self.ends.clear_member_deadline(at);
             return false;
         }
-        let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
+        let until_ms = at.turn().now_ms() + self.pace.response_body_timeout_ms(&self.ends.server);
         let is_behind = self.ends.is_client_behind(at);
         if is_behind {
             self.ends.pause_member(at);
             self.ends.clear_member_deadline(at);
             self.await_client(at);
         } else {
-            if self.pace == Pace::Sparse && !self.request.is_whole {
+            if self.pace == Pace::Sparse && !self.request.is_whole() {
                 // With alternating bodies, data in either direction restarts both deadlines.
                 self.await_client(at);
             }
@@ -154,9 +178,9 @@ impl Exchange {
         if self.ends.phase.connection().is_none() {
             return;
         }
-        let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
+        let until_ms = at.turn().now_ms() + self.pace.response_body_timeout_ms(&self.ends.server);
         let is_responding = self.ends.phase.begun().is_some();
-        let request_done = self.request.is_whole;
+        let request_done = self.request.is_whole();
         if request_done {
             self.ends.clear_client_deadline(at);
             watch_leaving_client(self, at);
@@ -204,7 +228,7 @@ impl Exchange {
     /// The response is complete: ends the exchange. The member connection is kept if `is_reusable` and the request is
     /// complete.
     pub fn response_done(&mut self, at: &mut impl Edge, is_reusable: bool) {
-        let is_kept = is_reusable && self.request.is_whole;
+        let is_kept = is_reusable && self.request.is_whole();
         at.release(&mut self.ends, if is_kept { Release::Keep } else { Release::Drop });
         self.ends.leave_member(at, None);
         self.complete(at, Termination::Complete);

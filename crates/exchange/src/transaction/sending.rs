@@ -1,7 +1,5 @@
 //! Forwarding of a response to its client, after inspection.
 
-use std::io::Write as _;
-
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{Persistence, ResponseForward};
 use weir_http::message::{Framing, ResponseHead};
@@ -44,7 +42,7 @@ impl Exchange {
         let is_open = head.is_open && framing.is_empty() && self.ends.caller.stream().is_some();
         let framing = if is_open { Framing::Chunked } else { framing };
         // A response to a request that is still arriving may leave a part of the request unread.
-        let may_go_on = self.request.is_whole && !at.turn().is_draining;
+        let may_go_on = self.request.is_whole() && !at.turn().is_draining;
         self.keep_alive &= may_go_on && framing != Framing::UntilClose;
         self.ends.phase.begin(Begun::Sent);
         count_status!(self.ends.server.counters, head.status);
@@ -67,20 +65,6 @@ impl Exchange {
         let is_last = !matches!(end, End::No) && !self.keep_alive;
         let framing = self.response_framing;
         at.send(&mut self.ends, head, &Sending { input, pieces, framing, end, is_last });
-    }
-
-    /// Adds the response time to the response, if configured.
-    #[inline]
-    pub fn time_response(&self, edits: &mut FieldEdits) {
-        if self.ends.server.settings().server_timing {
-            let (own_us, member_us) = self.times_us();
-            edits.add(b"Server-Timing", |out| {
-                let ms = |us: u64| us as f64 / 1_000.0;
-                let (own, member) = (ms(own_us), ms(member_us));
-                write!(out, "weir;dur={own:.3}, member;dur={member:.3}")
-                    .expect("a vector takes what is written to it");
-            });
-        }
     }
 }
 

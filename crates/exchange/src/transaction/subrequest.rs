@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use weir_http::edits::RequestEdits;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
-use weir_http::message::{Framing, RequestHead, ResponseHead};
+use weir_http::message::{Framing, RequestHead};
 use weir_http::path::{PathForm, RawBytes, TargetForm};
 
 use crate::arena::{Arena, ExchangeKey, OfExchange};
@@ -15,13 +15,11 @@ use crate::local::copies;
 use crate::parts::account::{Account, Logged};
 use crate::parts::caller::Caller;
 use crate::parts::encoding::Filters;
-use crate::parts::end::End;
 use crate::parts::ends::{After, Ends};
 use crate::parts::errand::Order;
 use crate::parts::failure::MemberFailure;
 use crate::parts::pace::Pace;
-use crate::parts::phase::{Begun, Phase};
-use crate::parts::pieces::Pieces;
+use crate::parts::phase::Phase;
 use crate::parts::request::{Request, Wanted};
 use crate::parts::stages::Stages;
 use crate::parts::stream_end::StreamEnd;
@@ -29,12 +27,8 @@ use crate::parts::tries::Tries;
 use crate::termination::Termination;
 use crate::transaction::Transaction;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::sending::Passed;
 use crate::transaction::stages::mirror;
-use crate::transaction::tracing::{note_member_status, remember};
-
-/// Maximum size of a stored response body.
-pub const BODY_BYTES_MAX: usize = 64 * 1024;
+use crate::transaction::tracing::remember;
 
 /// weir writes these heads itself, so they need no limits.
 const LIMITS: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
@@ -77,7 +71,7 @@ pub fn begin(
     if let Some(body) = body {
         // The request is in the state after a failed member: all of it is stored.
         request.bytes.extend_from_slice(body);
-        request.is_whole = true;
+        request.receive(true);
         request.send();
     }
     let remembered = remember(at.tools(), order.traced.take(), message);
@@ -124,38 +118,6 @@ pub fn enter(exchange: &mut Exchange, at: &mut impl Edge) {
         true => exchange.resend(at, &[]),
         false => exchange.send_request_head(at),
     }
-}
-
-/// Stores the head of the response.
-pub fn keep_head(exchange: &mut Exchange, (head, input): (&ResponseHead, &[u8])) {
-    let reply = exchange.reply.get_or_insert_default();
-    reply.head.status = head.status;
-    if exchange.ends.caller != Caller::Nobody {
-        reply.head = head.clone();
-        reply.text = input.to_vec();
-        reply.body = Some(Vec::new());
-    }
-    exchange.ends.phase.begin(Begun::Held);
-    note_member_status(&mut exchange.ends, head.status);
-}
-
-/// Keeps the body of the response, if a request waits for it, and notes its end.
-pub fn keep_body(
-    exchange: &mut Exchange,
-    (input, pieces): (&[u8], &Pieces),
-    end: End<'_>,
-) -> Passed {
-    let Some(reply) = exchange.reply.as_deref_mut() else { return Passed::Over };
-    reply.body_bytes += pieces.data_bytes;
-    reply.is_whole = !matches!(end, End::No);
-    if reply.body_bytes > BODY_BYTES_MAX {
-        (reply.body, reply.is_whole) = (None, true);
-        return Passed::Enough;
-    }
-    if let Some(body) = &mut reply.body {
-        pieces.of(input).for_each(|piece| body.extend_from_slice(piece));
-    }
-    Passed::On
 }
 
 /// Ends the request before its response has arrived. `is_late`: counts as a failure of the member.

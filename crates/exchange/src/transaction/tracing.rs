@@ -25,10 +25,10 @@ use crate::parts::ends::Ends;
 use crate::parts::failure::MemberFailure;
 use crate::parts::notice::Notice;
 use crate::parts::remembered::Remembered;
+use crate::parts::request::Request;
 use crate::parts::tools::Tools;
 use crate::parts::traced::{Attempted, Kind, Record, TEXT_BYTES_MAX, Traced};
 use crate::termination::Termination;
-use crate::transaction::exchange::Exchange;
 
 /// Begins or continues the trace of a request, and sets the fields for its member.
 pub fn begin(
@@ -222,13 +222,12 @@ pub fn attempted(
 
 /// Gives the next attempt a span of its own, and updates `traceparent` in the request head.
 #[cold]
-pub fn tell_anew(exchange: &mut Exchange, at: &mut impl Edge) {
-    let remembered = exchange.ends.remembered.as_deref_mut();
+pub fn tell_anew(remembered: Option<&mut Remembered>, at: &mut impl Edge, request: &mut Request) {
     let traced = remembered.and_then(|it| it.traced.as_deref_mut());
     let Some(traced) = traced.filter(|traced| traced.record.is_some()) else { return };
     let before = traced.told().value();
     traced.told_id = new_span_id(at.tools());
-    exchange.request.replace_in_head(&before, &traced.told().value());
+    request.replace_in_head(&before, &traced.told().value());
 }
 
 /// Reports the spans of a finished transaction.

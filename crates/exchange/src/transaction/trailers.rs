@@ -8,9 +8,9 @@ use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
 use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
 
 use crate::local::table::LocalServer;
+use crate::parts::ends::Ends;
 use crate::parts::remembered::Remembered;
 use crate::parts::tools::Tools;
-use crate::transaction::exchange::Exchange;
 
 /// Whether trailers may follow a body: with HTTP/1, only after chunks.
 fn may_follow(framing: Framing, version: Version) -> bool {
@@ -55,23 +55,21 @@ impl Remembered {
     }
 }
 
-impl Exchange {
-    /// Selects the request trailers that are forwarded.
-    pub fn request_trailers(&self) -> TrailerEdits<'_> {
-        match (self.ends.server.http.request_trailers, &self.ends.remembered) {
-            (RequestTrailers::Drop, _) => TrailerEdits::Drop,
-            (RequestTrailers::Forward, Some(remembered)) => {
-                TrailerEdits::OfClient(Some(&remembered.request_names))
-            }
-            (RequestTrailers::Forward, None) => TrailerEdits::OfClient(None),
+/// Selects the request trailers that are forwarded.
+pub fn of_request(ends: &Ends) -> TrailerEdits<'_> {
+    match (ends.server.http.request_trailers, &ends.remembered) {
+        (RequestTrailers::Drop, _) => TrailerEdits::Drop,
+        (RequestTrailers::Forward, Some(remembered)) => {
+            TrailerEdits::OfClient(Some(&remembered.request_names))
         }
+        (RequestTrailers::Forward, None) => TrailerEdits::OfClient(None),
     }
+}
 
-    /// Selects the response trailers that are forwarded.
-    pub fn response_trailers(&self) -> TrailerEdits<'_> {
-        match &self.ends.remembered {
-            Some(remembered) => TrailerEdits::KeepBut(&remembered.response_names),
-            None => TrailerEdits::Keep,
-        }
+/// Selects the response trailers that are forwarded.
+pub fn of_response(ends: &Ends) -> TrailerEdits<'_> {
+    match &ends.remembered {
+        Some(remembered) => TrailerEdits::KeepBut(&remembered.response_names),
+        None => TrailerEdits::Keep,
     }
 }

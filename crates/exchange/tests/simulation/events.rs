@@ -212,7 +212,7 @@ fn client_sends(router: &Router, it: &Transaction, into: &mut Vec<Event>) {
     if rest <= room && !is_socket_of_tunnel {
         into.push(ClientSendsRest);
     }
-    if plan.has_body() && it.http().is_some_and(|it| !it.request.is_whole) {
+    if plan.has_body() && it.http().is_some_and(|it| !it.request.is_whole()) {
         into.push(ClientSendsGarbage);
     }
     let has_answer = client.got.status >= 200;

@@ -43,7 +43,7 @@ pub fn connects(router: &mut Router) {
         Some(Transaction::Http(exchange)) => {
             exchange.ends.account.times.connected_us = now_us;
             let timeout_ms = exchange.ends.tries.pool.settings().response_timeout_ms;
-            let due_ms = exchange.request.is_whole.then_some(now_us / 1_000 + timeout_ms);
+            let due_ms = exchange.request.is_whole().then_some(now_us / 1_000 + timeout_ms);
             if let Some(connection) = router.world.member(&exchange.ends) {
                 connection.due_ms = due_ms;
             }
@@ -75,7 +75,7 @@ pub fn takes(router: &mut Router) {
         Some(Transaction::Tunnel(_)) => {
             router.with_tunnel(Some(On::MemberTook), |it, at| it.member_took(at))
         }
-        Some(Transaction::Http(exchange)) if exchange.request.is_whole => {
+        Some(Transaction::Http(exchange)) if exchange.request.is_whole() => {
             router.with_http(Some(On::MemberTook), |it, at| {
                 it.ends.give_window(at);
                 it.request_handed_over(at);

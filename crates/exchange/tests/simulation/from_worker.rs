@@ -112,7 +112,7 @@ fn member_timer(router: &mut Router) {
     let progress_ms = connection.progress_ms;
     let is_queued = !connection.queued.is_empty();
     let Some(exchange) = it.http() else { return };
-    let timeout_ms = exchange.client_timeout_ms();
+    let timeout_ms = exchange.pace.client_timeout_ms(&exchange.ends.server);
     let may_be_behind = !is_stream || lags || !exchange.request.framing.is_empty();
     if asking::awaits_settings(&mut router.world, &exchange.ends, &exchange.request) {
         return router.with_http(Some(On::SettingsAreLate), |it, at| it.settings_timed_out(at));

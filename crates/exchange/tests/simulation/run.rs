@@ -177,7 +177,7 @@ fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
     let attempt = router.world.book.attempts.last();
     let is_asked = attempt.is_some_and(|attempt| attempt.is_reached);
     // The rest of a truncated request is not expected.
-    let is_cut = router.http().is_some_and(|it| it.request.is_cut);
+    let is_cut = router.http().is_some_and(|it| it.request.is_cut());
     let has_all = || is_cut || attempt.is_some_and(|attempt| is_asked && attempt.is_whole(plan));
     let got = &router.world.client.got;
     let awaits_leave = plan.ask == Ask::Expect && got.interims == 0 && got.status == 0;

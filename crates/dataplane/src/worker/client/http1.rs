@@ -8,6 +8,7 @@ use weir_exchange::parts::pieces::{self, Next, Pieces};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
+use weir_exchange::transaction::trailers;
 use weir_http::h1::{BodyError, HeadScan, Parsed, parse_request, parse_trailers};
 
 use crate::worker::Worker;
@@ -233,7 +234,7 @@ impl Worker {
         if pieces.next == Next::Trailers {
             let limits = client.server.limits;
             let exchange = self.exchanges.get(exchange_key).and_then(Transaction::http)?;
-            let edits = exchange.request_trailers();
+            let edits = trailers::of_request(&exchange.ends);
             match parse_trailers(&input[consumed..], &limits, edits, &mut fields) {
                 Ok(Parsed::Complete { length }) => {
                     end = End::Trailers(&fields, &input[consumed..]);
@@ -304,7 +305,7 @@ impl Worker {
                 .exchanges
                 .get(exchange)
                 .and_then(Transaction::http)
-                .is_some_and(|it| it.request.is_whole)
+                .is_some_and(|it| it.request.is_whole())
         {
             // The client was paused, or has ended, while the request before this one was served.
             let has_ended = client.ended;

@@ -9,6 +9,7 @@ use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::trailers;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_trailers};
 use weir_http::h2::{
@@ -249,7 +250,7 @@ impl Worker {
             None => return,
         };
         let mut fields = std::mem::take(&mut self.inbox.trailers);
-        let read = read_trailers(block, its.request_trailers(), &mut fields);
+        let read = read_trailers(block, trailers::of_request(&its.ends), &mut fields);
         if read.is_ok() {
             http2_memory::count_trailers(&mut self.world, &its.ends, block.text());
             let end = End::Trailers(&fields, block.text());

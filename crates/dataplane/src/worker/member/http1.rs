@@ -12,6 +12,7 @@ use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::sending::Passed;
+use weir_exchange::transaction::trailers;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{
     BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,
@@ -178,7 +179,7 @@ impl Worker {
         let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(text));
         // A protocol that begins within the request's body would take the rest of the body for its own data.
         let is_offered = exchange.request.upgrade_bytes > 0
-            && exchange.request.is_whole
+            && exchange.request.is_whole()
             && upgrade_was_offered(exchange.request.upgrade_offer(), chosen);
         if !is_offered {
             self.connection_lost(io, key, MemberFailure::Malformed);
@@ -213,7 +214,7 @@ impl Worker {
         let exchange = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut);
         let Some(exchange) = exchange else { return false };
         let server = &exchange.ends.server;
-        let whole_bytes = match exchange.request.is_whole {
+        let whole_bytes = match exchange.request.is_whole() {
             true => exchange.filters.collects(server, head, (length, received)),
             false => None,
         };
@@ -225,7 +226,10 @@ impl Worker {
         exchange.ends.account.times.note_first_byte(io.clock().now_us());
         connection.is_sliced = false;
         io.read_as(connection.token, Reading::Usual);
-        io.set_deadline(connection.token, io.now_ms() + exchange.response_body_timeout_ms());
+        io.set_deadline(
+            connection.token,
+            io.now_ms() + exchange.pace.response_body_timeout_ms(&exchange.ends.server),
+        );
         true
     }
 }
@@ -277,7 +281,7 @@ fn pass_body(
     let mut repaired = Vec::new();
     if pieces.next == Next::Trailers {
         let section = &input[consumed..];
-        let (limits, edits) = (&it.ends.server.limits, it.response_trailers());
+        let (limits, edits) = (&it.ends.server.limits, trailers::of_response(&it.ends));
         let mut flaws = Flaws::NONE;
         let by_member = (it.ends.tries.pool.settings().lenient, &mut flaws);
         let trailers = (&mut repaired, &mut *fields);

@@ -12,6 +12,7 @@ use weir_exchange::parts::failure::{MemberFailure, Progress};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::losing::is_whole_without_trailers;
+use weir_exchange::transaction::trailers;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{Answered, read_response, read_trailers};
 use weir_http::h2::{By, ErrorCode, Event, HeadersKind, Received, is_whole};
@@ -333,7 +334,7 @@ impl Worker {
             None => return,
         };
         let mut fields = std::mem::take(&mut self.inbox.trailers);
-        match read_trailers(block, exchange.response_trailers(), &mut fields) {
+        match read_trailers(block, trailers::of_response(&exchange.ends), &mut fields) {
             Ok(()) => {
                 let end = End::Trailers(&fields, block.text());
                 self.with_any(io, exchange_key, |it, at| {
@@ -543,7 +544,7 @@ impl Worker {
         let has_body = !exchange.request.framing.is_empty();
         let id = stream.out.id;
         let may_be_behind = has_body || stream.out.is_behind() || stream.was_backed_up;
-        let timeout_ms = exchange.client_timeout_ms();
+        let timeout_ms = exchange.pace.client_timeout_ms(&exchange.ends.server);
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let until_ms = match deadline_ms <= now_ms && may_be_behind {
             true => io.patience_until_ms(connection.token, timeout_ms),

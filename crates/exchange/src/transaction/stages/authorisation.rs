@@ -10,7 +10,6 @@ use weir_core::policy::Decision;
 use weir_core::policy::external::{External, Judgement, named};
 use weir_http::edits::FieldEdits;
 
-use crate::arena::ExchangeKey;
 use crate::edge::Edge;
 use crate::local::client_address::scheme_of;
 use crate::local::traffic::Traffic;
@@ -66,7 +65,9 @@ pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
     let now_us = at.turn().now_us();
     let key = exchange.ends.key;
     let server = Rc::clone(&exchange.ends.server);
-    while let Some(asking) = last(exchange) {
+    while let Some(asking) =
+        exchange.ends.remembered.as_deref_mut().and_then(Remembered::asking_mut)
+    {
         let Some(external) = asking.by.external() else { return Next::On };
         let by_us = asking.begun_us + external.timeout_ms * 1_000;
         let reply = match &mut asking.progress {
@@ -108,40 +109,10 @@ pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
     Next::On
 }
 
-fn last(exchange: &mut Exchange) -> Option<&mut Asking> {
-    exchange.ends.remembered.as_deref_mut()?.identity.as_deref_mut()?.asks.last_mut()
-}
-
-/// Whether a question about a request has not been sent yet.
-pub fn awaits_beginning(exchange: &mut Exchange) -> bool {
-    matches!(last(exchange), Some(Asking { progress: Progress::Asked(None), .. }))
-}
-
-/// The request to a service has begun.
-pub fn began(exchange: &mut Exchange, child: ExchangeKey) {
-    if let Some(asking) = last(exchange) {
-        asking.progress = Progress::Asked(Some(child));
-    }
-}
-
-/// The request to a service has ended, with or without a response. `child`: its key; `None`: it could not begin. False: nothing
-/// waits for it.
-pub fn ended(
-    exchange: &mut Exchange,
-    child: Option<ExchangeKey>,
-    reply: Option<Box<Reply>>,
-) -> bool {
-    let Some(asking) = last(exchange) else { return false };
-    let is_awaited = matches!(asking.progress, Progress::Asked(of) if of == child);
-    if is_awaited {
-        asking.progress = Progress::Answered(reply.filter(|reply| reply.is_whole));
-    }
-    is_awaited
-}
-
 /// Applies a service's response to a request. Returns whether the request may continue.
 fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) -> bool {
-    let Some(asking) = last(exchange) else { return true };
+    let remembered = exchange.ends.remembered.as_deref();
+    let Some(asking) = remembered.and_then(Remembered::asking) else { return true };
     let (by, begun_us) = (Arc::clone(&asking.by), asking.begun_us);
     let Some(external) = by.external() else { return true };
     let counters = &exchange.ends.server.counters;
@@ -156,7 +127,7 @@ fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) ->
             });
             exchange.request.add_fields(exchange.ends.tries.pool.forms, fields);
             let user = external.user(&reply.head, &reply.text);
-            let_in(exchange, user, None);
+            let_in(exchange.ends.remembered.as_deref_mut(), user, None);
             true
         }
         (Some(Judgement::Denied), Some(reply)) => {
@@ -177,7 +148,8 @@ fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) ->
                 None => "the service has not answered".to_owned(),
             };
             if external.lets_in_on_error {
-                let_in(exchange, b"", Some(&format!("authenticate {}: let in, {why}", by.name)));
+                let mark = format!("authenticate {}: let in, {why}", by.name);
+                let_in(exchange.ends.remembered.as_deref_mut(), b"", Some(&mark));
                 return true;
             }
             forget_decided(exchange, at, &format!("authenticate {}: {why}", by.name));
@@ -188,8 +160,8 @@ fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) ->
 }
 
 /// A service has accepted the request.
-fn let_in(exchange: &mut Exchange, user: &[u8], mark: Option<&str>) {
-    let Some(remembered) = exchange.ends.remembered.as_deref_mut() else { return };
+fn let_in(remembered: Option<&mut Remembered>, user: &[u8], mark: Option<&str>) {
+    let Some(remembered) = remembered else { return };
     if let Some(mark) = mark {
         remembered.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
     }

@@ -49,7 +49,7 @@ fn is_connect(facts: &Facts<'_>) -> bool {
 
 /// Sends the copies of a request that is complete. Those of others are sent when it is.
 pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
-    if exchange.request.is_whole {
+    if exchange.request.is_whole() {
         send(exchange, at);
     }
     Next::On

@@ -39,10 +39,12 @@ use weir_http::message::{Framing, RequestHead};
 use crate::arena::ExchangeKey;
 use crate::edge::Edge;
 use crate::parts::end::End;
+use crate::parts::identity::{Asking, Progress};
 use crate::parts::inspecting::Scrutiny;
 use crate::parts::parked::Parked;
 use crate::parts::phase::{Begun, Phase};
 use crate::parts::pieces::Pieces;
+use crate::parts::remembered::Remembered;
 use crate::parts::reply::Reply;
 use crate::parts::stages::{Foreseen, Next, Stage, Stages, Wait};
 use crate::parts::witness::Step;
@@ -134,7 +136,7 @@ impl Exchange {
             // Another member has failed: the stored request is sent to this one.
             return self.resend(at, &[]);
         }
-        if self.request.is_whole {
+        if self.request.is_whole() {
             return self.send_request_head(at);
         }
         if self.ends.sends_head_first() {
@@ -164,7 +166,7 @@ fn stages_with_head(exchange: &Exchange, is_delayed: bool) -> Stages {
 fn pass_stages(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     while let Some(stage) = exchange.stages.next() {
         let passing = match stage {
-            Stage::Delay => delay(exchange, at),
+            Stage::Delay => delay(exchange.foreseen.as_deref_mut(), at),
             Stage::Login => login::pass(exchange, at),
             Stage::Judge => judging::pass(exchange, at),
             Stage::Ask => authorisation::pass(exchange, at),
@@ -180,30 +182,31 @@ fn pass_stages(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
             }
             Next::Over => {
                 exchange.stages = Stages::NONE;
-                leave_stages(exchange);
+                exchange.ends.phase.leave_stages();
                 return false;
             }
         }
     }
-    leave_stages(exchange);
+    exchange.ends.phase.leave_stages();
     true
 }
 
-/// The request no longer waits at a stage.
-fn leave_stages(exchange: &mut Exchange) {
-    if matches!(exchange.ends.phase, Phase::Before(Parked::AtStage)) {
-        exchange.ends.phase.park(Parked::No);
-    }
+/// Whether a request of weir's own for this one is to begin.
+pub fn awaits_child(exchange: &Exchange) -> bool {
+    let remembered = exchange.ends.remembered.as_deref();
+    remembered.and_then(Remembered::asking).is_some_and(Asking::awaits_beginning)
 }
 
-/// Whether a request of weir's own for this one is to begin.
-pub fn awaits_child(exchange: &mut Exchange) -> bool {
-    authorisation::awaits_beginning(exchange)
+/// The question to a service for which the request waits.
+fn asking(exchange: &mut Exchange) -> Option<&mut Asking> {
+    exchange.ends.remembered.as_deref_mut()?.asking_mut()
 }
 
 /// The request of weir's own has begun.
 pub fn child_began(exchange: &mut Exchange, child: ExchangeKey) {
-    authorisation::began(exchange, child);
+    if let Some(asking) = asking(exchange) {
+        asking.progress = Progress::Asked(Some(child));
+    }
 }
 
 /// The request of weir's own has ended, with or without a reply. `None` for `child`: it could not begin.
@@ -213,14 +216,13 @@ pub fn child_ended(
     child: Option<ExchangeKey>,
     reply: Option<Box<Reply>>,
 ) {
-    if authorisation::ended(exchange, child, reply) {
+    if asking(exchange).is_some_and(|asking| asking.ended(child, reply)) {
         exchange.go_on(at);
     }
 }
 
 /// Waits until the time of a rate limit. It waits once: what continues the request ends its delay, whatever the time is.
-fn delay(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
-    let foreseen = exchange.foreseen.as_deref_mut();
+fn delay(foreseen: Option<&mut Foreseen>, at: &impl Edge) -> Next {
     let until_us = foreseen.map_or(0, |it| std::mem::take(&mut it.not_before_us));
     match until_us > at.turn().now_us() {
         true => Next::Wait(Wait::Until(until_us)),
