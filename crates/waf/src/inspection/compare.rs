@@ -126,8 +126,7 @@ impl State {
         let steps = pattern.steps_max(self.message.texts.get(text));
         if steps > 0 {
             self.message.texts.count_compared(steps.saturating_mul(WORK_BYTES_PER_STEP));
-            if self.message.texts.work_bytes() > self.marks.bytes_max {
-                self.exceeded.limit.get_or_insert(Limit::Work);
+            if self.bounds.exceeds_work(self.message.texts.work_bytes()) {
                 return Outcome::No;
             }
         }
@@ -138,7 +137,7 @@ impl State {
     /// The outcome. If there is none, the limit is recorded as exceeded, because "no match" would be a false result.
     fn or_exceeded(&mut self, outcome: Option<Outcome>) -> Outcome {
         outcome.unwrap_or_else(|| {
-            self.exceeded.limit.get_or_insert(Limit::Pattern);
+            self.bounds.exceed(Limit::Pattern);
             Outcome::No
         })
     }

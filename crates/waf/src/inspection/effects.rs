@@ -87,7 +87,7 @@ impl State {
             VariableName::Made(name) => {
                 let name = self.expanded(view, place, name);
                 if !self.written.set_named(collection, &name, value, view) {
-                    self.exceeded.limit.get_or_insert(Limit::Variables);
+                    self.bounds.exceed(Limit::Variables);
                 }
             }
         }

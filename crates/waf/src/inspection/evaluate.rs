@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::bounds::{self, After};
+use super::bounds::After;
 use super::compare::Outcome;
 use super::hit::Hit;
 use super::options::Mode;
@@ -29,8 +29,7 @@ pub(super) fn begin_phase(state: &mut State, phase: Phase) -> Option<Verdict> {
     if state.message.texts.enter(if is_request { Stage::Request } else { Stage::Response }) {
         state.groups.forget();
     }
-    bounds::begin(state);
-    bounds::look(state).map(Verdict::Exceeded)
+    state.bounds.begin_phase(state.message.texts.work_bytes()).map(Verdict::Exceeded)
 }
 
 /// The place where evaluation continues after a rule.
@@ -64,14 +63,13 @@ impl State {
             });
             let rule = &view.rules.rules[place as usize];
             let holds = may_hold && self.holds(&view, place, rule);
-            if let Some((counts, compared_bytes)) = self.leaving.take_left() {
+            if let Some((counts, compared_bytes)) = self.bounds.end_rule() {
                 self.counts = counts;
                 self.message.texts.uncount_compared(compared_bytes);
                 // A pattern that was built counts as work anew.
                 self.made_pattern = None;
                 return Err(Place { phase, at: at - 1 });
             }
-            self.leaving.may_leave = true;
             if holds {
                 match self.act(&view, place, rule) {
                     Next::On => {}
@@ -80,7 +78,7 @@ impl State {
                     Next::Stop(verdict) => return Ok(verdict),
                 }
             }
-            match bounds::after(self, rule) {
+            match self.bounds.after(rule, self.message.texts.work_bytes()) {
                 After::On => {}
                 After::Stop(verdict) => return Ok(verdict),
                 After::Turn => return Err(Place { phase, at }),
@@ -92,11 +90,11 @@ impl State {
     /// Whether all links of a rule match.
     fn holds(&mut self, view: &View, place: u32, rule: &CompiledRule) -> bool {
         self.hits.clear();
-        self.leaving.begin_rule(self.counts, self.message.texts.compared_bytes());
+        self.bounds.begin_rule((self.counts, self.message.texts.compared_bytes()));
         let mut links = rule.links.iter();
         let holds = links.next().is_none_or(|first| self.link_holds(view, place, first));
         // What a first link without targets does is an act, too.
-        self.leaving.can_be_left = false;
+        self.bounds.keep_rule();
         holds && links.all(|link| self.link_holds(view, place, link))
     }
 
@@ -113,7 +111,7 @@ impl State {
         for target in &link.targets {
             match target.kind {
                 TargetKind::Excluded => continue,
-                _ if self.leaving.is_left => break,
+                _ if self.bounds.leaves_rule() => break,
                 TargetKind::Count => {
                     found.clear();
                     found.push(self.counted(place, link, target));
@@ -121,7 +119,7 @@ impl State {
                 TargetKind::Values => self.collect(place, link, target, &mut found),
             }
             for hit in &found {
-                if bounds::ends_rule(self) {
+                if self.rule_ends() {
                     break;
                 }
                 holds |= self.value_holds(view, place, link, *hit);
@@ -129,6 +127,12 @@ impl State {
         }
         self.found = found;
         holds
+    }
+
+    /// Whether further values of the current rule are not inspected.
+    #[inline]
+    fn rule_ends(&mut self) -> bool {
+        self.bounds.ends_rule(self.message.texts.work_bytes(), !self.hits.is_empty())
     }
 
     /// The number of a target's values, in the form of a value.
@@ -151,7 +155,7 @@ impl State {
             let mut places = self.groups.list(view, part, operator);
             while let Some(hit) = self.groups.next(&self.message.texts, view, operator, &mut places)
             {
-                if bounds::ends_rule(self) {
+                if self.rule_ends() {
                     return holds;
                 }
                 if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {

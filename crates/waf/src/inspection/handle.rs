@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::bounds::Tried;
 use super::content::Kind;
 use super::options::Options;
 use super::recorded::RecordedBody;
 use super::report::{BodyProgress, Counts, Limit, Match, Stopped, Verdict};
 use super::request::{Request, Response};
-use super::state::{State, Tried};
+use super::state::State;
 use super::texts::Texts;
 use super::turns::{self, Part, Question};
 use super::{deciding, nested};
@@ -32,7 +33,7 @@ pub(super) fn begin_with(
 
 /// The rule after which a limit ended the evaluation; `None`: no limit did.
 pub fn stopped(inspection: &Inspection) -> Option<Stopped> {
-    inspection.state.exceeded.at
+    inspection.state.bounds.stopped()
 }
 
 /// The inspection of one request.

@@ -2,7 +2,6 @@
 //! work is used up. A single rule and a single part are not interrupted. A first turn also ends between two parts when the input of
 //! rules has grown beyond its limit. The verdict, the matches and their order do not depend on the turns.
 
-use super::bounds;
 use super::message::Message;
 use super::options::Turn;
 use super::report::{Limit, Verdict};
@@ -86,7 +85,7 @@ impl Part {
 /// Judges in one turn without an end.
 pub(super) fn whole(state: &mut State, question: Question) -> Verdict {
     let mut rest = Rest::of(question);
-    bounds::begin_turn(state, Turn::WHOLE, true);
+    state.bounds.begin_turn(state.message.texts.work_bytes(), Turn::WHOLE, true);
     loop {
         match go_on(state, rest, usize::MAX) {
             Ok(verdict) => return verdict,
@@ -106,8 +105,8 @@ pub(super) fn go_on(
             Rest::Body(part) => {
                 end_part(state, part);
                 rest = part.next().map_or(Rest::Phase(Phase::RequestBody), Rest::Body);
-                state.timer.look_between();
-                if bounds::is_turn_over(state) || input_bytes(state) > input_bytes_max {
+                state.bounds.look_between();
+                if is_turn_over(state) || input_bytes(state) > input_bytes_max {
                     return Err(rest);
                 }
             }
@@ -179,6 +178,11 @@ pub(super) fn end_part(state: &mut State, part: Part) {
         }
         Part::Nested => nested::body(message),
     }
+}
+
+/// Whether the turn is over.
+pub(super) fn is_turn_over(state: &State) -> bool {
+    state.bounds.is_turn_over(state.message.texts.work_bytes())
 }
 
 /// The number of bytes that rules may have to read, as far as they are known.

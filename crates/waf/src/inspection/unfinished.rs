@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use super::bounds;
 use super::content::Kind;
 use super::handle::Inspection;
 use super::message::BodySettings;
@@ -95,8 +94,8 @@ impl Unread {
                 limit.into_iter().for_each(|limit| cut(inspection, limit));
                 return None;
             }
-            inspection.state.timer.look_between();
-            if bounds::is_turn_over(&inspection.state) {
+            inspection.state.bounds.look_between();
+            if turns::is_turn_over(&inspection.state) {
                 return Some(Self::Request { body, from, limit });
             }
         }
@@ -202,14 +201,19 @@ impl Unfinished {
         if self.input_bytes() > turn.input_bytes_max {
             return Step::More(self);
         }
-        bounds::begin_turn(&mut self.inspection.state, turn, true);
+        self.begin_turn(turn, true);
         self.go_on(turn.input_bytes_max)
     }
 
     /// Another turn. The limit on the size of the input has no meaning any more.
     pub fn proceed(mut self, turn: Turn) -> Step {
-        bounds::begin_turn(&mut self.inspection.state, turn, false);
+        self.begin_turn(turn, false);
         self.go_on(usize::MAX)
+    }
+
+    fn begin_turn(&mut self, turn: Turn, is_first: bool) {
+        let State { bounds, message, .. } = &mut self.inspection.state;
+        bounds.begin_turn(message.texts.work_bytes(), turn, is_first);
     }
 
     fn go_on(mut self, input_bytes_max: usize) -> Step {
