@@ -6,19 +6,23 @@ use weir_exchange::arena::ExchangeKey;
 use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::errand::{Errand, Order};
 use weir_exchange::parts::job::Job;
+use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::transaction::stages::{self, mirror};
 use weir_exchange::transaction::{Transaction, awaiting, subrequest};
 
 use super::Worker;
 use super::desk::Desk;
 use super::world::World;
+use crate::inspection_queue::KeptInspections;
 
 /// Executes an errand of a transaction.
 pub fn run(worker: &mut Worker, io: &mut EventLoop, errand: Errand) {
     match errand {
         Errand::Client(client) => worker.client_goes_on(io, client),
         Errand::Begin(mut order) => begin(worker, io, &mut order),
-        Errand::Inspect(job) => inspect(worker, job),
+        Errand::Inspect(job) => {
+            inspect(&mut worker.inspections, &worker.world.counted, job);
+        }
         Errand::Leave { child, is_late } => {
             worker.with(io, child, |it, at| subrequest::leave(it, at, is_late));
         }
@@ -53,9 +57,8 @@ fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut Order) {
 }
 
 /// Sends an inspection elsewhere, or keeps it until there is a place.
-fn inspect(worker: &mut Worker, job: Box<Job>) {
-    let is_sent = worker.inspections.add(job);
-    let counted = &worker.world.counted;
+fn inspect(inspections: &mut KeptInspections, counted: &WorkerCounters, job: Box<Job>) {
+    let is_sent = inspections.add(job);
     counted.waf_inspections_away.add(1);
     match is_sent {
         true => counted.waf_inspections_moved.add(1),

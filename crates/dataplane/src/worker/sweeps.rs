@@ -92,6 +92,19 @@ impl Sweeps {
         !self.under_way.is_empty() || self.watch.is_some()
     }
 
+    /// A sweep has looked at everything.
+    fn finish(&mut self, sweep: Sweep) {
+        if let (Purpose::Reset(OutOfService { has_connecting: true, .. }), Some(watch)) =
+            (&sweep.purpose, &mut self.watch)
+        {
+            watch.is_due = true;
+        }
+        if let Some(to) = sweep.to {
+            // Nobody may wait for the answer any more.
+            let _ = to.try_send(sweep.answer);
+        }
+    }
+
     /// Begins to list or end sessions. With too many requests, the sender of the answer is dropped.
     pub fn begin(&mut self, asked: AskedSessions) {
         if self.under_way.len() >= SWEEPS_MAX {
@@ -309,21 +322,9 @@ fn go_on(worker: &mut Worker, io: &mut EventLoop) -> Option<u64> {
     };
     match next {
         Some(at) => worker.sweeps.under_way.push_front(Sweep { at, ..sweep }),
-        None => finish(worker, sweep),
+        None => worker.sweeps.finish(sweep),
     }
     (!worker.sweeps.under_way.is_empty()).then(|| io.now_ms())
-}
-
-fn finish(worker: &mut Worker, sweep: Sweep) {
-    if let (Purpose::Reset(OutOfService { has_connecting: true, .. }), Some(watch)) =
-        (&sweep.purpose, &mut worker.sweeps.watch)
-    {
-        watch.is_due = true;
-    }
-    if let Some(to) = sweep.to {
-        // Nobody may wait for the answer any more.
-        let _ = to.try_send(sweep.answer);
-    }
 }
 
 /// Looks at a part of the transactions. Returns where the sweep goes on; `None`: it is over.

@@ -333,7 +333,7 @@ fn member_of_tunnel(router: &Router, connection: &MemberConnection, into: &mut V
 
 /// Applies an event.
 pub fn happen(router: &mut Router, event: Event) {
-    router.pass_ms(1);
+    router.world.pass_ms(1);
     router.world.book.is_spoiled |= event.spoils(&router.world.plan);
     of_client(router, event);
     of_member(router, event);

@@ -221,14 +221,14 @@ pub fn sends(router: &mut Router, bytes: usize, is_end: bool) {
     if let Some(Transaction::Tunnel(_)) = router.it
         && !is_stream(router)
     {
-        let data = count_sent(router, bytes);
+        let data = router.world.next_of_response(bytes);
         return router.with_tunnel(Some(On::MemberData), |it, at| it.member_sent(at, data));
     }
     if !is_stream(router) {
         let nothing = router.world.tools.scratch.take();
         return passes(router, nothing, bytes, is_end);
     }
-    let data = count_sent(router, bytes);
+    let data = router.world.next_of_response(bytes);
     router.world.book.has_response_end |= is_end;
     if let Some(stream) = connection(router).and_then(|it| it.stream.as_mut()) {
         stream.unreleased += bytes;
@@ -242,17 +242,10 @@ pub fn sends(router: &mut Router, bytes: usize, is_end: bool) {
     router.with(Some(On::MemberData), |it, at| it.member_data(at, data, end));
 }
 
-fn count_sent(router: &mut Router, bytes: usize) -> &'static [u8] {
-    let book = &mut router.world.book;
-    let data = router.world.plan.response_bytes(book.response_sent, bytes);
-    book.response_sent += bytes;
-    data
-}
-
 /// Forwards a part of a response's body on an HTTP/1 connection.
 fn passes(router: &mut Router, head: Message, bytes: usize, is_end: bool) {
     let plan = router.world.plan;
-    let data = count_sent(router, bytes);
+    let data = router.world.next_of_response(bytes);
     let end = match (is_end, plan.response.framed) {
         (false, _) | (true, Framed::Close) => End::No,
         (true, Framed::Trailers) => End::Trailers(&[], b""),

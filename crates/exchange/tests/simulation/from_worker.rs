@@ -81,7 +81,7 @@ fn first_due(router: &Router) -> Option<(u64, Due)> {
 /// Advances the time until the next timer expires.
 pub fn time_passes(router: &mut Router) {
     let Some((at_ms, due)) = first_due(router) else { return };
-    router.pass_ms(at_ms.saturating_sub(router.world.now_ms()));
+    router.world.pass_ms(at_ms.saturating_sub(router.world.now_ms()));
     match due {
         Due::Client => client_timer(router),
         Due::ClientConnection => {

@@ -84,11 +84,6 @@ impl Router {
         }
     }
 
-    /// Advances the time.
-    pub fn pass_ms(&mut self, ms: u64) {
-        self.world.clock = Clock::at_us(self.world.clock.now_us() + ms * 1_000);
-    }
-
     /// The connections of the transaction.
     pub fn ends(&self) -> Option<&Ends> {
         self.it.as_ref().map(Transaction::ends)

@@ -81,7 +81,7 @@ fn one(router: &mut Router, plan: Plan, choices: &mut dyn Choices, story: &mut S
     router.world.is_draining = false;
     // The idle time of a connection left for the next transaction is below or above the limit for requests that cannot be
     // repeated.
-    router.pass_ms([1, 2_000][choices.below(2)]);
+    router.world.pass_ms([1, 2_000][choices.below(2)]);
     while router.world.queue.others() > 0 {
         router.world.queue.free();
     }

@@ -60,6 +60,18 @@ pub struct World {
 }
 
 impl World {
+    /// Advances the time.
+    pub fn pass_ms(&mut self, ms: u64) {
+        self.clock = Clock::at_us(self.clock.now_us() + ms * 1_000);
+    }
+
+    /// The next bytes of the response's body, which the member has sent then.
+    pub fn next_of_response(&mut self, bytes: usize) -> &'static [u8] {
+        let data = self.plan.response_bytes(self.book.response_sent, bytes);
+        self.book.response_sent += bytes;
+        data
+    }
+
     /// The current time in milliseconds.
     pub fn now_ms(&self) -> u64 {
         self.clock.now_ms()

@@ -71,7 +71,8 @@ impl Worker {
                 if verdict.is_handed_over {
                     take_body_limit(self, key, exchange, head);
                 }
-                bound::prefer(self, key, exchange);
+                let exchange = self.exchanges.get_mut(exchange).and_then(Transaction::http_mut);
+                exchange.into_iter().for_each(|it| bound::prefer(it, &self.world, key));
             }
         } else {
             self.take_to_stream(exchange, head, input);
