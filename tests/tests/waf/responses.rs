@@ -4,6 +4,7 @@
 use std::net::Shutdown;
 use std::sync::mpsc;
 
+use serde_json::Value;
 use weir_tests::http2::{Http2Member, Peer};
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
@@ -359,4 +360,31 @@ fn the_built_in_rules_know_leaks() {
         bodies.lock().expect("no panic").push_back(body);
         assert_eq!(ask(&proxy, get("/")).status, status, "{body}");
     }
+}
+
+#[test]
+fn a_response_that_a_rule_drops_is_logged_without_a_status() {
+    let rules = Rules::new(
+        r#"
+SecRule RESPONSE_HEADERS:X-Debug "@contains secret" "id:1,phase:3,drop"
+SecRule RESPONSE_BODY "@contains ORA-00933" "id:2,phase:4,drop"
+"#,
+    );
+    let member = member();
+    let setup = leaks(&member, &rules, "size_max: 64KiB").access_log();
+    let mut proxy = Proxy::start(&setup);
+    for target in ["/X-Debug:no_secret~fine", "/Content-Type:text/html~ORA-00933"] {
+        let mut client = proxy.client();
+        client.send(get(target));
+        client.assert_closed();
+    }
+    let mut ended = Vec::new();
+    eventually("both are logged", STEP_TIMEOUT, || {
+        let output = proxy.process().output();
+        let lines = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        ended = lines.filter(|line| line["termination"] == "waf").collect();
+        ended.len() == 2
+    });
+    let told = |line: &Value| line["status"] == 0 && line["bytes_sent"] == 0;
+    assert!(ended.iter().all(told), "{ended:#?}");
 }

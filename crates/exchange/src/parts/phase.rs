@@ -132,7 +132,10 @@ impl Phase {
             Self::Asked(_, begun) => *begun = Some(how),
             // It needs another turn.
             Self::Judge(_) if how == Begun::Judging => {}
-            Self::Judge(_) => *self = Self::Left(how),
+            Self::Judge(_) => {
+                debug_assert!(how == Begun::Sent, "nothing more will come of the response");
+                *self = Self::Left(how);
+            }
             Self::Before(_) | Self::Left(_) | Self::Deliver(_) => {
                 debug_assert!(false, "a response comes from a member");
             }

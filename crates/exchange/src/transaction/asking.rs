@@ -2,6 +2,7 @@
 
 use crate::edge::{Edge, Lag, Side};
 use crate::parts::end::End;
+use crate::parts::phase::Begun;
 use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::stages::mirror;
@@ -50,10 +51,12 @@ impl Exchange {
         self.request_goes_on(at);
     }
 
-    /// Whether the member takes data more slowly than the client sends it. If so, sets the member's deadline.
+    /// Whether the member takes data more slowly than the client sends it. If so, sets the member's deadline. A member that is not
+    /// read, because its response waits for a verdict, has none: it may be waiting for weir.
     pub fn is_member_backed_up(&mut self, at: &mut impl Edge) -> bool {
         let lag = at.lag(&self.ends, Side::Member);
-        if matches!(lag, Lag::Behind | Lag::Others) {
+        let is_paused = self.ends.phase.begun() == Some(Begun::Judging);
+        if matches!(lag, Lag::Behind | Lag::Others) && !is_paused {
             let timeout_ms = self.pace.client_timeout_ms(&self.ends.server);
             self.ends.set_member_deadline(at, at.turn().now_ms() + timeout_ms);
         }

@@ -14,6 +14,7 @@ use crate::parts::inspecting::{
     Announced, Block, Calling, Following, Judged, Reading, Scrutiny, Terms,
 };
 use crate::parts::notice::Notice;
+use crate::parts::phase::Begun;
 use crate::parts::request::{KEPT_PIECE_BYTES_MAX, Request};
 use crate::parts::witness::Step;
 use crate::termination::Termination;
@@ -242,6 +243,10 @@ pub fn settle_body(
 pub fn answer_blocked(exchange: &mut Exchange, at: &mut impl Edge, block: &Block) {
     match block {
         Block::Close => {
+            if exchange.ends.phase.begun() != Some(Begun::Sent) {
+                // The client gets nothing, whatever its member has answered.
+                exchange.ends.account.status = 0;
+            }
             exchange.ends.drop_member(at);
             exchange.end_unanswered(at, Termination::Waf, false);
         }

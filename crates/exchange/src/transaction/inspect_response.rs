@@ -216,22 +216,25 @@ pub fn go_on(exchange: &mut Exchange, at: &mut impl Edge) {
     let (ends_as, was_held_up) = (exchange.ends.phase.whole(), is_held_up(exchange));
     let Some(fate) = look(&mut exchange.scrutiny, at, &exchange.ends) else { return };
     let passed = deliver(exchange, at, fate);
-    if passed == Passed::Over || exchange.ends.phase.begun() == Some(Begun::Judging) {
+    if passed == Passed::Over {
         return;
     }
-    if let Some(ends_as) = ends_as {
-        exchange.ends.phase = Phase::Deliver(Rest { ends_as, unwanted_bytes: 0 });
-        return exchange.complete(at, ends_as);
+    if exchange.ends.phase.begun() != Some(Begun::Judging) {
+        if let Some(ends_as) = ends_as {
+            exchange.ends.phase = Phase::Deliver(Rest { ends_as, unwanted_bytes: 0 });
+            return exchange.complete(at, ends_as);
+        }
+        if passed == Passed::Enough {
+            let is_stream = exchange.ends.phase.member_stream().is_some();
+            return exchange.response_done(at, is_stream);
+        }
+        if exchange.pace_response(at) {
+            exchange.ends.resume_member(at);
+        }
     }
-    if passed == Passed::Enough {
-        let is_stream = exchange.ends.phase.member_stream().is_some();
-        return exchange.response_done(at, is_stream);
-    }
-    if exchange.pace_response(at) {
-        exchange.ends.resume_member(at);
-    }
-    if was_held_up && !exchange.request.is_whole() {
-        // The body of the request has waited, too.
+    if was_held_up && !is_held_up(exchange) && !exchange.request.is_whole() {
+        // The body of the request has waited, too. What has arrived of it comes before what arrives next, also while the body of
+        // the response is judged.
         exchange.request_goes_on(at);
     }
 }

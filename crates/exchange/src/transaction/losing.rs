@@ -12,7 +12,7 @@ use crate::parts::notice::Notice;
 use crate::parts::phase::{Begun, Phase, Rest};
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
-use crate::transaction::exchange::Exchange;
+use crate::transaction::exchange::{Exchange, is_held_up};
 use crate::transaction::sending::Passed;
 use crate::transaction::tracing::note_failed;
 
@@ -84,7 +84,8 @@ impl Exchange {
             }
             return self.abandon(at, Termination::ClientAbort, After::Gone { must_reset: false });
         }
-        let is_awaited = !self.request.is_whole() && !self.request.is_cut();
+        // While its body waits for a verdict, the client is not to blame; the deadline is set again behind that.
+        let is_awaited = !self.request.is_whole() && !self.request.is_cut() && !is_held_up(self);
         if is_awaited && !self.is_member_backed_up(at) {
             if self.is_over() {
                 return;

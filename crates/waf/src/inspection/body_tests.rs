@@ -98,6 +98,23 @@ fn judged_later(
     }
 }
 
+#[test]
+fn a_body_that_nobody_has_read_is_left_out_of_the_record() {
+    use super::recorded::{RecordedBody, Recording};
+    let body = Arc::new(vec![b'x'; 5_000]);
+    for from in [0, 4_990] {
+        let mut inspection = begun(&[FORM], None);
+        inspection.state.message.body.recording = Some(Recording::default());
+        inspection.body(&body[..from]);
+        let turn = Turn { input_bytes_max: 0, ..Turn::WHOLE };
+        let unread = Unread::Request { body: Arc::clone(&body), from, limit: None };
+        let Step::More(unfinished) = judge_unread(inspection, unread, turn) else {
+            panic!("it has more input than a turn allows");
+        };
+        assert_eq!(unfinished.give_up().recorded_body(), RecordedBody::LeftOut, "{from}");
+    }
+}
+
 fn judged_at_once(fields: &[(&str, &str)], body: &[u8]) -> (Verdict, Option<&'static str>) {
     let mut inspection = begun(fields, None);
     for piece in body.chunks(50) {

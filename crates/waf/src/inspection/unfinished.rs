@@ -246,8 +246,11 @@ impl Unfinished {
         read.saturating_add(unread)
     }
 
-    /// Gives the verdict up. The findings so far are kept.
-    pub fn give_up(self) -> Inspection {
+    /// Gives the verdict up. The findings so far are kept. A body that was not read is left out of the record.
+    pub fn give_up(mut self) -> Inspection {
+        if matches!(self.unread, Some(Unread::Request { .. })) {
+            self.inspection.leave_body_out();
+        }
         self.inspection
     }
 }

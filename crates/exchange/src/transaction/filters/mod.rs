@@ -2,9 +2,10 @@
 //!
 //! | filter | on |
 //! |---|---|
-//! | [`inspect_response`](super::inspect_response) | the firewall reads responses: the whole body is held before all others ([`Begun::Held`](crate::parts::phase::Begun::Held)) |
+//! | [`Filters::leave_out_known`] | the client has it: nothing is left of it, and the firewall sees a 304 |
+//! | [`inspect_response`](super::inspect_response) | the firewall reads responses: the body is held before all others, up to `responses.size_max` ([`Begun::Held`](crate::parts::phase::Begun::Held)) |
 //! | [`rewrite`] | rules replace text in it |
-//! | [`encode`] | it is compressed, or dropped because the client has it |
+//! | [`encode`] | it is compressed |
 //!
 //! A filter that is off is not in [`Transforms`]; a body without filters is sent as ranges of what was received.
 
