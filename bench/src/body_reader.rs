@@ -2,7 +2,7 @@
 
 use weir_http::edits::TrailerEdits;
 use weir_http::h1::{
-    self, BodyDecoder, BodyError, BodyStep, HeadLimits, HeadScan, Parsed, TrailerError,
+    self, BodyDecoder, BodyError, BodyStep, HeadLimits, HeadScan, ParseProgress, TrailerError,
 };
 use weir_http::message::Framing;
 
@@ -11,7 +11,7 @@ pub const HEAD_LIMITS: HeadLimits = HeadLimits { head_size_max: 64 * 1024, heade
 
 /// The result of feeding bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fed {
+pub enum FeedResult {
     /// All bytes were used, and the message needs more.
     NeedMore,
     /// The message has ended.
@@ -63,14 +63,18 @@ impl BodyReader {
     }
 
     /// Processes received bytes; passes body data to `on_data`.
-    pub fn feed(&mut self, input: &[u8], mut on_data: impl FnMut(&[u8])) -> Result<Fed, Malformed> {
+    pub fn feed(
+        &mut self,
+        input: &[u8],
+        mut on_data: impl FnMut(&[u8]),
+    ) -> Result<FeedResult, Malformed> {
         let mut at = 0;
         loop {
             let rest = &input[at..];
             if self.trailers.is_some() {
                 return Ok(match self.feed_trailers(rest)? {
-                    Fed::Done { consumed } => Fed::Done { consumed: at + consumed },
-                    Fed::NeedMore => Fed::NeedMore,
+                    FeedResult::Done { consumed } => FeedResult::Done { consumed: at + consumed },
+                    FeedResult::NeedMore => FeedResult::NeedMore,
                 });
             }
             match self.decoder.decode(rest)? {
@@ -78,8 +82,10 @@ impl BodyReader {
                     on_data(&rest[start..end]);
                     at += end;
                 }
-                BodyStep::NeedMore { .. } => return Ok(Fed::NeedMore),
-                BodyStep::End { consumed } => return Ok(Fed::Done { consumed: at + consumed }),
+                BodyStep::NeedMore { .. } => return Ok(FeedResult::NeedMore),
+                BodyStep::End { consumed } => {
+                    return Ok(FeedResult::Done { consumed: at + consumed });
+                }
                 BodyStep::Trailers { consumed } => {
                     at += consumed;
                     self.trailers = Some(Trailers { bytes: Vec::new(), scan: HeadScan::section() });
@@ -88,20 +94,20 @@ impl BodyReader {
         }
     }
 
-    fn feed_trailers(&mut self, input: &[u8]) -> Result<Fed, Malformed> {
+    fn feed_trailers(&mut self, input: &[u8]) -> Result<FeedResult, Malformed> {
         let Some(trailers) = &mut self.trailers else {
-            return Ok(Fed::NeedMore);
+            return Ok(FeedResult::NeedMore);
         };
         let before = trailers.bytes.len();
         trailers.bytes.extend_from_slice(input);
         if !trailers.scan.scan(&trailers.bytes, &HEAD_LIMITS) {
-            return Ok(Fed::NeedMore);
+            return Ok(FeedResult::NeedMore);
         }
         let mut fields = Vec::new();
         let edits = TrailerEdits::Keep;
         Ok(match h1::parse_trailers(&trailers.bytes, &HEAD_LIMITS, edits, &mut fields)? {
-            Parsed::Complete { length } => Fed::Done { consumed: length - before },
-            Parsed::Partial => Fed::NeedMore,
+            ParseProgress::Complete { length } => FeedResult::Done { consumed: length - before },
+            ParseProgress::Partial => FeedResult::NeedMore,
         })
     }
 }
@@ -125,12 +131,12 @@ mod tests {
                 let first =
                     reader.feed(&wire[..cut], |data| found.extend_from_slice(data)).unwrap();
                 let used = match first {
-                    Fed::Done { consumed } => consumed,
-                    Fed::NeedMore => {
+                    FeedResult::Done { consumed } => consumed,
+                    FeedResult::NeedMore => {
                         let rest = &wire[cut..];
                         match reader.feed(rest, |data| found.extend_from_slice(data)).unwrap() {
-                            Fed::Done { consumed } => cut + consumed,
-                            Fed::NeedMore => panic!("{framing:?} cut at {cut} does not end"),
+                            FeedResult::Done { consumed } => cut + consumed,
+                            FeedResult::NeedMore => panic!("{framing:?} cut at {cut} does not end"),
                         }
                     }
                 };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::catalogue::{Axis, Better, maker};
+use crate::catalogue::{Axis, BetterDirection, maker};
 use crate::record::{Product, Run};
 use crate::report::ReadError;
 use crate::report::model::{FigureReport, Report, TestReport, WEIR, is_peer};
@@ -87,13 +87,13 @@ pub struct Change {
     /// single round. Infinite (`null` in JSON) for a knee beyond the ramp.
     pub noise: Option<f64>,
     /// The assessment of the change.
-    pub moved: Moved,
+    pub moved: RatioChange,
 }
 
 /// The assessment of a changed ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Moved {
+pub enum RatioChange {
     /// A significant change in weir's favour.
     Better,
     /// A significant change against weir.
@@ -106,7 +106,7 @@ pub enum Moved {
     Untold,
 }
 
-impl Moved {
+impl RatioChange {
     fn word(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -205,7 +205,7 @@ impl Comparison {
         if self.changes.is_empty() {
             return Err(CompareError::NothingInCommon(a, b));
         }
-        if self.changes.iter().all(|change| change.moved == Moved::Untold) {
+        if self.changes.iter().all(|change| change.moved == RatioChange::Untold) {
             return Err(CompareError::NothingTold(a, b));
         }
         Ok(self)
@@ -226,7 +226,10 @@ impl Comparison {
     /// Significant changes, the most significant first.
     pub fn moved(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| {
-            matches!(change.moved, Moved::Better | Moved::Worse | Moved::Otherwise)
+            matches!(
+                change.moved,
+                RatioChange::Better | RatioChange::Worse | RatioChange::Otherwise
+            )
         })
     }
 }
@@ -266,7 +269,8 @@ fn at_one_place<'a>(changes: &'a [Change], change: &'a Change) -> impl Iterator<
 
 fn worsened(changes: &[Change]) -> bool {
     let is_worse = |change: &Change| {
-        change.is_judged && at_one_place(changes, change).all(|other| other.moved == Moved::Worse)
+        change.is_judged
+            && at_one_place(changes, change).all(|other| other.moved == RatioChange::Worse)
     };
     changes.iter().any(is_worse)
 }
@@ -331,7 +335,13 @@ fn compare_test(
             |test: &TestReport, peer: usize| test.knees.as_ref().and_then(|k| k.ratios[peer]);
         if let (Some(ratio_a), Some(ratio_b)) = (knee(test_a, peer_a), knee(test_b, peer_b)) {
             let place = [name, "knee", "", peer].map(str::to_owned);
-            changes.push(Change::new(place, is_peer(peer), Better::Higher, ratio_a, ratio_b));
+            changes.push(Change::new(
+                place,
+                is_peer(peer),
+                BetterDirection::Higher,
+                ratio_a,
+                ratio_b,
+            ));
         }
     }
 }
@@ -400,7 +410,7 @@ impl Change {
     fn new(
         [test, figure, setting, peer]: [String; 4],
         is_judged: bool,
-        better: Better,
+        better: BetterDirection,
         a: Ratio,
         b: Ratio,
     ) -> Self {
@@ -410,12 +420,12 @@ impl Change {
         let noise_ln = a.noise_ln().zip(b.noise_ln()).map(|(a, b)| a.hypot(b));
         let size = change.ln().abs();
         let moved = match (noise_ln, better) {
-            (None, _) => Moved::Untold,
-            (Some(noise), _) if size <= noise || size < CHANGE_MIN => Moved::Not,
-            (_, Better::Neither) => Moved::Otherwise,
-            (_, Better::Higher) if change > 1.0 => Moved::Better,
-            (_, Better::Lower) if change < 1.0 => Moved::Better,
-            _ => Moved::Worse,
+            (None, _) => RatioChange::Untold,
+            (Some(noise), _) if size <= noise || size < CHANGE_MIN => RatioChange::Not,
+            (_, BetterDirection::Neither) => RatioChange::Otherwise,
+            (_, BetterDirection::Higher) if change > 1.0 => RatioChange::Better,
+            (_, BetterDirection::Lower) if change < 1.0 => RatioChange::Better,
+            _ => RatioChange::Worse,
         };
         let noise = noise_ln.map(f64::exp);
         Self { test, figure, setting, peer, is_judged, a, b, change, noise, moved }
@@ -428,9 +438,9 @@ impl Change {
         let size = self.change.ln().abs();
         let times = self.noise.map_or(0.0, |noise| size / noise.ln().max(NOISE_LN_MIN));
         match self.moved {
-            Moved::Not => times.min(1.0),
-            Moved::Untold => -1.0,
-            Moved::Better | Moved::Worse | Moved::Otherwise => times.max(1.0),
+            RatioChange::Not => times.min(1.0),
+            RatioChange::Untold => -1.0,
+            RatioChange::Better | RatioChange::Worse | RatioChange::Otherwise => times.max(1.0),
         }
     }
 }
@@ -484,12 +494,12 @@ impl fmt::Display for Comparison {
                 text::count(moved as u64),
             )?;
         }
-        let is_judgement = |change: &&Change| change.moved != Moved::Otherwise;
+        let is_judgement = |change: &&Change| change.moved != RatioChange::Otherwise;
         let (first, then): (Vec<_>, Vec<_>) = self.moved().partition(is_judgement);
         for change in first.into_iter().chain(then) {
             writeln!(f, "  {change}")?;
         }
-        let within = self.changes.iter().filter(|change| change.moved == Moved::Not);
+        let within = self.changes.iter().filter(|change| change.moved == RatioChange::Not);
         let named: Vec<_> = within.take(WITHIN_NAMED_MAX).collect();
         if !named.is_empty() {
             writeln!(f, "\nWithin noise, the closest to moving:")?;
@@ -497,7 +507,8 @@ impl fmt::Display for Comparison {
         for change in named {
             writeln!(f, "  {change}")?;
         }
-        let untold = self.changes.iter().filter(|change| change.moved == Moved::Untold).count();
+        let untold =
+            self.changes.iter().filter(|change| change.moved == RatioChange::Untold).count();
         if untold > 0 {
             let untold = text::counted(untold, "ratio");
             writeln!(f, "\n{untold} cannot be told: a run has one round of them.")?;

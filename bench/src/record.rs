@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::Outcome;
+use crate::load::LoadOutcome;
 
 /// Version of the format. A run with another version is rejected with an error that names both.
 pub const FORMAT: u32 = 2;
@@ -224,7 +224,7 @@ pub struct Point {
     /// The value on the test's axis (connections, bytes, requests per second).
     pub at: f64,
     /// The results of the load generator.
-    pub load: Outcome,
+    pub load: LoadOutcome,
     /// The costs of the product.
     pub cost: Cost,
     /// Counts, in counting tests.
@@ -304,7 +304,7 @@ pub struct MemorySteps {
     pub worn_bytes: u64,
 }
 
-/// Costs of the product during [`Outcome::window`] (in runs of earlier versions: until the last response).
+/// Costs of the product during [`LoadOutcome::window`] (in runs of earlier versions: until the last response).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Time between the two readings of the counters. It differs from the window's length only by a delay.

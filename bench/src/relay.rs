@@ -34,7 +34,7 @@ struct Pair {
 
 /// The state of a pair after an event.
 #[derive(PartialEq, Eq)]
-enum Fate {
+enum PairState {
     Lives,
     Done,
 }
@@ -43,7 +43,12 @@ impl Pair {
     /// Moves received data of `from` to the other side.
     ///
     /// With `until_empty`, reads again after a short read: data and FIN that arrive together cause no further event.
-    fn advance(&mut self, from: Side, until_empty: bool, scratch: &mut [u8]) -> io::Result<Fate> {
+    fn advance(
+        &mut self,
+        from: Side,
+        until_empty: bool,
+        scratch: &mut [u8],
+    ) -> io::Result<PairState> {
         let to = 1 - from;
         while !self.ended[from] && self.unsent[to].is_empty() {
             let received = match self.streams[from].read(scratch) {
@@ -63,7 +68,7 @@ impl Pair {
                 break;
             }
         }
-        Ok(if self.ended == [true, true] { Fate::Done } else { Fate::Lives })
+        Ok(if self.ended == [true, true] { PairState::Done } else { PairState::Lives })
     }
 
     /// Sends stored data once `to` is writable. Returns true if no data is left.
@@ -79,21 +84,21 @@ impl Pair {
         side: Side,
         ready: epoll::EventFlags,
         scratch: &mut [u8],
-    ) -> io::Result<Fate> {
+    ) -> io::Result<PairState> {
         if ready.contains(epoll::EventFlags::OUT)
             && !self.unsent[side].is_empty()
             && self.flush(side)?
         {
             // The other side was not read while this side was full, and its event has passed.
-            if self.advance(1 - side, true, scratch)? == Fate::Done {
-                return Ok(Fate::Done);
+            if self.advance(1 - side, true, scratch)? == PairState::Done {
+                return Ok(PairState::Done);
             }
         }
         let ended = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
         if ready.intersects(ended | epoll::EventFlags::IN) {
             return self.advance(side, ready.intersects(ended), scratch);
         }
-        Ok(Fate::Lives)
+        Ok(PairState::Lives)
     }
 }
 
@@ -208,9 +213,9 @@ pub fn relay(listen: SocketAddr, member: SocketAddr) -> io::Result<()> {
                 continue;
             };
             match pair.handle(side, event.flags, &mut scratch) {
-                Ok(Fate::Lives) => {}
+                Ok(PairState::Lives) => {}
                 // An error is a reset by one side. Closing both sockets passes it on.
-                Ok(Fate::Done) | Err(_) => pairs.remove(index),
+                Ok(PairState::Done) | Err(_) => pairs.remove(index),
             }
         }
     }

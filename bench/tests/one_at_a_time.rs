@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use weir_bench::load::{Checksum, Expectation, Extent, Plan, RequestSpec, Unobserved, run};
+use weir_bench::load::{Checksum, Expectation, Extent, NoObserver, Plan, RequestSpec, run};
 
 const CONNECTIONS: usize = 4;
 const REQUESTS: u64 = 20;
@@ -69,7 +69,7 @@ fn connections_take_turns() {
         timeline_every: None,
         stop: Arc::new(AtomicBool::new(false)),
     };
-    let outcome = run(&plan, &mut Unobserved).expect("a load");
+    let outcome = run(&plan, &mut NoObserver).expect("a load");
     assert_eq!((outcome.requests, outcome.errors), (REQUESTS, 0));
     assert_eq!(outcome.connections_opened, CONNECTIONS as u64);
     server.join().expect("the server's end");

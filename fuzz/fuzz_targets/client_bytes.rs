@@ -4,7 +4,7 @@
 #[path = "../src/bed.rs"]
 mod bed;
 
-use bed::{Bed, Ending, SERVERS, Script, frames_of};
+use bed::{Bed, ConnectionEnd, SERVERS, Script, frames_of};
 use weir_testing::frame::{Frame, PREFACE};
 
 /// Flags in the second byte: the input follows the HTTP/2 preface; the input contains frames in a short form; the client
@@ -26,7 +26,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         false => says.extend_from_slice(bytes),
     }
     let cut = if *cut == 0 { usize::MAX } else { usize::from(*cut) };
-    let (ending, reads) = (Ending::of(*how), how & READS_NOT == 0);
+    let (ending, reads) = (ConnectionEnd::of(*how), how & READS_NOT == 0);
     let mut bed = Bed::new(*seed, how & FOUL != 0, None);
     bed.connect(usize::from(*server) % SERVERS, Script { says, cut, ending, reads, waits: false });
     bed.finish();

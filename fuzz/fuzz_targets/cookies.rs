@@ -7,11 +7,11 @@ mod invariants;
 use std::sync::LazyLock;
 
 use weir_core::persistence::cookie::{
-    CookieTokens, HiddenCookies, OtherTokens, PoolId, SetCookieFields, Standing, TOKEN_BYTES,
-    TOKENS_MAX,
+    CookieTokens, HiddenCookies, OtherTokens, PoolId, SetCookieFields, TOKEN_BYTES, TOKENS_MAX,
+    TokenForm,
 };
 use weir_core::persistence::keys::{Key, Keys};
-use weir_http::cookies::{Remaining, SetCookie, cookies, write_without};
+use weir_http::cookies::{RemainingCookies, SetCookie, cookies, write_without};
 
 const NAME: &str = "WEIR";
 const FORMER_NAME: &[u8] = b"WEIR-5_kQtrsS";
@@ -48,14 +48,14 @@ libfuzzer_sys::fuzz_target!(|field: &[u8]| {
     check_that_members_get_nothing(field);
 });
 
-fn read(field: &[u8]) -> (Option<(u32, Standing)>, OtherTokens) {
+fn read(field: &[u8]) -> (Option<(u32, TokenForm)>, OtherTokens) {
     let mut others = OtherTokens::default();
     let found = POOL.tokens.read([field], NAME, &mut others);
     (found.map(|found| (found.member, found.standing)), others)
 }
 
 /// The expected result, computed by simple means.
-fn expected(field: &[u8]) -> Option<(u32, Standing)> {
+fn expected(field: &[u8]) -> Option<(u32, TokenForm)> {
     let token = |member: u32| POOL.tokens.token(member).as_bytes();
     let tag = |member: u32| &token(member)[POOL_ID_BYTES..];
     let named = |name: &'static [u8]| cookies(field).filter(move |cookie| cookie.0 == name);
@@ -65,9 +65,9 @@ fn expected(field: &[u8]) -> Option<(u32, Standing)> {
         named(FORMER_NAME).find_map(|(_, value)| (0..2).find(|member| tag(*member) == value));
     let former_token = tokens().find_map(|text| (0..2).find(|member| tag(*member) == text));
     current
-        .map(|member| (member, Standing::Current))
-        .or(former_name.map(|member| (member, Standing::FormerName)))
-        .or(former_token.map(|member| (member, Standing::FormerToken)))
+        .map(|member| (member, TokenForm::Current))
+        .or(former_name.map(|member| (member, TokenForm::FormerName)))
+        .or(former_token.map(|member| (member, TokenForm::FormerToken)))
 }
 
 /// Checks that a written cookie is short and contains the tokens.
@@ -78,14 +78,14 @@ fn check_that_others_stay(others: &OtherTokens) {
     assert!(value.len() < TOKENS_MAX * (TOKEN_BYTES + 1));
     assert!(value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte)));
     let again = read(&set);
-    assert_eq!(again.0, Some((1, Standing::Current)));
+    assert_eq!(again.0, Some((1, TokenForm::Current)));
     assert_eq!(again.1.text(), others.text());
 }
 
 fn check_that_members_get_nothing(field: &[u8]) {
     let mut rest = Vec::new();
     let is_hidden = |name: &[u8], value: &[u8]| POOL.hidden.contains(name, value);
-    if write_without(field, is_hidden, &mut rest) == Remaining::Unchanged {
+    if write_without(field, is_hidden, &mut rest) == RemainingCookies::Unchanged {
         rest = field.to_vec();
     }
     let left = read(&rest);

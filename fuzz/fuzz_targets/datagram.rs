@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use libfuzzer_sys::fuzz_target;
 use weir_core::datagram::{TRAIN_BYTES_MAX, Train, quic, radius, sip};
 use weir_core::expression::{
-    DataSets, DatagramFacts, Facts, Fields, Nowhere, Phase, Purpose, Scope, Slots, Template,
+    DataSets, DatagramFacts, Facts, Fields, NoSurroundings, Phase, Purpose, Scope, Slots, Template,
 };
 use weir_http::message::{RequestHead, Scheme};
 
@@ -70,7 +70,7 @@ fn values(input: &[u8]) {
         tls: None,
         response: None,
         datagram: Some(&datagram),
-        around: &Nowhere,
+        around: &NoSurroundings,
         unix_s: None,
     };
     let mut evaluation = fields.begin(facts);

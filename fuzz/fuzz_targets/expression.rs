@@ -7,9 +7,9 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use weir_core::expression::{
-    Condition, DataSet, DataSets, DatagramFacts, ExpressionError, Facts, Fields, Nowhere, Phase,
-    Purpose, REPLACED_LENGTH_BYTES_MAX, Replaced, Replacement, ReplacementError, ResponseFacts,
-    Scope, Slots, Template, Value,
+    Condition, DataSet, DataSets, DatagramFacts, ExpressionError, Facts, Fields, NoSurroundings,
+    Phase, Purpose, REPLACED_LENGTH_BYTES_MAX, ReplaceResult, Replacement, ReplacementError,
+    ResponseFacts, Scope, Slots, Template, Value,
 };
 use weir_core::policy::RuleIndex;
 use weir_http::h1::{HeadLimits, parse_request, parse_response};
@@ -60,7 +60,7 @@ fn facts() -> Facts<'static> {
         tls: None,
         response: Some(ResponseFacts { head: &HEADS.response, input: RESPONSE, member: None }),
         datagram: Some(&DATAGRAM),
-        around: &Nowhere,
+        around: &NoSurroundings,
         unix_s: None,
     }
 }
@@ -161,7 +161,7 @@ fn check_replacement(text: &str) {
     let path = HEADS.request.path(REQUEST);
     let outcome = Fields::new(Arc::new(slots)).begin(facts()).replace(&replacement, path, &mut out);
     assert!(out.starts_with(b">") && out.len() <= REPLACED_LENGTH_BYTES_MAX + 1);
-    assert!(outcome == Replaced::Yes || out == b">");
+    assert!(outcome == ReplaceResult::Yes || out == b">");
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -4,7 +4,7 @@
 #[path = "../src/bed.rs"]
 mod bed;
 
-use bed::{Bed, Ending, SERVERS, Script, frames_of};
+use bed::{Bed, ConnectionEnd, SERVERS, Script, frames_of};
 use weir_testing::frame::{Frame, PREFACE, flag, kind, setting};
 
 /// Requests of clients over HTTP/1.
@@ -64,13 +64,13 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     }
     let cut = if *cut == 0 { usize::MAX } else { usize::from(*cut) };
     let (reads, waits) = (how & READS_NOT == 0, how & HASTY == 0);
-    let member = Script { says, cut, ending: Ending::of(*how), reads, waits };
+    let member = Script { says, cut, ending: ConnectionEnd::of(*how), reads, waits };
     let says = match how & HTTP2_CLIENT != 0 {
         true => http2_requests(which),
         false => REQUESTS[which].to_vec(),
     };
     // The client waits for answers and does not end its connection.
-    let ending = Ending::Silence;
+    let ending = ConnectionEnd::Silence;
     let mut bed = Bed::new(*seed, how & FOUL != 0, Some(member));
     bed.connect(server, Script { says, cut: 4_096, ending, reads: true, waits: false });
     bed.finish();

@@ -7,12 +7,12 @@ use std::net::SocketAddr;
 
 use weir_config::snapshot::Snapshot;
 use weir_dataplane::simulation::SimulatedWorker;
-use weir_event_loop::memory::{self as kernel, Network, Peer, Reach, Weather};
+use weir_event_loop::memory::{self as kernel, Network, NetworkFaults, Peer, Reachability};
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence};
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::write_own_response;
-use weir_http::h2::{Connection, Event, HeadersKind, Limits, Received, SendKind};
+use weir_http::h2::{Connection, Event, HeadersKind, Limits, ReceiveResult, SendKind};
 use weir_http::message::Version;
 use weir_testing::frame::Frame;
 
@@ -62,7 +62,7 @@ fn snapshot() -> Snapshot {
 
 /// The end of a connection after everything was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ConnectionEnd {
     /// An orderly end.
     Fin,
     /// A reset.
@@ -71,7 +71,7 @@ pub enum Ending {
     Silence,
 }
 
-impl Ending {
+impl ConnectionEnd {
     /// The ending for this number.
     pub fn of(number: u8) -> Self {
         [Self::Fin, Self::Reset, Self::Silence, Self::Fin][usize::from(number % 4)]
@@ -97,7 +97,7 @@ pub struct Script {
     /// Maximum number of bytes per write.
     pub cut: usize,
     /// The end after these bytes.
-    pub ending: Ending,
+    pub ending: ConnectionEnd,
     /// Whether the party reads received bytes.
     pub reads: bool,
     /// Whether the party sends nothing before it has received something.
@@ -143,7 +143,7 @@ impl Server {
                 loop {
                     let now_ms = kernel::now_us() / 1_000;
                     let received = connection.receive(&input[at..], now_ms, block, out);
-                    let Ok(Received { consumed, event }) = received else { break };
+                    let Ok(ReceiveResult { consumed, event }) = received else { break };
                     at += consumed;
                     match event {
                         Event::NeedMore => break,
@@ -203,12 +203,12 @@ impl Party {
         if is_done && !self.has_ended && self.peer.is_some() {
             self.has_ended = true;
             match (self.script.ending, &mut self.peer) {
-                (Ending::Fin, Some(peer)) => peer.finish(),
-                (Ending::Reset, Some(peer)) => {
+                (ConnectionEnd::Fin, Some(peer)) => peer.finish(),
+                (ConnectionEnd::Reset, Some(peer)) => {
                     peer.reset_on_close();
                     self.peer = None;
                 }
-                (Ending::Silence, _) | (_, None) => {}
+                (ConnectionEnd::Silence, _) | (_, None) => {}
             }
             return true;
         }
@@ -266,7 +266,7 @@ impl Bed {
     pub fn new(seed: u8, is_foul: bool, member: Option<Script>) -> Self {
         kernel::begin(u64::from(seed));
         let percent = if is_foul { 30 } else { 0 };
-        let weather = Weather {
+        let weather = NetworkFaults {
             short_sends_percent: percent,
             stirs_percent: percent,
             delays_percent: percent,
@@ -276,7 +276,7 @@ impl Bed {
         };
         let network = Network::new(u64::from(seed), weather, DESCRIPTORS_MAX);
         for host in [1, 2] {
-            network.set_reach(address(2, host), Reach::Open);
+            network.set_reach(address(2, host), Reachability::Open);
         }
         let worker = SimulatedWorker::new(&network, SNAPSHOT.with(Clone::clone));
         Self { network, worker, clients: Vec::new(), members: Vec::new(), member }
@@ -325,7 +325,7 @@ impl Bed {
             let nothing = Script {
                 says: Vec::new(),
                 cut: 4_096,
-                ending: Ending::Fin,
+                ending: ConnectionEnd::Fin,
                 reads: true,
                 waits: false,
             };

@@ -22,7 +22,7 @@ mod tasks;
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: memory::Counting = memory::Counting;
+static ALLOCATOR: memory::CountingAllocator = memory::CountingAllocator;
 
 fn main() -> ExitCode {
     let arguments = arguments::Arguments::read();

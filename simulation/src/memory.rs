@@ -8,7 +8,7 @@ use std::cell::Cell;
 const TRACED_CALLS_MAX: usize = 6;
 
 /// The system's allocator, which counts allocations while [`count`] runs.
-pub struct Counting;
+pub struct CountingAllocator;
 
 thread_local! {
     static IS_COUNTED: Cell<bool> = const { Cell::new(false) };
@@ -53,7 +53,7 @@ fn note(bytes: isize) {
 }
 
 // SAFETY: each call is passed to the system's allocator unchanged. Counting accesses only cells of this thread.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ask();
         note(layout.size() as isize);
@@ -77,7 +77,7 @@ unsafe impl GlobalAlloc for Counting {
 
 /// The counts of this thread since [`begin`].
 #[derive(Debug, Clone, Copy)]
-pub struct Counted {
+pub struct AllocationCounts {
     /// The number of allocated bytes.
     pub bytes: isize,
     /// The maximum number of allocated bytes.
@@ -99,8 +99,8 @@ pub fn count<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// The counts of bytes.
-pub fn counted() -> Counted {
-    Counted { bytes: BYTES.get(), peak_bytes: PEAK_BYTES.get() }
+pub fn counted() -> AllocationCounts {
+    AllocationCounts { bytes: BYTES.get(), peak_bytes: PEAK_BYTES.get() }
 }
 
 /// The number of allocations and reallocations that were counted.

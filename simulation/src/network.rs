@@ -3,7 +3,7 @@
 use std::io;
 use std::task::Poll;
 
-use weir_event_loop::memory::{self, Peer, Ready};
+use weir_event_loop::memory::{self, Peer, Readiness};
 use weir_tagged::clock::Moment;
 use weir_tagged::link::{Stream, Unasked};
 
@@ -68,7 +68,7 @@ impl Stream for Connection {
     }
 
     fn poll_wait(&mut self, wants_read: bool, wants_write: bool, until: Moment) -> Poll<()> {
-        let wants = Ready { read: wants_read, write: wants_write };
+        let wants = Readiness { read: wants_read, write: wants_write };
         if now() >= until || self.peer.is_ready(wants, self.task) {
             return Poll::Ready(());
         }

@@ -11,7 +11,7 @@ use weir_tagged::world::{Kind, Tally};
 
 use crate::arguments::Arguments;
 use crate::datagrams;
-use crate::run::{Outcome, run};
+use crate::run::{RunResult, run};
 use crate::scene::Scene;
 
 /// The interval between progress reports.
@@ -76,7 +76,7 @@ fn work(arguments: &Arguments, began: Instant, next: &AtomicU64, totals: &Mutex<
 }
 
 impl Totals {
-    fn add(&mut self, arguments: &Arguments, seed: u64, outcome: Outcome) {
+    fn add(&mut self, arguments: &Arguments, seed: u64, outcome: RunResult) {
         self.runs += 1;
         self.exchanges += outcome.exchanges;
         self.answers += outcome.answers;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use weir_dataplane::simulation::{SimulatedWorker, texts_of};
-use weir_event_loop::memory::{self as kernel, Network, Reach};
+use weir_event_loop::memory::{self as kernel, Network, Reachability};
 use weir_tagged::client;
 use weir_tagged::clock::Clock;
 use weir_tagged::link::Link;
@@ -16,7 +16,7 @@ use weir_tagged::world::{Kind, Tally, World};
 use weir_testing::Random;
 
 use crate::members;
-use crate::memory::{self, Counted};
+use crate::memory::{self, AllocationCounts};
 use crate::network::{self, Connection, sleep};
 use crate::scene::{SERVERS, Scene, client_address, weather};
 use crate::tasks::Tasks;
@@ -39,7 +39,7 @@ const KEPT_BYTES_MAX: isize = 24 * 1024 * 1024;
 const EXCHANGE_BYTES_MAX: isize = 3 * 1024 * 1024;
 
 /// The result of a run.
-pub struct Outcome {
+pub struct RunResult {
     /// The number of exchanges that clients started.
     pub exchanges: u64,
     /// The number of answers that UDP clients received.
@@ -59,7 +59,7 @@ pub struct Outcome {
 }
 
 /// Runs a seed to its end, with this number of exchanges. `is_told`: the outcome contains the story.
-pub fn run(scene: &Scene, seed: u64, exchanges: u64, is_told: bool) -> Outcome {
+pub fn run(scene: &Scene, seed: u64, exchanges: u64, is_told: bool) -> RunResult {
     kernel::begin(seed);
     memory::begin();
     let random = Random::new(seed);
@@ -97,7 +97,7 @@ impl<'a> Run<'a> {
     fn new(scene: &'a Scene, world: &'a World, mut random: Random, exchanges: u64) -> Self {
         let network = Network::new(random.next(), weather(&mut random), DESCRIPTORS_MAX);
         for (address, _) in scene.addresses.roles() {
-            network.set_reach(address, Reach::Open);
+            network.set_reach(address, Reachability::Open);
         }
         let changes = random.below(20);
         let snapshot = scene.snapshot(changes);
@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> RunResult {
         let began_us = kernel::now_us();
         let ended = self.serve() && self.quiet_down();
         if ended {
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
             (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
         });
         self.world.close();
-        Outcome {
+        RunResult {
             exchanges: 0,
             answers: 0,
             findings: self.findings,
@@ -291,12 +291,12 @@ impl<'a> Run<'a> {
                 self.world.count(Kind::Reloads);
             }
             10..30 => {
-                const REACHES: [Reach; 5] = [
-                    Reach::Open,
-                    Reach::Refusing,
-                    Reach::Silent,
-                    Reach::Unreachable,
-                    Reach::Exhausted,
+                const REACHES: [Reachability; 5] = [
+                    Reachability::Open,
+                    Reachability::Refusing,
+                    Reachability::Silent,
+                    Reachability::Unreachable,
+                    Reachability::Exhausted,
                 ];
                 let rough = self.scene.addresses.rough;
                 let address = rough[self.random.below(rough.len())];
@@ -362,7 +362,7 @@ impl<'a> Run<'a> {
                 self.findings.push(format!("{failed} failures of {begun} connects to {address}"));
             }
         }
-        let Counted { bytes, peak_bytes } = memory::counted();
+        let AllocationCounts { bytes, peak_bytes } = memory::counted();
         if bytes > KEPT_BYTES_MAX {
             self.findings.push(format!("{bytes} bytes are kept"));
         }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use weir_config::snapshot::Snapshot;
-use weir_event_loop::memory::Weather;
+use weir_event_loop::memory::NetworkFaults;
 use weir_tagged::place::Server;
 use weir_tagged::settings::{Addresses, Settings};
 use weir_testing::Random;
@@ -81,9 +81,9 @@ fn snapshot(addresses: &Addresses, change: usize) -> Snapshot {
 }
 
 /// The quality of a network: good, bad, or anything in between.
-pub fn weather(random: &mut Random) -> Weather {
+pub fn weather(random: &mut Random) -> NetworkFaults {
     let mut draw = |most: usize| if random.percent(30) { 0 } else { random.below(most) };
-    Weather {
+    NetworkFaults {
         short_sends_percent: draw(20),
         stirs_percent: draw(20),
         delays_percent: draw(70),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use weir_dataplane::simulation::SimulatedWorker;
-use weir_event_loop::memory::{self as kernel, Network, Peer, Reach, Weather};
+use weir_event_loop::memory::{self as kernel, Network, NetworkFaults, Peer, Reachability};
 
 const SERVER: &str = "10.0.1.1:80";
 const MEMBER: &str = "10.0.2.1:80";
@@ -14,7 +14,7 @@ const TURN_US: u64 = 20;
 const UPLOAD_BYTES: usize = 7_000;
 
 /// A network without delays and failures.
-const CALM: Weather = Weather {
+const CALM: NetworkFaults = NetworkFaults {
     short_sends_percent: 0,
     stirs_percent: 0,
     delays_percent: 0,
@@ -34,14 +34,14 @@ struct Script {
 impl Script {
     /// A script in a calm network. `stirs_percent`: the share of the worker's calls during which data arrives.
     fn new(stirs_percent: usize) -> Self {
-        Self::with(Weather { stirs_percent, ..CALM }, "", "")
+        Self::with(NetworkFaults { stirs_percent, ..CALM }, "", "")
     }
 
     /// A script in this network. `keys`: additional keys of the virtual server; `sections`: additional sections of the file.
-    fn with(weather: Weather, keys: &str, sections: &str) -> Self {
+    fn with(weather: NetworkFaults, keys: &str, sections: &str) -> Self {
         kernel::begin(1);
         let network = Network::new(1, weather, 100);
-        network.set_reach(address(MEMBER), Reach::Open);
+        network.set_reach(address(MEMBER), Reachability::Open);
         let text = format!(
             "virtual_servers: {{ main: {{ listen: \"{SERVER}\", pool: all{keys} }} }}\n\
              pools: {{ all: {{ members: [ {MEMBER} ] }} }}\n{sections}"
@@ -212,7 +212,7 @@ fn all_that_a_client_sent_ahead_of_its_end_is_answered() {
     let sections = format!(
         "policies: {{ p: {{ rules: [ {{ then: [ {{ respond: {{ status: 200, body: {body} }} }} ] }} ] }} }}"
     );
-    let weather = Weather { narrow_percent: 100, ..CALM };
+    let weather = NetworkFaults { narrow_percent: 100, ..CALM };
     let mut script = Script::with(weather, ", policies: [ p ]", &sections);
     let requests = REQUEST.repeat(REQUESTS);
     let mut client = loop {

@@ -68,7 +68,7 @@ pub enum Figure {
 
 /// The direction in which a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Better {
+pub enum BetterDirection {
     /// More is better.
     Higher,
     /// Less is better.
@@ -192,16 +192,16 @@ impl Figure {
     }
 
     /// The direction in which the figure is better.
-    pub fn better(self) -> Better {
+    pub fn better(self) -> BetterDirection {
         match self {
             Self::Rate
             | Self::Goodput
             | Self::RequestsPerCpuSecond
             | Self::HandshakesPerCpuSecond
             | Self::RequestsPerJoule
-            | Self::PacketRate => Better::Higher,
-            Self::CoreBusy => Better::Neither,
-            _ => Better::Lower,
+            | Self::PacketRate => BetterDirection::Higher,
+            Self::CoreBusy => BetterDirection::Neither,
+            _ => BetterDirection::Lower,
         }
     }
 

@@ -4,12 +4,12 @@
 
 mod figure;
 mod layer4;
-mod observed;
+mod observation;
 mod waf;
 
-pub use figure::{Better, COUNTED_NOISE_SHARE, Figure};
+pub use figure::{BetterDirection, COUNTED_NOISE_SHARE, Figure};
 pub use layer4::{FAST_CASES, FAST_SHAPES, PACKET_CASES, SHAPES, Shape, UDP_CASES, shape_of};
-pub use observed::{OBSERVED, OBSERVED_CASES};
+pub use observation::{OBSERVED, OBSERVED_CASES};
 pub use waf::WAF_CASES;
 
 /// The varied setting of a test.
@@ -133,7 +133,7 @@ pub enum Measure {
 
 /// A test of the vendor reports that needs a missing feature.
 #[derive(Debug, Clone, Copy)]
-pub struct Pending {
+pub struct PendingTest {
     /// The name of the test.
     pub name: &'static str,
     /// The heading.
@@ -450,7 +450,7 @@ pub const TESTS: &[Test] = &[
         judged: &[Rate],
         goals: &[goal(Rate, 1.0, Measure::RatioToSetting(0.0), 0.95)],
     },
-    observed::TEST,
+    observation::TEST,
     layer4::CONNECTIONS,
     layer4::THROUGHPUT,
     layer4::ENVELOPE,
@@ -697,7 +697,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Tests of the vendor reports that need a missing feature.
-pub const PENDING: &[Pending] = &[];
+pub const PENDING: &[PendingTest] = &[];
 
 /// The test with that name.
 pub fn test(name: &str) -> Option<&'static Test> {

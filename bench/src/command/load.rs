@@ -16,7 +16,7 @@ use weir_bench::load::{
     self, Checksum, Expectation, Extent, Http2Plan, Observer, Plan, Progress, RequestSpec, Target,
     TlsOptions, TlsPlan,
 };
-use weir_bench::load::{LoadError, Outcome};
+use weir_bench::load::{LoadError, LoadOutcome};
 use weir_cli::output;
 use weir_cli::values::{parse_duration, parse_share, parse_size};
 use weir_http::is_token;
@@ -244,7 +244,7 @@ impl Load {
         }
     }
 
-    fn run(&self, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
+    fn run(&self, observer: &mut dyn Observer) -> Result<LoadOutcome, LoadError> {
         match self {
             Self::Http(plan) => load::run(plan, observer),
             Self::Udp(plan) => load::udp::run(plan, observer),

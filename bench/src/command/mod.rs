@@ -70,7 +70,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Usage:"), "{help}");
             for run in runs_named(&help) {
-                let file = root.join(run).join(weir_bench::kept::FILE_NAME);
+                let file = root.join(run).join(weir_bench::run_files::FILE_NAME);
                 assert!(file.is_file(), "{} --help names {run}: {help}", command.get_name());
             }
         }

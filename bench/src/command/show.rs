@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use weir_bench::load::{Latency, Outcome, Progress};
+use weir_bench::load::{Latency, LoadOutcome, Progress};
 
 /// A line about the progress of a load.
 pub fn progress(progress: &Progress) -> String {
@@ -18,7 +18,7 @@ pub fn progress(progress: &Progress) -> String {
 }
 
 /// The result of a load.
-pub fn outcome(outcome: &Outcome) -> String {
+pub fn outcome(outcome: &LoadOutcome) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         // Writing to a string cannot fail.

@@ -34,7 +34,7 @@ fn what_moved_is_said_first() {
     let comparison = compared(testing::run(), worse.clone());
     assert!(comparison.worsened());
     let first = comparison.moved().find(|change| change.is_judged).expect("a change");
-    assert_eq!((first.test.as_str(), first.moved), ("l7-requests", Moved::Worse));
+    assert_eq!((first.test.as_str(), first.moved), ("l7-requests", RatioChange::Worse));
     let text = comparison.to_string();
     assert!(text.contains("l7-requests, CPU per request, core busy vs nginx: 0.8"), "{text}");
     assert!(text.contains("(+50.0%, noise ±") && text.contains("): worse\n"), "{text}");
@@ -42,7 +42,7 @@ fn what_moved_is_said_first() {
 
     let comparison = compared(worse, testing::run());
     assert!(!comparison.worsened());
-    assert!(comparison.moved().any(|change| change.moved == Moved::Better));
+    assert!(comparison.moved().any(|change| change.moved == RatioChange::Better));
 }
 
 /// Two runs of the same products on the same machine differ only by chance.
@@ -113,13 +113,13 @@ fn small_changes_and_single_rounds_are_no_moves() {
         let change = Change::new(place(), true, better, a, b);
         assert_eq!(change.moved, expected, "{before} to {after}, {better:?}");
     };
-    check(1.0, 1.005, 3, Better::Lower, Moved::Not);
-    check(1.0, 1.05, 3, Better::Lower, Moved::Worse);
-    check(1.0, 1.05, 3, Better::Higher, Moved::Better);
-    check(1.0, 0.95, 3, Better::Lower, Moved::Better);
-    check(1.0, 0.95, 3, Better::Higher, Moved::Worse);
-    check(1.0, 0.95, 3, Better::Neither, Moved::Otherwise);
-    check(1.0, 0.5, 1, Better::Lower, Moved::Untold);
+    check(1.0, 1.005, 3, BetterDirection::Lower, RatioChange::Not);
+    check(1.0, 1.05, 3, BetterDirection::Lower, RatioChange::Worse);
+    check(1.0, 1.05, 3, BetterDirection::Higher, RatioChange::Better);
+    check(1.0, 0.95, 3, BetterDirection::Lower, RatioChange::Better);
+    check(1.0, 0.95, 3, BetterDirection::Higher, RatioChange::Worse);
+    check(1.0, 0.95, 3, BetterDirection::Neither, RatioChange::Otherwise);
+    check(1.0, 0.5, 1, BetterDirection::Lower, RatioChange::Untold);
 }
 
 #[test]

@@ -16,12 +16,12 @@ pub struct Answer {
     status: u16,
     body_bytes: u64,
     checksum: Option<crc32fast::Hasher>,
-    coded: Option<Coded>,
+    coded: Option<CompressedBody>,
 }
 
 /// A body that should be compressed.
 #[derive(Debug, Default)]
-struct Coded {
+struct CompressedBody {
     /// Whether the head has `Content-Encoding: gzip`.
     is_gzip: bool,
     /// The last bytes of the body.
@@ -45,9 +45,10 @@ impl Answer {
         self.status = 0;
         self.body_bytes = 0;
         self.checksum = expect.checksum.is_wanted().then(crc32fast::Hasher::new);
-        self.coded = expect
-            .gzip
-            .map(|_| Coded { whole: (!first.was_unpacked).then(Vec::new), ..Coded::default() });
+        self.coded = expect.gzip.map(|_| CompressedBody {
+            whole: (!first.was_unpacked).then(Vec::new),
+            ..CompressedBody::default()
+        });
     }
 
     /// Processes the final head, which was parsed from `text`.
@@ -121,7 +122,7 @@ impl Answer {
     }
 }
 
-impl Coded {
+impl CompressedBody {
     fn data(&mut self, data: &[u8]) {
         if let Some(whole) = &mut self.whole {
             whole.extend_from_slice(data);
@@ -166,7 +167,7 @@ impl Coded {
 mod tests {
     use std::io::Write as _;
 
-    use super::super::outcome::ErrorKind;
+    use super::super::load_outcome::ErrorKind;
     use super::*;
 
     fn packed(text: &[u8]) -> Vec<u8> {

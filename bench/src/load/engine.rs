@@ -16,9 +16,9 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use weir_event_loop::{Descriptor, Endpoint, EventLoop, Handler, Owner, OwnerKey};
 use weir_http::message::ResponseHead;
-use weir_tls::{Established, TlsError};
+use weir_tls::{HandshakeResult, TlsError};
 
-use crate::body_reader::Fed;
+use crate::body_reader::FeedResult;
 
 use super::answer::{Answer, FirstSeen};
 use super::fault::Fault;
@@ -26,7 +26,7 @@ use super::http2::Scratch;
 use super::pacing::Pacer;
 use super::plan::{Extent, Plan};
 use super::share::{Share, Signals, ThreadResult, now_us};
-use super::tally::{Completed, Tally};
+use super::tally::{CompletedResponses, Tally};
 use super::targets::Rotation;
 use super::tls::Sessions;
 use super::under_way::Request;
@@ -65,7 +65,7 @@ pub struct Engine {
     pacer: Option<Pacer>,
     warm_up: Tally,
     measured: Tally,
-    completed: Completed,
+    completed: CompletedResponses,
     cpu_at_begin_s: Option<f64>,
     cpu_at_end_s: Option<f64>,
     last_done_us: u64,
@@ -100,7 +100,7 @@ impl Engine {
             pacer: None,
             warm_up: Tally::new(),
             measured: Tally::new(),
-            completed: Completed::default(),
+            completed: CompletedResponses::default(),
             cpu_at_begin_s: None,
             cpu_at_end_s: None,
             last_done_us: 0,
@@ -343,8 +343,10 @@ impl Engine {
         };
         let is_head = self.plan.targets[request.target as usize].is_head;
         match user.reader.feed(bytes, is_head, &mut self.head) {
-            Ok(Fed::NeedMore) => {}
-            Ok(Fed::Done { consumed }) => self.done(io, index, request, bytes.len() - consumed),
+            Ok(FeedResult::NeedMore) => {}
+            Ok(FeedResult::Done { consumed }) => {
+                self.done(io, index, request, bytes.len() - consumed)
+            }
             Err(fault) => self.lost(io, index, request, fault),
         }
     }
@@ -527,7 +529,7 @@ impl Handler for Engine {
         }
     }
 
-    fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: Established) {
+    fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: HandshakeResult) {
         self.established(io, user_of(owner), &established);
     }
 

@@ -8,7 +8,7 @@ use weir_http::h2::message::ReadError;
 use weir_http::h2::{ConnectionError, ErrorCode, OpenError};
 use weir_tls::TlsError;
 
-use super::outcome::ErrorKind;
+use super::load_outcome::ErrorKind;
 
 /// A fault, with its details.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use weir_http::flaws::Flaws;
 use weir_http::h2::hpack::HeaderBlock;
-use weir_http::h2::message::{Answered, read_response};
+use weir_http::h2::message::{AnsweredRequest, read_response};
 use weir_http::h2::{Answer as Expected, Connection, Event, HeadersKind, Limits, OpenError};
 use weir_http::message::{Method, ResponseHead};
 
@@ -40,7 +40,7 @@ pub struct Stream {
 
 /// The result of received bytes.
 #[derive(Debug)]
-pub enum Came {
+pub enum ReceiveResult {
     /// All input is processed.
     Nothing,
     /// An event that completes no response.
@@ -120,7 +120,7 @@ impl Http2Client {
         at: &mut usize,
         now_ms: u64,
         scratch: &mut Scratch,
-    ) -> Result<Came, Fault> {
+    ) -> Result<ReceiveResult, Fault> {
         let rest = &input[*at..];
         let received = self
             .connection
@@ -128,7 +128,7 @@ impl Http2Client {
             .map_err(Fault::Http2)?;
         *at += received.consumed;
         Ok(match received.event {
-            Event::NeedMore => Came::Nothing,
+            Event::NeedMore => ReceiveResult::Nothing,
             Event::Headers { kind: HeadersKind::Response, stream, end_stream, .. } => {
                 self.take_head(stream, end_stream, scratch)
             }
@@ -139,10 +139,10 @@ impl Http2Client {
                     stream.answer.data(&rest[start..end]);
                 }
                 self.connection.release(stream, (end - start) as u32, &mut self.out);
-                if end_stream { self.done(stream) } else { Came::Part }
+                if end_stream { self.done(stream) } else { ReceiveResult::Part }
             }
             Event::StreamReset { stream, code, .. } => self.lost(stream, Fault::StreamReset(code)),
-            _ => Came::Part,
+            _ => ReceiveResult::Part,
         })
     }
 
@@ -162,24 +162,27 @@ impl Http2Client {
         Some(self.take(last))
     }
 
-    fn take_head(&mut self, stream: u32, end_stream: bool, scratch: &mut Scratch) -> Came {
-        let Some(place) = self.place(stream) else { return Came::Part };
+    fn take_head(&mut self, stream: u32, end_stream: bool, scratch: &mut Scratch) -> ReceiveResult {
+        let Some(place) = self.place(stream) else { return ReceiveResult::Part };
         let Scratch { block, head } = scratch;
         let method = if self.streams[place].is_head { Method::Head } else { Method::Get };
-        let answered = Answered { method, protocol: None };
+        let answered = AnsweredRequest { method, protocol: None };
         if let Err(error) = read_response(block, end_stream, answered, Flaws::NONE, head) {
             return self.lost(stream, Fault::StreamHead(error));
         }
         self.streams[place].answer.begin(head, block.text());
-        if end_stream { self.done(stream) } else { Came::Part }
+        if end_stream { self.done(stream) } else { ReceiveResult::Part }
     }
 
-    fn done(&mut self, stream: u32) -> Came {
-        self.place(stream).map_or(Came::Part, |place| Came::Done(Box::new(self.take(place))))
+    fn done(&mut self, stream: u32) -> ReceiveResult {
+        self.place(stream)
+            .map_or(ReceiveResult::Part, |place| ReceiveResult::Done(Box::new(self.take(place))))
     }
 
-    fn lost(&mut self, stream: u32, fault: Fault) -> Came {
-        self.place(stream).map_or(Came::Part, |place| Came::Lost(Box::new(self.take(place)), fault))
+    fn lost(&mut self, stream: u32, fault: Fault) -> ReceiveResult {
+        self.place(stream).map_or(ReceiveResult::Part, |place| {
+            ReceiveResult::Lost(Box::new(self.take(place)), fault)
+        })
     }
 
     fn place(&self, stream: u32) -> Option<usize> {

@@ -5,13 +5,13 @@
 //! comes the warm-up, then the measurement. Without ramp and warm-up, a closed loop is measured from its first
 //! connection on. At the end no request begins, and the load waits for open requests and counts them, so a server that
 //! counts requests gets the same number. Rates refer to responses that are complete within the measurement; see
-//! [`Outcome`] for both ways of counting.
+//! [`LoadOutcome`] for both ways of counting.
 
 mod answer;
 mod engine;
 mod fault;
 mod http2;
-mod outcome;
+mod load_outcome;
 mod pacing;
 mod plan;
 mod request;
@@ -26,11 +26,13 @@ pub mod udp;
 mod under_way;
 mod user;
 
-pub use outcome::{ErrorKind, Handshakes, KEPT_SHARE_MIN, Latency, Moment, Outcome, Window};
+pub use load_outcome::{
+    ErrorKind, Handshakes, KEPT_SHARE_MIN, Latency, LoadOutcome, Moment, Window,
+};
 pub use plan::{
-    CONNECTIONS_PER_THREAD_MAX, Checksum, Expectation, Extent, Gzip, Http2Plan, Negotiated, Plan,
-    RequestLines, Target, TlsPlan,
+    CONNECTIONS_PER_THREAD_MAX, Checksum, Expectation, Extent, Gzip, Http2Plan, NegotiatedTls,
+    Plan, RequestLines, Target, TlsPlan,
 };
 pub use request::RequestSpec;
-pub use runner::{LoadError, Observer, Progress, Unobserved, run};
+pub use runner::{LoadError, NoObserver, Observer, Progress, run};
 pub use tls_options::{CIPHERS, CURVES, TlsOptions};

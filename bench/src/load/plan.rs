@@ -147,12 +147,12 @@ pub struct TlsPlan {
     /// The server name (SNI).
     pub server_name: ServerName<'static>,
     /// The required handshake results. Any other result is an error.
-    pub expect: Negotiated,
+    pub expect: NegotiatedTls,
 }
 
 /// Results of a handshake; `None`: any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Negotiated {
+pub struct NegotiatedTls {
     /// The version.
     pub version: Option<rustls::ProtocolVersion>,
     /// The cipher suite.

@@ -1,12 +1,12 @@
 //! Parses the responses of an HTTP/1 connection, one after another.
 
-use weir_http::h1::{self, HeadScan, Parsed};
+use weir_http::h1::{self, HeadScan, ParseProgress};
 use weir_http::message::{Framing, Method, ResponseHead};
 
 use super::answer::{Answer, FirstSeen};
 use super::fault::Fault;
 use super::plan::Expectation;
-use crate::body_reader::{BodyReader, Fed, HEAD_LIMITS};
+use crate::body_reader::{BodyReader, FeedResult, HEAD_LIMITS};
 
 /// Parses the responses of one connection.
 #[derive(Debug)]
@@ -57,12 +57,12 @@ impl ResponseReader {
         mut input: &[u8],
         is_head_request: bool,
         head: &mut ResponseHead,
-    ) -> Result<Fed, Fault> {
+    ) -> Result<FeedResult, Fault> {
         let length = input.len();
         loop {
             match &mut self.phase {
-                Phase::Done => return Ok(Fed::Done { consumed: length - input.len() }),
-                Phase::Head if input.is_empty() => return Ok(Fed::NeedMore),
+                Phase::Done => return Ok(FeedResult::Done { consumed: length - input.len() }),
+                Phase::Head if input.is_empty() => return Ok(FeedResult::NeedMore),
                 Phase::Head => {
                     let used = self.feed_head(input, is_head_request, head)?;
                     input = &input[used..];
@@ -71,8 +71,8 @@ impl ResponseReader {
                     let answer = &mut self.answer;
                     let fed = body.feed(input, |data| answer.data(data));
                     match fed.map_err(|_| Fault::Body)? {
-                        Fed::NeedMore => return Ok(Fed::NeedMore),
-                        Fed::Done { consumed } => {
+                        FeedResult::NeedMore => return Ok(FeedResult::NeedMore),
+                        FeedResult::Done { consumed } => {
                             input = &input[consumed..];
                             self.phase = Phase::Done;
                         }
@@ -121,11 +121,11 @@ impl ResponseReader {
         };
         if self.partial.is_empty() {
             return match parse(input, head)? {
-                Parsed::Complete { length } => {
+                ParseProgress::Complete { length } => {
                     self.begin_body(head, &input[..length]);
                     Ok(length)
                 }
-                Parsed::Partial => {
+                ParseProgress::Partial => {
                     self.partial.extend_from_slice(input);
                     self.scan = HeadScan::section();
                     self.scan.scan(&self.partial, &HEAD_LIMITS);
@@ -139,14 +139,14 @@ impl ResponseReader {
             return Ok(input.len());
         }
         match parse(&self.partial, head)? {
-            Parsed::Complete { length } => {
+            ParseProgress::Complete { length } => {
                 let text = std::mem::take(&mut self.partial);
                 self.begin_body(head, &text[..length]);
                 self.partial = text;
                 self.partial.clear();
                 Ok(length - before)
             }
-            Parsed::Partial => Ok(input.len()),
+            ParseProgress::Partial => Ok(input.len()),
         }
     }
 
@@ -167,7 +167,7 @@ impl ResponseReader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::ErrorKind;
+    use super::super::load_outcome::ErrorKind;
     use super::super::plan::Checksum;
     use super::*;
 
@@ -187,8 +187,8 @@ mod tests {
             let mut at = 0;
             for part in [&wire[..cut], &wire[cut..]] {
                 match reader.feed(part.as_bytes(), is_head, &mut head) {
-                    Ok(Fed::NeedMore) => at += part.len(),
-                    Ok(Fed::Done { consumed }) => {
+                    Ok(FeedResult::NeedMore) => at += part.len(),
+                    Ok(FeedResult::Done { consumed }) => {
                         let beyond = wire.len() - at - consumed;
                         let (status, body_bytes) = seen(&reader);
                         found = Ok((status, body_bytes, reader.keep_alive, beyond));
@@ -237,7 +237,10 @@ mod tests {
             let mut first = FirstSeen { checksum: Some(7), was_unpacked: false };
             reader.restart(&expect, &first);
             let wire = b"HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\n123456789";
-            assert_eq!(reader.feed(wire, false, &mut head), Ok(Fed::Done { consumed: wire.len() }));
+            assert_eq!(
+                reader.feed(wire, false, &mut head),
+                Ok(FeedResult::Done { consumed: wire.len() })
+            );
             assert_eq!(
                 reader.answer.judge(&expect, false, &mut first).map(|fault| fault.kind()),
                 fault,
@@ -265,8 +268,8 @@ mod tests {
         while at < wire.len() {
             let part = &wire[at..at + cuts(wire.len() - at).clamp(1, wire.len() - at)];
             match reader.feed(part, false, &mut head) {
-                Ok(Fed::NeedMore) => at += part.len(),
-                Ok(Fed::Done { consumed }) => {
+                Ok(FeedResult::NeedMore) => at += part.len(),
+                Ok(FeedResult::Done { consumed }) => {
                     assert!(consumed <= part.len());
                     let (status, body_bytes) = seen(&reader);
                     return Some((status, body_bytes, at + consumed));

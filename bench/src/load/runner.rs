@@ -16,7 +16,7 @@ use rustix::thread::LinkNameSpaceType;
 use weir_event_loop::{EventLoop, descriptors};
 
 use super::engine::Engine;
-use super::outcome::{Handshakes, Moment, Outcome, Window};
+use super::load_outcome::{Handshakes, LoadOutcome, Moment, Window};
 use super::plan::{Extent, Plan};
 use super::share::{Share, Signals, ThreadProgress, ThreadResult, now_us};
 use super::tally::Tally;
@@ -31,7 +31,7 @@ const READY_POLL: Duration = Duration::from_millis(5);
 pub trait Observer {
     /// Called when the measurement begins, after the warm-up.
     fn measurement_began(&mut self) {}
-    /// Called at the end of [`Outcome::window`]. Connections are still open, and responses may still arrive.
+    /// Called at the end of [`LoadOutcome::window`]. Connections are still open, and responses may still arrive.
     fn measurement_ended(&mut self) {}
     /// Reports progress, about twice a second.
     fn progress(&mut self, _progress: &Progress) {}
@@ -39,9 +39,9 @@ pub trait Observer {
 
 /// An observer that ignores everything.
 #[derive(Debug)]
-pub struct Unobserved;
+pub struct NoObserver;
 
-impl Observer for Unobserved {}
+impl Observer for NoObserver {}
 
 /// The progress of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,7 +83,7 @@ impl fmt::Display for LoadError {
 impl std::error::Error for LoadError {}
 
 /// Runs a load to its end and returns the sum of the results.
-pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
+pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<LoadOutcome, LoadError> {
     let plan = Arc::new(plan.clone());
     let shares = Share::divide(&plan, now_us());
     let signals = Arc::new(Signals::new(shares.len()));
@@ -93,7 +93,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, LoadErro
         observer.measurement_began();
         begin(&plan, &signals, now_us());
     }
-    let mut crew = Crew::start(&plan, shares, &signals)?;
+    let mut crew = LoadThreads::start(&plan, shares, &signals)?;
     if waits {
         crew.open(observer);
         crew.warm_up(observer);
@@ -103,7 +103,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, LoadErro
     // Read before the connections are closed: closing is not part of a stopped load.
     let over_us = now_us();
     crew.release()?;
-    Ok(Outcome { timeline, ..sum(&plan, &signals, &results?, over_us) })
+    Ok(LoadOutcome { timeline, ..sum(&plan, &signals, &results?, over_us) })
 }
 
 /// Sets the start of the measurement, and with a duration its end.
@@ -115,7 +115,7 @@ fn begin(plan: &Plan, signals: &Signals, at_us: u64) {
 }
 
 /// The threads of a load.
-struct Crew {
+struct LoadThreads {
     plan: Arc<Plan>,
     signals: Arc<Signals>,
     threads: Vec<JoinHandle<()>>,
@@ -128,7 +128,7 @@ struct Crew {
     timeline: Vec<Moment>,
 }
 
-impl Crew {
+impl LoadThreads {
     fn start(
         plan: &Arc<Plan>,
         shares: Vec<Share>,
@@ -312,7 +312,7 @@ fn prepare(plan: &Plan, thread: usize) -> Result<EventLoop, LoadError> {
 }
 
 /// Adds up the results of the threads, which ended at `over_us`.
-fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult], over_us: u64) -> Outcome {
+fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult], over_us: u64) -> LoadOutcome {
     let (mut warm_up, mut measured) = (Tally::new(), Tally::new());
     let mut window = Window::default();
     let (mut unsent, mut cpu_seconds, mut last_done_us) = (0, 0.0, 0);
@@ -337,7 +337,7 @@ fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult], over_us: u64) -
     let seconds = |until_us: u64| until_us.saturating_sub(begin_us) as f64 / 1e6;
     window.elapsed_s = seconds(window_end_us);
     let per_second = window.requests as f64 / window.elapsed_s;
-    Outcome {
+    LoadOutcome {
         requests: measured.requests,
         errors: measured.errors_total(),
         requests_per_second: if window.elapsed_s > 0.0 { per_second } else { 0.0 },

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use weir_event_loop::clock;
 
 use super::plan::{CONNECTIONS_PER_THREAD_MAX, Extent, Plan};
-use super::tally::{Completed, Tally};
+use super::tally::{CompletedResponses, Tally};
 
 /// One thread's share of a load.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,7 +136,7 @@ pub struct ThreadResult {
     /// Transactions that began in the measurement.
     pub measured: Tally,
     /// Responses that were complete within the measurement, whenever they began.
-    pub completed: Completed,
+    pub completed: CompletedResponses,
     /// Number of due requests that were never sent.
     pub unsent: u64,
     /// CPU time within the measurement.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 use super::fault::Fault;
-use super::outcome::{ErrorKind, Latency};
+use super::load_outcome::{ErrorKind, Latency};
 
 /// Longest distinguished time: one hour.
 const LATENCY_US_MAX: u64 = 3_600_000_000;
@@ -73,7 +73,7 @@ impl Times {
 
 /// Good responses that were complete within a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Completed {
+pub struct CompletedResponses {
     /// Number of responses.
     pub requests: u64,
     /// Sum of their body bytes.

@@ -15,13 +15,13 @@ pub struct Rotation {
 #[derive(Debug)]
 struct Group {
     address: SocketAddr,
-    targets: Vec<Weighted>,
+    targets: Vec<WeightedTarget>,
 }
 
 /// Smooth weighted round robin, as in nginx: in each turn every target gains its weight; the target with the highest
 /// value is chosen and loses the sum of the weights.
 #[derive(Debug)]
-struct Weighted {
+struct WeightedTarget {
     target: u32,
     weight: i64,
     credit: i64,
@@ -32,8 +32,11 @@ impl Rotation {
     pub fn new(targets: &[Target], thread: usize) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         for (index, target) in targets.iter().enumerate() {
-            let weighted =
-                Weighted { target: index as u32, weight: i64::from(target.weight), credit: 0 };
+            let weighted = WeightedTarget {
+                target: index as u32,
+                weight: i64::from(target.weight),
+                credit: 0,
+            };
             match groups.iter_mut().find(|group| group.address == target.address) {
                 Some(group) => group.targets.push(weighted),
                 None => groups.push(Group { address: target.address, targets: vec![weighted] }),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls::client::Resumption;
-use weir_tls::{Established, Session, TlsError};
+use weir_tls::{HandshakeResult, Session, TlsError};
 
 use super::plan::TlsPlan;
 
@@ -42,7 +42,7 @@ impl Sessions {
     }
 
     /// Describes a handshake result that differs from the plan; `None` if all match.
-    pub fn mismatch(&self, established: &Established) -> Option<String> {
+    pub fn mismatch(&self, established: &HandshakeResult) -> Option<String> {
         let expect = &self.plan.expect;
         let (version, suite) = (established.version, established.suite.suite());
         if let Some(expected) = expect.version.filter(|expected| *expected != version) {

@@ -11,7 +11,7 @@ use rustls::{
     SupportedProtocolVersion, version,
 };
 
-use super::plan::{Negotiated, TlsPlan};
+use super::plan::{NegotiatedTls, TlsPlan};
 
 /// The available cipher suites: OpenSSL's name and the IANA suite.
 pub const CIPHERS: &[(&str, CipherSuite)] = &[
@@ -83,7 +83,7 @@ impl TlsOptions {
         });
         let suite = self.cipher.as_deref().and_then(suite_named);
         let protocol = self.protocol.map(|name| name.as_bytes().to_vec());
-        let expect = Negotiated { version, suite, protocol };
+        let expect = NegotiatedTls { version, suite, protocol };
         Ok(TlsPlan { config, resume, server_name, expect })
     }
 
@@ -116,7 +116,7 @@ impl TlsOptions {
             }
             None => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Believing(provider)))
+                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
                 .with_no_client_auth(),
         };
         config.alpn_protocols = self.protocol.iter().map(|name| name.as_bytes().to_vec()).collect();
@@ -167,9 +167,9 @@ fn read_authorities(path: &PathBuf) -> Result<RootCertStore, String> {
 
 /// Accepts every certificate. Signatures are still verified, so that the load has a client's usual CPU cost.
 #[derive(Debug)]
-struct Believing(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Believing {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -243,7 +243,7 @@ mod tests {
         };
         let name = ServerName::try_from("bench.example").expect("a name");
         let plan = options.plan(name.clone(), false).expect("a plan");
-        let expect = Negotiated {
+        let expect = NegotiatedTls {
             version: Some(rustls::ProtocolVersion::TLSv1_3),
             suite: Some(CipherSuite::TLS13_AES_256_GCM_SHA384),
             protocol: Some(b"h2".to_vec()),

@@ -63,10 +63,10 @@ pub struct Fault {
 
 /// Selects the requests that get a fault: evenly spread, and exactly the configured share.
 #[derive(Debug)]
-pub struct Schedule(Vec<Due>);
+pub struct Schedule(Vec<DueFault>);
 
 #[derive(Debug)]
-struct Due {
+struct DueFault {
     kind: FaultKind,
     millionths: u64,
     credit: u64,
@@ -75,7 +75,7 @@ struct Due {
 impl Schedule {
     /// The schedule of one thread.
     pub fn new(faults: &[Fault]) -> Self {
-        let due = |fault: &Fault| Due {
+        let due = |fault: &Fault| DueFault {
             kind: fault.kind,
             millionths: (fault.share * MILLION as f64).round() as u64,
             credit: 0,

@@ -82,7 +82,7 @@ pub struct Origin {
 }
 
 /// The message of a started thread: its addresses, or the reason why it cannot serve.
-type Begun = io::Result<Vec<SocketAddr>>;
+type ThreadStart = io::Result<Vec<SocketAddr>>;
 
 impl Origin {
     /// Starts serving.
@@ -150,7 +150,12 @@ fn sum(threads: &[Arc<ThreadCounts>]) -> Counts {
 }
 
 /// The main function of an origin thread.
-fn serve(settings: &Settings, thread: usize, mut server: Server, begun: &mpsc::Sender<Begun>) {
+fn serve(
+    settings: &Settings,
+    thread: usize,
+    mut server: Server,
+    begun: &mpsc::Sender<ThreadStart>,
+) {
     let prepared = prepare(settings, thread);
     let (result, io) = match prepared {
         Ok((io, addresses)) => (Ok(addresses), Some(io)),

@@ -13,7 +13,7 @@ use slab::Slab;
 use weir_event_loop::clock;
 use weir_event_loop::wall_clock::WallClock;
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
-use weir_http::h1::{self, HeadScan, Parsed};
+use weir_http::h1::{self, HeadScan, ParseProgress};
 use weir_http::message::{Method, RequestHead};
 use weir_http::path::{PathForm, RawBytes, TargetForm};
 
@@ -22,7 +22,7 @@ use super::answer::{Answer, HeadWriter, Order};
 use super::counts::{ThreadCounts, add};
 use super::faults::{FaultKind, Schedule};
 use super::objects::Blocks;
-use crate::body_reader::{BodyReader, Fed, HEAD_LIMITS};
+use crate::body_reader::{BodyReader, FeedResult, HEAD_LIMITS};
 
 /// Paths stay as requested; raw bytes are percent-encoded.
 const PATHS: TargetForm = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Encode };
@@ -117,7 +117,7 @@ impl Server {
             match &mut client.phase {
                 Phase::Head if rest.is_empty() => break,
                 Phase::Head => match h1::parse_request(rest, &HEAD_LIMITS, PATHS, &mut self.head) {
-                    Ok(Parsed::Complete { length }) => {
+                    Ok(ParseProgress::Complete { length }) => {
                         let order = Order::new(&self.head, &rest[..length]);
                         if self.head.expect_continue && !self.head.framing.is_empty() {
                             io.send(
@@ -128,19 +128,19 @@ impl Server {
                         client.phase = Phase::Body(BodyReader::new(self.head.framing), order);
                         at += length;
                     }
-                    Ok(Parsed::Partial) => break,
+                    Ok(ParseProgress::Partial) => break,
                     Err(error) => {
                         self.begin(io, key, Order::refusal(error.status()));
                         return input.len();
                     }
                 },
                 Phase::Body(body, order) => match body.feed(rest, |_| {}) {
-                    Ok(Fed::Done { consumed }) => {
+                    Ok(FeedResult::Done { consumed }) => {
                         let order = *order;
                         at += consumed;
                         self.take_order(io, key, order);
                     }
-                    Ok(Fed::NeedMore) => return input.len(),
+                    Ok(FeedResult::NeedMore) => return input.len(),
                     Err(_) => {
                         self.begin(io, key, Order::refusal(400));
                         return input.len();

@@ -54,7 +54,7 @@ pub struct UdpCounts {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct UdpThreadCounters {
     queries: AtomicU64,
     malformed: AtomicU64,
     unsent: AtomicU64,
@@ -65,7 +65,7 @@ struct Shared {
 #[derive(Debug)]
 pub struct UdpOrigin {
     addresses: Vec<SocketAddr>,
-    shared: Arc<Shared>,
+    shared: Arc<UdpThreadCounters>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -106,7 +106,7 @@ impl UdpOrigin {
     /// The counts so far.
     pub fn counts(&self) -> UdpCounts {
         let of = |count: &AtomicU64| count.load(Relaxed);
-        let Shared { queries, malformed, unsent, .. } = &*self.shared;
+        let UdpThreadCounters { queries, malformed, unsent, .. } = &*self.shared;
         UdpCounts { queries: of(queries), malformed: of(malformed), unsent: of(unsent) }
     }
 }
@@ -162,7 +162,7 @@ fn bind(address: SocketAddr, is_shared: bool) -> io::Result<UdpSocket> {
 }
 
 impl Server {
-    fn serve(&self, shared: &Shared) -> io::Result<()> {
+    fn serve(&self, shared: &UdpThreadCounters) -> io::Result<()> {
         let turn = Timespec { tv_sec: 0, tv_nsec: i64::from(TURN_MAX.subsec_nanos()) };
         let mut events = Vec::with_capacity(EVENTS_MAX);
         while !shared.stop.load(Relaxed) {
@@ -181,7 +181,7 @@ impl Server {
 }
 
 /// Answers the waiting queries of a server, up to a limit. Further queries cause the next event.
-fn answer_all(socket: &UdpSocket, shared: &Shared) {
+fn answer_all(socket: &UdpSocket, shared: &UdpThreadCounters) {
     let mut buffer = [0; DATAGRAM_BYTES_MAX];
     for _ in 0..QUERIES_PER_TURN_MAX {
         // No more queries, or an ICMP error from a client's closed port. Neither ends the server.
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
     use crate::load::udp::{UdpPlan, run};
-    use crate::load::{ErrorKind, Extent, Unobserved};
+    use crate::load::{ErrorKind, Extent, NoObserver};
 
     fn plan(targets: &[SocketAddr]) -> UdpPlan {
         UdpPlan {
@@ -237,7 +237,7 @@ mod tests {
         {
             let origin = origin(2);
             let plan = UdpPlan { queries_per_flow, threads, ..plan(origin.addresses()) };
-            let outcome = run(&plan, &mut Unobserved).expect("a load");
+            let outcome = run(&plan, &mut NoObserver).expect("a load");
             assert_eq!((outcome.requests, outcome.errors), (500, 0), "{outcome:?}");
             assert_eq!(origin.counts(), UdpCounts { queries: 500, ..UdpCounts::default() });
             assert_eq!(outcome.bytes, 500 * 128);
@@ -253,7 +253,7 @@ mod tests {
         let extent = Extent::Time(Duration::from_millis(300));
         let warm_up = Duration::from_millis(50);
         let plan = UdpPlan { rate: Some(1_000.0), extent, warm_up, ..plan(origin.addresses()) };
-        let outcome = run(&plan, &mut Unobserved).expect("a load");
+        let outcome = run(&plan, &mut NoObserver).expect("a load");
         assert_eq!(outcome.errors, 0, "{outcome:?}");
         assert_eq!(outcome.requests + outcome.unsent, 300, "{outcome:?}");
         assert!(outcome.warm_up_requests >= 40, "{outcome:?}");
@@ -267,7 +267,7 @@ mod tests {
         let timeout = Duration::from_millis(50);
         let targets = [silent.local_addr().expect("its address")];
         let plan = UdpPlan { timeout, extent: Extent::Requests(20), ..plan(&targets) };
-        let outcome = run(&plan, &mut Unobserved).expect("a load");
+        let outcome = run(&plan, &mut NoObserver).expect("a load");
         assert_eq!((outcome.requests, outcome.errors), (0, 20));
         assert_eq!(outcome.errors_by_kind.get(&ErrorKind::Lost), Some(&20), "{outcome:?}");
     }
@@ -277,7 +277,7 @@ mod tests {
         let free = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let targets = [free.local_addr().expect("its address")];
         drop(free);
-        let outcome = run(&plan(&targets), &mut Unobserved).expect("a load");
+        let outcome = run(&plan(&targets), &mut NoObserver).expect("a load");
         assert_eq!((outcome.requests, outcome.errors), (0, 500), "{outcome:?}");
         assert!(outcome.errors_by_kind.contains_key(&ErrorKind::Connect), "{outcome:?}");
     }

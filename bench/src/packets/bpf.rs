@@ -114,7 +114,7 @@ pub struct Program(OwnedFd);
 
 /// A program attached to a device. Dropping it detaches the program.
 #[derive(Debug)]
-pub struct Attached {
+pub struct AttachedProgram {
     _link: OwnedFd,
     _program: Program,
 }
@@ -133,11 +133,11 @@ impl Program {
     }
 
     /// Attaches the program to a device of the calling thread's network namespace.
-    pub fn attach(self, device: u32) -> io::Result<Attached> {
+    pub fn attach(self, device: u32) -> io::Result<AttachedProgram> {
         let mut attributes =
             LinkAttributes { program: raw(&self.0), device, kind: BPF_XDP, flags: 0 };
         let link = owned(bpf(BPF_LINK_CREATE, &mut attributes)?);
-        Ok(Attached { _link: link, _program: self })
+        Ok(AttachedProgram { _link: link, _program: self })
     }
 
     /// Sends `count` copies of a frame out of a device of the calling thread's network namespace. The program modifies

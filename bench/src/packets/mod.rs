@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use rustix::time::{ClockId, clock_gettime};
 
-pub use bpf::Attached;
+pub use bpf::AttachedProgram;
 use bpf::Program;
 pub use frame::{FRAME_BYTES, INTERVAL_NS_MAX, Mac, frame};
 
@@ -26,7 +26,7 @@ const BATCH: u32 = 64;
 
 /// The packets to send, and the device and core to send from.
 #[derive(Debug, Clone)]
-pub struct Sending {
+pub struct PacketStream {
     /// The packet. Copies differ only by their flow.
     pub frame: [u8; FRAME_BYTES],
     /// Number of flows: a power of two up to a million.
@@ -49,7 +49,7 @@ pub struct Sender {
 impl Sender {
     /// Starts a thread that calls `enter`, to enter a network namespace, and then sends.
     pub fn start(
-        sending: Sending,
+        sending: PacketStream,
         enter: impl FnOnce() -> io::Result<()> + Send + 'static,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -93,7 +93,7 @@ impl Drop for Sender {
 }
 
 /// Attaches a program to a device of the calling thread's network namespace that drops all IPv4 packets.
-pub fn drop_all(device: u32) -> io::Result<Attached> {
+pub fn drop_all(device: u32) -> io::Result<AttachedProgram> {
     Program::load(&frame::sink())?.attach(device)
 }
 

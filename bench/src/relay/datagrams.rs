@@ -26,7 +26,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
-use weir_event_loop::batches::{self, BATCH_MAX, Received};
+use weir_event_loop::batches::{self, BATCH_MAX, ReceivedBatch};
 
 #[cfg(test)]
 mod tests;
@@ -163,7 +163,7 @@ impl Answers {
 struct Relay {
     listener: OwnedFd,
     sockets: MemberSockets,
-    queries: Received,
+    queries: ReceivedBatch,
     answers: Answers,
     events: Vec<epoll::Event>,
 }
@@ -185,7 +185,7 @@ impl Relay {
         let sockets = MemberSockets::open(members, sockets)?;
         let data = epoll::EventData::new_u64(LISTENER);
         epoll::add(&sockets.poll, &listener, data, epoll::EventFlags::IN)?;
-        let (queries, answers) = (Received::default(), Answers::new());
+        let (queries, answers) = (ReceivedBatch::default(), Answers::new());
         Ok(Self { listener, sockets, queries, answers, events: Vec::with_capacity(EVENTS_MAX) })
     }
 

@@ -33,7 +33,7 @@ pub struct Configuration {
 
 /// The kept configurations of a run.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct KeptConfigurations {
     /// The configurations, sorted by product and file.
     pub configurations: Vec<Configuration>,
     /// Number of files beyond [`FILES_MAX`].
@@ -41,9 +41,9 @@ pub struct Kept {
 }
 
 /// Reads the kept configurations of a run; the result is empty if there are none. `rank` orders tests and products.
-pub fn read(run_folder: &Path, rank: impl Fn(&str) -> usize) -> io::Result<Kept> {
+pub fn read(run_folder: &Path, rank: impl Fn(&str) -> usize) -> io::Result<KeptConfigurations> {
     let root = run_folder.join(FOLDER);
-    let mut kept = Kept::default();
+    let mut kept = KeptConfigurations::default();
     let mut by_content: BTreeMap<(usize, String, String, String), Configuration> = BTreeMap::new();
     let mut files_read = 0;
     let mut tests = folders(&root)?;

@@ -10,11 +10,11 @@ const CAPACITY: &str = "capacity_";
 const AT: &str = "_at_";
 
 /// Returns the label of a product in a report.
-pub type Called<'a> = &'a dyn Fn(&str) -> String;
+pub type ProductLabel<'a> = &'a dyn Fn(&str) -> String;
 
 /// The facts of one probe.
 #[derive(Default)]
-struct Look {
+struct ProbeFacts {
     /// Requests per second and busy percent of the core, by product.
     capacities: BTreeMap<String, (Option<f64>, Option<f64>)>,
     /// Rates derived from the capacities, by name.
@@ -24,7 +24,7 @@ struct Look {
 /// The facts of a test as sentences. Facts are named `capacity_<product>[_at_<place>]_requests_per_second`,
 /// `…_core_busy_percent` and `<word>[_at_<place>]_requests_per_second`. A fact with another name becomes a sentence of
 /// its own.
-pub fn sentences(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<String> {
+pub fn sentences(facts: &BTreeMap<String, f64>, called: ProductLabel<'_>) -> Vec<String> {
     let (looks, others) = looks(facts);
     let told = looks.into_iter().map(|(place, look)| sentence(&place, look, called));
     let others = others
@@ -35,8 +35,8 @@ pub fn sentences(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<Strin
 
 /// The offered rate as a share of each product's capacity, one sentence per probe: `8,000/s were offered to all, of the
 /// capacity first found 95% of Envoy's and 17% of weir's.`
-pub fn loads(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<String> {
-    let told = |(place, look): (String, Look)| {
+pub fn loads(facts: &BTreeMap<String, f64>, called: ProductLabel<'_>) -> Vec<String> {
+    let told = |(place, look): (String, ProbeFacts)| {
         let offered = *look.rates.get(OFFERED)?;
         let share = |(product, (rate, _)): (&String, &(Option<f64>, Option<f64>))| {
             let rate = rate.filter(|rate| *rate > 0.0)?;
@@ -64,8 +64,8 @@ pub fn loads(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<String> {
 const OFFERED: &str = "offered";
 
 /// Facts grouped by probe, and the other facts.
-fn looks(facts: &BTreeMap<String, f64>) -> (BTreeMap<String, Look>, Vec<(&str, f64)>) {
-    let mut looks: BTreeMap<String, Look> = BTreeMap::new();
+fn looks(facts: &BTreeMap<String, f64>) -> (BTreeMap<String, ProbeFacts>, Vec<(&str, f64)>) {
+    let mut looks: BTreeMap<String, ProbeFacts> = BTreeMap::new();
     let mut others = Vec::new();
     for (name, &value) in facts {
         let (stem, is_rate) = match (name.strip_suffix(RATE), name.strip_suffix(BUSY)) {
@@ -99,7 +99,7 @@ fn place_told(place: &str) -> String {
 }
 
 /// Example: `Capacity first found: nginx 28,120/s (99% busy), weir 33,345/s (97% busy); offered to all: 3,591/s.`
-fn sentence(place: &str, look: Look, called: Called<'_>) -> String {
+fn sentence(place: &str, look: ProbeFacts, called: ProductLabel<'_>) -> String {
     let capacity = |(product, (rate, busy)): (String, (Option<f64>, Option<f64>))| {
         let rate = rate.map_or("–".to_owned(), |rate| text::number(rate) + "/s");
         let busy = busy.map(|busy| format!(" ({busy:.0}% busy)")).unwrap_or_default();

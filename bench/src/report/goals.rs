@@ -1,6 +1,6 @@
 //! The goals for weir, and whether this run reaches them.
 
-use crate::catalogue::{self, Better, Goal, Measure};
+use crate::catalogue::{self, BetterDirection, Goal, Measure};
 
 use super::model::{Cell, Report, TestReport, is_peer};
 use super::stats::Ratio;
@@ -9,7 +9,7 @@ use super::text;
 
 /// Whether a goal was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum GoalResult {
     /// The whole noise interval reaches the goal.
     Reached,
     /// The median reaches the goal; a part of the noise interval does not.
@@ -22,7 +22,7 @@ pub enum Outcome {
     Untold,
 }
 
-impl Outcome {
+impl GoalResult {
     fn words(self) -> &'static str {
         match self {
             Self::Reached => "reached",
@@ -40,11 +40,11 @@ pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
 }
 
 /// The outcomes and sentences of a test's goals.
-pub fn outcomes(report: &Report, test: &TestReport) -> Vec<(Outcome, String)> {
+pub fn outcomes(report: &Report, test: &TestReport) -> Vec<(GoalResult, String)> {
     test.test.goals.iter().filter_map(|goal| goal_told(report, test, goal)).collect()
 }
 
-fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<(Outcome, String)> {
+fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<(GoalResult, String)> {
     let figure = test.figures.iter().find(|figure| figure.figure == goal.figure)?;
     let cell = |at: f64| figure.cells.iter().find(|cell| cell.at == at);
     let own = |at: f64| Some(cell(at)?.values[report.weir?]?.median);
@@ -91,7 +91,7 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<(Outcome
     let is_forfeit = goal.figure.is_latency() && test.has_failed(place, report.weir?);
     let (outcome, told) = if is_forfeit {
         let why = "not reached, because weir failed requests or fell behind the offered rate";
-        (Outcome::Missed, why.to_owned())
+        (GoalResult::Missed, why.to_owned())
     } else {
         (outcome, told)
     };
@@ -102,7 +102,7 @@ fn goal_told(report: &Report, test: &TestReport, goal: &Goal) -> Option<(Outcome
 }
 
 fn is_higher_better(goal: &Goal) -> bool {
-    goal.figure.better() == Better::Higher
+    goal.figure.better() == BetterDirection::Higher
 }
 
 /// Whether a value reaches the bound.
@@ -142,19 +142,19 @@ fn best_told(names: &[&str]) -> String {
 }
 
 /// The outcome of a repeatable count: only the value decides.
-fn by_value(goal: &Goal, value: f64, told: String) -> Option<(Outcome, String)> {
-    let outcome = if is_good(goal, value) { Outcome::Reached } else { Outcome::Missed };
+fn by_value(goal: &Goal, value: f64, told: String) -> Option<(GoalResult, String)> {
+    let outcome = if is_good(goal, value) { GoalResult::Reached } else { GoalResult::Missed };
     value.is_finite().then(|| (outcome, format!("{} ({told})", outcome.words())))
 }
 
 /// The outcome of a timed figure: certain only if the whole noise interval agrees.
-fn by_ratio(goal: &Goal, ratio: &Ratio, peer: Option<&str>) -> (Outcome, String) {
+fn by_ratio(goal: &Goal, ratio: &Ratio, peer: Option<&str>) -> (GoalResult, String) {
     let outcome = match ratio.interval {
-        None => Outcome::Untold,
-        Some((low, high)) if is_good(goal, low) && is_good(goal, high) => Outcome::Reached,
-        Some((low, high)) if !is_good(goal, low) && !is_good(goal, high) => Outcome::Missed,
-        Some(_) if is_good(goal, ratio.median) => Outcome::ReachedByMedian,
-        Some(_) => Outcome::MissedByMedian,
+        None => GoalResult::Untold,
+        Some((low, high)) if is_good(goal, low) && is_good(goal, high) => GoalResult::Reached,
+        Some((low, high)) if !is_good(goal, low) && !is_good(goal, high) => GoalResult::Missed,
+        Some(_) if is_good(goal, ratio.median) => GoalResult::ReachedByMedian,
+        Some(_) => GoalResult::MissedByMedian,
     };
     let of = peer.map(|peer| format!(" of {peer}")).unwrap_or_default();
     let rounds = text::counted(ratio.rounds, "round");

@@ -7,10 +7,10 @@ use super::handshakes;
 use super::limits;
 use super::method;
 use super::model::{Report, TestReport};
-use super::published;
+use super::published_figures;
 use super::story::{self, Row};
 use super::text;
-use super::verdict::{Judgement, Standing, Subject, Verdicts, difference_told};
+use super::verdict::{AgainstPeers, Judgement, Subject, Verdicts, difference_told};
 use crate::catalogue::{Axis, PENDING};
 
 /// The whole text.
@@ -147,7 +147,7 @@ fn summary(page: &mut Page, report: &Report, verdicts: &Verdicts) {
 fn lost(page: &mut Page, report: &Report, verdicts: &Verdicts) {
     page.paragraph("## What weir lost");
     let (lost, undecided): (Vec<_>, Vec<_>) =
-        verdicts.behind().into_iter().partition(|found| found.standing == Standing::Lost);
+        verdicts.behind().into_iter().partition(|found| found.standing == AgainstPeers::Lost);
     if lost.is_empty() && verdicts.missing.is_empty() {
         page.line(&escaped(&story::nothing_lost(report, verdicts)));
     }
@@ -257,7 +257,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
 
 /// Further texts about a test: its handshakes and published figures.
 fn told_beside(report: &Report, test: &TestReport) -> Vec<String> {
-    [handshakes::told(report, test), published::told(report, test)].concat()
+    [handshakes::told(report, test), published_figures::told(report, test)].concat()
 }
 
 fn remainder(page: &mut Page, report: &Report) {

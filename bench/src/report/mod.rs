@@ -17,7 +17,7 @@ mod method;
 pub(crate) mod model;
 pub(crate) mod percentiles;
 mod points;
-mod published;
+mod published_figures;
 pub mod readme;
 mod source;
 pub mod stats;
@@ -47,7 +47,7 @@ pub const MARKDOWN_FILE: &str = "report.md";
 
 /// Paths of the written files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenFiles {
     /// The page.
     pub html: PathBuf,
     /// The Markdown.
@@ -86,7 +86,7 @@ impl std::error::Error for ReportError {
 }
 
 /// Reads the run in that folder and writes [`HTML_FILE`] and [`MARKDOWN_FILE`] into it.
-pub fn write(run_folder: &Path) -> Result<Written, ReportError> {
+pub fn write(run_folder: &Path) -> Result<WrittenFiles, ReportError> {
     let report = Report::new(source::read(run_folder).map_err(ReportError::Read)?);
     let verdicts = Verdicts::new(&report);
     let rank = |name: &str| {
@@ -98,7 +98,7 @@ pub fn write(run_folder: &Path) -> Result<Written, ReportError> {
         ReportError::Configurations(run_folder.join(configurations::FOLDER), error)
     })?;
     let written =
-        Written { html: run_folder.join(HTML_FILE), markdown: run_folder.join(MARKDOWN_FILE) };
+        WrittenFiles { html: run_folder.join(HTML_FILE), markdown: run_folder.join(MARKDOWN_FILE) };
     let save = |path: &Path, text: String| {
         replace(path, text.as_bytes()).map_err(|error| ReportError::Write(path.to_owned(), error))
     };

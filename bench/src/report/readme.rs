@@ -7,20 +7,20 @@ mod brief;
 mod rows;
 mod source;
 
-use super::goals::{self, Outcome};
+use super::goals::{self, GoalResult};
 use super::knee::Knees;
 use super::markdown::{Page, escaped, versions};
 use super::model::{Report, TestReport};
 use super::story;
 use super::text;
-use super::verdict::{Judgement, Standing, Subject, Verdicts, difference_told};
+use super::verdict::{AgainstPeers, Judgement, Subject, Verdicts, difference_told};
 use crate::catalogue::{self, Figure, PLAIN_WEIR, is_yardstick};
 use rows::{ROWS, Row};
 
 pub use source::{ReadmeError, is_current, print, write};
 
 /// A run of the block.
-struct Kept {
+struct ReportedRun {
     /// The run's folder, relative to the document.
     folder: String,
     report: Report,
@@ -29,11 +29,12 @@ struct Kept {
 
 /// The summary of these runs, without the marks. A later run replaces an earlier run of the same test. The error names
 /// a run without a row.
-fn block(runs: &[Kept]) -> Result<String, &str> {
+fn block(runs: &[ReportedRun]) -> Result<String, &str> {
     let mut page = Page::default();
     for (index, kept) in runs.iter().enumerate() {
         let is_told_later = |test: &TestReport| {
-            let has_it = |other: &Kept| other.report.tests.iter().any(|it| is_same(it, test));
+            let has_it =
+                |other: &ReportedRun| other.report.tests.iter().any(|it| is_same(it, test));
             runs[index + 1..].iter().any(has_it)
         };
         let told: Vec<&TestReport> =
@@ -63,8 +64,8 @@ fn is_same(a: &TestReport, b: &TestReport) -> bool {
 }
 
 /// The heading of a run: date, product versions and machine.
-fn heading(kept: &Kept) -> String {
-    let Kept { folder, report, .. } = kept;
+fn heading(kept: &ReportedRun) -> String {
+    let ReportedRun { folder, report, .. } = kept;
     let run = &report.run;
     let commit = report.weir.and_then(|weir| run.products[weir].commit.as_deref());
     let commit = match commit {
@@ -89,7 +90,7 @@ fn heading(kept: &Kept) -> String {
     )
 }
 
-fn table(page: &mut Page, kept: &Kept, rows: &[(&Row, &TestReport)]) {
+fn table(page: &mut Page, kept: &ReportedRun, rows: &[(&Row, &TestReport)]) {
     let report = &kept.report;
     let cells: Vec<(&str, Vec<Option<String>>, String)> = rows
         .iter()
@@ -126,10 +127,10 @@ fn column(report: &Report, index: usize) -> String {
 }
 
 /// The value of each product; `None` if the run lacks the row's test, figure or setting.
-fn values(kept: &Kept, test: &TestReport, row: &Row) -> Option<Vec<Option<String>>> {
+fn values(kept: &ReportedRun, test: &TestReport, row: &Row) -> Option<Vec<Option<String>>> {
     let (report, figure) = (&kept.report, row.figure);
     let products = 0..report.run.products.len();
-    let is_won = judgement(kept, row).is_some_and(|found| found.standing == Standing::Won);
+    let is_won = judgement(kept, row).is_some_and(|found| found.standing == AgainstPeers::Won);
     let told = |index: usize, value: f64, mark: &str| {
         let value = format!("{}{mark}", escaped(&text::with_unit(value, figure)));
         if is_won && report.weir == Some(index) { format!("**{value}**") } else { value }
@@ -153,7 +154,7 @@ fn knees<'a>(test: &'a TestReport, row: &Row) -> Option<&'a Knees> {
     test.knees.as_ref().filter(|_| row.figure == Figure::Rate)
 }
 
-fn judgement<'a>(kept: &'a Kept, row: &Row) -> Option<&'a Judgement> {
+fn judgement<'a>(kept: &'a ReportedRun, row: &Row) -> Option<&'a Judgement> {
     kept.verdicts.judgements.iter().find(|found| {
         let is_subject = match found.subject {
             Subject::Figure(figure) => figure == row.figure && found.at == row.at,
@@ -164,7 +165,7 @@ fn judgement<'a>(kept: &'a Kept, row: &Row) -> Option<&'a Judgement> {
 }
 
 /// Example: `0.68 (0.61–0.77) of HAProxy, won`.
-fn verdict(kept: &Kept, test: &TestReport, row: &Row) -> String {
+fn verdict(kept: &ReportedRun, test: &TestReport, row: &Row) -> String {
     let Some(found) = judgement(kept, row) else {
         let is_rate = matches!(row.figure, Figure::Rate | Figure::Goodput);
         let is_judged = test.test.judged.contains(&row.figure);
@@ -184,7 +185,7 @@ fn verdict(kept: &Kept, test: &TestReport, row: &Row) -> String {
 
 /// The ratio to plain weir, in a test without peers whose goal is about the figure. Example: `1.04 (1.02–1.05) of plain
 /// weir`.
-fn beside_plain(kept: &Kept, test: &TestReport, row: &Row) -> Option<String> {
+fn beside_plain(kept: &ReportedRun, test: &TestReport, row: &Row) -> Option<String> {
     let is_meant = |goal: &catalogue::Goal| goal.figure == row.figure;
     if !test.test.judged.is_empty() || !test.test.goals.iter().any(is_meant) {
         return None;
@@ -198,13 +199,13 @@ fn beside_plain(kept: &Kept, test: &TestReport, row: &Row) -> Option<String> {
 }
 
 /// Outcomes of goals that the document lists.
-const MISSED: [Outcome; 2] = [Outcome::Missed, Outcome::MissedByMedian];
+const MISSED: [GoalResult; 2] = [GoalResult::Missed, GoalResult::MissedByMedian];
 
 /// Wins, losses and undecided figures of the run, and its missed goals.
-fn remarks(page: &mut Page, kept: &Kept, told: &[&TestReport]) {
-    let Kept { report, verdicts, .. } = kept;
+fn remarks(page: &mut Page, kept: &ReportedRun, told: &[&TestReport]) {
+    let ReportedRun { report, verdicts, .. } = kept;
     page.paragraph(&escaped(&story::tally(report, verdicts).join(" ")));
-    for lost in verdicts.with(Standing::Lost) {
+    for lost in verdicts.with(AgainstPeers::Lost) {
         let sentence = escaped(&story::sentence(report, lost));
         page.line(&format!("- Lost: `{}`: {sentence}", lost.test.name));
     }
@@ -216,12 +217,13 @@ fn remarks(page: &mut Page, kept: &Kept, told: &[&TestReport]) {
     if outcomes.is_empty() {
         return;
     }
-    let count =
-        |wanted: &[Outcome]| outcomes.iter().filter(|(_, found, _)| wanted.contains(found)).count();
+    let count = |wanted: &[GoalResult]| {
+        outcomes.iter().filter(|(_, found, _)| wanted.contains(found)).count()
+    };
     let counts = [
-        ("reached", count(&[Outcome::Reached])),
-        ("reached by the median only", count(&[Outcome::ReachedByMedian])),
-        ("undecided by a single round", count(&[Outcome::Untold])),
+        ("reached", count(&[GoalResult::Reached])),
+        ("reached by the median only", count(&[GoalResult::ReachedByMedian])),
+        ("undecided by a single round", count(&[GoalResult::Untold])),
         ("missed", count(&MISSED)),
     ];
     let told = counts.iter().filter(|(_, count)| *count > 0);

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::catalogue::{self, Axis};
-use crate::kept::{self, FILE_NAME};
 use crate::record::{FORMAT, Point, Run, TestRecord};
+use crate::run_files::{self, FILE_NAME};
 
 /// Maximum size of a file of a run; the longest have some hundred kilobytes.
 pub const RUN_BYTES_MAX: u64 = 64 << 20;
@@ -130,7 +130,7 @@ fn read_test(run_folder: &Path, name: &str) -> Result<TestRecord, ReadError> {
         let (path, place) = (run_folder.join(FILE_NAME), "tests".to_owned());
         return Err(ReadError::Contradiction { path, place, what: format!("{name:?} is no test") });
     }
-    let path = kept::test_file(run_folder, name);
+    let path = run_files::test_file(run_folder, name);
     let record: TestRecord = serde_json::from_slice(&bytes(&path)?)
         .map_err(|error| ReadError::Shape { path: path.clone(), error })?;
     if record.name != name {
@@ -155,11 +155,11 @@ fn bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
 fn parse_head(bytes: &[u8], path: &Path) -> Result<Run<String>, ReadError> {
     /// Parsed first, so that another version causes an error about the version and not about a missing field.
     #[derive(Deserialize)]
-    struct Versioned {
+    struct FormatVersion {
         format: Option<u64>,
     }
     let shape_error = |error| ReadError::Shape { path: path.to_owned(), error };
-    let versioned: Versioned = serde_json::from_slice(bytes).map_err(shape_error)?;
+    let versioned: FormatVersion = serde_json::from_slice(bytes).map_err(shape_error)?;
     if versioned.format != Some(u64::from(FORMAT)) {
         return Err(ReadError::Format { path: path.to_owned(), found: versioned.format });
     }
@@ -314,7 +314,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("tests")).expect("a folder");
         for test in json["tests"].as_array_mut().expect("tests") {
             let name = test["name"].clone();
-            let path = kept::test_file(folder.path(), name.as_str().expect("a name"));
+            let path = run_files::test_file(folder.path(), name.as_str().expect("a name"));
             std::fs::write(path, test.to_string()).expect("a file");
             *test = name;
         }
@@ -393,15 +393,16 @@ mod tests {
             assert!(message.contains(expected), "{message}");
         };
         let mut run = testing::run();
-        kept::write(folder.path(), &run).expect("the run's files");
+        run_files::write(folder.path(), &run).expect("the run's files");
         assert_eq!(read(folder.path()).expect("a run").tests.len(), run.tests.len());
-        let [first, second] = [0, 1].map(|at| kept::test_file(folder.path(), &run.tests[at].name));
+        let [first, second] =
+            [0, 1].map(|at| run_files::test_file(folder.path(), &run.tests[at].name));
         std::fs::copy(&second, &first).expect("a copy");
         check("it is the record of");
         std::fs::remove_file(&first).expect("removing it");
         check("there is no such file");
         run.tests[0].name = "../run".into();
-        kept::write_head(folder.path(), &run).expect("run.json");
+        run_files::write_head(folder.path(), &run).expect("run.json");
         check("is no test");
     }
 

@@ -13,7 +13,7 @@ use super::percentiles::SLOWER_COUNT_MIN;
 use super::points::is_judgeable;
 use super::stats::{Ratio, Spread};
 use super::text;
-use super::verdict::{Forfeit, Group, Judgement, Standing, Subject, Verdicts, difference_told};
+use super::verdict::{AgainstPeers, Forfeit, Group, Judgement, Subject, Verdicts, difference_told};
 
 /// The summary as sentences.
 pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
@@ -95,10 +95,10 @@ pub fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
             "Of {} with the peers: won against all of them {}, lost against one {} (either by at least {} and beyond the \
              noise), even (within about 10% either way) {}, undecided {}.",
             text::counted(all, "comparison"),
-            verdicts.with(Standing::Won).len(),
-            verdicts.with(Standing::Lost).len(),
+            verdicts.with(AgainstPeers::Won).len(),
+            verdicts.with(AgainstPeers::Lost).len(),
             difference_told(),
-            verdicts.with(Standing::Even).len(),
+            verdicts.with(AgainstPeers::Even).len(),
             undecided_told(verdicts),
         ));
     }
@@ -151,7 +151,7 @@ pub fn one_peer(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Opti
 
 /// Example: `39 (weir's median is behind in 10, 12 rest on a single round)`.
 fn undecided_told(verdicts: &Verdicts) -> String {
-    let undecided = verdicts.with(Standing::Undecided);
+    let undecided = verdicts.with(AgainstPeers::Undecided);
     let is_single = |found: &&&Judgement| found.ratio.interval.is_none();
     let single = undecided.iter().filter(is_single).count();
     let behind = undecided.iter().filter(|found| found.is_behind()).count();
@@ -171,7 +171,8 @@ const UNDECIDED_SHARE_MAX: f64 = 0.5;
 
 /// The warning about a run with mostly undecided comparisons.
 pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
-    let (undecided, all) = (verdicts.with(Standing::Undecided).len(), verdicts.judgements.len());
+    let (undecided, all) =
+        (verdicts.with(AgainstPeers::Undecided).len(), verdicts.judgements.len());
     (undecided > 0 && undecided as f64 >= all as f64 * UNDECIDED_SHARE_MAX).then(|| {
         format!(
             "This run could not decide {undecided} of its {}: the machine was too noisy, or the rounds were \
@@ -202,7 +203,7 @@ fn over_settings(verdicts: &Verdicts, figure: Figure, name: &str) -> Option<Stri
     ratios.sort_by(|a, b| a.ratio.median.total_cmp(&b.ratio.median));
     let (first, last) = (ratios.first()?, ratios.last()?);
     let middle = Spread::of(ratios.iter().map(|found| found.ratio.median))?.median;
-    let is_undecided = |found: &&&Judgement| found.standing == Standing::Undecided;
+    let is_undecided = |found: &&&Judgement| found.standing == AgainstPeers::Undecided;
     let undecided = ratios.iter().filter(is_undecided).count();
     let mut said = if ratios.len() == 1 {
         format!("{name}: {} than the hardest peer", first.distance())
@@ -428,7 +429,7 @@ pub struct Row {
     /// Example: `4 beside one peer alone`, if some settings of a run with several peers have only one.
     pub alone: Option<String>,
     /// The worst standing of all settings.
-    pub standing: Standing,
+    pub standing: AgainstPeers,
 }
 
 impl Row {
@@ -458,7 +459,12 @@ impl Row {
             },
             verdict: verdict_of(group),
             alone: alone_of(report, group),
-            standing: group.judgements.iter().map(|j| j.standing).max().unwrap_or(Standing::Even),
+            standing: group
+                .judgements
+                .iter()
+                .map(|j| j.standing)
+                .max()
+                .unwrap_or(AgainstPeers::Even),
         }
     }
 }
@@ -480,7 +486,8 @@ fn ratio_from_to((low, high): (f64, f64)) -> String {
 
 fn verdict_of(group: &Group<'_>) -> String {
     let [only] = group.judgements.as_slice() else {
-        let order = [Standing::Won, Standing::Even, Standing::Undecided, Standing::Lost];
+        let order =
+            [AgainstPeers::Won, AgainstPeers::Even, AgainstPeers::Undecided, AgainstPeers::Lost];
         let count = |standing| group.judgements.iter().filter(|j| j.standing == standing).count();
         let parts: Vec<String> = order
             .into_iter()
@@ -506,10 +513,10 @@ pub fn sentence(report: &Report, judgement: &Judgement) -> String {
     let name = report.label(judgement.peer);
     let sureness = match judgement.standing {
         _ if judgement.forfeit.is_some() => "",
-        Standing::Undecided if judgement.ratio.interval.is_none() => ", undecided: one round",
-        Standing::Undecided => ", undecided",
-        Standing::Even => ", even",
-        Standing::Won | Standing::Lost => "",
+        AgainstPeers::Undecided if judgement.ratio.interval.is_none() => ", undecided: one round",
+        AgainstPeers::Undecided => ", undecided",
+        AgainstPeers::Even => ", even",
+        AgainstPeers::Won | AgainstPeers::Lost => "",
     };
     format!(
         "{}: {} against {} of {name}; paired by round {} (ratio {}{sureness}){}{}",
@@ -730,7 +737,7 @@ mod tests {
                 weir: median(pairs.map(|pair| pair.0)),
                 best: median(pairs.map(|pair| pair.1)),
                 ratio: Ratio::paired(pairs).expect("a ratio"),
-                standing: Standing::Undecided,
+                standing: AgainstPeers::Undecided,
                 against: 1,
                 forfeit: None,
             };

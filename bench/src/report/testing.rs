@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::catalogue::{self, Axis, Test};
-use crate::load::{ErrorKind, Latency, Outcome};
+use crate::load::{ErrorKind, Latency, LoadOutcome};
 use crate::record::{
     Absence, Bed, Cost, Counts, Discard, FORMAT, FirewallSteps, Machine, MemorySteps, Omission,
     Point, Product, Run, TestRecord, TwoLengths,
@@ -219,7 +219,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
         product: product.to_owned(),
         round,
         at,
-        load: Outcome {
+        load: LoadOutcome {
             requests,
             errors,
             errors_by_kind: (errors > 0)
@@ -360,7 +360,7 @@ fn a_sample_is_written_where_asked_for() {
             std::fs::write(folder.join(format!("{product}.conf")), text).expect("a file");
         }
     }
-    crate::kept::write(&folder, &run_of_two_rows()).expect("the run's files");
+    crate::run_files::write(&folder, &run_of_two_rows()).expect("the run's files");
     let written = crate::report::write(&folder).expect("a report");
     assert!(written.html.is_file() && written.markdown.is_file());
 }

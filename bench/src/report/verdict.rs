@@ -1,6 +1,6 @@
 //! Wins and losses of weir.
 
-use crate::catalogue::{Better, Figure, Test};
+use crate::catalogue::{BetterDirection, Figure, Test};
 
 use super::knee::Knees;
 use super::limits;
@@ -34,16 +34,16 @@ impl Subject {
         }
     }
 
-    fn better(self) -> Better {
+    fn better(self) -> BetterDirection {
         match self {
             Self::Figure(figure) => figure.better(),
-            Self::Knee => Better::Higher,
+            Self::Knee => BetterDirection::Higher,
         }
     }
 
     /// Inverts the ratio weir/peer if lower is better, so that more than 1 is weir's advantage.
     pub fn advantage(self, ratio: f64) -> f64 {
-        if self.better() == Better::Lower { 1.0 / ratio } else { ratio }
+        if self.better() == BetterDirection::Lower { 1.0 / ratio } else { ratio }
     }
 }
 
@@ -64,7 +64,7 @@ const DISAGREEMENT_SHARE_MAX: f64 = 0.2;
 
 /// Weir's result against its peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum AgainstPeers {
     /// Significantly better, and by at least [`DIFFERENCE_SHARE_MIN`].
     Won,
     /// The whole noise interval lies within [`EVEN`].
@@ -76,7 +76,7 @@ pub enum Standing {
     Lost,
 }
 
-impl Standing {
+impl AgainstPeers {
     /// The standing in one to three words.
     pub fn word(self) -> &'static str {
         match self {
@@ -106,7 +106,7 @@ pub struct Judgement {
     /// Weir divided by the peer, paired by round.
     pub ratio: Ratio,
     /// Won against all peers, lost against at least one, or neither.
-    pub standing: Standing,
+    pub standing: AgainstPeers,
     /// Number of peers in the comparison.
     pub against: usize,
     /// The reason that decided a latency instead of the ratio.
@@ -135,11 +135,11 @@ impl Forfeit {
         }
     }
 
-    fn standing(self) -> Standing {
+    fn standing(self) -> AgainstPeers {
         match self {
-            Self::Weir => Standing::Lost,
-            Self::Peer => Standing::Won,
-            Self::Both => Standing::Undecided,
+            Self::Weir => AgainstPeers::Lost,
+            Self::Peer => AgainstPeers::Won,
+            Self::Both => AgainstPeers::Undecided,
         }
     }
 }
@@ -187,7 +187,7 @@ impl Judgement {
 
 /// A result that weir lacks and a peer has.
 #[derive(Debug)]
-pub struct Missing {
+pub struct MissingResult {
     /// The test.
     pub test: &'static Test,
     /// The missing result, as text.
@@ -200,7 +200,7 @@ pub struct Verdicts {
     /// The judgements, in the order of the report.
     pub judgements: Vec<Judgement>,
     /// Missing results, which count as losses.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingResult>,
 }
 
 /// The judgements of one test and subject.
@@ -230,7 +230,7 @@ impl Verdicts {
     }
 
     /// The judgements with this standing, weir's largest advantage first.
-    pub fn with(&self, standing: Standing) -> Vec<&Judgement> {
+    pub fn with(&self, standing: AgainstPeers) -> Vec<&Judgement> {
         let mut found: Vec<_> =
             self.judgements.iter().filter(|judgement| judgement.standing == standing).collect();
         found.sort_by(|a, b| b.advantage().total_cmp(&a.advantage()));
@@ -241,13 +241,13 @@ impl Verdicts {
     /// even figures, and figures with a single round.
     pub fn behind(&self) -> Vec<&Judgement> {
         let is_behind = |found: &&Judgement| match found.standing {
-            Standing::Lost => true,
-            Standing::Undecided => found.is_behind() && found.ratio.interval.is_some(),
-            Standing::Won | Standing::Even => false,
+            AgainstPeers::Lost => true,
+            AgainstPeers::Undecided => found.is_behind() && found.ratio.interval.is_some(),
+            AgainstPeers::Won | AgainstPeers::Even => false,
         };
         let mut found: Vec<_> = self.judgements.iter().filter(is_behind).collect();
         found.sort_by(|a, b| {
-            let is_lost = |judgement: &Judgement| judgement.standing == Standing::Lost;
+            let is_lost = |judgement: &Judgement| judgement.standing == AgainstPeers::Lost;
             is_lost(b).cmp(&is_lost(a)).then(a.advantage().total_cmp(&b.advantage()))
         });
         found
@@ -256,7 +256,7 @@ impl Verdicts {
     /// For every test and subject, the setting with weir's clearest win; the clearest first.
     pub fn clearest_wins(&self) -> Vec<&Judgement> {
         let mut wins: Vec<&Judgement> = Vec::new();
-        for win in self.with(Standing::Won) {
+        for win in self.with(AgainstPeers::Won) {
             let is_same = |other: &&Judgement| {
                 other.test.name == win.test.name && other.subject == win.subject
             };
@@ -289,7 +289,7 @@ impl Verdicts {
         figure: &FigureReport,
         weir: usize,
     ) {
-        if figure.figure.better() == Better::Neither {
+        if figure.figure.better() == BetterDirection::Neither {
             return;
         }
         for setting in 0..figure.cells.len() {
@@ -309,7 +309,7 @@ impl Verdicts {
             let name = report.label(peer);
             let what =
                 format!("no rate of the ramp was kept; {name} kept {}/s", text::number(best));
-            self.missing.push(Missing { test: test.test, what });
+            self.missing.push(MissingResult { test: test.test, what });
             return;
         };
         let pairs = peers().filter_map(|(peer, best)| {
@@ -366,7 +366,7 @@ impl Verdicts {
                 setting => format!("not measured at {setting}"),
             };
             let what = format!("{setting} ({reason}); {} could", text::list(&peers));
-            self.missing.push(Missing { test: test.test, what });
+            self.missing.push(MissingResult { test: test.test, what });
         }
     }
 }
@@ -420,15 +420,15 @@ fn hardest(pairs: impl Iterator<Item = Judgement>) -> Option<Judgement> {
     Some(Judgement { against, ..hardest })
 }
 
-fn standing(subject: Subject, ratio: &Ratio) -> Standing {
-    let Some((low, high)) = ratio.interval else { return Standing::Undecided };
+fn standing(subject: Subject, ratio: &Ratio) -> AgainstPeers {
+    let Some((low, high)) = ratio.interval else { return AgainstPeers::Undecided };
     let advantage = subject.advantage(ratio.median);
     let difference = 1.0 + DIFFERENCE_SHARE_MIN;
     match ratio.is_beyond_noise() {
-        true if advantage >= difference => Standing::Won,
-        true if advantage <= 1.0 / difference => Standing::Lost,
-        _ if EVEN.contains(&low) && EVEN.contains(&high) => Standing::Even,
-        _ => Standing::Undecided,
+        true if advantage >= difference => AgainstPeers::Won,
+        true if advantage <= 1.0 / difference => AgainstPeers::Lost,
+        _ if EVEN.contains(&low) && EVEN.contains(&high) => AgainstPeers::Even,
+        _ => AgainstPeers::Undecided,
     }
 }
 
@@ -458,7 +458,7 @@ mod tests {
 
     #[test]
     fn every_peer_is_judged_against_and_the_relay_never() {
-        let check = |weir: &[f64], nginx: &[f64], expected: Standing| {
+        let check = |weir: &[f64], nginx: &[f64], expected: AgainstPeers| {
             let relay: &[f64] = &[900.0; 3];
             let haproxy: Vec<f64> = nginx.iter().map(|rate| rate / 2.0).collect();
             let rates = [("weir", weir), ("nginx", nginx), ("haproxy", &haproxy), ("relay", relay)];
@@ -469,21 +469,21 @@ mod tests {
             assert_eq!(found.standing, expected, "{weir:?} beside {nginx:?}");
             assert_eq!(found.is_behind(), found.ratio.median < 1.0);
         };
-        check(&[120.0, 121.0, 119.0], &[100.0, 100.0, 100.0], Standing::Won);
-        check(&[80.0, 81.0, 79.0], &[100.0, 100.0, 100.0], Standing::Lost);
-        check(&[99.0, 101.0, 100.0], &[100.0, 100.0, 100.0], Standing::Even);
+        check(&[120.0, 121.0, 119.0], &[100.0, 100.0, 100.0], AgainstPeers::Won);
+        check(&[80.0, 81.0, 79.0], &[100.0, 100.0, 100.0], AgainstPeers::Lost);
+        check(&[99.0, 101.0, 100.0], &[100.0, 100.0, 100.0], AgainstPeers::Even);
         // Significant, but less than 5%: neither a win nor a loss. If the noise also allows a relevant difference, it
         // is undecided.
-        check(&[104.0, 104.1, 103.9], &[100.0, 100.0, 100.0], Standing::Even);
-        check(&[96.0, 96.1, 95.9], &[100.0, 100.0, 100.0], Standing::Even);
-        check(&[101.0, 104.0, 101.5], &[97.0, 100.0, 97.5], Standing::Even);
-        check(&[105.1, 105.0, 105.2], &[100.0, 100.0, 100.0], Standing::Won);
-        check(&[95.1, 95.2, 95.0], &[100.0, 100.0, 100.0], Standing::Lost);
+        check(&[104.0, 104.1, 103.9], &[100.0, 100.0, 100.0], AgainstPeers::Even);
+        check(&[96.0, 96.1, 95.9], &[100.0, 100.0, 100.0], AgainstPeers::Even);
+        check(&[101.0, 104.0, 101.5], &[97.0, 100.0, 97.5], AgainstPeers::Even);
+        check(&[105.1, 105.0, 105.2], &[100.0, 100.0, 100.0], AgainstPeers::Won);
+        check(&[95.1, 95.2, 95.0], &[100.0, 100.0, 100.0], AgainstPeers::Lost);
         // With this scatter, three rounds allow 13% in either direction. A ratio of 4 with any scatter is not even.
-        check(&[95.0, 105.0, 99.0], &[100.0, 100.0, 100.0], Standing::Undecided);
-        check(&[400.0, 700.0, 120.0], &[100.0, 100.0, 100.0], Standing::Undecided);
+        check(&[95.0, 105.0, 99.0], &[100.0, 100.0, 100.0], AgainstPeers::Undecided);
+        check(&[400.0, 700.0, 120.0], &[100.0, 100.0, 100.0], AgainstPeers::Undecided);
         // In one round the machine was half as fast. Both products were affected, so the ratio is not.
-        check(&[120.0, 60.0, 120.0], &[100.0, 50.0, 100.0], Standing::Won);
+        check(&[120.0, 60.0, 120.0], &[100.0, 50.0, 100.0], AgainstPeers::Won);
     }
 
     #[test]
@@ -497,11 +497,11 @@ mod tests {
             assert_eq!(found.against, 3);
         };
         let scattered: &[f64] = &[40.0, 70.0, 120.0];
-        check(&[80.0; 3], &[90.0; 3], &[10.0; 3], "haproxy", Standing::Won);
+        check(&[80.0; 3], &[90.0; 3], &[10.0; 3], "haproxy", AgainstPeers::Won);
         // One undecided comparison makes the result undecided; one loss makes it a loss. The medians do not matter.
-        check(scattered, &[90.0; 3], &[10.0; 3], "nginx", Standing::Undecided);
-        check(&[150.0, 300.0, 60.0], &[110.0; 3], &[10.0; 3], "haproxy", Standing::Lost);
-        check(&[100.0; 3], &[90.0; 3], &[10.0; 3], "nginx", Standing::Even);
+        check(scattered, &[90.0; 3], &[10.0; 3], "nginx", AgainstPeers::Undecided);
+        check(&[150.0, 300.0, 60.0], &[110.0; 3], &[10.0; 3], "haproxy", AgainstPeers::Lost);
+        check(&[100.0; 3], &[90.0; 3], &[10.0; 3], "nginx", AgainstPeers::Even);
     }
 
     #[test]
@@ -532,13 +532,13 @@ mod tests {
             assert_eq!((found.forfeit, found.standing), (expected, standing), "{weir:?} {nginx:?}");
             assert_eq!(of(Figure::CpuPerRequest).forfeit, None);
             let is_behind = verdicts.behind().iter().any(|behind| behind.subject == found.subject);
-            assert_eq!(is_behind, standing == Standing::Lost);
+            assert_eq!(is_behind, standing == AgainstPeers::Lost);
         };
-        check(&[], &[], None, Standing::Won);
-        check(&["errors"], &[], Some(Forfeit::Weir), Standing::Lost);
-        check(&["behind"], &[], Some(Forfeit::Weir), Standing::Lost);
-        check(&[], &["errors"], Some(Forfeit::Peer), Standing::Won);
-        check(&["behind"], &["errors", "behind"], Some(Forfeit::Both), Standing::Undecided);
+        check(&[], &[], None, AgainstPeers::Won);
+        check(&["errors"], &[], Some(Forfeit::Weir), AgainstPeers::Lost);
+        check(&["behind"], &[], Some(Forfeit::Weir), AgainstPeers::Lost);
+        check(&[], &["errors"], Some(Forfeit::Peer), AgainstPeers::Won);
+        check(&["behind"], &["errors", "behind"], Some(Forfeit::Both), AgainstPeers::Undecided);
     }
 
     #[test]
@@ -553,9 +553,9 @@ mod tests {
         };
         let (counted, timed): (Vec<_>, Vec<_>) =
             verdicts.judgements.iter().partition(|found| is_counted(found));
-        assert!(timed.iter().all(|found| found.standing == Standing::Undecided));
+        assert!(timed.iter().all(|found| found.standing == AgainstPeers::Undecided));
         assert!(!counted.is_empty());
-        assert!(counted.iter().all(|found| found.standing != Standing::Undecided));
+        assert!(counted.iter().all(|found| found.standing != AgainstPeers::Undecided));
         assert!(
             verdicts.behind().iter().all(is_counted),
             "one round cannot show which product is behind"
@@ -582,11 +582,11 @@ mod tests {
     fn losses_come_before_what_is_undecided() {
         let (_, verdicts) = verdicts_of(testing::run_undecided());
         let behind = verdicts.behind();
-        assert!(behind.iter().any(|found| found.standing == Standing::Lost));
-        assert!(behind.iter().any(|found| found.standing == Standing::Undecided));
-        assert!(behind.iter().all(|found| found.standing != Standing::Even));
-        assert!(behind.is_sorted_by_key(|found| found.standing != Standing::Lost));
-        assert!(verdicts.clearest_wins().len() < verdicts.with(Standing::Won).len());
+        assert!(behind.iter().any(|found| found.standing == AgainstPeers::Lost));
+        assert!(behind.iter().any(|found| found.standing == AgainstPeers::Undecided));
+        assert!(behind.iter().all(|found| found.standing != AgainstPeers::Even));
+        assert!(behind.is_sorted_by_key(|found| found.standing != AgainstPeers::Lost));
+        assert!(verdicts.clearest_wins().len() < verdicts.with(AgainstPeers::Won).len());
         let grouped: usize = verdicts.groups().iter().map(|group| group.judgements.len()).sum();
         assert_eq!(grouped, verdicts.judgements.len());
     }

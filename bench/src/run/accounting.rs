@@ -30,7 +30,7 @@ pub struct Cores {
 
 /// The time use of some cores between two moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Spent {
+pub struct CpuTime {
     /// Time between the two readings.
     pub elapsed_s: f64,
     /// Time neither idle nor taken by the hypervisor, summed over the cores.
@@ -107,9 +107,9 @@ impl Cores {
     }
 
     /// The time use of `cores` since `earlier`.
-    pub fn since(&self, earlier: &Self, cores: &[usize]) -> Result<Spent, RunError> {
+    pub fn since(&self, earlier: &Self, cores: &[usize]) -> Result<CpuTime, RunError> {
         let elapsed = self.at - earlier.at;
-        let mut spent = Spent { elapsed_s: elapsed.as_secs_f64(), ..Spent::default() };
+        let mut spent = CpuTime { elapsed_s: elapsed.as_secs_f64(), ..CpuTime::default() };
         for core in cores {
             let (Some(before), Some(after)) = (earlier.ticks.get(core), self.ticks.get(core))
             else {
@@ -123,15 +123,15 @@ impl Cores {
     }
 }
 
-fn spent_by(before: CoreTicks, after: CoreTicks, elapsed: Duration, ticks_per_s: u64) -> Spent {
+fn spent_by(before: CoreTicks, after: CoreTicks, elapsed: Duration, ticks_per_s: u64) -> CpuTime {
     let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / ticks_per_s as f64;
     let (idle_s, stolen_s) =
         (seconds(before.idle, after.idle), seconds(before.stolen, after.stolen));
     let elapsed_s = elapsed.as_secs_f64();
-    Spent { elapsed_s, busy_s: (elapsed_s - idle_s - stolen_s).max(0.0), stolen_s }
+    CpuTime { elapsed_s, busy_s: (elapsed_s - idle_s - stolen_s).max(0.0), stolen_s }
 }
 
-impl Spent {
+impl CpuTime {
     /// Average busy share of `cores`.
     pub fn busy_share(&self, cores: usize) -> f64 {
         if self.elapsed_s > 0.0 { self.busy_s / self.elapsed_s / cores.max(1) as f64 } else { 0.0 }
@@ -139,7 +139,7 @@ impl Spent {
 }
 
 /// Watches cores for a while.
-pub fn watch(cores: &[usize], length: Duration) -> Result<Spent, RunError> {
+pub fn watch(cores: &[usize], length: Duration) -> Result<CpuTime, RunError> {
     let before = Cores::now()?;
     std::thread::sleep(length);
     Cores::now()?.since(&before, cores)

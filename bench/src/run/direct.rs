@@ -13,7 +13,7 @@ use super::rotation::{Failure, Sample, Stop};
 use super::workload::Workload;
 
 /// Both sides of the direct connection.
-pub struct Ends<'a> {
+pub struct DirectPair<'a> {
     /// The clients.
     pub loader: &'a mut dyn Loader,
     /// The servers.
@@ -38,11 +38,11 @@ pub struct Direct {
 impl Direct {
     /// Measures the direct connection with that load.
     pub fn measure(
-        ends: Ends<'_>,
+        ends: DirectPair<'_>,
         workload: &Workload,
         resting_share: f64,
     ) -> Result<Self, Failure> {
-        let Ends { loader, origin, bed, energy, interrupted } = ends;
+        let DirectPair { loader, origin, bed, energy, interrupted } = ends;
         let mut meter = Meter::new(&bed.cores, (origin.id(), origin.id()), energy);
         let plan = workload.plan(&origin.members, bed, interrupted);
         let load = loader.load(&plan, &mut meter);

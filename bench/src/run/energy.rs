@@ -20,7 +20,7 @@ struct Package {
 
 /// Counter values at one moment.
 #[derive(Debug, Clone)]
-pub struct Reading(Vec<u64>);
+pub struct EnergyReading(Vec<u64>);
 
 impl Meter {
     /// Finds the counters of this machine; most virtual machines have none.
@@ -42,7 +42,7 @@ impl Meter {
     }
 
     /// Reads all counters; `None` without counters.
-    pub fn read(&self) -> Option<Reading> {
+    pub fn read(&self) -> Option<EnergyReading> {
         if self.packages.is_empty() {
             return None;
         }
@@ -50,11 +50,11 @@ impl Meter {
             .iter()
             .map(|package| number(&package.counter))
             .collect::<Option<_>>()
-            .map(Reading)
+            .map(EnergyReading)
     }
 
     /// Joules between two readings.
-    pub fn joules(&self, before: &Reading, after: &Reading) -> f64 {
+    pub fn joules(&self, before: &EnergyReading, after: &EnergyReading) -> f64 {
         let pairs = before.0.iter().zip(&after.0).zip(&self.packages);
         let total_uj: u64 = pairs
             .map(|((before, after), package)| {

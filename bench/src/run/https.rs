@@ -1,7 +1,7 @@
 //! TLS of a workload: the same settings for every product, checked after the load.
 
 use super::certificates::{Key, SERVER_NAME};
-use crate::load::{Outcome, TlsOptions, TlsPlan};
+use crate::load::{LoadOutcome, TlsOptions, TlsPlan};
 
 /// The only key exchange group that clients offer.
 const CURVE: &str = "X25519";
@@ -60,7 +60,7 @@ impl TlsLoad {
     }
 
     /// The reason why a load is invalid: clients resumed sessions unexpectedly, or did not resume them.
-    pub fn contradicted(self, load: &Outcome) -> Option<String> {
+    pub fn contradicted(self, load: &LoadOutcome) -> Option<String> {
         let made = load.handshakes.unwrap_or_default();
         let all = made.full + made.resumed;
         match self.resume {
@@ -102,8 +102,10 @@ mod tests {
     #[test]
     fn a_load_of_the_wrong_handshakes_is_invalid() {
         let check = |resume, full, resumed, is_good: bool| {
-            let load =
-                Outcome { handshakes: Some(Handshakes { full, resumed }), ..Outcome::default() };
+            let load = LoadOutcome {
+                handshakes: Some(Handshakes { full, resumed }),
+                ..LoadOutcome::default()
+            };
             let told = TlsLoad { resume, ..TlsLoad::KEPT }.contradicted(&load);
             assert_eq!(told.is_none(), is_good, "{told:?}");
         };
@@ -112,6 +114,6 @@ mod tests {
         check(true, 0, 9, true);
         check(true, 1, 9, false);
         check(true, 0, 0, true);
-        assert!(TlsLoad::KEPT.contradicted(&Outcome::default()).is_none());
+        assert!(TlsLoad::KEPT.contradicted(&LoadOutcome::default()).is_none());
     }
 }

@@ -44,13 +44,13 @@ impl Idle {
 
 /// Fixes the idle behaviour of all cores until dropped.
 #[derive(Debug)]
-pub struct Kept {
+pub struct IdleGuard {
     /// The behaviour.
     pub idle: Idle,
     _device: Option<File>,
 }
 
-impl Kept {
+impl IdleGuard {
     /// Sets the wanted behaviour. The default is polling if it helps and is permitted: for root, on a virtual machine
     /// without energy counters.
     pub fn to(
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn cores_halt_where_that_is_wanted_or_no_matter() {
         let kept = |wanted, is_virtual, energy| {
-            Kept::to(wanted, is_virtual, energy).expect("nothing is needed").idle
+            IdleGuard::to(wanted, is_virtual, energy).expect("nothing is needed").idle
         };
         assert_eq!(kept(Some(Idle::Halt), true, false), Idle::Halt);
         assert_eq!(kept(None, false, false), Idle::Halt);
@@ -114,10 +114,10 @@ mod tests {
     fn the_device_is_told_no_latency() {
         let folder = tempfile::tempdir().expect("a folder");
         let device = folder.path().join("device");
-        assert!(Kept::polling(&device, "haltpoll\n").is_err());
+        assert!(IdleGuard::polling(&device, "haltpoll\n").is_err());
         File::create(&device).expect("a file");
-        assert!(Kept::polling(&device, "none\n").is_err());
-        let kept = Kept::polling(&device, "haltpoll\n").expect("writable");
+        assert!(IdleGuard::polling(&device, "none\n").is_err());
+        let kept = IdleGuard::polling(&device, "haltpoll\n").expect("writable");
         assert_eq!(kept.idle, Idle::Poll);
         assert_eq!(std::fs::read(&device).expect("a file"), [0; 4]);
     }

@@ -7,7 +7,7 @@ use super::bed::Bed;
 use super::certificates::Certificates;
 use super::crs::Crs;
 use super::process::{Launch, Server, output_of};
-use super::products::{Balance, Feature, Found, Front, Layer, Place, Service};
+use super::products::{Balance, Feature, Front, InstalledProduct, Layer, Place, Service};
 use super::store::Store;
 use super::{RunError, host};
 
@@ -15,7 +15,7 @@ use super::{RunError, host};
 #[derive(Debug)]
 pub struct Runner {
     /// The product.
-    pub found: Found,
+    pub found: InstalledProduct,
     /// The product's process.
     pub server: Server,
     /// Addresses of the virtual servers.
@@ -62,7 +62,7 @@ pub enum Start {
 
 /// Writes a product's configuration, starts it and waits until it serves.
 pub fn start(
-    found: &Found,
+    found: &InstalledProduct,
     scene: Scene<'_>,
     (bed, store, certificates): (&Bed, &Store, &Certificates),
     members: &[SocketAddr],
@@ -146,7 +146,7 @@ fn served(mut server: Server, service: &Service, bed: &Bed) -> Result<Server, St
 
 /// Runs a product's own check on the configuration of a scene.
 pub fn check(
-    found: &Found,
+    found: &InstalledProduct,
     scene: &str,
     store: &Store,
 ) -> Result<Result<String, String>, RunError> {
@@ -161,6 +161,6 @@ pub fn check(
 }
 
 /// The product's own error about its configuration, which is clearer than the end of its log.
-fn refusal(found: &Found, place: Place<'_>) -> Option<String> {
+fn refusal(found: &InstalledProduct, place: Place<'_>) -> Option<String> {
     output_of(&found.definition.check?(place), place.directory).err()
 }

@@ -1,11 +1,11 @@
 //! Reads the costs of a measurement between its beginning and its end. The end is before the last responses, as in the
-//! window of [`Outcome`](crate::load::Outcome).
+//! window of [`Outcome`](crate::load::LoadOutcome).
 //!
 //! The load may fill the core that the meter needs, so the meter reads slightly late. [`Cost::elapsed_s`] is the time
 //! between the meter's own readings, and values per request use shares of that time.
 
 use super::RunError;
-use super::accounting::{self, Account, Accounts, Spent};
+use super::accounting::{self, Account, Accounts, CpuTime};
 use super::bed;
 use super::energy;
 use crate::load::Observer;
@@ -20,18 +20,18 @@ pub struct Meter<'a> {
     /// Process id of the origin.
     origin: u32,
     energy: &'a energy::Meter,
-    began: Option<Result<Reading, RunError>>,
-    ended: Option<Result<Reading, RunError>>,
+    began: Option<Result<MeterReading, RunError>>,
+    ended: Option<Result<MeterReading, RunError>>,
 }
 
 #[derive(Debug)]
-struct Reading {
+struct MeterReading {
     cores: accounting::Cores,
     product: Accounts,
     origin: Accounts,
     /// Read only at the end.
     resident_bytes: u64,
-    energy: Option<energy::Reading>,
+    energy: Option<energy::EnergyReading>,
 }
 
 /// Facts that show whether the machine was disturbed.
@@ -90,7 +90,7 @@ impl<'a> Meter<'a> {
             unguarded_s_per_request: None,
             workers_s: workers.map(|(after, before)| since(after, before).ran.as_secs_f64()),
         };
-        let stolen = |spent: &Spent, cores: usize| {
+        let stolen = |spent: &CpuTime, cores: usize| {
             spent.stolen_s / spent.elapsed_s.max(f64::MIN_POSITIVE) / cores as f64
         };
         let per_core_s = product.elapsed_s.max(f64::MIN_POSITIVE) * cores as f64;
@@ -113,7 +113,7 @@ fn since(after: Account, before: Account) -> Account {
     }
 }
 
-fn less_resting(spent: &Spent, resting_share: f64, cores: usize) -> f64 {
+fn less_resting(spent: &CpuTime, resting_share: f64, cores: usize) -> f64 {
     (spent.busy_s - resting_share * spent.elapsed_s * cores as f64).max(0.0)
 }
 
@@ -123,7 +123,7 @@ impl Observer for Meter<'_> {
         let origin = accounting::accounts(self.origin);
         // Read last, so that the readings above do not include its cost.
         let cores = accounting::Cores::now();
-        let reading = |cores| Reading { cores, product, origin, resident_bytes: 0, energy };
+        let reading = |cores| MeterReading { cores, product, origin, resident_bytes: 0, energy };
         self.began = Some(cores.map(reading));
     }
 
@@ -132,7 +132,7 @@ impl Observer for Meter<'_> {
         let (product, energy) = (accounting::accounts(self.process), self.energy.read());
         let origin = accounting::accounts(self.origin);
         let resident_bytes = accounting::resident_bytes(self.process);
-        let reading = |cores| Reading { cores, product, origin, resident_bytes, energy };
+        let reading = |cores| MeterReading { cores, product, origin, resident_bytes, energy };
         self.ended = Some(cores.map(reading));
     }
 }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn resting_share_counts_per_core() {
-        let spent = Spent { elapsed_s: 2.0, busy_s: 3.0, stolen_s: 0.0 };
+        let spent = CpuTime { elapsed_s: 2.0, busy_s: 3.0, stolen_s: 0.0 };
         assert!((less_resting(&spent, 0.25, 2) - 2.0).abs() < 1e-9);
         assert!(less_resting(&spent, 0.9, 2).abs() < 1e-9);
     }

@@ -62,7 +62,7 @@ use extent::Budget;
 use load_seam::Loader;
 use lock::Lock;
 use origin::Origin;
-use products::{Definition, Found, WEIR};
+use products::{Definition, InstalledProduct, WEIR};
 use rotation::Stop;
 use session::{Countdown, Session};
 use store::Store;
@@ -113,7 +113,7 @@ fn prepare<'a>(
     let (products, absent) = find_products(settings)?;
     let energy = energy::Meter::find();
     let bed = Bed::make(settings.network, cores)?;
-    let idle = idle::Kept::to(settings.idle, host::is_virtual(), energy.is_readable())?;
+    let idle = idle::IdleGuard::to(settings.idle, host::is_virtual(), energy.is_readable())?;
     let run = Run {
         format: FORMAT,
         command: settings.command.clone(),
@@ -151,7 +151,7 @@ fn prepare<'a>(
 
 /// The products of the record: those of the run, and if a test measures packets, the two forwarding methods of the
 /// kernel.
-fn recorded(products: &[Found], settings: &Settings) -> Vec<Product> {
+fn recorded(products: &[InstalledProduct], settings: &Settings) -> Vec<Product> {
     let mut recorded: Vec<Product> = products.iter().map(|found| found.record.clone()).collect();
     if settings.selection.tests.iter().any(|test| test.name == tests::PACKETS) {
         recorded.extend(tests::packet_products());
@@ -160,7 +160,7 @@ fn recorded(products: &[Found], settings: &Settings) -> Vec<Product> {
 }
 
 /// The found products, and the requested products that are missing, with reasons.
-fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunError> {
+fn find_products(settings: &Settings) -> Result<(Vec<InstalledProduct>, Vec<Absence>), RunError> {
     let (mut products, mut absent) = (Vec::new(), Vec::new());
     let asks_for = |firewalls: bool| {
         settings.selection.tests.iter().any(|test| tests::is_of_firewalls(test) == firewalls)
@@ -209,7 +209,10 @@ fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunE
 }
 
 /// The rows of a product with programs given on the command line.
-fn rows(definition: &'static Definition, programs: &[PathBuf]) -> Result<Vec<Found>, RunError> {
+fn rows(
+    definition: &'static Definition,
+    programs: &[PathBuf],
+) -> Result<Vec<InstalledProduct>, RunError> {
     let name = definition.name;
     if programs.len() > ROWS_MAX {
         let count = programs.len();
@@ -237,7 +240,7 @@ fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop>
     let budgets = selection.tests.iter().filter_map(budget);
     let budgets: Vec<Budget> = budgets.map(|budget| budget.with_rounds(settings.rounds)).collect();
     let estimate = |budgets: &[Budget]| selection.extent.estimate(budgets, takers, settings.relay);
-    let is_second = |found: &Found| found.name() != found.definition.name;
+    let is_second = |found: &InstalledProduct| found.name() != found.definition.name;
     if settings.rounds.is_some() || session.products.iter().any(is_second) {
         session.limit = session.limit.max(estimate(&budgets).mul_f64(REPEATS_SHARE));
     }

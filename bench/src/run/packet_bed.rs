@@ -15,7 +15,7 @@ use super::bed::Bed;
 use super::devices::{DEVICE, DeviceThreads, FROM_CLIENTS, TO_SERVERS, read_in, run_in};
 use super::namespaces::{Namespaces, Role};
 use super::process::{DeathSignal, Launch, Server, find_program};
-use crate::packets::{self, Attached, Mac, Sending};
+use crate::packets::{self, AttachedProgram, Mac, PacketStream};
 
 /// Source addresses of the packets: the sending program counts the last byte up to 15. No host needs these addresses.
 const SOURCE: Ipv4Addr = Ipv4Addr::new(198, 18, 16, 0);
@@ -47,11 +47,11 @@ impl Path4 {
 }
 
 /// The forwarding process, if the kernel alone does not forward. Dropping this ends the process.
-pub type Passing = Option<Server>;
+pub type ForwardingProcess = Option<Server>;
 
 /// Inputs of a forwarding path.
 #[derive(Debug)]
-pub struct Means<'a> {
+pub struct PathInputs<'a> {
     /// The servers that receive the packets.
     pub servers: &'a [Ipv4Addr],
     /// Concurrent flows.
@@ -68,7 +68,7 @@ pub struct Means<'a> {
 pub struct PacketBed<'a> {
     bed: &'a Bed,
     namespaces: &'a Namespaces,
-    _sink: Attached,
+    _sink: AttachedProgram,
     threads: DeviceThreads,
     from: Mac,
     to: Mac,
@@ -119,18 +119,18 @@ impl<'a> PacketBed<'a> {
     }
 
     /// The packets to send for this path.
-    pub fn sending(&self, path: Path4, flows: u32, interval_ns: u32) -> Sending {
+    pub fn sending(&self, path: Path4, flows: u32, interval_ns: u32) -> PacketStream {
         let destination = match path {
             Path4::Forwarding => Role::Origin.first_address(),
             Path4::Nftables | Path4::WeirXdp | Path4::WeirTcx => Role::Product.first_address(),
         };
         let frame = packets::frame((self.from, self.to), SOURCE, (destination, PORT));
         let core = self.bed.cores.load.last().copied().unwrap_or_default();
-        Sending { frame, flows, interval_ns, device: self.device, core }
+        PacketStream { frame, flows, interval_ns, device: self.device, core }
     }
 
     /// Starts forwarding.
-    pub fn begin(&self, path: Path4, means: &Means<'_>) -> Result<Passing, String> {
+    pub fn begin(&self, path: Path4, means: &PathInputs<'_>) -> Result<ForwardingProcess, String> {
         let write = |name: &str, text: String| {
             let file = means.folder.join(name);
             let written = fs::write(&file, text);
@@ -149,7 +149,7 @@ impl<'a> PacketBed<'a> {
         Ok(None)
     }
 
-    fn begin_weir(&self, configuration: &Path, means: &Means<'_>) -> Result<Server, String> {
+    fn begin_weir(&self, configuration: &Path, means: &PathInputs<'_>) -> Result<Server, String> {
         let weir = means.weir.ok_or("weir takes no part")?;
         let log = configuration.with_extension("log");
         // The log of an earlier start would look like readiness.
@@ -168,7 +168,7 @@ impl<'a> PacketBed<'a> {
     }
 
     /// Stops forwarding.
-    pub fn end(&self, path: Path4, passing: Passing) -> Result<(), String> {
+    pub fn end(&self, path: Path4, passing: ForwardingProcess) -> Result<(), String> {
         if let Some(weir) = passing {
             return weir.end(STOP_TIMEOUT);
         }
@@ -208,7 +208,7 @@ const SERVED_BY_PACKETS: &str = "is served by packets";
 /// Removing tables with a million flows takes a while.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-fn weir_for(virtual_server: Ipv4Addr, means: &Means<'_>, rung: &str) -> String {
+fn weir_for(virtual_server: Ipv4Addr, means: &PathInputs<'_>, rung: &str) -> String {
     let servers: Vec<String> =
         means.servers.iter().map(|server| format!("{server}:{PORT}")).collect();
     include_str!("../../peers/packets/weir.yaml")
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn weir_has_every_server_and_its_rung() {
         let servers = [Ipv4Addr::new(198, 18, 64, 2), Ipv4Addr::new(198, 18, 64, 3)];
-        let means = Means { servers: &servers, flows: 4, folder: Path::new("/"), weir: None };
+        let means = PathInputs { servers: &servers, flows: 4, folder: Path::new("/"), weir: None };
         let text = weir_for(Ipv4Addr::new(198, 18, 32, 1), &means, "tcx");
         assert!(text.contains("[ 198.18.64.2:5353, 198.18.64.3:5353 ]"), "{text}");
         assert!(text.contains("rungs: [ tcx ]") && !text.contains('@'), "{text}");

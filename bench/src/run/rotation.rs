@@ -15,14 +15,14 @@ use crate::disturbance::{
     FOREIGN_SHARE_MAX, LOAD_SATURATED_SHARE, REPEATS_AT_ONCE_MAX, RESTING_SHARE_MAX,
     STOLEN_NOTICED_SHARE, STOLEN_SHARE_MAX, WAITED_SHARE_MAX,
 };
-use crate::load::{KEPT_SHARE_MIN, Outcome};
+use crate::load::{KEPT_SHARE_MIN, LoadOutcome};
 use crate::record::{Cost, Counts, Discard, Omission, Point, TestRecord};
 
 /// The result of a measurement.
 #[derive(Debug, Clone)]
 pub struct Sample {
     /// The results of the load.
-    pub load: Outcome,
+    pub load: LoadOutcome,
     /// The costs of the product.
     pub cost: Cost,
     /// Disturbances during the measurement.
@@ -156,8 +156,8 @@ impl Setting {
         format!("{label}round {}: {product}: {what}", round + 1)
     }
 
-    fn discard(&self, round: u32, spoiled: Spoiled) -> Discard {
-        let Spoiled { product, reason, load } = spoiled;
+    fn discard(&self, round: u32, spoiled: DisturbedMeasurement) -> Discard {
+        let DisturbedMeasurement { product, reason, load } = spoiled;
         Discard {
             round: Some(round),
             at: Some(self.at),
@@ -192,7 +192,7 @@ pub fn rotate(
                 done += 1;
             }
             Err(spoiled) => {
-                let Spoiled { product, reason, .. } = &spoiled;
+                let DisturbedMeasurement { product, reason, .. } = &spoiled;
                 stage.note(&format!("discarded: {}", setting.place(round, product, reason)));
                 last_reason = format!("{product}: {reason}");
                 record.discarded.push(setting.discard(round, spoiled));
@@ -223,11 +223,11 @@ fn leave_out_the_dead(stage: &dyn Stage, setting: &mut Setting) {
 }
 
 /// A disturbed measurement, or a machine that was too busy before it.
-struct Spoiled {
+struct DisturbedMeasurement {
     product: String,
     reason: String,
     /// The results of the load, if it was measured.
-    load: Option<Box<Outcome>>,
+    load: Option<Box<LoadOutcome>>,
 }
 
 /// Makes one round. Returns its points, or the disturbance that makes the round invalid.
@@ -236,7 +236,7 @@ fn one_round(
     setting: &mut Setting,
     (round, rounds): (u32, Rounds),
     record: &mut TestRecord,
-) -> Result<Result<Vec<Point>, Spoiled>, Stop> {
+) -> Result<Result<Vec<Point>, DisturbedMeasurement>, Stop> {
     let mut points = Vec::new();
     let mut unable = Vec::new();
     let mut repeats = 0;
@@ -249,7 +249,11 @@ fn one_round(
             if setting.judge != Judge::Anything && resting_share > RESTING_SHARE_MAX {
                 let share = resting_share * 100.0;
                 let reason = format!("its core was {share:.0}% busy with something else");
-                return Ok(Err(Spoiled { product: product.clone(), reason, load: None }));
+                return Ok(Err(DisturbedMeasurement {
+                    product: product.clone(),
+                    reason,
+                    load: None,
+                }));
             }
             let sample = match stage.measure(product, workload, resting_share) {
                 Ok(sample) => sample,
@@ -265,7 +269,7 @@ fn one_round(
                 break Some(sample);
             };
             let load = Some(Box::new(sample.load));
-            let spoiled = Spoiled { product: product.clone(), reason, load };
+            let spoiled = DisturbedMeasurement { product: product.clone(), reason, load };
             if repeats == REPEATS_AT_ONCE_MAX || !stage.may_repeat() {
                 return Ok(Err(spoiled));
             }

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::RunError;
-use super::accounting::{Spent, watch};
+use super::accounting::{CpuTime, watch};
 use super::attack;
 use super::bed::Bed;
 use super::certificates::Certificates;
 use super::cookies;
-use super::direct::{Direct, Ends};
+use super::direct::{Direct, DirectPair};
 use super::energy;
 use super::extent::{Budget, Extent, Pace};
 use super::idle;
@@ -22,7 +22,7 @@ use super::load_seam::Loader;
 use super::meter::Meter;
 use super::observers::{self, Observers};
 use super::origin::Origin;
-use super::products::{self, Found, Guard, Layer, WEIR};
+use super::products::{self, Guard, InstalledProduct, Layer, WEIR};
 use super::progress::{Event, Progress};
 use super::rotation::{
     Failure, Judge, Rounds, Sample, Setting, Stage, Stop, disturbance, omit, rotate,
@@ -31,7 +31,7 @@ use super::store::Store;
 use super::workload::Workload;
 use crate::catalogue::is_yardstick;
 use crate::disturbance::RESTING_SHARE_MAX;
-use crate::load::Outcome;
+use crate::load::LoadOutcome;
 use crate::record::{Product, TestRecord};
 
 /// A run has no time left to wait or repeat if its estimate exceeds this share of its time limit.
@@ -69,13 +69,13 @@ pub struct Session<'a> {
     /// Cores and network.
     pub bed: Bed,
     /// Holds the behaviour of idle cores for the run.
-    pub _idle: idle::Kept,
+    pub _idle: idle::IdleGuard,
     /// The run's folder.
     pub store: Store,
     /// Certificates of the products.
     pub certificates: Certificates,
     /// The products of the run.
-    pub products: Vec<Found>,
+    pub products: Vec<InstalledProduct>,
     /// The length of the measurements.
     pub extent: Extent,
     /// Energy counters.
@@ -147,12 +147,13 @@ impl<'a> Session<'a> {
         at: Option<f64>,
         record: &mut TestRecord,
     ) -> Result<Live<'s, 'a>, Stop> {
-        let takes_part = |found: &&Found| {
+        let takes_part = |found: &&InstalledProduct| {
             let name = found.name();
             let is_there = !is_yardstick(name) || scene.yardstick == Some(name);
             is_there && products::takes_part(found.definition.name, scene.feature)
         };
-        let products: Vec<Found> = self.products.iter().filter(takes_part).cloned().collect();
+        let products: Vec<InstalledProduct> =
+            self.products.iter().filter(takes_part).cloned().collect();
         self.open_some(test, scene, &products, at, record)
     }
 
@@ -161,7 +162,7 @@ impl<'a> Session<'a> {
         &'s mut self,
         test: &'static str,
         scene: Scene<'_>,
-        products: &[Found],
+        products: &[InstalledProduct],
         at: Option<f64>,
         record: &mut TestRecord,
     ) -> Result<Live<'s, 'a>, Stop> {
@@ -173,7 +174,7 @@ impl<'a> Session<'a> {
             object_bytes: scene.object_bytes,
             is_beside_direct: scene.layer == Layer::Packets,
             dead: Vec::new(),
-            rested: Rested::default(),
+            rested: RestActivity::default(),
         };
         let mut taken = Vec::new();
         for found in products {
@@ -254,7 +255,7 @@ impl<'a> Session<'a> {
         look: Duration,
         timeout: Duration,
         busy_share_max: f64,
-    ) -> Result<Spent, Stop> {
+    ) -> Result<CpuTime, Stop> {
         let deadline = Instant::now() + timeout;
         let (product, load) = (&self.bed.cores.product, &self.bed.cores.load);
         loop {
@@ -284,19 +285,19 @@ pub struct Live<'s, 'a> {
     /// Products that cannot continue this test, with reasons.
     dead: Vec<(String, String)>,
     /// The activity of the product's cores at rest, over all checks of this test.
-    rested: Rested,
+    rested: RestActivity,
 }
 
 /// The activity of cores at rest.
 #[derive(Debug, Clone, Copy, Default)]
-struct Rested {
+struct RestActivity {
     busy_s: f64,
     /// Observed time, summed over the cores.
     elapsed_s: f64,
 }
 
-impl Rested {
-    fn add(&mut self, spent: &Spent, cores: usize) {
+impl RestActivity {
+    fn add(&mut self, spent: &CpuTime, cores: usize) {
         self.busy_s += spent.busy_s;
         self.elapsed_s += spent.elapsed_s * cores as f64;
     }
@@ -614,7 +615,7 @@ impl Stage for Live<'_, '_> {
             return self.sample(index, workload, resting_share);
         }
         let Session { loader, origin, bed, energy, interrupted, .. } = &mut *self.session;
-        let ends = Ends { loader: &mut **loader, origin, bed, energy, interrupted };
+        let ends = DirectPair { loader: &mut **loader, origin, bed, energy, interrupted };
         let direct = Direct::measure(ends, workload, resting_share)?;
         let mut sample = self.sample(index, workload, resting_share)?;
         direct.stand_beside(&mut sample);
@@ -649,7 +650,7 @@ fn observe(cores: &[usize]) -> Result<Observers, Failure> {
     Observers::start(cores).map_err(Failure::Unable)
 }
 
-fn nothing_good(load: &Outcome) -> String {
+fn nothing_good(load: &LoadOutcome) -> String {
     let told = |kind| load.error_examples.get(kind).map(|example| format!(" ({example})"));
     let kinds = load.errors_by_kind.iter().map(|(kind, count)| {
         let name = format!("{kind:?}").to_lowercase();
@@ -682,11 +683,11 @@ mod tests {
 
     #[test]
     fn what_cores_do_at_rest_is_the_mean_of_all_looks() {
-        let mut rested = Rested::default();
+        let mut rested = RestActivity::default();
         assert!(rested.share().abs() < 1e-9);
         // Two cores: one step of the counters in a long check, another in a short check.
         for (busy_s, elapsed_s) in [(0.01, 2.0), (0.01, 0.5)] {
-            rested.add(&Spent { busy_s, elapsed_s, ..Spent::default() }, 2);
+            rested.add(&CpuTime { busy_s, elapsed_s, ..CpuTime::default() }, 2);
         }
         assert!((rested.share() - 0.004).abs() < 1e-9, "{rested:?}");
     }

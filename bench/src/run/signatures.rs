@@ -10,7 +10,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use crate::catalogue::SIGNATURES;
-use crate::load::{Outcome, Window};
+use crate::load::{LoadOutcome, Window};
 use crate::pinning::pin_thread;
 use crate::record::{Cost, Counts, Point};
 
@@ -24,7 +24,7 @@ const BATCH: u64 = 8;
 
 /// The measured signatures.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Signed {
+pub struct SignatureCount {
     /// Number of signatures.
     pub count: u64,
     /// Elapsed time.
@@ -34,7 +34,7 @@ pub struct Signed {
 }
 
 /// Signs with the key in the PEM file `key` for `time`, on the first of `cores`. Signs at least one batch.
-pub fn measure(key: &Path, cores: &[usize], time: Duration) -> Result<Signed, String> {
+pub fn measure(key: &Path, cores: &[usize], time: Duration) -> Result<SignatureCount, String> {
     let key = PrivateKeyDer::from_pem_file(key).map_err(|error| error.to_string())?;
     std::thread::scope(|scope| {
         // Pinning changes the thread for good, so signing has a thread of its own.
@@ -47,7 +47,7 @@ pub fn measure(key: &Path, cores: &[usize], time: Duration) -> Result<Signed, St
     })
 }
 
-fn sign(key: &PrivateKeyDer<'_>, time: Duration) -> Result<Signed, String> {
+fn sign(key: &PrivateKeyDer<'_>, time: Duration) -> Result<SignatureCount, String> {
     let key = any_supported_type(key).map_err(|error| error.to_string())?;
     let signer = key.choose_scheme(&SCHEMES).ok_or("no scheme for that key")?;
     let mut message = [b' '; MESSAGE_BYTES];
@@ -60,7 +60,11 @@ fn sign(key: &PrivateKeyDer<'_>, time: Duration) -> Result<Signed, String> {
             count += 1;
         }
     }
-    Ok(Signed { count, elapsed_s: began.elapsed().as_secs_f64(), cpu_s: cpu_s() - before_s })
+    Ok(SignatureCount {
+        count,
+        elapsed_s: began.elapsed().as_secs_f64(),
+        cpu_s: cpu_s() - before_s,
+    })
 }
 
 /// CPU time of the calling thread.
@@ -69,7 +73,7 @@ fn cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-impl Signed {
+impl SignatureCount {
     /// The point of a product that only signs. Each signature counts as one request.
     pub fn point(self, round: u32, at: f64) -> Point {
         let Self { count, elapsed_s, cpu_s } = self;
@@ -77,12 +81,12 @@ impl Signed {
             product: SIGNATURES.into(),
             round,
             at,
-            load: Outcome {
+            load: LoadOutcome {
                 requests: count,
                 requests_per_second: count as f64 / elapsed_s,
                 window: Some(Window { elapsed_s, requests: count, bytes: 0 }),
                 elapsed_s,
-                ..Outcome::default()
+                ..LoadOutcome::default()
             },
             cost: Cost {
                 elapsed_s,

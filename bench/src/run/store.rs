@@ -7,8 +7,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use weir_event_loop::wall_clock::Date;
 
 use super::RunError;
-use crate::kept;
 use crate::record::{Run, TestRecord};
+use crate::run_files;
 
 /// The folder of runs that name no folder.
 const RUNS: &str = "bench/runs";
@@ -108,8 +108,8 @@ impl Store {
 
     /// Adds a test's record and saves the run.
     pub fn add(&mut self, record: TestRecord) -> Result<(), RunError> {
-        let path = kept::test_file(&self.folder, &record.name);
-        kept::write_test(&self.folder, &record).map_err(RunError::io("write", &path))?;
+        let path = run_files::test_file(&self.folder, &record.name);
+        run_files::write_test(&self.folder, &record).map_err(RunError::io("write", &path))?;
         self.run.tests.push(record);
         self.save()
     }
@@ -117,8 +117,8 @@ impl Store {
     /// Saves what the run knows beside the records of its tests.
     pub fn save(&mut self) -> Result<(), RunError> {
         self.run.elapsed_s = self.began.elapsed().as_secs_f64();
-        let path = self.folder.join(kept::FILE_NAME);
-        kept::write_head(&self.folder, &self.run).map_err(RunError::io("write", &path))
+        let path = self.folder.join(run_files::FILE_NAME);
+        run_files::write_head(&self.folder, &self.run).map_err(RunError::io("write", &path))
     }
 
     /// Removes the working files of the products. In kept files, replaces the paths of the run's folder and of the

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::meter::Surroundings;
 use super::rotation::Sample;
 use super::workload::Workload;
-use crate::load::{Latency, Outcome};
+use crate::load::{Latency, LoadOutcome};
 use crate::record::{Bed, Cost, FORMAT, Machine, Run, TestRecord};
 
 /// A path in the temporary folder that does not exist yet, unique for this test and process.
@@ -63,7 +63,7 @@ pub fn record(name: &str) -> TestRecord {
 pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) -> Sample {
     let elapsed_s = workload.measure.as_secs_f64();
     let requests = (requests_per_second * elapsed_s) as u64;
-    let load = Outcome {
+    let load = LoadOutcome {
         requests,
         errors: 0,
         errors_by_kind: BTreeMap::new(),

@@ -16,7 +16,7 @@ use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use tokio_rustls::rustls::RootCertStore;
 use weir_config::snapshot::Acme;
 use weir_event_loop::error_text::io_error_text;
-use weir_outgoing::asking::{self, AskError};
+use weir_outgoing::exchange::{self, AskError};
 use weir_outgoing::tls::TlsClients;
 
 /// Timeout of a request, including its connection.
@@ -90,7 +90,7 @@ impl Authority {
             let secured = self.tls.connect(stream, host, true, &[b"http/1.1"]).await;
             let secured = secured.map_err(|error| format!("{authority}: {error}"))?;
             let request = prepared(request, authority.as_str())?;
-            let answer = asking::exchange(secured, request, ANSWER_BYTES_MAX).await;
+            let answer = exchange::exchange(secured, request, ANSWER_BYTES_MAX).await;
             answer.map_err(|error| match error {
                 AskError::Http(error) => format!("{authority} does not answer in HTTP: {error}"),
                 AskError::Status(status) => format!("{authority} answers {status}"),

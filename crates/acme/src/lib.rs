@@ -30,16 +30,16 @@ use tokio::task::JoinHandle;
 use weir_config::snapshot::{Acme as Settings, Snapshot};
 use weir_event_loop::error_text::io_error_text;
 use weir_event_loop::wall_clock::unix_s;
-use weir_tls::challenges::{Answered, Challenges};
+use weir_tls::challenges::{Challenges, PendingChallenge};
 use weir_tls::identity::Identity;
-use weir_tls::managed::Managed;
+use weir_tls::managed_certificate::ManagedCertificate;
 
 use board::{Board, sorted};
 use client::Authority;
 use lock::OrderLock;
 use order::{Orders, POLLS, answering_all};
 use store::Store;
-use task::{Certificate, Common, Shared, fitted};
+use task::{Certificate, Common, TaskState, fitted};
 
 pub use events::Events;
 pub use plan::{Basis, Window};
@@ -95,14 +95,14 @@ pub struct Acme {
     challenges: Arc<Challenges>,
     board: Board,
     arrived: Arc<Notify>,
-    running: Option<Running>,
+    running: Option<AuthorityTasks>,
     /// Answers to the challenges of orders that another process has begun, until the tasks begin.
     answers: Mutex<Answers>,
 }
 
 /// Answers to challenges, by sorted names.
 #[derive(Default)]
-struct Answers(BTreeMap<Vec<String>, Vec<Answered>>);
+struct Answers(BTreeMap<Vec<String>, Vec<PendingChallenge>>);
 
 impl fmt::Debug for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,7 +111,7 @@ impl fmt::Debug for Answers {
 }
 
 /// The tasks for one authority.
-struct Running {
+struct AuthorityTasks {
     settings: Arc<Settings>,
     state_dir: PathBuf,
     common: Arc<Common>,
@@ -119,7 +119,7 @@ struct Running {
     tasks: BTreeMap<Vec<String>, Task>,
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for AuthorityTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running").field("names", &self.tasks.keys()).finish_non_exhaustive()
     }
@@ -127,7 +127,7 @@ impl fmt::Debug for Running {
 
 /// A running task. It ends on drop.
 struct Task {
-    shared: Arc<Shared>,
+    shared: Arc<TaskState>,
     handle: JoinHandle<()>,
 }
 
@@ -184,7 +184,7 @@ impl Acme {
     /// The best certificate for a place. A valid certificate is preferred to an expired one.
     fn known(
         &self,
-        place: &Managed,
+        place: &ManagedCertificate,
         store: &Store,
         settings: &Settings,
     ) -> Result<Arc<Identity>, AcmeError> {
@@ -218,7 +218,7 @@ impl Acme {
     pub fn apply(&mut self, snapshot: &Snapshot, is_reload: bool) {
         let Some(acme) = &snapshot.acme else { return self.stop() };
         let settings = &acme.authority;
-        let is_same = |running: &Running| {
+        let is_same = |running: &AuthorityTasks| {
             running.settings == *settings && running.state_dir == snapshot.state_dir
         };
         if !self.running.as_ref().is_some_and(is_same) {
@@ -226,7 +226,7 @@ impl Acme {
             self.running = self.begin(settings, snapshot);
         }
         let Some(running) = &mut self.running else { return };
-        let mut wanted: BTreeMap<Vec<String>, Vec<Arc<Managed>>> = BTreeMap::new();
+        let mut wanted: BTreeMap<Vec<String>, Vec<Arc<ManagedCertificate>>> = BTreeMap::new();
         for place in snapshot.managed() {
             let places = wanted.entry(sorted(place.names())).or_default();
             if !places.iter().any(|known| Arc::ptr_eq(known, place)) {
@@ -264,7 +264,7 @@ impl Acme {
     }
 
     /// Prepares the state that the tasks of one authority share; `None`: an error, which was reported.
-    fn begin(&self, settings: &Arc<Settings>, snapshot: &Snapshot) -> Option<Running> {
+    fn begin(&self, settings: &Arc<Settings>, snapshot: &Snapshot) -> Option<AuthorityTasks> {
         let store = Store::of(&snapshot.state_dir, &settings.directory);
         let refused = |reason: &dyn fmt::Display| {
             let what = format_args!("are not ordered: {reason}");
@@ -293,7 +293,7 @@ impl Acme {
             events: Arc::clone(&self.events),
             arrived: Arc::clone(&self.arrived),
         };
-        Some(Running {
+        Some(AuthorityTasks {
             settings: Arc::clone(settings),
             state_dir: snapshot.state_dir.clone(),
             common: Arc::new(common),
@@ -319,7 +319,7 @@ impl Acme {
     }
 }
 
-impl Running {
+impl AuthorityTasks {
     /// Removes, beside the work, kept files that are of no use: those of other names than these that expired long ago.
     fn prune(&self, configured: Vec<Vec<String>>) {
         let common = Arc::clone(&self.common);
@@ -347,14 +347,14 @@ impl Running {
 fn task(
     common: &Arc<Common>,
     sorted: Vec<String>,
-    places: Vec<Arc<Managed>>,
-    answers: Vec<Answered>,
+    places: Vec<Arc<ManagedCertificate>>,
+    answers: Vec<PendingChallenge>,
 ) -> Task {
     let orders = &common.orders;
     // An unreadable certificate was reported before.
     let kept = orders.store.certificate(&sorted, orders.settings.key).ok().flatten();
     let is_due = kept.as_ref().is_some_and(|kept| !kept.is_of_kind);
-    let shared = Arc::new(Shared::new(kept.map(|kept| Arc::new(kept.identity))));
+    let shared = Arc::new(TaskState::new(kept.map(|kept| Arc::new(kept.identity))));
     let names = places.first().map_or_else(Vec::new, |place| place.names().to_vec());
     shared.show_in(places);
     let (common, own) = (Arc::clone(common), Arc::clone(&shared));

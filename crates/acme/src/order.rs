@@ -17,7 +17,7 @@ use instant_acme::{
 use serde::{Deserialize, Serialize};
 use weir_config::snapshot::{Acme, AcmeChallenge};
 use weir_tls::CertificateDer;
-use weir_tls::challenges::{Answered, Challenges};
+use weir_tls::challenges::{Challenges, PendingChallenge};
 
 use super::client::{Authority, NoAnswer};
 use super::keys;
@@ -52,7 +52,7 @@ pub struct Orders {
 }
 
 /// An issued certificate, in PEM.
-pub struct Issued {
+pub struct IssuedCertificate {
     /// The certificate and its chain.
     pub chain: String,
     /// The private key.
@@ -61,7 +61,7 @@ pub struct Issued {
 
 /// The reason why there is no certificate.
 #[derive(Debug)]
-pub struct Failed {
+pub struct OrderFailure {
     /// The reason, as text.
     pub reason: String,
     /// The order has failed for good: a new one is needed.
@@ -70,13 +70,13 @@ pub struct Failed {
     pub retry_after: Option<Duration>,
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for OrderFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)
     }
 }
 
-impl Failed {
+impl OrderFailure {
     /// The order can go on later.
     pub fn on_the_way(reason: impl fmt::Display) -> Self {
         Self { reason: clip(reason.to_string()), is_final: false, retry_after: None }
@@ -88,7 +88,7 @@ impl Failed {
     }
 }
 
-impl From<Error> for Failed {
+impl From<Error> for OrderFailure {
     fn from(error: Error) -> Self {
         match error {
             Error::Api(problem) if is_transient(&problem) => Self::on_the_way(told(&problem)),
@@ -124,7 +124,7 @@ impl Orders {
         names: &[String],
         progress: &mut Progress,
         replaced: Option<&CertificateDer<'static>>,
-    ) -> Result<Issued, Failed> {
+    ) -> Result<IssuedCertificate, OrderFailure> {
         let account = self.account().await?;
         let (mut order, key) = match self.pending(&account, names, progress).await? {
             Some(found) => found,
@@ -134,11 +134,11 @@ impl Orders {
             self.prove(&mut order, names, progress).await?;
         }
         if order.state().status == OrderStatus::Ready {
-            let request = keys::request(names, &key).map_err(Failed::at_last)?;
+            let request = keys::request(names, &key).map_err(OrderFailure::at_last)?;
             order.finalize_csr(&request).await?;
         }
         let chain = order.poll_certificate(&self.polls).await?;
-        Ok(Issued { chain, key })
+        Ok(IssuedCertificate { chain, key })
     }
 
     /// The authority's renewal window for this certificate, and the time of the next query; `None`: the authority offers no
@@ -146,7 +146,7 @@ impl Orders {
     pub async fn window(
         &self,
         certificate: &CertificateDer<'static>,
-    ) -> Result<Option<(Window, Duration)>, Failed> {
+    ) -> Result<Option<(Window, Duration)>, OrderFailure> {
         let Some(kept) = self.kept_account()? else { return Ok(None) };
         let Ok(id) = CertificateIdentifier::try_from(certificate) else { return Ok(None) };
         let account = self.restored(kept.credentials).await?;
@@ -163,39 +163,39 @@ impl Orders {
         }
     }
 
-    fn kept_account(&self) -> Result<Option<KeptAccount>, Failed> {
-        self.store.account().map_err(Failed::on_the_way)
+    fn kept_account(&self) -> Result<Option<KeptAccount>, OrderFailure> {
+        self.store.account().map_err(OrderFailure::on_the_way)
     }
 
-    async fn restored(&self, credentials: AccountCredentials) -> Result<Account, Failed> {
+    async fn restored(&self, credentials: AccountCredentials) -> Result<Account, OrderFailure> {
         let builder = Account::builder_with_http(Box::new(self.authority.clone()));
         Ok(builder.from_credentials(credentials).await?)
     }
 
     /// The account: the stored one, or a new one.
-    async fn account(&self) -> Result<Account, Failed> {
+    async fn account(&self) -> Result<Account, OrderFailure> {
         let email = &self.settings.email;
         let contact = email.as_ref().map(|email| format!("mailto:{email}"));
         let contact: Vec<&str> = contact.iter().map(String::as_str).collect();
         let Some(kept) = self.kept_account()? else { return self.new_account(&contact).await };
-        let stored = serde_json::to_value(&kept.credentials).map_err(Failed::on_the_way)?;
+        let stored = serde_json::to_value(&kept.credentials).map_err(OrderFailure::on_the_way)?;
         let account = self.restored(kept.credentials).await?;
         if kept.email == *email {
             return Ok(account);
         }
         account.update_contacts(&contact).await.map_err(|error| self.unknown_account(error))?;
-        let credentials = serde_json::from_value(stored).map_err(Failed::on_the_way)?;
+        let credentials = serde_json::from_value(stored).map_err(OrderFailure::on_the_way)?;
         self.keep_account(credentials)?;
         Ok(account)
     }
 
-    async fn new_account(&self, contact: &[&str]) -> Result<Account, Failed> {
+    async fn new_account(&self, contact: &[&str]) -> Result<Account, OrderFailure> {
         let external = match &self.settings.external {
             None => None,
             Some(external) => {
                 let key = BASE64URL_NOPAD.decode(external.key.expose().as_bytes());
                 let key = key.map_err(|_| {
-                    Failed::at_last("the key of `acme.external_account` is not base64url")
+                    OrderFailure::at_last("the key of `acme.external_account` is not base64url")
                 })?;
                 Some(ExternalAccountKey::new(external.id.clone(), &key))
             }
@@ -209,19 +209,19 @@ impl Orders {
         Ok(account)
     }
 
-    fn keep_account(&self, credentials: AccountCredentials) -> Result<(), Failed> {
+    fn keep_account(&self, credentials: AccountCredentials) -> Result<(), OrderFailure> {
         let kept = KeptAccount { credentials, email: self.settings.email.clone() };
         let written = self.store.keep_account(&kept);
         written.map_err(|error| {
-            Failed::on_the_way(format_args!("the account cannot be kept: {error}"))
+            OrderFailure::on_the_way(format_args!("the account cannot be kept: {error}"))
         })
     }
 
     /// Deletes an account that the authority does not know. The next attempt registers a new one.
-    fn unknown_account(&self, error: Error) -> Failed {
+    fn unknown_account(&self, error: Error) -> OrderFailure {
         let is_unknown =
             matches!(&error, Error::Api(problem) if is(problem, "accountDoesNotExist"));
-        let mut failed = Failed::from(error);
+        let mut failed = OrderFailure::from(error);
         if is_unknown && let Err(error) = self.store.forget_account() {
             failed.reason = format!("{}; and its file cannot be removed: {error}", failed.reason);
         }
@@ -235,7 +235,7 @@ impl Orders {
         account: &Account,
         names: &[String],
         progress: &mut Progress,
-    ) -> Result<Option<(Order, String)>, Failed> {
+    ) -> Result<Option<(Order, String)>, OrderFailure> {
         let Some(PendingOrder { url, key_pem, proofs }) = progress.order.clone() else {
             return Ok(None);
         };
@@ -261,10 +261,10 @@ impl Orders {
         Ok(Some((order, key_pem)))
     }
 
-    async fn new_key(&self) -> Result<String, Failed> {
+    async fn new_key(&self) -> Result<String, OrderFailure> {
         let kind = self.settings.key;
         let key = tokio::task::spawn_blocking(move || keys::generate(kind)).await;
-        key.map_err(Failed::on_the_way)?.map_err(Failed::on_the_way)
+        key.map_err(OrderFailure::on_the_way)?.map_err(OrderFailure::on_the_way)
     }
 
     async fn begin(
@@ -273,7 +273,7 @@ impl Orders {
         names: &[String],
         progress: &mut Progress,
         replaced: Option<&CertificateDer<'static>>,
-    ) -> Result<(Order, String), Failed> {
+    ) -> Result<(Order, String), OrderFailure> {
         let key = self.new_key().await?;
         let identifiers: Vec<Identifier> =
             names.iter().map(|name| Identifier::Dns(name.clone())).collect();
@@ -302,11 +302,11 @@ impl Orders {
     }
 
     /// Stores the state of the orders for these names.
-    pub fn keep_progress(&self, names: &[String], progress: &Progress) -> Result<(), Failed> {
+    pub fn keep_progress(&self, names: &[String], progress: &Progress) -> Result<(), OrderFailure> {
         let kept = self.store.keep_progress(&super::board::sorted(names), progress);
         kept.map_err(|error| {
             let folder = self.store.folder().display();
-            Failed::on_the_way(format_args!("the order cannot be kept in {folder}: {error}"))
+            OrderFailure::on_the_way(format_args!("the order cannot be kept in {folder}: {error}"))
         })
     }
 
@@ -316,8 +316,8 @@ impl Orders {
         order: &mut Order,
         names: &[String],
         progress: &mut Progress,
-    ) -> Result<(), Failed> {
-        let mut answered: Vec<Answered> = Vec::new();
+    ) -> Result<(), OrderFailure> {
+        let mut answered: Vec<PendingChallenge> = Vec::new();
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization = authorization?;
@@ -326,7 +326,7 @@ impl Orders {
                 AuthorizationStatus::Pending => {}
                 status => {
                     let name = authorization.identifier().to_string();
-                    return Err(Failed::at_last(format_args!("{name} is {status:?}")));
+                    return Err(OrderFailure::at_last(format_args!("{name} is {status:?}")));
                 }
             }
             answered.push(self.answer(&mut authorization, names, progress).await?);
@@ -335,9 +335,9 @@ impl Orders {
         drop(answered);
         match judged {
             Ok(OrderStatus::Invalid) | Err(Error::Api(_)) => {
-                let fallback = judged.err().map(Failed::from);
+                let fallback = judged.err().map(OrderFailure::from);
                 Err(refusals(order).await.or(fallback).unwrap_or_else(|| {
-                    Failed::at_last("the authority refuses the order, and does not say why")
+                    OrderFailure::at_last("the authority refuses the order, and does not say why")
                 }))
             }
             Ok(_) => Ok(()),
@@ -351,7 +351,7 @@ impl Orders {
         of: &'a mut AuthorizationHandle<'a>,
         names: &[String],
         progress: &mut Progress,
-    ) -> Result<Answered, Failed> {
+    ) -> Result<PendingChallenge, OrderFailure> {
         let name = of.identifier().to_string();
         let kind = match self.settings.challenge {
             AcmeChallenge::Http01 => ChallengeType::Http01,
@@ -360,7 +360,7 @@ impl Orders {
         let Some(mut challenge) = of.challenge(kind) else {
             let kind = self.settings.challenge.as_str();
             let what = format_args!("the authority does not offer {kind} for {name}");
-            return Err(Failed::at_last(what));
+            return Err(OrderFailure::at_last(what));
         };
         let token = challenge.token.clone();
         let key_authorization = challenge.key_authorization().as_str().to_owned();
@@ -383,16 +383,16 @@ pub fn answering(
     challenges: &Arc<Challenges>,
     kind: AcmeChallenge,
     proof: &Proof,
-) -> Result<Answered, Failed> {
+) -> Result<PendingChallenge, OrderFailure> {
     match kind {
         AcmeChallenge::Http01 => Ok(challenges.add_text(&proof.token, &proof.key_authorization)),
         AcmeChallenge::TlsAlpn01 => {
             let digest = digest(&SHA256, proof.key_authorization.as_bytes());
-            let digest = <&[u8; 32]>::try_from(digest.as_ref()).map_err(Failed::at_last)?;
+            let digest = <&[u8; 32]>::try_from(digest.as_ref()).map_err(OrderFailure::at_last)?;
             let made = keys::challenge(&proof.name, digest, SystemTime::now());
-            let (certificate, key) = made.map_err(Failed::on_the_way)?;
+            let (certificate, key) = made.map_err(OrderFailure::on_the_way)?;
             let added = challenges.add_handshake(&proof.name, certificate, key);
-            added.map_err(Failed::on_the_way)
+            added.map_err(OrderFailure::on_the_way)
         }
     }
 }
@@ -403,13 +403,13 @@ pub fn answering_all(
     challenges: &Arc<Challenges>,
     kind: AcmeChallenge,
     progress: &Progress,
-) -> Vec<Answered> {
+) -> Vec<PendingChallenge> {
     let proofs = progress.order.iter().flat_map(|order| &order.proofs);
     proofs.filter_map(|proof| answering(challenges, kind, proof).ok()).collect()
 }
 
 /// The authority's errors about the proofs of an order.
-async fn refusals(order: &mut Order) -> Option<Failed> {
+async fn refusals(order: &mut Order) -> Option<OrderFailure> {
     let mut told_of = Vec::new();
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
@@ -420,7 +420,7 @@ async fn refusals(order: &mut Order) -> Option<Failed> {
         let problems = authorization.challenges.iter().filter_map(|it| it.error.as_ref());
         told_of.extend(problems.map(|problem| format!("{name}: {}", told(problem))));
     }
-    (!told_of.is_empty()).then(|| Failed::at_last(told_of.join("; ")))
+    (!told_of.is_empty()).then(|| OrderFailure::at_last(told_of.join("; ")))
 }
 
 /// Whether an order can succeed without the certificate that it replaces. Not if the authority did not answer, or is busy: it
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn busy_authorities_end_no_order() {
-        let failed = |text: &str| Failed::from(Error::Api(problem(text)));
+        let failed = |text: &str| OrderFailure::from(Error::Api(problem(text)));
         for (kind, is_final) in [
             ("badNonce", false),
             ("rateLimited", false),
@@ -522,7 +522,7 @@ mod tests {
     #[test]
     fn the_authority_says_when_it_will_have_decided() {
         let next = Instant::now() + Duration::from_secs(3_600);
-        let failed = Failed::from(Error::Timeout(Some(next)));
+        let failed = OrderFailure::from(Error::Timeout(Some(next)));
         assert!(failed.retry_after.is_some_and(|it| it > Duration::from_secs(3_500)), "{failed:?}");
         assert!(!failed.is_final);
     }

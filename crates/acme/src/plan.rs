@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use weir_outgoing::asking::until_retry;
+use weir_outgoing::exchange::until_retry;
 
 /// Pause after the first failed order. It doubles with each further failure. Five attempts fall into the first hour: as many
 /// as a public authority permits per name.

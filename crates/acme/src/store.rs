@@ -85,7 +85,7 @@ impl std::fmt::Debug for PendingOrder {
 
 /// A stored certificate and its key.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CertificateOnDisk {
     /// Certificate and key, joined.
     pub identity: Identity,
     /// Whether the key has the requested type.
@@ -128,10 +128,10 @@ impl Store {
         &self,
         names: &[String],
         kind: weir_config::snapshot::KeyKind,
-    ) -> io::Result<Option<Kept>> {
+    ) -> io::Result<Option<CertificateOnDisk>> {
         let Some(text) = read(&self.path(names, "pem"))? else { return Ok(None) };
         let identity = keys::identity(&text, &text).map_err(io::Error::other)?;
-        Ok(Some(Kept { identity, is_of_kind: keys::is_of_kind(&text, kind) }))
+        Ok(Some(CertificateOnDisk { identity, is_of_kind: keys::is_of_kind(&text, kind) }))
     }
 
     /// The stored certificate with most of these names. Of several, the one that expires last.

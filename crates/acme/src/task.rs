@@ -7,14 +7,14 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use weir_event_loop::wall_clock::Date;
-use weir_tls::challenges::Answered;
+use weir_tls::challenges::PendingChallenge;
 use weir_tls::identity::Identity;
-use weir_tls::managed::Managed;
+use weir_tls::managed_certificate::ManagedCertificate;
 use weir_tls::ocsp::{Staple, responder_url};
 
 use super::board::{Board, Report, State};
 use super::lock::OrderLock;
-use super::order::{Failed, Issued, Orders, answering_all};
+use super::order::{IssuedCertificate, OrderFailure, Orders, answering_all};
 use super::plan::{self, Lifetime, WINDOW_PAUSES, WINDOW_RETRY, Window};
 use super::store::Progress;
 use super::{Events, now_unix_s, spread};
@@ -46,7 +46,7 @@ pub struct Common {
 
 /// The state that a task and the active configuration share.
 #[derive(Debug, Default)]
-pub struct Shared {
+pub struct TaskState {
     places: Mutex<Places>,
     /// A reload requests a new attempt.
     pub hurry: Notify,
@@ -54,11 +54,11 @@ pub struct Shared {
 
 #[derive(Debug, Default)]
 struct Places {
-    all: Vec<Arc<Managed>>,
+    all: Vec<Arc<ManagedCertificate>>,
     current: Option<Arc<Identity>>,
 }
 
-impl Shared {
+impl TaskState {
     /// Starts with the stored certificate, if there is one.
     pub fn new(current: Option<Arc<Identity>>) -> Self {
         let places = Mutex::new(Places { all: Vec::new(), current });
@@ -71,7 +71,7 @@ impl Shared {
     }
 
     /// Adds places for the certificate.
-    pub fn show_in(&self, places: Vec<Arc<Managed>>) {
+    pub fn show_in(&self, places: Vec<Arc<ManagedCertificate>>) {
         let mut own = self.lock();
         own.all = places;
         if let Some(current) = &own.current {
@@ -115,16 +115,16 @@ pub struct Certificate {
     /// The state that the tasks of an authority share.
     pub common: Arc<Common>,
     /// The places that use the certificate.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<TaskState>,
     /// The certificate must be replaced, because its key has another type.
     pub is_due: bool,
     /// Answers to the challenges of an order that another process has begun, until this one goes on with it.
-    pub answers: Vec<Answered>,
+    pub answers: Vec<PendingChallenge>,
 }
 
 /// The authority's renewal window, and the time of the next query.
 #[derive(Default)]
-struct Asked {
+struct RenewalInfo {
     window: Option<Window>,
     next_unix_s: i64,
 }
@@ -139,7 +139,7 @@ impl Certificate {
                 Progress::default()
             }
         };
-        let mut asked = Asked::default();
+        let mut asked = RenewalInfo::default();
         loop {
             let now = now_unix_s();
             progress.not_before_unix_s = plan::reachable(progress.not_before_unix_s, now);
@@ -155,7 +155,7 @@ impl Certificate {
                 let orders = &self.common.orders;
                 self.answers =
                     answering_all(&orders.challenges, orders.settings.challenge, &progress);
-                asked = Asked::default();
+                asked = RenewalInfo::default();
                 continue;
             }
             let state = if progress.failures > 0 { State::Failing } else { State::Ready };
@@ -204,7 +204,7 @@ impl Certificate {
         Some(plan::renewal(lifetime(&current), window, spread(&current)))
     }
 
-    async fn ask_window(&self, asked: &mut Asked) {
+    async fn ask_window(&self, asked: &mut RenewalInfo) {
         let Some(current) = self.shared.current() else { return };
         let Some(certificate) = current.certified.cert.first() else { return };
         let pause = match self.common.orders.for_one().window(certificate).await {
@@ -253,7 +253,7 @@ impl Certificate {
     }
 
     /// Stores the attempt before the order is sent. A process that crashes during orders cannot repeat them without a pause.
-    fn begin(&self, progress: &mut Progress) -> Result<(), Failed> {
+    fn begin(&self, progress: &mut Progress) -> Result<(), OrderFailure> {
         progress.failures = progress.failures.saturating_add(1);
         progress.last_order_unix_s = now_unix_s();
         progress.not_before_unix_s = later(plan::pause(progress.failures, None));
@@ -261,23 +261,24 @@ impl Certificate {
         self.common.orders.keep_progress(&self.sorted, progress)
     }
 
-    async fn obtain(&self, progress: &mut Progress) -> Result<Issued, Failed> {
+    async fn obtain(&self, progress: &mut Progress) -> Result<IssuedCertificate, OrderFailure> {
         let current = self.shared.current();
         let replaced = current.as_ref().and_then(|it| it.certified.cert.first());
         let orders = self.common.orders.for_one();
         let obtained = orders.obtain(&self.names, progress, replaced);
-        let timed_out =
-            |_| Failed::on_the_way(format_args!("the order was not done in {ORDER_TIME_MAX:?}"));
+        let timed_out = |_| {
+            OrderFailure::on_the_way(format_args!("the order was not done in {ORDER_TIME_MAX:?}"))
+        };
         let obtained = tokio::time::timeout(ORDER_TIME_MAX, obtained).await;
-        obtained.map_err(timed_out).flatten().map_err(|failed| Failed {
+        obtained.map_err(timed_out).flatten().map_err(|failed| OrderFailure {
             retry_after: failed.retry_after.or(orders.authority.take_retry_after()),
             ..failed
         })
     }
 
     /// Stores an issued certificate, and puts it in use.
-    fn take(&mut self, issued: &Issued) -> Result<Arc<Identity>, Failed> {
-        let unusable = |reason: String| Failed::at_last(reason);
+    fn take(&mut self, issued: &IssuedCertificate) -> Result<Arc<Identity>, OrderFailure> {
+        let unusable = |reason: String| OrderFailure::at_last(reason);
         let identity = super::keys::identity(&issued.chain, &issued.key)
             .map_err(|error| unusable(format!("the certificate cannot be used: {error}")))?;
         if let Some(name) = self.names.iter().find(|name| !identity.names.contains(name)) {
@@ -347,7 +348,7 @@ impl Certificate {
         self.common.events.info(&self.subject(), &what);
     }
 
-    fn fail(&self, progress: &mut Progress, failed: &Failed) {
+    fn fail(&self, progress: &mut Progress, failed: &OrderFailure) {
         self.common.board.counters.failed.fetch_add(1, Relaxed);
         let pause = plan::pause(progress.failures.max(1), failed.retry_after);
         progress.not_before_unix_s = later(pause);

@@ -41,12 +41,12 @@ const LINES_ABOVE_MAX: usize = 2_000;
 const MISTAKES_MAX: usize = 2;
 
 /// The lines of a file without secrets. Each line is processed once, even with many findings.
-pub(crate) struct Concealed<'a> {
+pub(crate) struct ConcealedLines<'a> {
     lines: &'a Lines<'a>,
     known: HashMap<usize, Cow<'a, str>>,
 }
 
-impl<'a> Concealed<'a> {
+impl<'a> ConcealedLines<'a> {
     pub fn new(lines: &'a Lines<'a>) -> Self {
         Self { lines, known: HashMap::new() }
     }

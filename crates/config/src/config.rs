@@ -109,7 +109,7 @@ impl Config {
     }
 
     /// The settings that differ from `before`, although only someone on this host may change them. What the host is used for is
-    /// compared by [`Merged::check_from_network`](crate::Merged::check_from_network).
+    /// compared by [`MergedValues::check_from_network`](crate::MergedValues::check_from_network).
     pub fn beyond_network(&self, before: &Self) -> Vec<&'static str> {
         beyond_network(&self.template, &before.template)
     }

@@ -45,7 +45,7 @@ pub(crate) trait Decode: Sized {
 }
 
 /// A value that can be a default in the schema and the reference.
-pub(crate) trait Shown {
+pub(crate) trait ShownDefault {
     /// The value in the form of the file.
     fn shown(&self) -> Value;
 }
@@ -451,15 +451,15 @@ impl<T: Decode> Decode for OneOrMany<T> {
 
 /// A map with keys chosen by the user.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Named<T>(pub Vec<NamedItem<T>>);
+pub(crate) struct NamedMap<T>(pub Vec<NamedItem<T>>);
 
-impl<T> Default for Named<T> {
+impl<T> Default for NamedMap<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-/// One entry of a [`Named`] map.
+/// One entry of a [`NamedMap`] map.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NamedItem<T> {
     pub name: String,
@@ -468,7 +468,7 @@ pub(crate) struct NamedItem<T> {
     pub value: Option<T>,
 }
 
-impl<T: Decode> Decode for Named<T> {
+impl<T: Decode> Decode for NamedMap<T> {
     fn expected() -> String {
         "a map from names to their settings".into()
     }

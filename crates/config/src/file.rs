@@ -71,7 +71,7 @@ pub fn without_number(error: &io::Error) -> String {
 
 /// Kinds of files that may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accepted {
+pub enum AcceptedFiles {
     /// Regular files only.
     Regular,
     /// Regular files, and pipes that a shell made (`<(…)`, `/dev/stdin`): they have no path of their own, and already
@@ -88,19 +88,19 @@ pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
 
 /// Reads a whole regular file, if it has at most this many bytes.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
-    read_within(path, bytes_max, Accepted::Regular, READ_TIME_MAX)
+    read_within(path, bytes_max, AcceptedFiles::Regular, READ_TIME_MAX)
 }
 
 /// Like [`read`], but also accepts a pipe.
 pub fn read_file_or_pipe(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
-    read_within(path, bytes_max, Accepted::RegularOrPipe, READ_TIME_MAX)
+    read_within(path, bytes_max, AcceptedFiles::RegularOrPipe, READ_TIME_MAX)
 }
 
 /// Like the functions above, with other accepted kinds and another time limit.
 pub fn read_within(
     path: &Path,
     bytes_max: u64,
-    accepted: Accepted,
+    accepted: AcceptedFiles,
     time_max: Duration,
 ) -> Result<Vec<u8>, ReadError> {
     let metadata = fs::metadata(path).map_err(ReadError::Open)?;
@@ -148,14 +148,18 @@ fn read_to_end(
     }
 }
 
-fn refuse_others(path: &Path, metadata: &Metadata, accepted: Accepted) -> Result<(), ReadError> {
+fn refuse_others(
+    path: &Path,
+    metadata: &Metadata,
+    accepted: AcceptedFiles,
+) -> Result<(), ReadError> {
     let kind = metadata.file_type();
     let what = if kind.is_file() {
         return Ok(());
     } else if kind.is_dir() {
         "a directory"
     } else if kind.is_fifo()
-        && accepted == Accepted::RegularOrPipe
+        && accepted == AcceptedFiles::RegularOrPipe
         && fs::canonicalize(path).is_err()
     {
         return Ok(());
@@ -180,7 +184,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(10);
 
     fn regular(path: &Path, bytes_max: u64) -> String {
-        match read_within(path, bytes_max, Accepted::Regular, SOON) {
+        match read_within(path, bytes_max, AcceptedFiles::Regular, SOON) {
             Ok(bytes) => format!("{} bytes", bytes.len()),
             Err(error) => error.to_string(),
         }
@@ -210,7 +214,7 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let check = |path: &Path, expected: &str| {
             assert_eq!(regular(path, 1 << 20), expected, "{}", path.display());
-            let either = read_within(path, 1 << 20, Accepted::RegularOrPipe, SOON);
+            let either = read_within(path, 1 << 20, AcceptedFiles::RegularOrPipe, SOON);
             assert_eq!(either.unwrap_err().to_string(), expected, "{}", path.display());
         };
         check(folder.path(), "it is a directory, not a file");
@@ -239,7 +243,8 @@ mod tests {
         let path = Path::new(&path);
         assert_eq!(regular(path, 100), "it is a named pipe, not a file");
         writer.write_all(b"hello").unwrap();
-        let read = |bytes_max, time| read_within(path, bytes_max, Accepted::RegularOrPipe, time);
+        let read =
+            |bytes_max, time| read_within(path, bytes_max, AcceptedFiles::RegularOrPipe, time);
         let late = read(100, Duration::from_millis(30)).unwrap_err();
         assert!(matches!(late, ReadError::Late), "{late}");
         writer.write_all(b"hello").unwrap();

@@ -1,7 +1,7 @@
 //! The configuration: documents -> merged tree -> raw types -> validated [`snapshot::Snapshot`].
 //!
 //! A [`document::Document`] is a text as a tree whose values know their places. Sources, which this crate does not know,
-//! own documents and merge them. [`Merged::check`] checks the result and reports all its mistakes, with their places. A
+//! own documents and merge them. [`MergedValues::check`] checks the result and reports all its mistakes, with their places. A
 //! loaded configuration is valid, but may contain host names: [`Config::host_names`] lists them, and [`Config::snapshot`]
 //! makes the immutable snapshot with the addresses that a resolver found.
 //!
@@ -29,7 +29,7 @@ pub mod host_addresses;
 mod host_rights;
 mod host_uses;
 mod key_types;
-mod merged;
+mod merged_values;
 mod one_of;
 pub mod own_doors;
 pub mod parts;
@@ -56,7 +56,7 @@ pub use decode::{DIAGNOSTICS_MAX, NAME_BYTES_MAX, check_name};
 pub use diagnostic::{Colour, Diagnostic, Excerpt, Position, Severity, render_json, render_text};
 pub use endpoint::Endpoint;
 pub use hints::nearest;
-pub use merged::{Loaded, Merged, describe};
+pub use merged_values::{LoadResult, MergedValues, describe};
 pub use places::{Places, Pointers, escaped};
 pub use quote::clip;
 pub use raw::waf::TIME_MAX_MS as WAF_TIME_MAX_MS;
@@ -67,7 +67,7 @@ use document::{Document, SourceId};
 
 /// Checks a text that includes no other. `name` stands for its file in diagnostics, and relative paths start at the
 /// directory of `name`.
-pub fn parse(name: &str, text: &str) -> Loaded {
+pub fn parse(name: &str, text: &str) -> LoadResult {
     let document = Document::read(name.to_owned(), SourceId::MAIN, text.to_owned(), 0);
-    Merged::of_one(document).check()
+    MergedValues::of_one(document).check()
 }

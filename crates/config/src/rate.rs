@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_scalar};
+use crate::decode::{Context, Decode, Invalid, Registry, ShownDefault, decode_scalar};
 use crate::document::Node;
 use crate::scalar::{HOUR, MINUTE, SECOND, show_duration, whole};
 
@@ -69,7 +69,7 @@ impl Decode for Rate {
     }
 }
 
-impl Shown for Rate {
+impl ShownDefault for Rate {
     fn shown(&self) -> Value {
         match u64::from(self.period_ms) {
             SECOND => self.count.into(),

@@ -15,16 +15,16 @@ use crate::rule_files::Disk;
 
 /// Compiled rules.
 #[derive(Debug, Default)]
-pub struct RuleCache(Mutex<Vec<Known>>);
+pub struct RuleCache(Mutex<Vec<CachedRules>>);
 
 /// Names and values of settings.
 type Variables = Vec<(String, String)>;
 
 /// Compiled rules and all files that they were read from.
 #[derive(Debug)]
-struct Known {
+struct CachedRules {
     paths: Vec<String>,
-    seen: Vec<Seen>,
+    seen: Vec<DiskRead>,
     rules: Weak<RuleSet>,
     /// The rules, combined with settings.
     views: Vec<(Variables, Weak<CommonTexts>)>,
@@ -32,7 +32,7 @@ struct Known {
 
 /// The result of reading the disk.
 #[derive(Debug, PartialEq, Eq)]
-enum Seen {
+enum DiskRead {
     Find { beside: String, pattern: String, found: Vec<String> },
     Read { path: String, content: Content },
 }
@@ -41,7 +41,7 @@ enum Seen {
 type Content = Option<[u8; SHA256_OUTPUT_LEN]>;
 
 impl RuleCache {
-    fn known(&self) -> MutexGuard<'_, Vec<Known>> {
+    fn known(&self) -> MutexGuard<'_, Vec<CachedRules>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,7 +53,7 @@ impl RuleCache {
         let mut recorder = Recorder { disk, seen: Vec::new() };
         let rules = Arc::new(RuleSet::compile(paths, &mut recorder)?);
         let (paths, seen) = (paths.to_vec(), recorder.seen);
-        let known = Known { paths, seen, rules: Arc::downgrade(&rules), views: Vec::new() };
+        let known = CachedRules { paths, seen, rules: Arc::downgrade(&rules), views: Vec::new() };
         self.known().push(known);
         Ok(rules)
     }
@@ -62,7 +62,7 @@ impl RuleCache {
     fn find(&self, paths: &[String], disk: &mut Disk) -> Option<Arc<RuleSet>> {
         let mut known = self.known();
         known.retain(|known| known.rules.strong_count() > 0);
-        let same = |known: &&Known| known.paths == paths && known.is_unchanged(disk);
+        let same = |known: &&CachedRules| known.paths == paths && known.is_unchanged(disk);
         known.iter().find(same)?.rules.upgrade()
     }
 
@@ -78,7 +78,7 @@ impl RuleCache {
         };
         let variables = &settings.variables;
         let mut known = self.known();
-        let of_rules = |known: &&mut Known| known.rules.as_ptr() == Arc::as_ptr(rules);
+        let of_rules = |known: &&mut CachedRules| known.rules.as_ptr() == Arc::as_ptr(rules);
         let Some(known) = known.iter_mut().find(of_rules) else { return make() };
         known.views.retain(|(_, view)| view.strong_count() > 0);
         let mut same = known.views.iter().filter(|(known, _)| known == variables);
@@ -91,12 +91,12 @@ impl RuleCache {
     }
 }
 
-impl Known {
+impl CachedRules {
     /// Whether all reads of the disk still give the same results.
     fn is_unchanged(&self, disk: &mut Disk) -> bool {
         self.seen.iter().all(|seen| match seen {
-            Seen::Find { beside, pattern, found } => disk.find(beside, pattern) == *found,
-            Seen::Read { path, content } => content_of(&disk.read(path)) == *content,
+            DiskRead::Find { beside, pattern, found } => disk.find(beside, pattern) == *found,
+            DiskRead::Read { path, content } => content_of(&disk.read(path)) == *content,
         })
     }
 }
@@ -109,20 +109,20 @@ fn content_of(read: &Result<Vec<u8>, String>) -> Content {
 /// Records the results of reading the disk.
 struct Recorder<'a> {
     disk: &'a mut Disk,
-    seen: Vec<Seen>,
+    seen: Vec<DiskRead>,
 }
 
 impl Files for Recorder<'_> {
     fn find(&mut self, beside: &str, pattern: &str) -> Vec<String> {
         let found = self.disk.find(beside, pattern);
         let (beside, pattern) = (beside.to_owned(), pattern.to_owned());
-        self.seen.push(Seen::Find { beside, pattern, found: found.clone() });
+        self.seen.push(DiskRead::Find { beside, pattern, found: found.clone() });
         found
     }
 
     fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
         let read = self.disk.read(path);
-        self.seen.push(Seen::Read { path: path.to_owned(), content: content_of(&read) });
+        self.seen.push(DiskRead::Read { path: path.to_owned(), content: content_of(&read) });
         read
     }
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 
 use crate::decode::{
-    Context, Decode, Invalid, NAME_BYTES_MAX, NAME_PATTERN, Registry, Shown, check_name,
+    Context, Decode, Invalid, NAME_BYTES_MAX, NAME_PATTERN, Registry, ShownDefault, check_name,
     decode_scalar, decode_text, not_supported,
 };
 use crate::document::{Node, NodeValue, ScalarKind};
@@ -43,7 +43,7 @@ impl<T: TryFrom<u64>, const MIN: u64, const MAX: u64> Decode for Whole<T, MIN, M
     }
 }
 
-impl<T: Copy + Into<u64>, const MIN: u64, const MAX: u64> Shown for Whole<T, MIN, MAX> {
+impl<T: Copy + Into<u64>, const MIN: u64, const MAX: u64> ShownDefault for Whole<T, MIN, MAX> {
     fn shown(&self) -> Value {
         let number: u64 = self.0.into();
         number.into()
@@ -193,7 +193,7 @@ impl<const MIN: u64, const MAX: u64> Decode for Duration<MIN, MAX> {
     }
 }
 
-impl<const MIN: u64, const MAX: u64> Shown for Duration<MIN, MAX> {
+impl<const MIN: u64, const MAX: u64> ShownDefault for Duration<MIN, MAX> {
     fn shown(&self) -> Value {
         show_duration(self.0).into()
     }
@@ -235,7 +235,7 @@ impl<const MIN: u64, const MAX: u64> Decode for Size<MIN, MAX> {
     }
 }
 
-impl<const MIN: u64, const MAX: u64> Shown for Size<MIN, MAX> {
+impl<const MIN: u64, const MAX: u64> ShownDefault for Size<MIN, MAX> {
     fn shown(&self) -> Value {
         show_quantity(self.0, &SIZE_UNITS).into()
     }
@@ -274,7 +274,7 @@ impl<const MAX: u8> Decode for Percent<MAX> {
     }
 }
 
-impl<const MAX: u8> Shown for Percent<MAX> {
+impl<const MAX: u8> ShownDefault for Percent<MAX> {
     fn shown(&self) -> Value {
         format!("{}%", self.0).into()
     }
@@ -301,7 +301,7 @@ impl Decode for bool {
     }
 }
 
-impl Shown for bool {
+impl ShownDefault for bool {
     fn shown(&self) -> Value {
         (*self).into()
     }
@@ -367,7 +367,7 @@ impl<W: Keyword + Default, T: Decode> Decode for WordOr<W, T> {
     }
 }
 
-impl<W: Keyword, T: Shown> Shown for WordOr<W, T> {
+impl<W: Keyword, T: ShownDefault> ShownDefault for WordOr<W, T> {
     fn shown(&self) -> Value {
         match self {
             Self::Word(_) => W::WORD.into(),
@@ -421,7 +421,7 @@ impl Decode for Text {
     }
 }
 
-impl Shown for Text {
+impl ShownDefault for Text {
     fn shown(&self) -> Value {
         self.0.as_str().into()
     }

@@ -121,7 +121,7 @@ macro_rules! section {
     (@shown either $type:ty = $other:expr) => { None };
     (@shown $kind:ident $type:ty = $default:expr) => {{
         let default: $type = $default;
-        Some(crate::decode::Shown::shown(&default))
+        Some(crate::decode::ShownDefault::shown(&default))
     }};
     (@shown $kind:ident $type:ty) => { None };
 
@@ -255,7 +255,7 @@ macro_rules! choice {
             }
         }
 
-        impl crate::decode::Shown for $name {
+        impl crate::decode::ShownDefault for $name {
             fn shown(&self) -> serde_json::Value {
                 crate::variants::Choice::word(*self).into()
             }

@@ -7,10 +7,10 @@ mod admin;
 mod authentication;
 mod data_plane;
 mod datagram_probe;
-mod dated;
+mod dated_files;
 mod http_url;
 mod limit;
-mod listening;
+mod listener_options;
 mod log_format;
 mod log_target;
 pub mod packet;
@@ -19,7 +19,7 @@ mod probe;
 mod probe_answer;
 mod probe_login;
 mod request_id;
-mod resolved;
+mod resolution_facts;
 mod service;
 mod service_probe;
 mod source;
@@ -46,32 +46,32 @@ use weir_http::h2::Allowance;
 use weir_http::path::TargetForm;
 use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
-use weir_tls::managed::{Credential, Managed};
+use weir_tls::managed_certificate::{Credential, ManagedCertificate};
 use weir_tls::server::Offer;
 
 use crate::diagnostic::Position;
 
 pub use crate::secret::Secret;
-pub use acme::{Acme, Challenge as AcmeChallenge, ExternalAccount, Issuing, KeyKind};
+pub use acme::{Acme, AcmeConfiguration, Challenge as AcmeChallenge, ExternalAccount, KeyKind};
 pub use admin::{AdminSettings, AdminTls, AdminUser, Role};
-pub use authentication::{Authenticating, FetchedKeys};
+pub use authentication::{AuthenticationNeeds, FetchedKeys};
 pub use data_plane::{DataPlaneSettings, Sandbox};
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
-pub use dated::{DatedFile, DatedKind, EXPIRY_DAYS, Expiry};
+pub use dated_files::{DatedFile, DatedKind, EXPIRY_DAYS, Expiry};
 pub use http_url::HttpUrl;
-pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
-pub use listening::{ListenPoint, Listening, ranges};
+pub use limit::{CountedEvents, KeyLimit, KeyMeasure, LimitAction, LimitKey, Limits};
+pub use listener_options::{ListenPoint, ListenerOptions, ranges};
 pub use log_format::{GivenFormat, LogField, LogFormat, LogLine, LogPiece};
 pub use log_target::{LogTarget, Syslog, SyslogServer, SyslogTls};
 pub use persistence::{
-    AddressOf, InsertedCookie, Learned, Persistence, PersistenceKind, RememberedAddress,
+    AddressOf, InsertedCookie, LearnedPersistence, Persistence, PersistenceKind, RememberedAddress,
     TableSettings,
 };
 pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptProbe, TcpProbe};
 pub use probe_answer::{BodyMatch, DrainAnswer};
 pub use probe_login::{Credentials, ProbeTls};
 pub use request_id::RequestIdSettings;
-pub use resolved::Resolved;
+pub use resolution_facts::ResolutionFacts;
 pub use service::{
     ConnectionIdSettings, Relay, ResetOn, ServerIdPlace, ServerNames, Service, Sessions,
 };
@@ -79,8 +79,8 @@ pub use service_probe::{
     LdapProbe, RadiusProbe, RadiusReply, RedisProbe, RedisRole, SmtpProbe, SqlProbe, SqlQuery,
 };
 pub use source::{Source, SourceAddresses};
-pub use tracing::{Exporting, Tracing};
-pub use waf::{Cookies, Record, Responses, Unjudged, Waf};
+pub use tracing::{TraceExport, Tracing};
+pub use waf::{Cookies, Record, Responses, UnjudgedAction, Waf};
 
 /// A whole configuration, with defaults filled in and names resolved.
 #[derive(Debug, Clone)]
@@ -96,13 +96,13 @@ pub struct Snapshot {
     /// Virtual servers in the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
     /// Disabled virtual servers.
-    pub disabled: Vec<Disabled>,
+    pub disabled: Vec<DisabledServer>,
     /// The packet path; `None`: not configured.
     pub packets: Option<packet::Packets>,
     /// Pools in the file's order; names are unique.
     pub pools: Vec<Arc<Pool>>,
     /// What follows from the addresses of names.
-    pub resolved: Resolved,
+    pub resolved: ResolutionFacts,
     /// Persistences in the file's order, followed by those defined inline in virtual servers.
     pub persistence: Vec<Arc<Persistence>>,
     /// Limits per key, of virtual servers and of rules.
@@ -114,7 +114,7 @@ pub struct Snapshot {
     /// Token readers with keys that are fetched by URL.
     pub fetched_keys: Vec<FetchedKeys>,
     /// What all authentications need.
-    pub authenticating: Authenticating,
+    pub authenticating: AuthenticationNeeds,
     /// The slots of all expressions and templates.
     pub slots: Arc<Slots>,
     /// The time zone for expressions.
@@ -124,7 +124,7 @@ pub struct Snapshot {
     /// The keys for inserted cookies of persistences without own keys; the control plane stores them in `state_dir`.
     pub own_keys: Option<Arc<Keys>>,
     /// Certificates by ACME; `None`: the section is absent.
-    pub acme: Option<Issuing>,
+    pub acme: Option<AcmeConfiguration>,
     /// The files with contents that expire, except certificates for clients.
     pub dated: Arc<[DatedFile]>,
 }
@@ -181,7 +181,7 @@ pub struct LogSettings {
     /// The target of the audit log; `None`: its lines are events.
     pub audit_to: Option<LogTarget>,
     /// The target of spans; `None`: spans are not exported.
-    pub spans_to: Option<Arc<Exporting>>,
+    pub spans_to: Option<Arc<TraceExport>>,
     /// Records of requests, in memory; `None`: disabled.
     pub recent_requests: Option<RecentRequests>,
 }
@@ -245,7 +245,7 @@ pub struct VirtualServer {
     /// The listeners; each occurs only once in a snapshot. Empty: other virtual servers hand requests over.
     pub listen: Vec<ListenPoint>,
     /// The options of the listeners.
-    pub listening: Listening,
+    pub listening: ListenerOptions,
     /// Index into [`Snapshot::pools`]; if only server names select pools, the pool of the first name.
     pub pool: usize,
     /// HTTP limits and timeouts.
@@ -280,7 +280,7 @@ pub struct VirtualServer {
 
 /// A virtual server that is disabled in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disabled {
+pub struct DisabledServer {
     /// The name in the file.
     pub name: Arc<str>,
     /// The type in the file.
@@ -364,7 +364,7 @@ impl ServerTls {
     }
 
     /// The slots of ACME certificates.
-    pub fn managed(&self) -> impl Iterator<Item = &Arc<Managed>> {
+    pub fn managed(&self) -> impl Iterator<Item = &Arc<ManagedCertificate>> {
         self.credentials.iter().filter_map(|credential| match credential {
             Credential::Managed(managed) => Some(managed),
             Credential::Fixed(_) => None,
@@ -600,7 +600,7 @@ pub struct Pool {
     /// The queue of requests that wait for a member.
     pub queue: Option<QueueSettings>,
     /// Substitutes for requests that the pool does not take.
-    pub instead: Instead,
+    pub instead: PoolSubstitutes,
     /// Minimum number of passing monitors for a member to be up; for members with fewer monitors, all of them.
     pub monitors_min: u8,
     /// The PROXY protocol version for connections to members; `None`: no PROXY header.
@@ -613,7 +613,7 @@ pub struct Pool {
 
 /// Substitutes for requests that a pool does not take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Instead {
+pub struct PoolSubstitutes {
     /// Index into [`Snapshot::pools`]: the pool that serves while no member is up.
     pub fallback: Option<usize>,
     /// The pool that serves while this pool is at its limits.
@@ -622,7 +622,7 @@ pub struct Instead {
     pub maintenance: Option<Maintenance>,
 }
 
-impl Instead {
+impl PoolSubstitutes {
     /// The pools among the substitutes.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
         self.fallback.into_iter().chain(self.spillover.map(|spillover| spillover.pool))

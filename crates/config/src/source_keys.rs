@@ -12,7 +12,7 @@ pub const INCLUDE: &str = "include";
 
 /// The value of `include`.
 #[derive(Debug, Default)]
-pub struct Included {
+pub struct IncludeValue {
     /// The paths as they are written, and their places.
     pub paths: Vec<(PathBuf, Span)>,
     /// Whether all of the value is valid. A check of the whole configuration reports what is not.
@@ -20,13 +20,13 @@ pub struct Included {
 }
 
 /// The files that a document includes; `None`: it has no such key.
-pub fn included(root: &Node) -> Option<Included> {
+pub fn included(root: &Node) -> Option<IncludeValue> {
     let node = root.get(INCLUDE)?;
     let mut context = Context::default();
     let paths = OneOrMany::<Spanned<FilePath>>::decode(node, &mut context);
     let paths = paths.map_or_else(Vec::new, |paths| paths.0);
     let paths = paths.into_iter().map(|path| (path.value.0, path.span)).collect();
-    Some(Included { paths, is_sound: !context.has_errors() })
+    Some(IncludeValue { paths, is_sound: !context.has_errors() })
 }
 
 /// The directory for data that must survive a restart, as written; without the key or with a wrong value: the default.

@@ -59,7 +59,7 @@ impl<K: Choice> Takers<K> {
 }
 
 /// A key that a file has.
-pub(crate) struct Given<K: 'static> {
+pub(crate) struct PresentKey<K: 'static> {
     pub key: &'static str,
     pub span: Span,
     pub takers: Takers<K>,
@@ -76,9 +76,11 @@ pub(crate) trait Variants: Section {
     fn places(&self) -> Vec<Option<Span>>;
 
     /// The keys that are given.
-    fn given(&self) -> impl Iterator<Item = Given<Self::Kind>> {
+    fn given(&self) -> impl Iterator<Item = PresentKey<Self::Kind>> {
         let keys = Self::KEYS.iter().zip(Self::TAKERS).zip(self.places());
-        keys.filter_map(|((key, takers), span)| Some(Given { key, span: span?, takers: *takers }))
+        keys.filter_map(|((key, takers), span)| {
+            Some(PresentKey { key, span: span?, takers: *takers })
+        })
     }
 
     /// Whether a type takes a key of this section.
@@ -91,7 +93,7 @@ pub(crate) trait Variants: Section {
 /// Reports the keys that the type would ignore. Returns whether there are none.
 pub(crate) fn keys_fit<S: Variants>(section: &S, kind: S::Kind, context: &mut Context) -> bool {
     let mut fits = true;
-    for Given { key, span, takers } in section.given() {
+    for PresentKey { key, span, takers } in section.given() {
         let Takers::Only(kinds) = takers else { continue };
         if kinds.contains(&kind) {
             continue;

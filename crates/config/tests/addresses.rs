@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use weir_config::snapshot::{Listening, Snapshot, Source, ranges};
+use weir_config::snapshot::{ListenerOptions, Snapshot, Source, ranges};
 use weir_config::{Resolutions, parse};
 
 fn file(server: &str, pool: &str) -> String {
@@ -89,10 +89,10 @@ fn how_a_virtual_server_listens() {
     let with = |listen: &str, keys: &str| file(&format!("    listen: {listen}\n{keys}"), PLAIN);
     let keys = "    free_bind: true\n    defer_accept: 1500ms\n";
     let listening = snapshot(&with("10.0.0.9:80", keys)).virtual_servers[0].listening;
-    assert_eq!(listening, Listening { free_bind: true, defer_accept_s: Some(2) });
+    assert_eq!(listening, ListenerOptions { free_bind: true, defer_accept_s: Some(2) });
     assert_eq!(
         snapshot(&with("10.0.0.9:80", "")).virtual_servers[0].listening,
-        Listening::default()
+        ListenerOptions::default()
     );
     refused(
         &with("[ 0.0.0.0:80, unix:/run/a ]", "    free_bind: true\n"),

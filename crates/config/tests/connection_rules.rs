@@ -1,6 +1,6 @@
 //! Policies for connections: permitted conditions and actions, and findings for others.
 
-use weir_config::snapshot::{Counted, KeyMeasure, Snapshot};
+use weir_config::snapshot::{CountedEvents, KeyMeasure, Snapshot};
 use weir_config::{Resolutions, Severity, parse};
 
 /// A virtual server with these lines, which begin at line 4, two pools, and a policy `rules` of one rule.
@@ -232,10 +232,12 @@ fn limits_of_rules_count_connections() {
     let rule = "{ then: [ { rate_limit: { connections: 7, connections_per_second: 3 } } ] }";
     let found = snapshot(&file(RELAY, rule));
     let [rate, at_a_time] = &*found.key_limits else { panic!("{:?}", found.key_limits) };
-    assert!(matches!(rate.measure, KeyMeasure::Rate(_)) && rate.counted == Counted::Connections);
+    assert!(
+        matches!(rate.measure, KeyMeasure::Rate(_)) && rate.counted == CountedEvents::Connections
+    );
     assert_eq!(
         (at_a_time.measure, at_a_time.counted),
-        (KeyMeasure::AtATime(7), Counted::Connections)
+        (KeyMeasure::AtATime(7), CountedEvents::Connections)
     );
     assert_eq!(&*rate.name, "policies.rules.1[0].connections_per_second");
 }

@@ -1,6 +1,6 @@
 //! `state: disabled` of virtual servers: they are checked like others, and nothing of them remains.
 
-use weir_config::snapshot::{Address, Disabled, Snapshot};
+use weir_config::snapshot::{Address, DisabledServer, Snapshot};
 use weir_config::{Resolutions, parse};
 
 fn file(servers: &str) -> String {
@@ -41,7 +41,7 @@ fn each_type_is_set_aside() {
     let names: Vec<&str> = found.virtual_servers.iter().map(|server| &*server.name).collect();
     assert_eq!(names, ["a"]);
     assert!(found.packets.is_none() && found.key_limits.is_empty() && found.persistence.is_empty());
-    let disabled = |name: &str, kind, listen: &[&str], addresses: &[&str]| Disabled {
+    let disabled = |name: &str, kind, listen: &[&str], addresses: &[&str]| DisabledServer {
         name: name.into(),
         kind,
         listen: listen.iter().map(|it| (*it).to_owned()).collect(),

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use weir_config::snapshot::{
     AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, Credentials, DataPlaneSettings,
     DnsProbe, DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HalfClosed,
-    Http2Budgets, HttpProbe, HttpSettings, Instead, LdapProbe, Limits, LogSettings, LogTarget,
-    Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeMethod, ProbeTls, RadiusProbe,
-    RadiusReply, RedisProbe, RedisRole, RequestTrailers, ReuseSettings, Role, Sandbox, ScriptProbe,
-    Secret, SmtpProbe, Snapshot, Source, SqlProbe, SqlQuery, TcpProbe, UdpProbe,
+    Http2Budgets, HttpProbe, HttpSettings, LdapProbe, Limits, LogSettings, LogTarget, Member,
+    Monitor, MonitorKind, PassiveMarking, Pool, PoolSubstitutes, ProbeMethod, ProbeTls,
+    RadiusProbe, RadiusReply, RedisProbe, RedisRole, RequestTrailers, ReuseSettings, Role, Sandbox,
+    ScriptProbe, Secret, SmtpProbe, Snapshot, Source, SqlProbe, SqlQuery, TcpProbe, UdpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
@@ -150,7 +150,7 @@ fn defaults() {
     assert_eq!((pool.reuse, pool.retries.max), (reuse, 1));
     assert_eq!((pool.connect_timeout_ms, pool.response_timeout_ms), (5_000, 60_000));
     assert_eq!((pool.active_members_min, pool.slow_start_ms, pool.queue), (1, None, None));
-    assert_eq!((&pool.instead, pool.retries.budget), (&Instead::default(), None));
+    assert_eq!((&pool.instead, pool.retries.budget), (&PoolSubstitutes::default(), None));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Findings about the TLS settings of virtual servers: files, pairs, times, conflicting settings.
 
-use weir_config::{Loaded, parse};
+use weir_config::{LoadResult, parse};
 
 /// A configuration beside the examples, whose certificates it uses.
-fn load(tls: &str, rest: &str) -> Loaded {
+fn load(tls: &str, rest: &str) -> LoadResult {
     let name = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/test.yaml");
     let text = format!(
         "pools: {{ p: {{ members: [ 127.0.0.1:9001 ] }} }}\n\
@@ -14,7 +14,7 @@ fn load(tls: &str, rest: &str) -> Loaded {
 }
 
 /// Each finding as `LINE:COLUMN MESSAGE -> SUGGESTION`, paths by their last part.
-fn findings(loaded: &Loaded) -> Vec<String> {
+fn findings(loaded: &LoadResult) -> Vec<String> {
     let show = |it: &weir_config::Diagnostic| {
         let place = it.position.map_or_else(String::new, |at| format!("{}:{}", at.line, at.column));
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");

@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::Arc;
 
 use waf_support::{Folder, check, findings, server, servers, virtual_server};
-use weir_config::snapshot::{LogTarget, Record, Syslog, SyslogServer, Unjudged};
+use weir_config::snapshot::{LogTarget, Record, Syslog, SyslogServer, UnjudgedAction};
 use weir_config::{Resolutions, parse};
 use weir_core::policy::{Action, WafMode};
 use weir_waf::body::Limits;
@@ -22,7 +22,7 @@ SecRule ARGS "@contains y" "id:4,phase:2,deny"
 #[test]
 fn defaults() {
     let waf = server("waf: { mode: block }").waf.expect("an inspection");
-    assert_eq!((waf.mode, waf.unjudged), (WafMode::Block, Unjudged::Block));
+    assert_eq!((waf.mode, waf.unjudged), (WafMode::Block, UnjudgedAction::Block));
     assert_eq!(waf.limits, Limits::DEFAULT);
     assert_eq!((waf.body_bytes_max, waf.work_bytes_max), (1 << 20, 256 << 20));
     assert_eq!(&*waf.common.view().rules().signatures[0], "Weirgate built-in rules");
@@ -35,7 +35,7 @@ fn every_setting_arrives() {
     let text = "waf: { mode: off, rules: [ builtin ], body_size_max: 2KiB, arguments_max: 3, depth_max: 4, \
                 work_max: 5MiB, unjudged: pass }";
     let waf = server(text).waf.expect("an inspection");
-    assert_eq!((waf.mode, waf.unjudged), (WafMode::Off, Unjudged::Pass));
+    assert_eq!((waf.mode, waf.unjudged), (WafMode::Off, UnjudgedAction::Pass));
     assert_eq!(waf.limits, Limits { arguments_max: 3, depth_max: 4, ..Limits::DEFAULT });
     assert_eq!((waf.body_bytes_max, waf.work_bytes_max), (2 << 10, 5 << 20));
     let waf = server("waf: { mode: detect }").waf.expect("an inspection");

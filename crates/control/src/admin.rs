@@ -43,14 +43,14 @@ use handover::Listener;
 pub(crate) use handover::OpenConnections;
 use lifetime::Lifetime;
 use peer::{NetworkPeer, Peer};
+use placed_connection::PlacedConnection;
 use problem::Problem;
 use refusal::{Calls, Refusals};
-use sending::Sending;
 use weir_event_loop::error_text::io_error_text;
 use weir_tls::certificate::holder_names;
 
 use crate::events::Events;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 
 mod answer;
 mod ask;
@@ -77,6 +77,7 @@ pub mod open_streams;
 mod openapi;
 mod page;
 mod peer;
+mod placed_connection;
 mod pools;
 mod problem;
 mod process;
@@ -85,8 +86,7 @@ mod reload;
 mod reports;
 mod requests;
 pub mod route;
-mod sampling;
-mod sending;
+mod sampler;
 mod servers;
 mod sessions;
 pub mod shared;
@@ -137,7 +137,7 @@ impl Admin {
     /// Binds the address and begins to serve. Must be called within a tokio runtime.
     pub async fn start(
         address: &Address,
-        observed: Arc<Observed>,
+        observed: Arc<ObservedState>,
         events: Events,
     ) -> io::Result<Self> {
         match address {
@@ -160,7 +160,7 @@ impl Admin {
     fn serve(
         asked: &Address,
         listener: Listener,
-        observed: Arc<Observed>,
+        observed: Arc<ObservedState>,
         events: Events,
     ) -> io::Result<Self> {
         let sampled = Arc::clone(&observed);
@@ -198,7 +198,7 @@ impl Admin {
                 (asked.clone(), accepting, Some((path, inode)))
             }
         };
-        let sampling = tokio::spawn(sampling::sample(sampled));
+        let sampling = tokio::spawn(sampler::sample(sampled));
         Ok(Self { address, accepting, sampling, socket_file, duplicate, connections })
     }
 
@@ -344,7 +344,7 @@ async fn serve<S>(
     stream: S,
     mut peer: Peer,
     router: Router,
-    observed: &Observed,
+    observed: &ObservedState,
     place: &Arc<Place>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -380,7 +380,7 @@ where
     let lifetime = Lifetime::begin();
     let router = router.layer(Extension(Arc::new(peer))).layer(Extension(lifetime.clone()));
     let calls = Calls::default();
-    let stream = Refusals::new(Sending::new(stream, Arc::clone(place)), calls.clone());
+    let stream = Refusals::new(PlacedConnection::new(stream, Arc::clone(place)), calls.clone());
     let router = router.layer(from_fn(move |request, next| calls.clone().note(request, next)));
     let connection =
         builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));

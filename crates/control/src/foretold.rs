@@ -9,13 +9,13 @@ use weir_config::{Config, Diagnostic, Resolutions, Severity};
 use weir_probe::icmp_obstacle;
 
 use crate::packets::obstacle;
-use crate::wording::Few;
+use crate::wording::NamesText;
 
 /// Warnings about what this host does not have, virtual servers that nothing would serve, and monitors that could not probe.
 /// Errors where nothing but a change of the configuration or of this host's files would let weir start here.
 pub fn findings(config: &Config, file: &Path) -> Vec<Diagnostic> {
     let mut snapshot = config.snapshot(&Resolutions::default());
-    let host::Found { refused, warnings: mut messages } = host::found(&snapshot);
+    let host::HostForecast { refused, warnings: mut messages } = host::found(&snapshot);
     if let Some(packets) = &mut snapshot.packets {
         let rungs = packets.path.rungs;
         let obstacle = match rungs.xdp || rungs.tcx {
@@ -52,7 +52,7 @@ fn unprobed(pools: &[std::sync::Arc<Pool>], why: &str) -> Option<String> {
     let names: Vec<_> =
         pools.iter().filter(has_some).map(|pool| std::sync::Arc::clone(&pool.name)).collect();
     let which = if names.len() == 1 { "pool" } else { "pools" };
-    let few = Few(&names);
+    let few = NamesText(&names);
     (!names.is_empty())
         .then(|| format!("the monitors of type icmp of {which} {few} could not probe here: {why}"))
 }

@@ -10,14 +10,14 @@ use std::sync::{Arc, OnceLock};
 
 use weir_api::health as api;
 use weir_api::process::ProcessHealth;
-use weir_config::snapshot::packet::{Fallen, PacketServer};
+use weir_config::snapshot::packet::{PacketServer, UnservedByPackets};
 use weir_config::snapshot::{self, NOBODY, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, TablePool};
 use weir_exchange::shared::sticky::reached_pools;
 
 use crate::member_state::{MemberState, is_in_service};
-use recent::{Recent, condition_of, told};
+use recent::{RecentSamples, condition_of, told};
 
 /// How well something serves. The order is that of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,7 +101,7 @@ impl From<&Health> for api::Health {
 
 /// The state of the process as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Serving {
+pub(crate) enum ServingState {
     /// Shuts down, and accepts no new connections.
     Draining,
     /// Waits for the first probes of members.
@@ -114,7 +114,7 @@ pub(crate) enum Serving {
     Fully,
 }
 
-impl Serving {
+impl ServingState {
     /// The value of the metric: 3 is serving, 0 is down.
     pub fn figure(self) -> u64 {
         match self {
@@ -126,14 +126,14 @@ impl Serving {
     }
 }
 
-impl From<Serving> for ProcessHealth {
-    fn from(serving: Serving) -> Self {
+impl From<ServingState> for ProcessHealth {
+    fn from(serving: ServingState) -> Self {
         match serving {
-            Serving::Draining => Self::Draining,
-            Serving::Starting => Self::Starting,
-            Serving::Down => Self::Down,
-            Serving::Degraded => Self::Degraded,
-            Serving::Fully => Self::Serving,
+            ServingState::Draining => Self::Draining,
+            ServingState::Starting => Self::Starting,
+            ServingState::Down => Self::Down,
+            ServingState::Degraded => Self::Degraded,
+            ServingState::Fully => Self::Serving,
         }
     }
 }
@@ -192,14 +192,14 @@ fn is_wanted(configured: &snapshot::Member, live: &LiveMember) -> bool {
 #[derive(Debug)]
 pub(crate) struct Judge {
     table: Arc<LiveTable>,
-    recent: Recent,
+    recent: RecentSamples,
     pools: Vec<OnceLock<(Members, Health)>>,
     servers: OnceLock<Vec<(Arc<str>, Health)>>,
 }
 
 impl Judge {
     /// A judge of this table with these samples.
-    pub fn new(table: Arc<LiveTable>, recent: Recent) -> Self {
+    pub fn new(table: Arc<LiveTable>, recent: RecentSamples) -> Self {
         let pools = table.pools.iter().map(|_| OnceLock::new()).collect();
         Self { table, recent, pools, servers: OnceLock::new() }
     }
@@ -350,7 +350,7 @@ impl Judge {
 }
 
 /// The health of a virtual server of type fast_l4 that packets do not serve; `None`: sockets serve it.
-pub(crate) fn unserved(fallen: &Fallen) -> Option<Health> {
+pub(crate) fn unserved(fallen: &UnservedByPackets) -> Option<Health> {
     let (why, unserved) = (&fallen.why, fallen.unserved.as_ref()?);
     let why = || format!("no packets, since {why}; no sockets, since {unserved}");
     Some(Health::up(None).or(Condition::Down, why))

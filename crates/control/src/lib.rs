@@ -13,7 +13,7 @@
 pub mod admin;
 pub mod board;
 pub mod events;
-pub mod explaining;
+pub mod explanations;
 pub mod figures;
 pub mod file_digests;
 mod findings;
@@ -30,7 +30,7 @@ pub mod member_state;
 pub mod metrics;
 pub mod monitors;
 pub mod names;
-pub mod observed;
+pub mod observed_state;
 pub mod ocsp;
 pub mod overlay;
 mod own_keys;
@@ -53,4 +53,4 @@ pub mod trial;
 pub mod upgrade;
 mod wording;
 
-pub use weir_event_loop::synchronised;
+pub use weir_event_loop::clock_state;

@@ -22,7 +22,7 @@ use weir_config::snapshot::LogTarget;
 use weir_telemetry::reports::{Log, LogBatch};
 
 use crate::events::Events;
-use crate::firewall::recent::Recent;
+use crate::firewall::recent::RecentFindings;
 use crate::span_export::counters::SpanCounters;
 use syslog::Sender;
 use weir_event_loop::error_text::io_error_text;
@@ -70,7 +70,7 @@ impl AllLogCounters {
 
 /// The destination of a log's lines.
 #[derive(Debug, Clone)]
-pub enum Way {
+pub enum LogDestination {
     /// This writer opens the target.
     To(LogTarget),
     /// The lines are sent to the writer that has opened the target.
@@ -82,7 +82,7 @@ pub enum Way {
 /// An order to open a target.
 #[derive(Debug)]
 struct Order {
-    way: Way,
+    way: LogDestination,
     /// Lines for the target before it.
     farewells: Vec<LogBatch>,
 }
@@ -120,17 +120,17 @@ impl LogWriter {
     /// Opens the target and starts the thread. `name`: the log's name in events; `recent`: stores the latest lines.
     pub fn start(
         name: &'static str,
-        way: &Way,
+        way: &LogDestination,
         counters: Arc<AllLogCounters>,
         events: Events,
-        recent: Option<Arc<Recent>>,
+        recent: Option<Arc<RecentFindings>>,
     ) -> Result<Self, OpenError> {
         let output = Output::open(way)?;
         output.tell_if_away(name, &events);
         Self::with_output(name, output, counters, events, recent).map_err(|error| {
             let target = match way {
-                Way::To(target) => target.clone(),
-                Way::Through(_) | Way::Events => LogTarget::Stdout,
+                LogDestination::To(target) => target.clone(),
+                LogDestination::Through(_) | LogDestination::Events => LogTarget::Stdout,
             };
             OpenError { target, error }
         })
@@ -141,7 +141,7 @@ impl LogWriter {
         output: Output,
         counters: Arc<AllLogCounters>,
         events: Events,
-        recent: Option<Arc<Recent>>,
+        recent: Option<Arc<RecentFindings>>,
     ) -> io::Result<Self> {
         let (batches, waiting) = sync_channel(BATCHES_WAITING_MAX);
         let orders = Arc::new(Mutex::new(None));
@@ -173,16 +173,16 @@ impl LogWriter {
 
     /// Checks that the target can be opened now, so that a reload can refuse an invalid target.
     pub fn check(target: &LogTarget) -> Result<(), OpenError> {
-        Output::open(&Way::To(target.clone())).map(drop)
+        Output::open(&LogDestination::To(target.clone())).map(drop)
     }
 
     /// Writes later batches to this target. The target is opened again, so that a renamed file is closed.
-    pub fn reopen(&self, way: Way) {
+    pub fn reopen(&self, way: LogDestination) {
         self.reopen_after(None, way);
     }
 
     /// As [`Self::reopen`], after the target before it has got these lines.
-    pub fn reopen_after(&self, farewell: Option<LogBatch>, way: Way) {
+    pub fn reopen_after(&self, farewell: Option<LogBatch>, way: LogDestination) {
         let mut orders = self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // The lines of an order that the writer has not seen yet are for the same target.
         let mut farewells = orders.take().map_or_else(Vec::new, |order| order.farewells);
@@ -242,7 +242,7 @@ fn is_unread_pipe(path: &Path, error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::NXIO) && is_pipe()
 }
 
-/// The open form of a [`Way`].
+/// The open form of a [`LogDestination`].
 enum Output {
     File(File),
     /// A named pipe, until something reads it.
@@ -253,11 +253,11 @@ enum Output {
 }
 
 impl Output {
-    fn open(way: &Way) -> Result<Self, OpenError> {
+    fn open(way: &LogDestination) -> Result<Self, OpenError> {
         match way {
-            Way::To(target) => open(target),
-            Way::Through(writer) => Ok(Self::Writer(writer.clone())),
-            Way::Events => Ok(Self::Events),
+            LogDestination::To(target) => open(target),
+            LogDestination::Through(writer) => Ok(Self::Writer(writer.clone())),
+            LogDestination::Events => Ok(Self::Events),
         }
     }
 
@@ -306,7 +306,7 @@ struct Writer {
     counters: Arc<AllLogCounters>,
     events: Events,
     /// The store of the latest lines for the admin API.
-    recent: Option<Arc<Recent>>,
+    recent: Option<Arc<RecentFindings>>,
     /// Whether the last write ended in the middle of a line.
     torn: bool,
     reported: Option<Instant>,

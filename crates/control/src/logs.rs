@@ -14,8 +14,8 @@ use weir_telemetry::reports::{LogBatch, LogSenders};
 
 use crate::admin::audit;
 use crate::events::Events;
-use crate::firewall::recent::Recent;
-use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
+use crate::firewall::recent::RecentFindings;
+use crate::log_writer::{AllLogCounters, LogDestination, LogWriter, OpenError};
 use crate::span_export::SpanExport;
 
 /// The subject of events about the access log.
@@ -34,7 +34,7 @@ pub struct Logs {
     waf: LogWriter,
     audit: LogWriter,
     spans: SpanExport,
-    findings: Arc<Recent>,
+    findings: Arc<RecentFindings>,
     events: Events,
 }
 
@@ -46,7 +46,7 @@ pub struct LogsView {
     /// The channel for lines of the audit log; `None`: there is no audit log.
     pub audit: Option<SyncSender<LogBatch>>,
     /// The latest findings of the web application firewall.
-    pub findings: Arc<Recent>,
+    pub findings: Arc<RecentFindings>,
 }
 
 /// The error of a log that could not be opened.
@@ -74,12 +74,12 @@ impl Logs {
     /// Opens all logs and starts their writers.
     pub fn start(settings: &LogSettings, events: Events) -> Result<Self, LogError> {
         let counters: Arc<AllLogCounters> = Arc::default();
-        let start = |name, way: &Way, recent| {
+        let start = |name, way: &LogDestination, recent| {
             LogWriter::start(name, way, Arc::clone(&counters), events.clone(), recent)
                 .map_err(|error| LogError::of(name, &error))
         };
-        let findings: Arc<Recent> = Arc::default();
-        let access = start(ACCESS, &Way::To(settings.access_to.clone()), None)?;
+        let findings: Arc<RecentFindings> = Arc::default();
+        let access = start(ACCESS, &LogDestination::To(settings.access_to.clone()), None)?;
         let waf = start(WAF, &way_of_waf(settings, &access), Some(Arc::clone(&findings)))?;
         let audit = start(AUDIT, &way_of_audit(settings, &access, &waf), None)?;
         let spans =
@@ -131,7 +131,7 @@ impl Logs {
         let of_access = of(is_at(&before.access_to));
         let of_waf = of(is_at(&before.waf_to));
         let of_audit = of(true);
-        self.access.reopen_after(of_access, Way::To(settings.access_to.clone()));
+        self.access.reopen_after(of_access, LogDestination::To(settings.access_to.clone()));
         self.waf.reopen_after(of_waf, way_of_waf(settings, &self.access));
         self.audit.reopen_after(of_audit, way_of_audit(settings, &self.access, &self.waf));
         self.spans.apply(settings.spans_to.as_ref());
@@ -153,19 +153,19 @@ impl Logs {
     }
 }
 
-fn way_of_waf(settings: &LogSettings, access: &LogWriter) -> Way {
+fn way_of_waf(settings: &LogSettings, access: &LogWriter) -> LogDestination {
     match settings.waf_to == settings.access_to {
-        true => Way::Through(access.sender()),
-        false => Way::To(settings.waf_to.clone()),
+        true => LogDestination::Through(access.sender()),
+        false => LogDestination::To(settings.waf_to.clone()),
     }
 }
 
-fn way_of_audit(settings: &LogSettings, access: &LogWriter, waf: &LogWriter) -> Way {
+fn way_of_audit(settings: &LogSettings, access: &LogWriter, waf: &LogWriter) -> LogDestination {
     match &settings.audit_to {
-        None => Way::Events,
-        Some(target) if *target == settings.access_to => Way::Through(access.sender()),
-        Some(target) if *target == settings.waf_to => Way::Through(waf.sender()),
-        Some(target) => Way::To(target.clone()),
+        None => LogDestination::Events,
+        Some(target) if *target == settings.access_to => LogDestination::Through(access.sender()),
+        Some(target) if *target == settings.waf_to => LogDestination::Through(waf.sender()),
+        Some(target) => LogDestination::To(target.clone()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
-use crate::wording::Counted;
+use crate::wording::CountText;
 
 /// Something is being lost until nothing was lost for this long.
 const LOSS_LASTS_MS: u64 = 5 * 60 * 1_000;
@@ -55,33 +55,33 @@ struct Loss {
 
 /// What is being lost: `20 access log lines lost since 2026-11-29T10:00:00.000Z`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Losing {
+pub(crate) struct LossText {
     kind: (&'static str, &'static str),
     count: u64,
     since_unix_ms: u64,
 }
 
-impl fmt::Display for Losing {
+impl fmt::Display for LossText {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (noun, becomes) = self.kind;
-        let lost = Counted(self.count, noun);
+        let lost = CountText(self.count, noun);
         write!(formatter, "{lost} {becomes} since {}", rfc3339(self.since_unix_ms))
     }
 }
 
 impl Losses {
     /// Looks at what was lost since the start, and says what is being lost.
-    pub fn look(&self, totals: &Totals) -> Vec<Losing> {
+    pub fn look(&self, totals: &Totals) -> Vec<LossText> {
         self.look_at(totals, monotonic_ms(), unix_ms())
     }
 
-    fn look_at(&self, totals: &Totals, now_ms: u64, now_unix_ms: u64) -> Vec<Losing> {
+    fn look_at(&self, totals: &Totals, now_ms: u64, now_unix_ms: u64) -> Vec<LossText> {
         let mut losses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let each = losses.iter_mut().zip(totals.each()).zip(KINDS);
         each.filter_map(|((loss, total), kind)| {
             loss.look_at(total, now_ms, now_unix_ms);
             let count = total.saturating_sub(loss.before);
-            loss.last_ms.map(|_| Losing { kind, count, since_unix_ms: loss.began_unix_ms })
+            loss.last_ms.map(|_| LossText { kind, count, since_unix_ms: loss.began_unix_ms })
         })
         .collect()
     }

@@ -17,7 +17,7 @@ use first_probes::{FirstProbes, REPEAT_INTERVAL, WaitedPool};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
-use verdicts::{Probed, Verdicts};
+use verdicts::{MemberVerdicts, ProbeResult};
 use weir_config::snapshot::{Address, AfterFirstProbes, Member, Pool, Snapshot};
 use weir_core::monitor::Health;
 use weir_event_loop::random;
@@ -35,8 +35,8 @@ const LOCAL_TROUBLE_INTERVAL: Duration = Duration::from_secs(60);
 /// All monitors of the active configuration, and of the next one.
 #[derive(Debug)]
 pub struct Monitors {
-    members: HashMap<(Arc<str>, Address), Watched>,
-    shared: Arc<Shared>,
+    members: HashMap<(Arc<str>, Address), MonitoredMember>,
+    shared: Arc<ProbeTaskState>,
     board: Board,
 }
 
@@ -45,7 +45,7 @@ pub struct Monitors {
 pub struct Board(Arc<Mutex<VerdictsByMember>>);
 
 /// Verdicts by pool and by the member's address.
-type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<Verdicts>>>;
+type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<MemberVerdicts>>>;
 
 /// The result of one monitor of one member.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ pub struct UnknownMembers {
 impl Board {
     /// The reports about an active member, in the order of its monitors. Empty if it has no monitors.
     pub fn of(&self, pool: &Arc<str>, member: &Arc<str>) -> Vec<MonitorReport> {
-        self.look(pool, member, Verdicts::reports).unwrap_or_default()
+        self.look(pool, member, MemberVerdicts::reports).unwrap_or_default()
     }
 
     /// The members of a snapshot whose first probes are awaited, by pool. Pools without an address are included.
@@ -92,23 +92,23 @@ impl Board {
             of: 0,
             members: Vec::new(),
         });
-        self.members_that(snapshot, Verdicts::is_awaited).into_iter().chain(without).collect()
+        self.members_that(snapshot, MemberVerdicts::is_awaited).into_iter().chain(without).collect()
     }
 
     /// The members of a snapshot that get requests although their first probes have no result, by pool.
     pub fn tried(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
-        self.members_that(snapshot, Verdicts::is_tried)
+        self.members_that(snapshot, MemberVerdicts::is_tried)
     }
 
     /// The members with unknown state: their first probes have no result.
     fn unknown(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
-        self.members_that(snapshot, Verdicts::is_unknown)
+        self.members_that(snapshot, MemberVerdicts::is_unknown)
     }
 
     fn members_that(
         &self,
         snapshot: &Snapshot,
-        is_it: fn(&Verdicts) -> bool,
+        is_it: fn(&MemberVerdicts) -> bool,
     ) -> Vec<UnknownMembers> {
         let is_one = |pool: &Pool, member: &&Member| {
             self.look(&pool.name, &member.label, is_it).unwrap_or(false)
@@ -127,7 +127,7 @@ impl Board {
         &self,
         pool: &Arc<str>,
         member: &Arc<str>,
-        what: impl Fn(&Verdicts) -> T,
+        what: impl Fn(&MemberVerdicts) -> T,
     ) -> Option<T> {
         let members = lock(&self.0);
         let verdicts = members.get(&(Arc::clone(pool), Arc::clone(member)))?;
@@ -137,7 +137,7 @@ impl Board {
 
 /// Shared state of all probe tasks.
 #[derive(Debug)]
-struct Shared {
+struct ProbeTaskState {
     tls: TlsClients,
     events: Events,
     local_trouble_told: Mutex<Option<Instant>>,
@@ -146,8 +146,8 @@ struct Shared {
 
 /// A member, its verdicts, and the tasks that probe it.
 #[derive(Debug)]
-struct Watched {
-    verdicts: Arc<Mutex<Verdicts>>,
+struct MonitoredMember {
+    verdicts: Arc<Mutex<MemberVerdicts>>,
     tasks: Vec<ProbeTask>,
 }
 
@@ -168,7 +168,7 @@ impl Drop for ProbeTask {
 impl Monitors {
     /// An instance without monitors.
     pub fn new(events: Events) -> Self {
-        let shared = Shared {
+        let shared = ProbeTaskState {
             tls: TlsClients::new(),
             events,
             local_trouble_told: Mutex::new(None),
@@ -194,7 +194,7 @@ impl Monitors {
                 let key = key_of(pool, member);
                 let probes = probes_of(pool, member);
                 let watched = self.members.entry(key.clone());
-                let watched = watched.or_insert_with(|| Watched::new(pool, member));
+                let watched = watched.or_insert_with(|| MonitoredMember::new(pool, member));
                 let monitors = watched.prepare(&probes, pool, &self.shared);
                 waited_pool.add(&watched.verdicts, monitors, pool, member);
                 wanted.insert(key);
@@ -219,7 +219,7 @@ impl Monitors {
             for (member, live) in pool.members.iter().zip(&live_pool.members) {
                 let key = key_of(pool, member);
                 let mut watched =
-                    previous.remove(&key).unwrap_or_else(|| Watched::new(pool, member));
+                    previous.remove(&key).unwrap_or_else(|| MonitoredMember::new(pool, member));
                 let probes = probes_of(pool, member);
                 watched.prepare(&probes, pool, &self.shared);
                 watched.enter_into_force(live, &probes, pool.monitors_min.into(), &self.shared);
@@ -313,9 +313,9 @@ fn probes_of(pool: &Pool, member: &Member) -> Vec<Probe> {
     member.monitors(&pool.monitors).iter().map(probe).collect()
 }
 
-impl Watched {
+impl MonitoredMember {
     fn new(pool: &Pool, member: &Member) -> Self {
-        let verdicts = Verdicts::new(subject_of(pool, member));
+        let verdicts = MemberVerdicts::new(subject_of(pool, member));
         Self { verdicts: Arc::new(Mutex::new(verdicts)), tasks: Vec::new() }
     }
 
@@ -325,7 +325,7 @@ impl Watched {
 
     /// Starts missing monitors, which do not affect the member's health yet. Stops monitors that were prepared earlier and
     /// are not needed. Returns the ids of the needed monitors.
-    fn prepare(&mut self, wanted: &[Probe], pool: &Pool, shared: &Arc<Shared>) -> Vec<u64> {
+    fn prepare(&mut self, wanted: &[Probe], pool: &Pool, shared: &Arc<ProbeTaskState>) -> Vec<u64> {
         let mut verdicts = lock(&self.verdicts);
         verdicts.prepare(pool.monitors_min.into());
         let mut unwanted: Vec<u64> = self.tasks.iter().map(|task| task.verdict).collect();
@@ -370,7 +370,7 @@ impl Watched {
         live: &Arc<LiveMember>,
         wanted: &[Probe],
         up_min: usize,
-        shared: &Shared,
+        shared: &ProbeTaskState,
     ) {
         let mut tasks = std::mem::take(&mut self.tasks);
         for probe in wanted {
@@ -385,13 +385,13 @@ impl Watched {
 /// One monitor of one member.
 struct Monitor {
     id: u64,
-    verdicts: Arc<Mutex<Verdicts>>,
+    verdicts: Arc<Mutex<MemberVerdicts>>,
     probe_now: Arc<Notify>,
 }
 
 impl Monitor {
     /// Probes forever, by the schedule, and earlier if a probe must be repeated.
-    async fn watch(self, probe: Probe, shared: Arc<Shared>) {
+    async fn watch(self, probe: Probe, shared: Arc<ProbeTaskState>) {
         let schedule = probe.monitor.schedule;
         let mut scheduled_ms = schedule.first_probe_at(monotonic_ms(), random::number());
         let mut at_ms = scheduled_ms;
@@ -403,7 +403,7 @@ impl Monitor {
             let is_scheduled = started_ms >= scheduled_ms;
             match probe.run(&shared.tls).await {
                 Err(failure) if !failure.is_conclusive() => shared.tell_local_trouble(&failure),
-                result => self.take(&probe, Probed { result, is_scheduled }, &shared),
+                result => self.take(&probe, ProbeResult { result, is_scheduled }, &shared),
             }
             let now_ms = monotonic_ms();
             if is_scheduled {
@@ -416,7 +416,7 @@ impl Monitor {
         }
     }
 
-    fn take(&self, probe: &Probe, probed: Probed, shared: &Shared) {
+    fn take(&self, probe: &Probe, probed: ProbeResult, shared: &ProbeTaskState) {
         let outcome = lock(&self.verdicts).take(self.id, probe, probed, &shared.events);
         if let Some(outcome) = outcome {
             shared.first_probes.note(&probe.subject.pool, self.id, outcome);
@@ -424,7 +424,7 @@ impl Monitor {
     }
 }
 
-impl Shared {
+impl ProbeTaskState {
     fn tell_local_trouble(&self, failure: &Failure) {
         let mut told = lock(&self.local_trouble_told);
         if told.is_none_or(|told| told.elapsed() >= LOCAL_TROUBLE_INTERVAL) {

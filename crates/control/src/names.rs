@@ -36,7 +36,7 @@ mod hosts;
 mod search;
 
 use hosts::Hosts;
-use search::{Found, QueryResult, Search};
+use search::{FoundAddresses, QueryResult, Search};
 
 /// The name servers and the search list of this host.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -85,12 +85,12 @@ pub enum NameServers {
 #[derive(Debug)]
 pub struct Names {
     servers: NameServers,
-    shared: Arc<Shared>,
+    shared: Arc<NameState>,
     tasks: Vec<Task>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct NameState {
     events: Events,
     answers: Mutex<BTreeMap<String, Answer>>,
     /// Notified when the addresses of a name have changed.
@@ -144,7 +144,7 @@ impl Drop for Task {
 impl Names {
     /// An instance without names.
     pub fn new(servers: NameServers, events: Events) -> Self {
-        let shared = Shared {
+        let shared = NameState {
             events,
             answers: Mutex::default(),
             changed: Notify::new(),
@@ -314,7 +314,7 @@ fn single_server(address: SocketAddr) -> ResolverConfig {
 }
 
 /// Follows a name forever.
-async fn follow(name: String, search: Arc<Search>, shared: Arc<Shared>) {
+async fn follow(name: String, search: Arc<Search>, shared: Arc<NameState>) {
     let mut failures_in_a_row = 0;
     loop {
         let (v4, v6) = search.look_up(&name).await;
@@ -351,7 +351,7 @@ fn retry_pause(failures_in_a_row: u32, random: u64) -> Duration {
 }
 
 /// The combined result of both queries.
-struct Outcome {
+struct LookupOutcome {
     /// The remaining TTL of the found addresses; `None`: no query found addresses.
     ttl: Option<Duration>,
     failed: bool,
@@ -363,18 +363,23 @@ impl Failure {
     fn of(v4: &QueryResult, v6: &QueryResult) -> Option<Self> {
         let failed = |kind: RecordType, error: &NetError| format!("{kind} query failed: {error}");
         match (v4, v6) {
-            (Ok(Found::Addresses(..)), Ok(_)) | (Ok(_), Ok(Found::Addresses(..))) => None,
-            (Ok(Found::Nothing), Ok(Found::Nothing)) => {
+            (Ok(FoundAddresses::Addresses(..)), Ok(_))
+            | (Ok(_), Ok(FoundAddresses::Addresses(..))) => None,
+            (Ok(FoundAddresses::Nothing), Ok(FoundAddresses::Nothing)) => {
                 Some(Self::Whole("it has no address".into()))
             }
-            (Ok(Found::Addresses(..)), Err(error)) => {
+            (Ok(FoundAddresses::Addresses(..)), Err(error)) => {
                 Some(Self::Part(RecordType::AAAA, error.to_string()))
             }
-            (Err(error), Ok(Found::Addresses(..))) => {
+            (Err(error), Ok(FoundAddresses::Addresses(..))) => {
                 Some(Self::Part(RecordType::A, error.to_string()))
             }
-            (Ok(Found::Nothing), Err(error)) => Some(Self::Whole(failed(RecordType::AAAA, error))),
-            (Err(error), Ok(Found::Nothing)) => Some(Self::Whole(failed(RecordType::A, error))),
+            (Ok(FoundAddresses::Nothing), Err(error)) => {
+                Some(Self::Whole(failed(RecordType::AAAA, error)))
+            }
+            (Err(error), Ok(FoundAddresses::Nothing)) => {
+                Some(Self::Whole(failed(RecordType::A, error)))
+            }
             (Err(v4), Err(v6)) if v4.to_string() == v6.to_string() => {
                 Some(Self::Whole(format!("A and AAAA queries failed: {v4}")))
             }
@@ -421,7 +426,7 @@ impl Failure {
     }
 }
 
-impl Shared {
+impl NameState {
     async fn first_answers(&self) {
         let first_answers = async {
             while !lock(&self.answers).values().all(|answer| answer.asked) {
@@ -443,30 +448,30 @@ impl Shared {
     fn take_from_hosts(&self, name: &str, addresses: BTreeSet<IpAddr>) {
         let (v4, v6) = addresses.into_iter().partition(IpAddr::is_ipv4);
         let found = |addresses: BTreeSet<IpAddr>| match addresses.is_empty() {
-            true => Ok(Found::Nothing),
-            false => Ok(Found::Addresses(addresses, TTL_MAX)),
+            true => Ok(FoundAddresses::Nothing),
+            false => Ok(FoundAddresses::Addresses(addresses, TTL_MAX)),
         };
         self.take(name, &found(v4), &found(v6));
     }
 
     /// Records the results of both queries. A result without records counts only if the other query found addresses, so a
     /// name never loses its last addresses.
-    fn take(&self, name: &str, v4: &QueryResult, v6: &QueryResult) -> Outcome {
+    fn take(&self, name: &str, v4: &QueryResult, v6: &QueryResult) -> LookupOutcome {
         let mut answers = lock(&self.answers);
         let Some(answer) = answers.get_mut(name) else {
-            return Outcome { ttl: None, failed: true, has_none: false };
+            return LookupOutcome { ttl: None, failed: true, has_none: false };
         };
         let before = (answer.v4.clone(), answer.v6.clone());
         let failure = Failure::of(v4, v6);
         let mut ttl: Option<Duration> = None;
         for (addresses, result) in [(&mut answer.v4, v4), (&mut answer.v6, v6)] {
             match result {
-                Ok(Found::Addresses(found, holds)) => {
+                Ok(FoundAddresses::Addresses(found, holds)) => {
                     addresses.clone_from(found);
                     ttl = Some(ttl.map_or(*holds, |ttl| ttl.min(*holds)));
                 }
-                Ok(Found::Nothing) if failure.is_none() => addresses.clear(),
-                Ok(Found::Nothing) | Err(_) => {}
+                Ok(FoundAddresses::Nothing) if failure.is_none() => addresses.clear(),
+                Ok(FoundAddresses::Nothing) | Err(_) => {}
             }
         }
         let failed = failure.is_some();
@@ -479,7 +484,7 @@ impl Shared {
         if first {
             self.answered.notify_one();
         }
-        Outcome { ttl, failed, has_none: answer.addresses().is_empty() }
+        LookupOutcome { ttl, failed, has_none: answer.addresses().is_empty() }
     }
 
     /// Reports changed addresses, the first of consecutive failures, and the end of failures.

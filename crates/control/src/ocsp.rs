@@ -18,7 +18,7 @@ use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
 use tokio::task::JoinHandle;
 use weir_config::snapshot::Snapshot;
 use weir_event_loop::error_text::io_error_text;
-use weir_outgoing::asking::{self, AskError, Broken, until_retry};
+use weir_outgoing::exchange::{self, AskError, BrokenExchange, until_retry};
 use weir_tls::identity::Identity;
 use weir_tls::ocsp::{
     OcspError, RESPONSE_BYTES_MAX, Staple, Validity, request, responder_url, verify,
@@ -60,7 +60,7 @@ pub struct Counters {
 /// A running task. It ends on drop.
 #[derive(Debug)]
 struct Task {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<OcspState>>,
     handle: JoinHandle<()>,
 }
 
@@ -71,7 +71,7 @@ impl Drop for Task {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct OcspState {
     /// The staples of the certificate in the active snapshot.
     staples: Vec<Arc<Staple>>,
     last: Option<(Vec<u8>, Validity)>,
@@ -105,9 +105,9 @@ impl Ocsp {
                 shared.put();
                 continue;
             }
-            let shared = Arc::new(Mutex::new(Shared { staples, last: None }));
+            let shared = Arc::new(Mutex::new(OcspState { staples, last: None }));
             let identity = Arc::clone(&identities[0]);
-            let fetching = Fetching {
+            let fetching = OcspTask {
                 identity,
                 shared: Arc::clone(&shared),
                 events: self.events.clone(),
@@ -119,7 +119,7 @@ impl Ocsp {
     }
 }
 
-impl Shared {
+impl OcspState {
     fn put(&self) {
         if let Some((response, validity)) = &self.last {
             self.staples.iter().for_each(|staple| staple.set(response, *validity));
@@ -127,19 +127,19 @@ impl Shared {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock(shared: &Mutex<OcspState>) -> MutexGuard<'_, OcspState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The task of one certificate.
-struct Fetching {
+struct OcspTask {
     identity: Arc<Identity>,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<OcspState>>,
     events: Events,
     counters: Arc<Counters>,
 }
 
-impl Fetching {
+impl OcspTask {
     async fn run(self) {
         let mut failures: u32 = 0;
         loop {
@@ -203,7 +203,7 @@ enum FetchError {
     NotAsked(&'static str),
     Url(String),
     Connect(String, io::Error),
-    Http(Broken),
+    Http(BrokenExchange),
     Status(u16),
     TooLong,
     TimedOut,
@@ -280,7 +280,7 @@ async fn post(responder: &Responder, question: Vec<u8>) -> Result<Vec<u8>, Fetch
         .header(CONNECTION, "close")
         .body(Full::new(Bytes::from(question)))
         .map_err(|_| FetchError::Url(responder.authority.clone()))?;
-    let answer = asking::ask(stream, request, RESPONSE_BYTES_MAX).await?;
+    let answer = exchange::ask(stream, request, RESPONSE_BYTES_MAX).await?;
     Ok(answer.to_vec())
 }
 

@@ -8,16 +8,16 @@ use std::time::Duration;
 use weir_api::reload::ReloadFailure;
 use weir_api::upgrade::UpgradeState;
 
-use crate::health::{Condition, Health, Judge, Serving};
-use crate::observed::{Observed, Waiting, WorkerPanic};
-use crate::span_export::counters::Failing;
+use crate::health::{Condition, Health, Judge, ServingState};
+use crate::observed_state::{ObservedState, WaitingConfiguration, WorkerPanic};
+use crate::span_export::counters::ExportFailure;
 use crate::status::certificates::expired_for_clients;
 use crate::status::files::expired;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
-use crate::wording::{Counted, Few, Pools, Seconds};
+use crate::wording::{CountText, NamesText, Pools, Seconds};
 
 /// All current problems, most important first.
-pub(crate) fn problems(observed: &Observed, judge: &Judge) -> Vec<String> {
+pub(crate) fn problems(observed: &ObservedState, judge: &Judge) -> Vec<String> {
     let mut problems = Vec::new();
     if observed.draining.load(Relaxed) {
         problems
@@ -31,22 +31,22 @@ pub(crate) fn problems(observed: &Observed, judge: &Judge) -> Vec<String> {
 }
 
 /// The state of the process as a whole, for the first line of every view.
-pub(crate) fn serving(observed: &Observed, judge: &Judge) -> Serving {
+pub(crate) fn serving(observed: &ObservedState, judge: &Judge) -> ServingState {
     let (servers, pools) = (judge.servers(), judge.pools());
     let states = servers.iter().map(|(_, health)| health.state);
     let is_up = |state: Condition| state == Condition::Up;
     if observed.draining.load(Relaxed) {
-        Serving::Draining
+        ServingState::Draining
     } else if observed.starting.load(Relaxed) {
-        Serving::Starting
+        ServingState::Starting
     } else if !servers.is_empty() && !states.clone().any(Condition::serves) {
-        Serving::Down
+        ServingState::Down
     } else if states.chain(pools.iter().map(|(_, health)| health.state)).all(is_up)
         && problems_of_process(observed).is_empty()
     {
-        Serving::Fully
+        ServingState::Fully
     } else {
-        Serving::Degraded
+        ServingState::Degraded
     }
 }
 
@@ -70,20 +70,20 @@ fn not_serving<H: Borrow<Health>>(
                 let names: Vec<Arc<str>> =
                     several.iter().map(|(name, _)| Arc::clone(name)).collect();
                 let count = several.len();
-                problems.push(format!("{count} of {of} {kind}s are {word}: {}", Few(&names)));
+                problems.push(format!("{count} of {of} {kind}s are {word}: {}", NamesText(&names)));
             }
         }
     }
 }
 
 /// The problems of the process as a whole.
-fn problems_of_process(observed: &Observed) -> Vec<String> {
+fn problems_of_process(observed: &ObservedState) -> Vec<String> {
     let mut problems = Vec::new();
     of_process(observed, &mut problems);
     problems
 }
 
-fn of_process(observed: &Observed, problems: &mut Vec<String>) {
+fn of_process(observed: &ObservedState, problems: &mut Vec<String>) {
     let totals = observed.workers.totals();
     if let Some(waiting) = observed.waiting() {
         problems.push(waits(&waiting, observed));
@@ -101,7 +101,7 @@ fn of_process(observed: &Observed, problems: &mut Vec<String>) {
     packets(observed, problems);
     let ended = observed.workers_ended.load(Relaxed);
     if ended > 0 {
-        problems.push(format!("{} ended for good: restart weir", Counted(ended, "worker")));
+        problems.push(format!("{} ended for good: restart weir", CountText(ended, "worker")));
     }
     if !observed.reloads.last_succeeded.load(Relaxed) {
         problems.push(refused(observed));
@@ -119,7 +119,7 @@ fn of_process(observed: &Observed, problems: &mut Vec<String>) {
     }
     problems.extend(udp_sockets(observed));
     problems.extend(observed.losing().iter().map(ToString::to_string));
-    if let Some(Failing { url, reason }) = observed.logs.spans.failing() {
+    if let Some(ExportFailure { url, reason }) = observed.logs.spans.failing() {
         problems.push(format!("traces cannot be sent to {url}: {reason}"));
     }
 }
@@ -132,7 +132,7 @@ const PANIC_TOLD_MS: u64 = 24 * 60 * 60 * 1_000;
 const CERTIFICATES_MAX: usize = 3;
 
 /// Problems with certificates by ACME whose last order failed.
-fn certificates(observed: &Observed) -> Vec<String> {
+fn certificates(observed: &ObservedState) -> Vec<String> {
     let failing = observed.obtained.acme.failing();
     let told = failing.iter().take(CERTIFICATES_MAX).map(|(names, reason)| {
         let name = names.first().map_or("", String::as_str);
@@ -140,13 +140,13 @@ fn certificates(observed: &Observed) -> Vec<String> {
     });
     let mut told: Vec<String> = told.collect();
     if let Some(more) = failing.len().checked_sub(CERTIFICATES_MAX).filter(|more| *more > 0) {
-        told.push(format!("{} cannot be had either", Counted(more as u64, "certificate")));
+        told.push(format!("{} cannot be had either", CountText(more as u64, "certificate")));
     }
     told
 }
 
 /// The problem that UDP sessions of some workers use all their descriptors.
-fn udp_sockets(observed: &Observed) -> Option<String> {
+fn udp_sockets(observed: &ObservedState) -> Option<String> {
     let is_full = |worker: &usize| {
         let counters = observed.workers.of(*worker);
         let max = counters.udp_sockets_max.get();
@@ -154,7 +154,7 @@ fn udp_sockets(observed: &Observed) -> Option<String> {
     };
     let full = (0..observed.workers.workers()).filter(is_full).count();
     (full > 0).then(|| {
-        let workers = Counted(full as u64, "worker");
+        let workers = CountText(full as u64, "worker");
         format!(
             "UDP sessions use all descriptors that they may use in {workers}: further sessions are refused; \
              raise LimitNOFILE or `data_plane.udp_descriptors_max`, or limit sessions"
@@ -163,7 +163,7 @@ fn udp_sockets(observed: &Observed) -> Option<String> {
 }
 
 /// The problem that the last reload was refused.
-fn refused(observed: &Observed) -> String {
+fn refused(observed: &ObservedState) -> String {
     match observed.reloads.last_failure() {
         Some(ReloadFailure { time, reason }) => {
             format!(
@@ -174,7 +174,7 @@ fn refused(observed: &Observed) -> String {
     }
 }
 
-fn waits(waiting: &Waiting, observed: &Observed) -> String {
+fn waits(waiting: &WaitingConfiguration, observed: &ObservedState) -> String {
     let left = Seconds(Duration::from_millis(waiting.until_ms.saturating_sub(monotonic_ms())));
     let unknown = Pools(observed.monitors.awaited(&waiting.snapshot));
     if observed.starting.load(Relaxed) {
@@ -186,7 +186,7 @@ fn waits(waiting: &Waiting, observed: &Observed) -> String {
 }
 
 /// Adds problems of the packet path.
-fn packets(observed: &Observed, problems: &mut Vec<String>) {
+fn packets(observed: &ObservedState, problems: &mut Vec<String>) {
     let table = observed.table();
     let Some(packets) = &table.snapshot.packets else { return };
     let report = observed.packets.report();
@@ -205,7 +205,7 @@ fn panics(count: u64, last: Option<WorkerPanic>) -> String {
         format!("; last at {} in worker {worker}: {message}", rfc3339(unix_ms))
     });
     let what = "each one closed the connections of one worker; please report this defect of weir";
-    format!("{} of workers: {what}{last}", Counted(count, "panic"))
+    format!("{} of workers: {what}{last}", CountText(count, "panic"))
 }
 
 #[cfg(test)]
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::testing::observed_with;
 
-    fn problems_of(observed: &Observed) -> Vec<String> {
+    fn problems_of(observed: &ObservedState) -> Vec<String> {
         problems(observed, &observed.judge())
     }
 
@@ -285,7 +285,7 @@ mod tests {
         let address = Address::Socket("127.0.0.1:9001".parse().unwrap());
         let observed = observed_with(&[address], 1);
         let snapshot = Arc::clone(&observed.table().snapshot);
-        observed.set_waiting(Some(Waiting { snapshot, until_ms: 0 }));
+        observed.set_waiting(Some(WaitingConfiguration { snapshot, until_ms: 0 }));
         let told = problems_of(&observed);
         assert!(told[0].ends_with(", 0.0 s at most; the previous one is in effect"), "{told:?}");
         observed.starting.store(true, Relaxed);

@@ -28,7 +28,7 @@ const SAMPLES_MAX: usize = (WINDOW_MS / SAMPLE_INTERVAL_MS_MIN) as usize + 1;
 
 /// The origin of a virtual server's counters. A virtual server of type fast_l4 that fell back to sockets has both kinds.
 #[derive(Debug, Clone, Copy)]
-pub enum Way {
+pub enum CounterSource {
     /// Counters of the workers, for `virtual_servers`.
     Sockets,
     /// Counters of the packet path, for `packet_path`.
@@ -137,21 +137,27 @@ impl Sample {
         }
     }
 
-    fn counts(&self, way: Way, name: &str) -> Option<&Counts> {
+    fn counts(&self, way: CounterSource, name: &str) -> Option<&Counts> {
         match way {
-            Way::Sockets => self.sockets.get(name),
-            Way::Packets => self.packets.get(name),
+            CounterSource::Sockets => self.sockets.get(name),
+            CounterSource::Packets => self.packets.get(name),
         }
     }
 }
 
 impl Rates {
     /// The rates of the virtual server with these counters; `None`: the samples do not cover enough time.
-    pub fn of(&self, way: Way, name: &str, counts: &Counts) -> Option<Rate> {
+    pub fn of(&self, way: CounterSource, name: &str, counts: &Counts) -> Option<Rate> {
         self.between(way, name, counts, monotonic_ms())
     }
 
-    fn between(&self, way: Way, name: &str, counts: &Counts, now_ms: u64) -> Option<Rate> {
+    fn between(
+        &self,
+        way: CounterSource,
+        name: &str,
+        counts: &Counts,
+        now_ms: u64,
+    ) -> Option<Rate> {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
         let mut newer = counts;
@@ -224,7 +230,8 @@ mod tests {
     fn a_rate_is_a_mean_over_what_is_kept() {
         let check =
             |samples: &[(u64, Option<u64>)], now: (u64, u64), expected: Option<(f64, f64)>| {
-                let found = rates(samples).between(Way::Sockets, "shop", &counts(now.1), now.0);
+                let found =
+                    rates(samples).between(CounterSource::Sockets, "shop", &counts(now.1), now.0);
                 let found = found.map(|rate| (rate.seconds, rate.requests_per_second));
                 assert_eq!(found, expected, "{samples:?} {now:?}");
             };
@@ -259,8 +266,8 @@ mod tests {
     #[test]
     fn other_names_and_ways_have_rates_of_their_own() {
         let rates = rates(&[(0, Some(0))]);
-        assert!(rates.between(Way::Sockets, "shop", &counts(10), 2_000).is_some());
-        assert!(rates.between(Way::Packets, "shop", &counts(10), 2_000).is_none());
-        assert!(rates.between(Way::Sockets, "other", &counts(10), 2_000).is_none());
+        assert!(rates.between(CounterSource::Sockets, "shop", &counts(10), 2_000).is_some());
+        assert!(rates.between(CounterSource::Packets, "shop", &counts(10), 2_000).is_none());
+        assert!(rates.between(CounterSource::Sockets, "other", &counts(10), 2_000).is_none());
     }
 }

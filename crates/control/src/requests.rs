@@ -15,11 +15,11 @@ use weir_config::snapshot::RecentRequests;
 use weir_telemetry::records::record::Record;
 use weir_telemetry::records::recorder::RecordSender;
 
-use kept::Kept;
+use record_store::RecordStore;
 
-mod kept;
+mod record_store;
 
-pub use kept::{RECORD_BYTES_MAX, SLOW_MAX};
+pub use record_store::{RECORD_BYTES_MAX, SLOW_MAX};
 
 /// Capacity of the queue of records.
 const RECORDS_WAITING_MAX: usize = 1_024;
@@ -40,7 +40,7 @@ pub struct EventLine {
 
 /// A message to followers.
 #[derive(Debug, Clone)]
-pub enum Followed {
+pub enum FollowerMessage {
     /// A finished request.
     Request(Arc<Record>),
     /// An event of weir itself.
@@ -50,10 +50,10 @@ pub enum Followed {
 /// Records of recent requests.
 #[derive(Debug)]
 pub struct Requests {
-    kept: Mutex<Kept>,
+    kept: Mutex<RecordStore>,
     /// The number of records that workers dropped because the queue was full.
     dropped: Arc<AtomicU64>,
-    followed: broadcast::Sender<Followed>,
+    followed: broadcast::Sender<FollowerMessage>,
     followers: AtomicUsize,
     /// Whether there were followers when the workers were last notified.
     is_told: AtomicBool,
@@ -69,7 +69,7 @@ impl Default for Requests {
 impl Requests {
     /// An instance without records.
     pub fn new(settings: Option<RecentRequests>) -> Self {
-        let mut kept = Kept::default();
+        let mut kept = RecordStore::default();
         kept.set(settings);
         Self {
             kept: Mutex::new(kept),
@@ -99,7 +99,7 @@ impl Requests {
     pub fn add(&self, record: Arc<Record>) {
         self.with(|kept| kept.add(&record));
         // An error means that there are no followers.
-        let _ = self.followed.send(Followed::Request(record));
+        let _ = self.followed.send(FollowerMessage::Request(record));
     }
 
     /// Whether there are followers.
@@ -110,7 +110,7 @@ impl Requests {
     /// Sends an event to followers.
     pub fn tell(&self, event: EventLine) {
         // The last follower may have disconnected.
-        let _ = self.followed.send(Followed::Event(Arc::new(event)));
+        let _ = self.followed.send(FollowerMessage::Event(Arc::new(event)));
     }
 
     /// Sets the number of stored records; without settings, none.
@@ -119,7 +119,7 @@ impl Requests {
     }
 
     /// Locks the stored records.
-    fn with<T>(&self, look: impl FnOnce(&mut Kept) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut RecordStore) -> T) -> T {
         look(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -174,31 +174,33 @@ fn ended_unix_us(record: &Record) -> u64 {
 #[derive(Debug)]
 pub struct Follower {
     requests: Arc<Requests>,
-    waiting: broadcast::Receiver<Followed>,
+    waiting: broadcast::Receiver<FollowerMessage>,
     /// The number of dropped records at its last message.
     dropped: u64,
 }
 
 /// The next message for a follower.
 #[derive(Debug)]
-pub enum Next {
+pub enum NextForFollower {
     /// A request or an event.
-    One(Followed),
+    One(FollowerMessage),
     /// The follower has missed this number of messages, because it or weir is too slow.
     Missed(u64),
 }
 
 impl Follower {
     /// Waits for the next message; `None`: there are no further messages.
-    pub async fn next(&mut self) -> Option<Next> {
+    pub async fn next(&mut self) -> Option<NextForFollower> {
         let dropped = self.requests.dropped();
         let missed = dropped - std::mem::replace(&mut self.dropped, dropped);
         if missed > 0 {
-            return Some(Next::Missed(missed));
+            return Some(NextForFollower::Missed(missed));
         }
         match self.waiting.recv().await {
-            Ok(followed) => Some(Next::One(followed)),
-            Err(broadcast::error::RecvError::Lagged(missed)) => Some(Next::Missed(missed)),
+            Ok(followed) => Some(NextForFollower::One(followed)),
+            Err(broadcast::error::RecvError::Lagged(missed)) => {
+                Some(NextForFollower::Missed(missed))
+            }
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }

@@ -23,8 +23,8 @@ use crate::figures::{quantile, round, shown_gauge};
 use crate::health::{Judge, pools_in_order};
 use crate::member_state::{MemberState, administrative_state};
 use crate::monitors::{Board, MonitorReport};
-use crate::observed::Observed;
-use crate::rates::{Counts, Way};
+use crate::observed_state::ObservedState;
+use crate::rates::{CounterSource, Counts};
 use crate::time::{monotonic_ms, rfc3339};
 
 mod brief;
@@ -32,7 +32,7 @@ pub(crate) mod certificates;
 pub(crate) mod files;
 mod packets;
 mod process;
-mod relayed;
+mod relay_ends;
 
 pub(crate) use brief::brief;
 pub(crate) use certificates::{report_of, status as certificate};
@@ -40,7 +40,7 @@ pub(crate) use packets::packet_path;
 pub(crate) use process::process;
 
 /// The current status.
-pub(crate) fn whole(observed: &Observed) -> Status {
+pub(crate) fn whole(observed: &ObservedState) -> Status {
     let judge = observed.judge();
     let table = judge.table();
     Status {
@@ -63,13 +63,17 @@ fn disabled(table: &LiveTable) -> Vec<Disabled> {
     .collect()
 }
 
-fn virtual_servers(judge: &Judge, observed: &Observed) -> Vec<VirtualServer> {
+fn virtual_servers(judge: &Judge, observed: &ObservedState) -> Vec<VirtualServer> {
     let all = 0..judge.table().virtual_servers.len();
     all.map(|index| virtual_server(judge, index, observed)).collect()
 }
 
 /// The status of a virtual server. `index`: its position in the configuration.
-pub(crate) fn virtual_server(judge: &Judge, index: usize, observed: &Observed) -> VirtualServer {
+pub(crate) fn virtual_server(
+    judge: &Judge,
+    index: usize,
+    observed: &ObservedState,
+) -> VirtualServer {
     let snapshot = &judge.table().snapshot;
     let live = &judge.table().virtual_servers[index];
     let configured = &snapshot.virtual_servers[index];
@@ -88,7 +92,7 @@ pub(crate) fn virtual_server(judge: &Judge, index: usize, observed: &Observed) -
             .filter(|name| name != NOBODY)
             .collect(),
         counts: client_counts(&totals, configured.limits.connections_max),
-        relayed: configured.service.is_relay().then(|| relayed::of(&totals)),
+        relayed: configured.service.is_relay().then(|| relay_ends::of(&totals)),
         responses: Classes {
             informational: totals.responses_1xx,
             successful: totals.responses_2xx,
@@ -101,7 +105,7 @@ pub(crate) fn virtual_server(judge: &Judge, index: usize, observed: &Observed) -
             .collect(),
         bytes_received: totals.bytes_received,
         bytes_sent: totals.bytes_sent,
-        rates: observed.rates.of(Way::Sockets, &live.name, &Counts::of_sockets(&totals)),
+        rates: observed.rates.of(CounterSource::Sockets, &live.name, &Counts::of_sockets(&totals)),
         datagrams: configured.service.sessions().map(|_| datagrams(&totals)),
         waf: configured.waf.as_ref().map(|waf| waf_counts(waf, &totals)),
         certificates: certificates::of(configured, &observed.obtained.acme),

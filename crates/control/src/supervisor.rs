@@ -14,16 +14,16 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 use std::{fmt, io};
 
-use next::Next;
-use reading::Reading;
+use next_configuration::NextConfiguration;
+use preparation::PreparationStep;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use upgrading::{Heritage, Upgrading};
+use upgrades::{InheritedState, UpgradeState};
 use weir_acme::{Acme, AcmeError};
 use weir_api::events::StreamEndReason;
 use weir_config::snapshot::{Address, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Severity};
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
-use weir_dataplane::inherited::Inherited;
+use weir_dataplane::inherited_sockets::InheritedSockets;
 use weir_dataplane::outside;
 use weir_event_loop::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
@@ -38,7 +38,7 @@ use crate::key_log::KeyLog;
 use crate::logs::{LogError, Logs};
 use crate::monitors::Monitors;
 use crate::names::{self, NameServers, Names};
-use crate::observed::{Observed, Obtained};
+use crate::observed_state::{FetchResults, ObservedState};
 use crate::ocsp::Ocsp;
 use crate::overlay::changes::Changes;
 use crate::overlay::journal::JournalError;
@@ -52,10 +52,10 @@ use crate::token_keys::TokenKeys;
 use crate::upgrade::predecessor::Predecessor;
 use crate::upgrade::successor::Successor;
 
-mod next;
-mod reading;
+mod next_configuration;
+mod preparation;
 mod service;
-mod upgrading;
+mod upgrades;
 mod without_effect;
 mod worker_events;
 
@@ -162,11 +162,11 @@ impl std::error::Error for Error {}
 
 /// Serves the configuration file until a signal ends it. `key_log`: the file for the secrets of all TLS sessions.
 pub fn run(file: &Path, key_log: Option<&Path>, events: &Events) -> Result<(), Error> {
-    let heritage = Heritage::from_environment(events)?;
+    let heritage = InheritedState::from_environment(events)?;
     let waiting = heritage.failure_channel();
     let result = run_with(file, key_log, events, heritage);
     if let (Some(waiting), Err(error)) = (&waiting, &result) {
-        upgrading::tell_failure(waiting, error);
+        upgrades::tell_failure(waiting, error);
     }
     result
 }
@@ -175,7 +175,7 @@ fn run_with(
     file: &Path,
     key_log: Option<&Path>,
     events: &Events,
-    heritage: Heritage,
+    heritage: InheritedState,
 ) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -274,17 +274,17 @@ pub struct Supervisor {
     token_keys: TokenKeys,
     packets: PacketPlane,
     logs: Logs,
-    observed: Arc<Observed>,
+    observed: Arc<ObservedState>,
     key_log: Option<KeyLog>,
     manager: ServiceManager,
     freed: FreedMemory,
-    upgrading: Upgrading,
+    upgrading: UpgradeState,
     /// The admin listeners with their addresses from the file, in which port 0 stays port 0.
     admins: Vec<(Address, Admin)>,
     /// The configuration that becomes active after its first probes, if there is one.
-    next: Option<Next>,
+    next: Option<NextConfiguration>,
     /// The preparation of a configuration, if one is in progress.
-    reading: Option<Reading>,
+    reading: Option<PreparationStep>,
 }
 
 impl Supervisor {
@@ -296,7 +296,7 @@ impl Supervisor {
         events: Events,
     ) -> Result<Self, Error> {
         let mut supervisor =
-            Self::prepare(file, name_servers, None, (events, Heritage::default())).await?;
+            Self::prepare(file, name_servers, None, (events, InheritedState::default())).await?;
         supervisor.wait().await;
         Ok(supervisor)
     }
@@ -307,7 +307,7 @@ impl Supervisor {
         file: &Path,
         name_servers: NameServers,
         key_log: Option<KeyLog>,
-        (events, mut heritage): (Events, Heritage),
+        (events, mut heritage): (Events, InheritedState),
     ) -> Result<Self, Error> {
         let (configuration, changes) = first(file, &events, &heritage).await?;
         let names = first_names(&configuration, name_servers, &events).await;
@@ -330,15 +330,15 @@ impl Supervisor {
             start_workers(&table, (&logs, records), inherited, sandbox.is_on)?;
         let mut monitors = Monitors::new(events.clone());
         monitors.apply(&table, None);
-        let next = Next::new(Arc::clone(&table.snapshot), None, false, None);
+        let next = NextConfiguration::new(Arc::clone(&table.snapshot), None, false, None);
         monitors.prepare(&table.snapshot, |pool| next.until(pool));
         let (ocsp, token_keys) = begin_fetching(&table.snapshot, &events);
-        let observed = Arc::new(Observed::new(
+        let observed = Arc::new(ObservedState::new(
             Arc::clone(&table),
             Arc::clone(data_plane.counters()),
             logs.view(),
             monitors.board(),
-            Obtained::of(&ocsp, &token_keys, &acme),
+            FetchResults::of(&ocsp, &token_keys, &acme),
             packets.board(),
             (Arc::clone(&configuration.files), changes, requests),
         ));
@@ -346,7 +346,7 @@ impl Supervisor {
         observed.set_sessions(data_plane.sessions());
         let outlets = open_outlets(of_workers, &observed, &events, &heritage).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
-        let upgrading = Upgrading::new(heritage, &observed);
+        let upgrading = UpgradeState::new(heritage, &observed);
         let manager = upgrading.service_manager(&events);
         let supervisor = Self {
             file: file.to_owned(),
@@ -380,7 +380,7 @@ impl Supervisor {
     }
 
     /// The state for the admin listener.
-    pub fn observed(&self) -> &Arc<Observed> {
+    pub fn observed(&self) -> &Arc<ObservedState> {
         &self.observed
     }
 
@@ -390,7 +390,7 @@ impl Supervisor {
     }
 
     async fn serve(mut self, mut signals: Signals) -> Result<(), Error> {
-        upgrading::follow_signal(&self, signals.upgrade);
+        upgrades::follow_signal(&self, signals.upgrade);
         let end = Signals::end(&mut signals.terminate, &mut signals.interrupt);
         self.serve_until(&mut signals.reload, end).await?;
         if self.is_starting() {
@@ -404,7 +404,7 @@ impl Supervisor {
         loop {
             tokio::select! {
                 () = self.drained() => {
-                    upgrading::answer_admins(&self).await;
+                    upgrades::answer_admins(&self).await;
                     break;
                 }
                 _ = alive.tick() => self.manager.extend(),
@@ -440,22 +440,22 @@ impl Supervisor {
         loop {
             tokio::select! {
                 // A signal that arrives while the file is read causes another read.
-                _ = reload.recv(), if upgrading::may_read(self) => self.begin_reading(),
-                () = observed.reloads.asked(), if upgrading::may_read(self) => self.begin_reading(),
-                () = observed.changes.wanted(), if upgrading::may_read(self) => self.begin_transactions(),
-                request = observed.upgrades.asked(), if upgrading::may_begin(self) => upgrading::begin(self, request),
+                _ = reload.recv(), if upgrades::may_read(self) => self.begin_reading(),
+                () = observed.reloads.asked(), if upgrades::may_read(self) => self.begin_reading(),
+                () = observed.changes.wanted(), if upgrades::may_read(self) => self.begin_transactions(),
+                request = observed.upgrades.asked(), if upgrades::may_begin(self) => upgrades::begin(self, request),
                 said = Successor::said(&mut self.upgrading.successor) => {
-                    if upgrading::take(self, said) {
+                    if upgrades::take(self, said) {
                         return Ok(());
                     }
                 }
-                said = Predecessor::said(&mut self.upgrading.predecessor) => upgrading::hear(self, said).await?,
-                read = Reading::step(&mut self.reading) => {
+                said = Predecessor::said(&mut self.upgrading.predecessor) => upgrades::hear(self, said).await?,
+                read = PreparationStep::step(&mut self.reading) => {
                     self.take_read(read);
                 }
                 is_followed = observed.admin.requests.followed() => self.data_plane.follow(is_followed),
                 () = &mut end => return Ok(()),
-                step = Next::step(&self.next, &self.monitors), if self.upgrading.is_idle() => self.take(step).await,
+                step = NextConfiguration::step(&self.next, &self.monitors), if self.upgrading.is_idle() => self.take(step).await,
                 () = self.names.changed(), if self.upgrading.is_idle() => {
                     tokio::time::sleep(NAMES_SETTLE).await;
                     self.apply_names();
@@ -511,7 +511,7 @@ impl Supervisor {
             format_args!("drains: accepts no new connections, and exits within {limit:?}"),
         );
         self.manager.stop();
-        upgrading::drain_workers(self, timeout_ms);
+        upgrades::drain_workers(self, timeout_ms);
         self.packets.drain(limit);
     }
 
@@ -557,7 +557,7 @@ impl Supervisor {
 
     /// Follows the names of the active, the next and the currently read configuration, and stops following others.
     fn retain_names(&mut self) {
-        let read = self.reading.as_ref().and_then(Reading::config);
+        let read = self.reading.as_ref().and_then(PreparationStep::config);
         let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
         let configs = [Some(&self.configuration.config), waiting.map(|it| &it.config), read];
         self.names.retain(configs.into_iter().flatten().flat_map(Config::host_names));
@@ -617,7 +617,7 @@ impl Supervisor {
 fn start_workers(
     table: &Arc<LiveTable>,
     (logs, records): (&Logs, Option<RecordSender>),
-    inherited: Inherited,
+    inherited: InheritedSockets,
     is_confined: bool,
 ) -> Result<(DataPlane, [Receiver<Event>; 2]), Error> {
     let (events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
@@ -636,7 +636,7 @@ fn start_workers(
 }
 
 /// Reports changed settings that a reload does not apply.
-fn tell_restart_needed(events: &Events, table: &LiveTable, observed: &Observed) {
+fn tell_restart_needed(events: &Events, table: &LiveTable, observed: &ObservedState) {
     let changes = &observed.changes;
     let wanted = table.snapshot.data_plane.sandbox.as_str();
     if let Some(running) = observed.sandbox().filter(|running| running.setting != wanted) {
@@ -659,9 +659,9 @@ fn tell_restart_needed(events: &Events, table: &LiveTable, observed: &Observed) 
 /// Starts the reporting of workers' events, and the admin listeners.
 async fn open_outlets(
     of_workers: [Receiver<Event>; 2],
-    observed: &Arc<Observed>,
+    observed: &Arc<ObservedState>,
     events: &Events,
-    heritage: &Heritage,
+    heritage: &InheritedState,
 ) -> Result<Vec<(Address, Admin)>, Error> {
     for channel in of_workers {
         worker_events::tell(channel, events.clone(), Arc::clone(observed))
@@ -685,7 +685,7 @@ async fn open_outlets(
 async fn first(
     file: &Path,
     events: &Events,
-    heritage: &Heritage,
+    heritage: &InheritedState,
 ) -> Result<(Arc<Configuration>, Arc<Changes>), Error> {
     // A process that replaces another one writes only once it serves. Until then, the overlay belongs to the other process.
     let may_write = !heritage.has_predecessor();
@@ -711,7 +711,11 @@ async fn first(
 }
 
 /// Adds keys and certificates to the first snapshot.
-fn provide(snapshot: &mut Snapshot, heritage: &Heritage, events: &Events) -> Result<Acme, Error> {
+fn provide(
+    snapshot: &mut Snapshot,
+    heritage: &InheritedState,
+    events: &Events,
+) -> Result<Acme, Error> {
     own_keys::provide(snapshot).map_err(Error::OwnKeys)?;
     heritage.provide_keys(snapshot);
     let acme = Acme::new(Arc::new(events.clone()));

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use weir_config::snapshot::{Address, Member, Monitor, Pool, Record, Snapshot, Unjudged, Waf};
+use weir_config::snapshot::{
+    Address, Member, Monitor, Pool, Record, Snapshot, UnjudgedAction, Waf,
+};
 use weir_core::policy::WafMode;
 use weir_dataplane::outside;
 use weir_exchange::shared::counters::PerWorker;
@@ -15,7 +17,7 @@ use weir_waf::plan::{Files, RuleSet, Settings, View};
 
 use crate::logs::LogsView;
 use crate::monitors::Board;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use crate::overlay::changes::Changes;
 
 /// Maximum duration of a step; then the test fails. It is long, because a busy machine must not make it fail.
@@ -66,12 +68,12 @@ fn minimal() -> Snapshot {
 }
 
 /// The state of a process with a pool `web` of these members, without monitors.
-pub fn observed_with(members: &[Address], workers: usize) -> Observed {
+pub fn observed_with(members: &[Address], workers: usize) -> ObservedState {
     observed_of(snapshot(vec![pool("web", members, &[])]), workers)
 }
 
 /// As [`observed_with`], with a web application firewall in mode block with these rules.
-pub fn observed_with_waf(rules: &'static str) -> Observed {
+pub fn observed_with_waf(rules: &'static str) -> ObservedState {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut Rules(rules)).expect("good rules");
     let view = View::new(Arc::new(rules), &Settings::default()).expect("a good view");
     let mut snapshot = minimal();
@@ -89,7 +91,7 @@ pub fn observed_with_waf(rules: &'static str) -> Observed {
         responses: None,
         work_bytes_max: 1 << 20,
         time_max_ms: 1_000,
-        unjudged: Unjudged::Block,
+        unjudged: UnjudgedAction::Block,
         record: Record::Off,
     }));
     observed_of(Arc::new(snapshot), 1)
@@ -109,18 +111,22 @@ impl Files for Rules {
 }
 
 /// The state of a process with the configuration of this text.
-pub fn observed_by(text: &str, workers: usize) -> Observed {
+pub fn observed_by(text: &str, workers: usize) -> ObservedState {
     let config = weir_config::parse("test.yaml", text).config.expect("a good configuration");
     observed_of(Arc::new(config.snapshot(&weir_config::Resolutions::default())), workers)
 }
 
 /// The state of a process with this configuration.
-pub fn observed_of(snapshot: Arc<Snapshot>, workers: usize) -> Observed {
+pub fn observed_of(snapshot: Arc<Snapshot>, workers: usize) -> ObservedState {
     observed_with_logs(snapshot, workers, LogsView::default())
 }
 
 /// The state of a process with this configuration and these logs.
-pub fn observed_with_logs(snapshot: Arc<Snapshot>, workers: usize, logs: LogsView) -> Observed {
+pub fn observed_with_logs(
+    snapshot: Arc<Snapshot>,
+    workers: usize,
+    logs: LogsView,
+) -> ObservedState {
     let table = LiveTable::build(snapshot, None, workers, &outside());
     let counters = Arc::new(PerWorker::new(workers));
     let board = Board::default();
@@ -128,7 +134,7 @@ pub fn observed_with_logs(snapshot: Arc<Snapshot>, workers: usize, logs: LogsVie
     let changes = Changes::open(std::path::Path::new("/nonexistent")).expect("no versions");
     let files = Arc::new(weir_sources::Files::of_text("test.yaml", ""));
     let of_files = (files, Arc::new(changes), Arc::default());
-    let observed = Observed::new(
+    let observed = ObservedState::new(
         Arc::new(table),
         counters,
         logs,

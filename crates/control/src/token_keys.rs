@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use weir_config::snapshot::{FetchedKeys, HttpUrl, Snapshot};
 use weir_core::jwt::{JWKS_BYTES_MAX, Keys, KeysError, TokenReader};
 use weir_event_loop::error_text::io_error_text;
-use weir_outgoing::asking::{self, AskError, Broken, until_retry};
+use weir_outgoing::exchange::{self, AskError, BrokenExchange, until_retry};
 use weir_outgoing::tls::{HandshakeError, TlsClients};
 
 use crate::events::Events;
@@ -111,7 +111,7 @@ impl Counters {
 
 /// A running task. It ends on drop.
 struct Task {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<TokenKeyState>>,
     handle: JoinHandle<()>,
 }
 
@@ -121,7 +121,7 @@ impl Drop for Task {
     }
 }
 
-struct Shared {
+struct TokenKeyState {
     /// The verifiers with this URL in the active snapshot.
     readers: Vec<Arc<TokenReader>>,
     /// Their authentications.
@@ -132,7 +132,7 @@ struct Shared {
     last: Option<(Bytes, Arc<Keys>)>,
 }
 
-impl Shared {
+impl TokenKeyState {
     /// Shows the results of fetches for each authentication.
     fn tell(&self, counters: &Counters) {
         let mut results = counters.results();
@@ -148,7 +148,7 @@ impl Shared {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock(shared: &Mutex<TokenKeyState>) -> MutexGuard<'_, TokenKeyState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -186,9 +186,14 @@ impl TokenKeys {
                 continue;
             }
             let fetches = Fetches { host: url.host.clone(), ..Fetches::default() };
-            let shared =
-                Arc::new(Mutex::new(Shared { readers, names, refresh, last: None, fetches }));
-            let fetching = Fetching {
+            let shared = Arc::new(Mutex::new(TokenKeyState {
+                readers,
+                names,
+                refresh,
+                last: None,
+                fetches,
+            }));
+            let fetching = TokenKeyTask {
                 url: url.clone(),
                 shared: Arc::clone(&shared),
                 events: self.events.clone(),
@@ -202,15 +207,15 @@ impl TokenKeys {
 }
 
 /// The task of one URL.
-struct Fetching {
+struct TokenKeyTask {
     url: HttpUrl,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<TokenKeyState>>,
     events: Events,
     counters: Arc<Counters>,
     tls: Arc<TlsClients>,
 }
 
-impl Fetching {
+impl TokenKeyTask {
     async fn run(self) {
         let mut failures: u32 = 0;
         loop {
@@ -277,7 +282,7 @@ enum FetchError {
     Connect(io::Error),
     Tls(HandshakeError),
     Request,
-    Http(Broken),
+    Http(BrokenExchange),
     Status(u16),
     TooLong,
     TimedOut,
@@ -336,7 +341,7 @@ async fn ask(
         .header(CONNECTION, "close")
         .body(Empty::<Bytes>::new())
         .map_err(|_| FetchError::Request)?;
-    Ok(asking::ask(stream, request, JWKS_BYTES_MAX).await?)
+    Ok(exchange::ask(stream, request, JWKS_BYTES_MAX).await?)
 }
 
 #[cfg(test)]

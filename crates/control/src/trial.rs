@@ -33,12 +33,12 @@ pub struct Trial {
     /// The type of the monitor, or [`CONNECTION`].
     pub kind: &'static str,
     /// The outcome.
-    pub verdict: Verdict,
+    pub verdict: TrialResult,
 }
 
 /// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TrialResult {
     /// The probe passed.
     Passed,
     /// The probe failed, for this reason.
@@ -51,10 +51,10 @@ pub enum Verdict {
 
 /// The trials for a snapshot.
 #[derive(Debug)]
-pub struct Trials(Vec<Planned>);
+pub struct Trials(Vec<PlannedProbe>);
 
 #[derive(Debug)]
-struct Planned {
+struct PlannedProbe {
     trial: Trial,
     probe: Probe,
 }
@@ -91,7 +91,7 @@ impl Trials {
         let turns = Arc::new(Semaphore::new(PROBES_MAX));
         let mut results: Vec<Trial> = self.0.iter().map(|planned| planned.trial.clone()).collect();
         let mut running = JoinSet::new();
-        for (index, Planned { probe, .. }) in self.0.into_iter().enumerate() {
+        for (index, PlannedProbe { probe, .. }) in self.0.into_iter().enumerate() {
             let (clients, turns) = (Arc::clone(&clients), Arc::clone(&turns));
             running.spawn(async move {
                 // This cannot fail, because the semaphore is never closed.
@@ -118,7 +118,7 @@ fn datagram_pools(snapshot: &Snapshot) -> Vec<usize> {
     sockets.flat_map(|server| server.pools()).chain(packets.filter_map(|it| it.pool)).collect()
 }
 
-fn planned(pool: &Pool, member: &Member, takes_connections: bool) -> Vec<Planned> {
+fn planned(pool: &Pool, member: &Member, takes_connections: bool) -> Vec<PlannedProbe> {
     let monitors = member.monitors(&pool.monitors);
     let one = |monitor: &Monitor, kind: Option<&'static str>| {
         let subject = Subject { pool: Arc::clone(&pool.name), member: Arc::clone(&member.label) };
@@ -130,9 +130,9 @@ fn planned(pool: &Pool, member: &Member, takes_connections: bool) -> Vec<Planned
             member: Arc::clone(&member.label),
             name: member.name.clone(),
             kind: kind.unwrap_or_else(|| probe.kind_name()),
-            verdict: Verdict::NotTried,
+            verdict: TrialResult::NotTried,
         };
-        Planned { trial, probe }
+        PlannedProbe { trial, probe }
     };
     if !monitors.is_empty() {
         return monitors.iter().map(|monitor| one(monitor, None)).collect();
@@ -162,13 +162,13 @@ fn connection(pool: &Pool) -> Monitor {
     Monitor { kind, schedule, port: None, is_reverse: false }
 }
 
-async fn verdict(probe: &Probe, clients: &TlsClients) -> Verdict {
+async fn verdict(probe: &Probe, clients: &TlsClients) -> TrialResult {
     match (probe.run(clients).await, probe.monitor.is_reverse) {
-        (Ok(_), false) => Verdict::Passed,
-        (Ok(_), true) => Verdict::Failed("the probe of a reverse monitor passed".into()),
-        (Err(failure), _) if !failure.is_conclusive() => Verdict::Local(failure.to_string()),
-        (Err(_), true) => Verdict::Passed,
-        (Err(failure), false) => Verdict::Failed(failure.to_string()),
+        (Ok(_), false) => TrialResult::Passed,
+        (Ok(_), true) => TrialResult::Failed("the probe of a reverse monitor passed".into()),
+        (Err(failure), _) if !failure.is_conclusive() => TrialResult::Local(failure.to_string()),
+        (Err(_), true) => TrialResult::Passed,
+        (Err(failure), false) => TrialResult::Failed(failure.to_string()),
     }
 }
 
@@ -199,8 +199,8 @@ mod tests {
         let results = trials.run(LIMIT, &done).await;
         assert_eq!(done.load(Relaxed), 2);
         assert_eq!((&*results[0].member, results[0].kind), (&*there.to_string(), CONNECTION));
-        assert_eq!(results[0].verdict, Verdict::Passed);
-        assert_eq!(results[1].verdict, Verdict::Failed("connection refused".into()));
+        assert_eq!(results[0].verdict, TrialResult::Passed);
+        assert_eq!(results[1].verdict, TrialResult::Failed("connection refused".into()));
     }
 
     #[tokio::test]
@@ -215,6 +215,6 @@ mod tests {
         pool.monitors.clone_from(&config.snapshot(&Default::default()).pools[0].monitors);
         let trials = Trials::of(&snapshot(vec![pool]));
         let results = trials.run(Duration::from_millis(50), &AtomicUsize::new(0)).await;
-        assert_eq!((results[0].kind, &results[0].verdict), ("redis", &Verdict::NotTried));
+        assert_eq!((results[0].kind, &results[0].verdict), ("redis", &TrialResult::NotTried));
     }
 }

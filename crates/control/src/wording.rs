@@ -33,9 +33,9 @@ impl fmt::Display for Pools {
 }
 
 /// The first names as text: `10.0.0.1:80, 10.0.0.2:80 and 3 more`.
-pub(crate) struct Few<'a>(pub(crate) &'a [Arc<str>]);
+pub(crate) struct NamesText<'a>(pub(crate) &'a [Arc<str>]);
 
-impl fmt::Display for Few<'_> {
+impl fmt::Display for NamesText<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, name) in self.0.iter().take(LISTED_MAX).enumerate() {
             let comma = if index == 0 { "" } else { ", " };
@@ -49,9 +49,9 @@ impl fmt::Display for Few<'_> {
 }
 
 /// A number with its noun: `1 panic`, `2 panics`.
-pub(crate) struct Counted(pub(crate) u64, pub(crate) &'static str);
+pub(crate) struct CountText(pub(crate) u64, pub(crate) &'static str);
 
-impl fmt::Display for Counted {
+impl fmt::Display for CountText {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(count, noun) = self;
         let plural = if *count == 1 { "" } else { "s" };
@@ -72,9 +72,9 @@ impl fmt::Display for Seconds {
 const CHANGES_TOLD_MAX: usize = 5;
 
 /// The changes of a reload as text: `; changed pools.web, added pools.spare and 3 more`. Empty without changes.
-pub struct Changed<'a>(pub &'a [Change]);
+pub struct ChangesText<'a>(pub &'a [Change]);
 
-impl fmt::Display for Changed<'_> {
+impl fmt::Display for ChangesText<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, change) in self.0.iter().take(CHANGES_TOLD_MAX).enumerate() {
             write!(formatter, "{} {change}", if index == 0 { ";" } else { "," })?;

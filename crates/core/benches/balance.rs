@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use weir_core::balance::{Balancer, MaglevTable, Method, Named, View};
+use weir_core::balance::{Balancer, MaglevTable, Method, NamedMember, View};
 use weir_core::keyed_hash::KeyedHash;
 
 /// All members are idle and available.
@@ -44,7 +44,8 @@ fn main() {
     println!("hash of 4 bytes                     {hash:10.1} ns");
     for members in [10, 1_000, 10_000] {
         let names: Vec<String> = (0..members).map(|member| format!("member-{member}:80")).collect();
-        let named: Vec<Named> = names.iter().map(|name| Named { name, weight: 1 }).collect();
+        let named: Vec<NamedMember> =
+            names.iter().map(|name| NamedMember { name, weight: 1 }).collect();
         let build = time_ns(rounds, 1, |_| {
             black_box(MaglevTable::new(&named));
         });

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use weir_core::expression::{
-    Condition, DataSets, Evaluation, Facts, Fields, Nowhere, Phase, Purpose, Scope, Slots, Template,
+    Condition, DataSets, Evaluation, Facts, Fields, NoSurroundings, Phase, Purpose, Scope, Slots,
+    Template,
 };
 use weir_core::policy::RuleIndex;
 use weir_http::h1::{HeadLimits, parse_request};
@@ -112,7 +113,7 @@ fn run(case: Case, count: u64) -> (u64, f64) {
         tls: None,
         response: None,
         datagram: None,
-        around: &Nowhere,
+        around: &NoSurroundings,
         unix_s: None,
     };
     let mut compiled = Compiled::new(case);

@@ -10,7 +10,7 @@
 
 /// The facts that decide whether a member takes traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct MemberPriority {
     /// The priority; a higher one is preferred.
     pub priority: u16,
     /// Whether the member could take new traffic.
@@ -21,7 +21,7 @@ pub struct Standing {
 /// `active_members_min` of 0 counts as 1.
 ///
 /// Cost: O(n) per group that is activated.
-pub fn lowest_in_use(members: &[Standing], active_members_min: usize) -> Option<u16> {
+pub fn lowest_in_use(members: &[MemberPriority], active_members_min: usize) -> Option<u16> {
     let active = || members.iter().filter(|member| member.active);
     let mut lowest = None;
     let mut enlisted = 0;
@@ -43,13 +43,13 @@ mod tests {
     use weir_testing::Random;
 
     /// Groups as text: `9++- 5+` is priority 9 with two active members and one inactive, then 5 with one.
-    fn members(groups: &str) -> Vec<Standing> {
+    fn members(groups: &str) -> Vec<MemberPriority> {
         groups
             .split(' ')
             .flat_map(|group| {
                 let (priority, members) = group.split_at(1);
                 let priority = priority.parse().unwrap();
-                members.chars().map(move |sign| Standing { priority, active: sign == '+' })
+                members.chars().map(move |sign| MemberPriority { priority, active: sign == '+' })
             })
             .collect()
     }
@@ -83,8 +83,8 @@ mod tests {
         for seed in 0..256 {
             let mut random = Random::new(seed);
             let groups = 1 + random.below(5);
-            let mut members: Vec<Standing> = (0..1 + random.below(30))
-                .map(|_| Standing { priority: random.below(groups) as u16, active: true })
+            let mut members: Vec<MemberPriority> = (0..1 + random.below(30))
+                .map(|_| MemberPriority { priority: random.below(groups) as u16, active: true })
                 .collect();
             let active_members_min = random.below(6);
             for _ in 0..100 {
@@ -92,7 +92,7 @@ mod tests {
                 members[index].active = random.percent(50);
                 let lowest = lowest_in_use(&members, active_members_min);
                 let from = |priority: u32| {
-                    let in_use = |member: &&Standing| {
+                    let in_use = |member: &&MemberPriority| {
                         member.active && u32::from(member.priority) >= priority
                     };
                     members.iter().filter(in_use).count()

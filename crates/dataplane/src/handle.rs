@@ -20,11 +20,11 @@ pub use crate::binding::{
     BindError, look_at_source, missing_interfaces, missing_packet_interfaces,
 };
 use crate::binding::{addresses, adjust, are_on_interface, bind, port, remove_socket_file};
-use crate::departed_listeners::DepartedListeners;
-use crate::inherited::{self, Inherited};
+use crate::inherited_sockets::{self, InheritedSockets};
 use crate::inspectors::Inspectors;
 use crate::panics;
 use crate::password_threads;
+use crate::removed_listeners::DepartedListeners;
 use crate::thread::WorkerThread;
 use crate::worker::{Command, Setup};
 use crate::worker_sessions::WorkerSessions;
@@ -39,7 +39,7 @@ pub struct Options {
     /// The channel of events; workers never wait for it.
     pub events: SyncSender<Event>,
     /// The listening sockets that were inherited.
-    pub inherited: Inherited,
+    pub inherited: InheritedSockets,
     /// The channel for log lines of policies. It is separate because every request can cause a line, and lines must not
     /// displace events.
     pub policy_lines: SyncSender<Event>,
@@ -88,7 +88,7 @@ pub struct DataPlane {
     /// Removed UDP listeners with open sessions.
     departed: DepartedListeners,
     /// Inherited listening sockets that no snapshot has used yet.
-    inherited: Inherited,
+    inherited: InheritedSockets,
     /// All ports that this process has listened on: workers may still be closing a removed listener.
     ports: HashSet<u16>,
     table: Arc<LiveTable>,
@@ -245,7 +245,7 @@ impl DataPlane {
 
     /// Duplicates of the active listeners, for another process.
     pub fn duplicate_listeners(&self) -> io::Result<Vec<(ListenPoint, Vec<OwnedFd>)>> {
-        inherited::duplicates(self.listeners.iter())
+        inherited_sockets::duplicates(self.listeners.iter())
     }
 
     /// The addresses whose sockets were opened by a service manager.
@@ -360,7 +360,7 @@ impl DataPlane {
 }
 
 /// Removes the file of a unix socket, unless it belongs to another process.
-fn remove_own_file(inherited: &Inherited, address: &ListenPoint) {
+fn remove_own_file(inherited: &InheritedSockets, address: &ListenPoint) {
     if !inherited.is_file_of_others(address) {
         remove_socket_file(address);
     }
@@ -419,7 +419,7 @@ mod tests {
             let policy_lines = events.clone();
             let (spans, _) = sync_channel(1);
             let logs = LogSenders { waf: log.clone(), access: log, spans };
-            let inherited = Inherited::default();
+            let inherited = InheritedSockets::default();
             let records = None;
             let is_confined = weir_event_loop::confine::version().is_ok();
             let options =

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-use weir_exchange::parts::job::{Job, TURN};
+use weir_exchange::parts::inspection_job::{InspectionJob, TURN};
 
 use crate::panics;
 
@@ -21,18 +21,18 @@ const PLACES_PER_THREAD: usize = 4;
 const KEPT_MAX: usize = 512;
 
 /// An inspection, and the index of the worker that gets it back.
-pub type Sent = (usize, Box<Job>);
+pub type QueuedInspection = (usize, Box<InspectionJob>);
 
 /// The way of a worker's inspections to the threads.
 #[derive(Debug, Clone)]
 pub struct ToInspectors {
-    queue: SyncSender<Sent>,
+    queue: SyncSender<QueuedInspection>,
     are_running: Arc<AtomicBool>,
 }
 
 impl ToInspectors {
     /// An empty queue for this number of threads. `are_running`: whether there are threads.
-    pub fn new(threads: usize, are_running: Arc<AtomicBool>) -> (Self, Receiver<Sent>) {
+    pub fn new(threads: usize, are_running: Arc<AtomicBool>) -> (Self, Receiver<QueuedInspection>) {
         let (queue, waiting) = sync_channel(threads * PLACES_PER_THREAD);
         (Self { queue, are_running }, waiting)
     }
@@ -41,7 +41,7 @@ impl ToInspectors {
     ///
     /// # Errors
     /// The inspection: the queue is full, or there are no threads.
-    pub fn send(&self, worker: usize, job: Box<Job>) -> Result<(), Box<Job>> {
+    pub fn send(&self, worker: usize, job: Box<InspectionJob>) -> Result<(), Box<InspectionJob>> {
         if !self.are_running.load(Relaxed) {
             return Err(job);
         }
@@ -57,7 +57,7 @@ pub struct KeptInspections {
     worker: usize,
     /// `None`: there are no threads.
     to: Option<ToInspectors>,
-    kept: VecDeque<Box<Job>>,
+    kept: VecDeque<Box<InspectionJob>>,
 }
 
 impl KeptInspections {
@@ -67,7 +67,7 @@ impl KeptInspections {
     }
 
     /// Sends an inspection to the threads, or keeps it. Returns whether it was sent.
-    pub fn add(&mut self, job: Box<Job>) -> bool {
+    pub fn add(&mut self, job: Box<InspectionJob>) -> bool {
         self.kept.push_back(job);
         self.send_all();
         self.kept.is_empty()
@@ -75,7 +75,7 @@ impl KeptInspections {
 
     /// Sends what is kept as far as the queue has places, and goes on with the first of the others for a turn. Returns an
     /// inspection that has ended, with the message of its panic, if it panicked. If too many are kept, the first is finished.
-    pub fn go_on(&mut self) -> Option<(Box<Job>, Option<String>)> {
+    pub fn resume(&mut self) -> Option<(Box<InspectionJob>, Option<String>)> {
         self.send_all();
         let are_too_many = self.kept.len() > KEPT_MAX;
         let job = self.kept.front_mut()?;
@@ -84,7 +84,7 @@ impl KeptInspections {
                 job.run();
                 true
             }
-            false => job.go_on(TURN),
+            false => job.resume(TURN),
         });
         // After a panic, the job goes back without a verdict.
         let (has_ended, message) = match catch_unwind(act) {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::sample_inspections::{broken, long, short};
 
-    fn queue(has_threads: bool) -> (KeptInspections, Receiver<Sent>) {
+    fn queue(has_threads: bool) -> (KeptInspections, Receiver<QueuedInspection>) {
         let (to, waiting) = ToInspectors::new(1, Arc::new(AtomicBool::new(has_threads)));
         (KeptInspections::new(7, Some(to)), waiting)
     }
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(are_sent, [true, true, true, true, false, false]);
         let next = || waiting.try_recv().map(|(worker, job)| (worker, job.number));
         assert_eq!(next(), Ok((7, 1)));
-        assert!(inspections.go_on().is_none(), "the last one has not ended");
+        assert!(inspections.resume().is_none(), "the last one has not ended");
         assert!(!inspections.are_none(), "one place for two");
         assert_eq!(next(), Ok((7, 2)));
         let (ticket, job) = short(7);
@@ -148,7 +148,7 @@ mod tests {
         for number in 3..=6 {
             assert_eq!(next(), Ok((7, number)));
         }
-        assert!(inspections.go_on().is_none() && inspections.are_none(), "it was sent");
+        assert!(inspections.resume().is_none() && inspections.are_none(), "it was sent");
         assert_eq!(next(), Ok((7, 7)));
         drop(tickets);
     }
@@ -166,15 +166,15 @@ mod tests {
             assert!(!inspections.add(job));
             let mut turns = 1;
             let first = loop {
-                match inspections.go_on() {
+                match inspections.resume() {
                     Some((job, message)) => break (job.number, job.is_lost(), message),
                     None => turns += 1,
                 }
             };
             assert_eq!(first, (1, false, None));
             assert!(turns > 2, "{turns} turns");
-            assert!(inspections.go_on().is_some_and(|(job, _)| job.number == 2));
-            assert!(inspections.are_none() && inspections.go_on().is_none());
+            assert!(inspections.resume().is_some_and(|(job, _)| job.number == 2));
+            assert!(inspections.are_none() && inspections.resume().is_none());
         }
     }
 
@@ -184,10 +184,10 @@ mod tests {
         let [(_first, first), (_second, second)] = [broken(1), short(2)];
         inspections.add(first);
         inspections.add(second);
-        let (job, message) = inspections.go_on().expect("it has ended");
+        let (job, message) = inspections.resume().expect("it has ended");
         assert!(job.is_lost());
         assert!(message.is_some_and(|it| it.starts_with("as told")));
-        assert!(inspections.go_on().is_some_and(|(job, message)| {
+        assert!(inspections.resume().is_some_and(|(job, message)| {
             job.number == 2 && !job.is_lost() && message.is_none()
         }));
     }
@@ -200,8 +200,8 @@ mod tests {
             inspections.add(job);
         }
         assert!(inspections.are_too_many());
-        assert!(inspections.go_on().is_some_and(|(job, _)| job.number == 0), "in one turn");
-        assert!(!inspections.are_too_many() && inspections.go_on().is_none());
+        assert!(inspections.resume().is_some_and(|(job, _)| job.number == 0), "in one turn");
+        assert!(!inspections.are_too_many() && inspections.resume().is_none());
         assert_eq!(inspections.forget(), KEPT_MAX);
         assert!(inspections.are_none());
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use weir_event_loop::confine;
 
-use crate::inspection_queue::{Sent, ToInspectors};
+use crate::inspection_queue::{QueuedInspection, ToInspectors};
 use crate::thread::Link;
 use crate::worker::Command;
 
@@ -26,7 +26,7 @@ const NICENESS: i32 = 5;
 /// The threads of a data path. They end when its workers have ended.
 #[derive(Debug)]
 pub struct Inspectors {
-    waiting: Arc<Mutex<Receiver<Sent>>>,
+    waiting: Arc<Mutex<Receiver<QueuedInspection>>>,
     are_running: Arc<AtomicBool>,
     threads: usize,
     are_confined: bool,
@@ -91,7 +91,7 @@ fn prepare(is_confined: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn run(waiting: &Mutex<Receiver<Sent>>, workers: &[Weak<Link>]) {
+fn run(waiting: &Mutex<Receiver<QueuedInspection>>, workers: &[Weak<Link>]) {
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         // All workers have ended.

@@ -2,15 +2,15 @@
 //! idle member connections.
 
 mod binding;
-mod departed_listeners;
 mod endpoint;
 pub mod handle;
-pub mod inherited;
+pub mod inherited_sockets;
 mod inspection_queue;
 mod inspectors;
 mod owners;
 mod panics;
 mod password_threads;
+mod removed_listeners;
 #[cfg(test)]
 mod sample_inspections;
 pub mod sessions;
@@ -21,9 +21,9 @@ mod worker;
 pub mod worker_sessions;
 
 use weir_event_loop::{clock, random};
-use weir_exchange::outside::Outside;
+use weir_exchange::environment::Environment;
 
 /// The clock and the random numbers of this host, for a live table.
-pub fn outside() -> Outside {
-    Outside { clock: clock::now(), fill_randomly: random::fill }
+pub fn outside() -> Environment {
+    Environment { clock: clock::now(), fill_randomly: random::fill }
 }

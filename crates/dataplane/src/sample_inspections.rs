@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock};
 
 use weir_exchange::arena::ExchangeKey;
-use weir_exchange::parts::job::{Job, Ticket, job};
+use weir_exchange::parts::inspection_job::{InspectionJob, Ticket, job};
 use weir_waf::inspection::{
     BodyLength, Inspection, Mode, Options, Question, Request, Step, TimeLimit, Turn, judge,
 };
@@ -29,12 +29,12 @@ static VIEW: LazyLock<Arc<View>> = LazyLock::new(|| {
 });
 
 /// An inspection that takes one turn.
-pub fn short(number: u64) -> (Ticket, Box<Job>) {
+pub fn short(number: u64) -> (Ticket, Box<InspectionJob>) {
     sample(number, || 0)
 }
 
 /// An inspection that takes several turns: the clock advances by a millisecond with each reading.
-pub fn long(number: u64) -> (Ticket, Box<Job>) {
+pub fn long(number: u64) -> (Ticket, Box<InspectionJob>) {
     thread_local! {
         static NOW_US: Cell<u64> = const { Cell::new(0) };
     }
@@ -45,11 +45,11 @@ pub fn long(number: u64) -> (Ticket, Box<Job>) {
 }
 
 /// An inspection that panics.
-pub fn broken(number: u64) -> (Ticket, Box<Job>) {
+pub fn broken(number: u64) -> (Ticket, Box<InspectionJob>) {
     sample(number, || panic!("as told"))
 }
 
-fn sample(number: u64, now_us: fn() -> u64) -> (Ticket, Box<Job>) {
+fn sample(number: u64, now_us: fn() -> u64) -> (Ticket, Box<InspectionJob>) {
     let address = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
     let request = Request {
         client: address,

@@ -58,7 +58,7 @@ pub struct SessionFilter {
 
 /// A session, as the filter and lists see it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct SessionView<'a> {
     pub kind: SessionKind,
     pub virtual_server: &'a Arc<str>,
     pub pool: &'a Arc<str>,
@@ -73,7 +73,7 @@ pub(crate) struct Seen<'a> {
 
 impl SessionFilter {
     /// Whether a session is selected.
-    pub(crate) fn selects(&self, seen: &Seen<'_>) -> bool {
+    pub(crate) fn selects(&self, seen: &SessionView<'_>) -> bool {
         let is = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|it| it == name);
         self.kind.is_none_or(|kind| kind == seen.kind)
             && is(&self.virtual_server, seen.virtual_server)
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn each_field_of_a_filter_must_match() {
         let (shop, web): (Arc<str>, Arc<str>) = ("shop".into(), "web".into());
-        let seen = Seen {
+        let seen = SessionView {
             kind: SessionKind::Tcp,
             virtual_server: &shop,
             pool: &web,
@@ -202,7 +202,7 @@ mod tests {
         ] {
             assert_eq!(filter.selects(&seen), expected, "{filter:?}");
         }
-        let by_unix_socket = Seen { client: None, ..seen };
+        let by_unix_socket = SessionView { client: None, ..seen };
         assert!(all.selects(&by_unix_socket));
         let filter = SessionFilter { clients: clients("0.0.0.0/0"), ..all };
         assert!(!filter.selects(&by_unix_socket));

@@ -7,22 +7,22 @@ use rustix::io::Errno;
 use weir_core::datagram::{Flow, Train};
 
 pub use crate::datagrams::BATCH_MAX;
-use crate::datagrams::{self, Inbox, Outgoing};
+use crate::datagrams::{self, Inbox, OutgoingTrain};
 
 /// A buffer for one batch of received datagrams.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedBatch {
     inbox: Inbox,
     count: usize,
 }
 
-impl Default for Received {
+impl Default for ReceivedBatch {
     fn default() -> Self {
         Self { inbox: Inbox::new(), count: 0 }
     }
 }
 
-impl Received {
+impl ReceivedBatch {
     /// Replaces the content by the next batch of the socket, without waiting. Returns the number of messages. If it is
     /// less than [`BATCH_MAX`], the socket's queue was empty after this call.
     pub fn receive(&mut self, socket: impl AsFd) -> Result<usize, Errno> {
@@ -45,10 +45,10 @@ pub fn send<'a>(
     socket: impl AsFd,
     datagrams: impl Iterator<Item = (SocketAddr, &'a [u8])>,
 ) -> Result<usize, Errno> {
-    let mut batch = [Outgoing::NOTHING; BATCH_MAX];
+    let mut batch = [OutgoingTrain::NOTHING; BATCH_MAX];
     let mut count = 0;
     for (place, (client, bytes)) in batch.iter_mut().zip(datagrams) {
-        *place = Outgoing::to_client(Flow { client, local: None }, Train::one(bytes));
+        *place = OutgoingTrain::to_client(Flow { client, local: None }, Train::one(bytes));
         count += 1;
     }
     datagrams::send(socket.as_fd(), &batch[..count], false)
@@ -72,7 +72,7 @@ mod tests {
                 // The first one is empty.
                 client.send_to(&vec![number as u8; number * 40], address).expect("sending");
             }
-            let mut received = Received::default();
+            let mut received = ReceivedBatch::default();
             for expected in [BATCH_MAX, 3] {
                 assert_eq!(received.receive(&server), Ok(expected));
                 assert_eq!(received.datagrams().count(), expected);

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-use weir_tls::Sealed;
+use weir_tls::RecordBuffer;
 
 use crate::bounds::{Bulk, SCRATCH_BYTES};
 use crate::clock::{self, Clock};
@@ -13,7 +13,7 @@ use crate::datagrams;
 use crate::kernel::{Descriptor, Kernel};
 use crate::output::Spares;
 use crate::pipes::{self, DESCRIPTORS_OF_A_PIPE, Pipes};
-use crate::socket::{Reading, Socket, State};
+use crate::socket::{ReadMode, Socket, State};
 use crate::sockets::{Endpoint, Source};
 use crate::table::Sockets;
 use crate::timers::Timers;
@@ -39,12 +39,12 @@ pub struct EventLoop {
     /// Thresholds for bulk data.
     pub(crate) bulk: Bulk,
     pub(crate) open_count: usize,
-    pub(crate) room: Room,
+    pub(crate) room: SocketLimits,
     /// Open sockets of UDP sessions, including resting ones.
     pub(crate) session_sockets: usize,
     pub(crate) scratch: Box<[u8]>,
     /// Buffer for encrypted data. It is empty between two sends.
-    pub(crate) sealed: Sealed,
+    pub(crate) sealed: RecordBuffer,
     /// Sockets that the next turn handles without an event from the kernel.
     pub(crate) ready: Vec<Token>,
     pub(crate) events: Vec<epoll::Event>,
@@ -55,7 +55,7 @@ pub struct EventLoop {
     pub(crate) stopping: bool,
     pub(crate) is_precise: bool,
     /// State for datagrams; `None` until the first datagram socket is added.
-    pub(crate) datagrams: Option<Box<datagrams::Desk>>,
+    pub(crate) datagrams: Option<Box<datagrams::DatagramState>>,
 }
 
 impl EventLoop {
@@ -77,10 +77,10 @@ impl EventLoop {
             spares: Spares::default(),
             pipes: Pipes::within(descriptors_max),
             open_count: 0,
-            room: Room::within(descriptors_max),
+            room: SocketLimits::within(descriptors_max),
             session_sockets: 0,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
-            sealed: Sealed::new(),
+            sealed: RecordBuffer::new(),
             ready: Vec::new(),
             events: Vec::with_capacity(EVENTS_PER_TURN),
             due: Vec::new(),
@@ -342,10 +342,10 @@ impl EventLoop {
         }
     }
 
-    /// Sets how a socket is read. [`Reading::Straight`] becomes [`Reading::Usual`] if the sink or the socket uses TLS.
-    pub fn read_as(&mut self, token: Token, reading: Reading) {
+    /// Sets how a socket is read. [`ReadMode::Straight`] becomes [`ReadMode::Usual`] if the sink or the socket uses TLS.
+    pub fn read_as(&mut self, token: Token, reading: ReadMode) {
         let reading = match reading {
-            Reading::Straight(sink) if self.is_secure(sink) => Reading::Usual,
+            ReadMode::Straight(sink) if self.is_secure(sink) => ReadMode::Usual,
             reading => reading,
         };
         if let Some(socket) = self.sockets.get(token) {
@@ -506,8 +506,8 @@ impl EventLoop {
         if self.scratch.is_empty() {
             self.scratch = vec![0; SCRATCH_BYTES].into_boxed_slice();
         }
-        if let Some(desk) = &mut self.datagrams {
-            desk.restore();
+        if let Some(datagram_state) = &mut self.datagrams {
+            datagram_state.restore();
         }
         self.ready.clear();
         self.due.clear();
@@ -516,7 +516,7 @@ impl EventLoop {
 
 /// Limits on the number of open sockets: a socket may be opened while fewer are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct SocketLimits {
     /// The limit for client connections, which leave descriptors for member connections.
     pub(crate) accept_below: usize,
     /// The limit for member connections. Both kinds leave descriptors for listeners: if a worker could not add a listener,
@@ -530,7 +530,7 @@ pub(crate) struct Room {
 /// The share of UDP sessions until [`Datagrams::set_share`](crate::Datagrams::set_share) sets another, in percent.
 const SESSIONS_SHARE_PERCENT: u8 = 50;
 
-impl Room {
+impl SocketLimits {
     pub(crate) fn within(limit: usize) -> Self {
         let of_pipes = pipes::open_max(limit) * DESCRIPTORS_OF_A_PIPE;
         let sockets = limit.saturating_sub(DESCRIPTORS_BESIDE + of_pipes);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use rustix::io::Errno;
 use weir_core::datagram::{Flow, Train};
-use weir_tls::{Established, TlsError};
+use weir_tls::{HandshakeResult, TlsError};
 
 use crate::event_loop::EventLoop;
 use crate::kernel::Descriptor;
@@ -32,7 +32,7 @@ pub trait Handler {
     /// Data arrived.
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]);
     /// `bytes` bytes arrived that [`Self::received`] does not deliver: they were sent to another socket, or are queued for
-    /// it. The handler has permitted this by [`Reading::Straight`](crate::Reading).
+    /// it. The handler has permitted this by [`ReadMode::Straight`](crate::ReadMode).
     fn passed(&mut self, _io: &mut EventLoop, _owner: Owner, _bytes: usize) {}
     /// The peer has ended its sending side, and all its data was delivered.
     fn ended(&mut self, io: &mut EventLoop, owner: Owner);
@@ -40,7 +40,7 @@ pub trait Handler {
     fn failed(&mut self, io: &mut EventLoop, owner: Owner, error: Errno);
     /// The handshake of a TLS socket is complete, or early data can be delivered. A socket that was plain at first may have
     /// received data before.
-    fn secured(&mut self, _io: &mut EventLoop, _owner: Owner, _established: Established) {}
+    fn secured(&mut self, _io: &mut EventLoop, _owner: Owner, _established: HandshakeResult) {}
     /// After [`Self::secured`] with early data: the handshake is complete, so the early data was not a replay.
     fn confirmed(&mut self, _io: &mut EventLoop, _owner: Owner) {}
     /// TLS failed on a socket. The peer was sent an alert if possible. The handler must close the socket.

@@ -14,7 +14,7 @@ use rustix::pipe::{self, PipeFlags, SpliceFlags};
 use weir_core::datagram::Train;
 
 use crate::bounds::{Bulk, FILL_BYTES_MAX, PIPE_BYTES_MIN, PIPE_SIZES, TUNNEL_READ_BYTES};
-use crate::datagrams::{self, Inbox, Outgoing};
+use crate::datagrams::{self, Inbox, OutgoingTrain};
 #[cfg(feature = "simulation")]
 use crate::memory;
 use crate::sockets::{self, Endpoint, Source};
@@ -262,7 +262,7 @@ impl Descriptor {
                 Ok(())
             }
             Self::Socket(socket) => {
-                datagrams::send(socket.as_fd(), &[Outgoing::to_member(train)], true)?;
+                datagrams::send(socket.as_fd(), &[OutgoingTrain::to_member(train)], true)?;
                 Ok(())
             }
             #[cfg(feature = "simulation")]
@@ -271,7 +271,7 @@ impl Descriptor {
     }
 
     /// Sends to clients. Returns the number of trains that were accepted.
-    pub(crate) fn send_to_clients(&self, batch: &[Outgoing<'_>]) -> Result<usize, Errno> {
+    pub(crate) fn send_to_clients(&self, batch: &[OutgoingTrain<'_>]) -> Result<usize, Errno> {
         match self {
             Self::Socket(socket) => datagrams::send(socket.as_fd(), batch, false),
             #[cfg(feature = "simulation")]

@@ -12,11 +12,12 @@
 //! **Architecture invariant:** all system calls of the loop are in [`kernel`], so the simulation can replace them by its own
 //! kernel ([`memory`]) with its own time.
 
-pub mod adopted;
+pub mod adopted_sockets;
 pub mod allocator;
 pub mod batches;
 mod bounds;
 pub mod clock;
+pub mod clock_state;
 pub mod confine;
 mod datagram_sockets;
 mod datagrams;
@@ -25,7 +26,7 @@ pub mod error_text;
 mod event_loop;
 mod handler;
 pub mod kernel;
-mod leaving;
+mod lingering_close;
 #[cfg(feature = "simulation")]
 pub mod memory;
 mod output;
@@ -36,7 +37,6 @@ mod secure;
 mod socket;
 pub mod sockets;
 mod straight;
-pub mod synchronised;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -50,7 +50,7 @@ pub use datagram_sockets::Datagrams;
 pub use event_loop::EventLoop;
 pub use handler::Handler;
 pub use kernel::Descriptor;
-pub use socket::Reading;
+pub use socket::ReadMode;
 pub use sockets::{Endpoint, ListenOptions, Source};
 pub use token::{Owner, OwnerKey, Token};
 pub use turn::accept_before_close;

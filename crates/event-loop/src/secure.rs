@@ -15,12 +15,12 @@ use std::io::IoSlice;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use weir_tls::client_hello::COLLECTED_BYTES_MAX;
-use weir_tls::{Sealed, Session, Step};
+use weir_tls::{RecordBuffer, Session, Step};
 
 use crate::bounds::{READ_BUFFER_BYTES, SCRATCH_BYTES};
 use crate::event_loop::EventLoop;
 use crate::handler::Handler;
-use crate::socket::{Read, Secure, State};
+use crate::socket::{ReadResult, Secure, State};
 use crate::token::{Owner, Token};
 
 /// Maximum number of queued bytes for a peer that causes protocol replies and does not receive them.
@@ -104,7 +104,7 @@ impl EventLoop {
     }
 
     /// Sends the encrypted data and empties the buffer.
-    fn send_away(&mut self, token: Token, sealed: &mut Sealed, flags: SendFlags) {
+    fn send_away(&mut self, token: Token, sealed: &mut RecordBuffer, flags: SendFlags) {
         if !sealed.is_empty() {
             self.send_bytes(token, &[IoSlice::new(sealed.as_slice())], flags);
             sealed.clear();
@@ -118,20 +118,20 @@ impl EventLoop {
         if let Some((filled, read)) = self.fill(token, &mut scratch) {
             self.deliver(handler, token, owner, &mut scratch[..filled]);
             match read {
-                Read::Bytes(_) => {}
-                Read::Nothing => self.secure_pause(handler, token, owner),
-                Read::End => self.secure_end(handler, token, owner),
-                Read::Failure(error) if self.sockets.is_read(token) => {
+                ReadResult::Bytes(_) => {}
+                ReadResult::Nothing => self.secure_pause(handler, token, owner),
+                ReadResult::End => self.secure_end(handler, token, owner),
+                ReadResult::Failure(error) if self.sockets.is_read(token) => {
                     handler.failed(self, owner, error)
                 }
-                Read::Failure(_) => {}
+                ReadResult::Failure(_) => {}
             }
         }
         self.scratch = scratch;
     }
 
     /// Copies stored data to `scratch`, and reads more after it. Returns the total length, and the result of the read.
-    fn fill(&mut self, token: Token, scratch: &mut [u8]) -> Option<(usize, Read)> {
+    fn fill(&mut self, token: Token, scratch: &mut [u8]) -> Option<(usize, ReadResult)> {
         let socket = self.sockets.get(token)?;
         let bytes_max = socket.bytes_at_once();
         let secure = socket.secure.as_mut()?;
@@ -142,14 +142,14 @@ impl EventLoop {
         self.spares.give(kept);
         if has_records {
             // Stored data is delivered before anything is read. Its delivery may pause the socket again.
-            return Some((kept_bytes, Read::Bytes(0)));
+            return Some((kept_bytes, ReadResult::Bytes(0)));
         }
         let room = &mut scratch[kept_bytes..SCRATCH_BYTES.min(kept_bytes + bytes_max)];
         if room.is_empty() {
-            return Some((kept_bytes, Read::Failure(Errno::OVERFLOW)));
+            return Some((kept_bytes, ReadResult::Failure(Errno::OVERFLOW)));
         }
         let read = self.read_once(token, room, RecvFlags::empty());
-        let more = if let Read::Bytes(count) = read { count } else { 0 };
+        let more = if let ReadResult::Bytes(count) = read { count } else { 0 };
         Some((kept_bytes + more, read))
     }
 

@@ -83,13 +83,13 @@ pub struct Socket {
     /// The time of the peer's last known progress in receiving data.
     pub progress_ms: u64,
     /// State of a finished socket.
-    pub leaving: Leaving,
+    pub leaving: LingeringClose,
     pub timer: Entry,
 }
 
 /// How a socket is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
+pub enum ReadMode {
     /// Each read receives as much available data as fits into the buffer.
     Usual,
     /// At most this many bytes per turn, because the handler needs much time for the data, and other sockets must not wait.
@@ -102,13 +102,13 @@ pub enum Reading {
 
 impl Socket {
     /// Sets how the socket is read.
-    pub fn read_as(&mut self, reading: Reading) {
+    pub fn read_as(&mut self, reading: ReadMode) {
         self.straight = None;
         self.read_bytes_max = match reading {
-            Reading::Usual => READ_BUFFER_BYTES as u32,
-            Reading::Slices(bytes) => bytes.clamp(1, READ_BUFFER_BYTES) as u32,
-            Reading::Straight(_) if self.secure.is_some() => READ_BUFFER_BYTES as u32,
-            Reading::Straight(sink) => {
+            ReadMode::Usual => READ_BUFFER_BYTES as u32,
+            ReadMode::Slices(bytes) => bytes.clamp(1, READ_BUFFER_BYTES) as u32,
+            ReadMode::Straight(_) if self.secure.is_some() => READ_BUFFER_BYTES as u32,
+            ReadMode::Straight(sink) => {
                 self.straight = Some(Box::new(Straight::to(sink)));
                 u32::MAX
             }
@@ -150,7 +150,7 @@ impl Socket {
 
 /// The part of [`Socket`] for a finished socket.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Leaving {
+pub struct LingeringClose {
     /// The socket is closed if a peer with queued data makes no progress for this time.
     pub timeout_ms: u32,
     /// The time when all queued data had been sent.
@@ -178,7 +178,7 @@ pub struct Secure {
 }
 
 /// The result of one read.
-pub enum Read {
+pub enum ReadResult {
     Bytes(usize),
     End,
     Nothing,
@@ -199,9 +199,9 @@ impl Socket {
 
     /// Receives once into `scratch`, and records whether more data may be available.
     #[inline(always)]
-    pub fn receive(&mut self, scratch: &mut [u8], flags: RecvFlags) -> Read {
+    pub fn receive(&mut self, scratch: &mut [u8], flags: RecvFlags) -> ReadResult {
         let Some(fd) = &self.fd else {
-            return Read::Nothing;
+            return ReadResult::Nothing;
         };
         let mut outcome = fd.receive(scratch, flags);
         while outcome == Err(Errno::INTR) {
@@ -213,7 +213,7 @@ impl Socket {
                 // with the data, its edge has passed already. The same holds for data after urgent data, because a read
                 // stops there.
                 self.readable = (count == scratch.len()) | self.alert;
-                Read::Bytes(count)
+                ReadResult::Bytes(count)
             }
             outcome => self.received_nothing(outcome),
         }
@@ -221,12 +221,12 @@ impl Socket {
 
     /// Interprets a read that returned no bytes.
     #[inline(never)]
-    fn received_nothing(&mut self, outcome: Result<usize, Errno>) -> Read {
+    fn received_nothing(&mut self, outcome: Result<usize, Errno>) -> ReadResult {
         self.readable = false;
         match outcome {
-            Ok(_) => Read::End,
-            Err(Errno::AGAIN) => Read::Nothing,
-            Err(error) => Read::Failure(error),
+            Ok(_) => ReadResult::End,
+            Err(Errno::AGAIN) => ReadResult::Nothing,
+            Err(error) => ReadResult::Failure(error),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Direct transfer of bytes from one socket to another: data of a tunnel, which weir does not inspect.
 //!
-//! The handler permits it for each direction ([`Reading::Straight`](crate::Reading)). The amount of data determines the
+//! The handler permits it for each direction ([`ReadMode::Straight`](crate::ReadMode)). The amount of data determines the
 //! method:
 //!
 //! | pace | method | until |
@@ -28,7 +28,7 @@ use crate::event_loop::EventLoop;
 use crate::handler::Handler;
 use crate::pace::{Pace, Straight};
 use crate::pipes::{Drain, Fill, Filled};
-use crate::socket::{Read, Reading, Socket, State};
+use crate::socket::{ReadMode, ReadResult, Socket, State};
 use crate::token::{Owner, Token};
 
 /// The result of one step.
@@ -95,18 +95,18 @@ fn copy(io: &mut EventLoop, handler: &mut impl Handler, token: Token, owner: Own
     // The scratch buffer is moved out of the loop, so that the handler can use both.
     let mut scratch = std::mem::take(&mut io.scratch);
     match socket.receive(&mut scratch[..bulk.read_bytes], RecvFlags::empty()) {
-        Read::Bytes(count) => {
+        ReadResult::Bytes(count) => {
             if let Some(straight) = &mut socket.straight {
                 straight.note(count, bulk);
             }
             handler.received(io, owner, &mut scratch[..count]);
         }
-        Read::Nothing => {}
-        Read::End => {
+        ReadResult::Nothing => {}
+        ReadResult::End => {
             end(socket);
             handler.ended(io, owner);
         }
-        Read::Failure(error) => handler.failed(io, owner, error),
+        ReadResult::Failure(error) => handler.failed(io, owner, error),
     }
     io.scratch = scratch;
 }
@@ -146,7 +146,7 @@ fn step(io: &mut EventLoop, token: Token) -> Step {
         }
         Fill::Failure(pipe, error) => (pipe, Step::Failed(error)),
         Fill::Unable(pipe) => {
-            socket.read_as(Reading::Usual);
+            socket.read_as(ReadMode::Usual);
             io.pipes.give(pipe);
             return Step::Copy;
         }

@@ -2,7 +2,7 @@
 
 use crate::bounds::READ_BUFFER_BYTES;
 use crate::kernel::Descriptor;
-use crate::socket::{Leaving, Socket, State};
+use crate::socket::{LingeringClose, Socket, State};
 use crate::timers::{Entries, Entry};
 use crate::token::{Owner, Token};
 
@@ -40,7 +40,7 @@ impl Sockets {
                     sent_bytes: 0,
                     taken_bytes: 0,
                     progress_ms: 0,
-                    leaving: Leaving::default(),
+                    leaving: LingeringClose::default(),
                     timer: Entry::default(),
                 });
                 (self.slots.len() - 1) as u32

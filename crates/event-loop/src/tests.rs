@@ -9,10 +9,10 @@ use rustix::net::sockopt;
 use weir_tls::Session;
 use weir_tls::client::{ClientSettings, client_config};
 
-use crate::event_loop::{EventLoop, Room};
+use crate::event_loop::{EventLoop, SocketLimits};
 use crate::handler::Handler;
 use crate::kernel::Descriptor;
-use crate::socket::Reading;
+use crate::socket::ReadMode;
 use crate::sockets::Endpoint;
 use crate::token::{Owner, OwnerKey, Token};
 
@@ -201,16 +201,20 @@ fn clients_leave_room_for_members_and_both_for_listeners() {
         (20_000, 18_460, 19_228, 9_230),
         (usize::MAX, usize::MAX - 1_540, usize::MAX - 772, (usize::MAX - 1_540) / 2),
     ] {
-        let room = Room { accept_below, connect_below, sessions_below };
-        assert_eq!(Room::within(limit), room, "{limit}");
+        let room = SocketLimits { accept_below, connect_below, sessions_below };
+        assert_eq!(SocketLimits::within(limit), room, "{limit}");
     }
 }
 
 #[test]
 fn sessions_have_the_share_of_clients_descriptors_that_is_set() {
-    let room = Room::within(1_024);
+    let room = SocketLimits::within(1_024);
     for (percent, sessions_below) in [(0, 0), (1, 8), (30, 259), (100, 865)] {
-        assert_eq!(room.with_sessions(percent), Room { sessions_below, ..room }, "{percent}");
+        assert_eq!(
+            room.with_sessions(percent),
+            SocketLimits { sessions_below, ..room },
+            "{percent}"
+        );
     }
 }
 
@@ -264,7 +268,7 @@ fn between_limited_reads_others_have_their_turn() {
     };
     let (mut first, token) = stream(Owner::Member(ZERO));
     let (other, _) = stream(Owner::Client(ZERO));
-    io.read_as(token, Reading::Slices(SLICE_BYTES));
+    io.read_as(token, ReadMode::Slices(SLICE_BYTES));
     first.write_all(&[7; BYTES]).unwrap();
     let mut slices = Slices { other, left_bytes: BYTES, told: Vec::new() };
     io.run(&mut slices).unwrap();
@@ -363,7 +367,7 @@ fn told_of(ending: Ending, bytes: usize, is_paused: bool) -> Vec<String> {
     let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
     let (peer, member) = pair(&mut io, Owner::Member(ZERO));
     // The data then takes several turns.
-    io.read_as(member, Reading::Slices(10_000));
+    io.read_as(member, ReadMode::Slices(10_000));
     let mut peer = Some(peer);
     let (mut told, mut received_bytes) = (Vec::new(), 0);
     trigger.write_all(b"x").unwrap();

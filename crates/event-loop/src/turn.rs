@@ -15,7 +15,7 @@ use crate::datagram_sockets::{self, Datagrams};
 use crate::event_loop::EventLoop;
 use crate::handler::Handler;
 use crate::kernel::Descriptor;
-use crate::socket::{Read, State};
+use crate::socket::{ReadResult, State};
 use crate::straight;
 use crate::table::Sockets;
 use crate::token::{Owner, OwnerKey, Token};
@@ -283,23 +283,28 @@ impl EventLoop {
     ) {
         let mut scratch = std::mem::take(&mut self.scratch);
         match self.read_once(token, &mut scratch[..bytes_max], RecvFlags::empty()) {
-            Read::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
-            Read::Failure(error) => handler.failed(self, owner, error),
-            Read::End if error == Errno::PIPE => {
+            ReadResult::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
+            ReadResult::Failure(error) => handler.failed(self, owner, error),
+            ReadResult::End if error == Errno::PIPE => {
                 handler.ended(self, owner);
                 if self.sockets.get(token).is_some() {
                     handler.failed(self, owner, error);
                 }
             }
-            Read::End | Read::Nothing => handler.failed(self, owner, error),
+            ReadResult::End | ReadResult::Nothing => handler.failed(self, owner, error),
         }
         self.scratch = scratch;
     }
 
-    pub(crate) fn read_once(&mut self, token: Token, scratch: &mut [u8], flags: RecvFlags) -> Read {
+    pub(crate) fn read_once(
+        &mut self,
+        token: Token,
+        scratch: &mut [u8],
+        flags: RecvFlags,
+    ) -> ReadResult {
         match self.sockets.get(token) {
             Some(socket) => socket.receive(scratch, flags),
-            None => Read::Nothing,
+            None => ReadResult::Nothing,
         }
     }
 
@@ -470,10 +475,10 @@ fn read_now(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
         let mut scratch = std::mem::take(&mut io.scratch);
         let read = socket.receive(&mut scratch[..READ_BUFFER_BYTES], RecvFlags::empty());
         match read {
-            Read::Bytes(count) => handler.received(io, owner, &mut scratch[..count]),
-            Read::Nothing => {}
-            Read::End => handler.ended(io, owner),
-            Read::Failure(error) => handler.failed(io, owner, error),
+            ReadResult::Bytes(count) => handler.received(io, owner, &mut scratch[..count]),
+            ReadResult::Nothing => {}
+            ReadResult::End => handler.ended(io, owner),
+            ReadResult::Failure(error) => handler.failed(io, owner, error),
         }
         io.scratch = scratch;
     }
@@ -499,10 +504,10 @@ fn read_otherwise(io: &mut EventLoop, handler: &mut impl Handler, token: Token) 
     let bytes_max = socket.bytes_at_once();
     let mut scratch = std::mem::take(&mut io.scratch);
     match io.read_once(token, &mut scratch[..bytes_max], RecvFlags::empty()) {
-        Read::Bytes(count) => handler.received(io, owner, &mut scratch[..count]),
-        Read::Nothing => {}
-        Read::End => handler.ended(io, owner),
-        Read::Failure(error) => handler.failed(io, owner, error),
+        ReadResult::Bytes(count) => handler.received(io, owner, &mut scratch[..count]),
+        ReadResult::Nothing => {}
+        ReadResult::End => handler.ended(io, owner),
+        ReadResult::Failure(error) => handler.failed(io, owner, error),
     }
     io.scratch = scratch;
 }

@@ -128,9 +128,9 @@ impl<T> Slot<T> {
 }
 
 /// The memory of an empty arena, for reuse by another one.
-pub struct Room<T>(Vec<Slot<T>>);
+pub struct ArenaMemory<T>(Vec<Slot<T>>);
 
-impl<T> Room<T> {
+impl<T> ArenaMemory<T> {
     /// The number of objects that fit.
     pub fn capacity(&self) -> usize {
         self.0.capacity()
@@ -273,7 +273,7 @@ impl<K, T> Arena<K, T> {
     }
 
     /// Releases the memory if the arena is empty. Old keys continue to name nothing.
-    pub fn give_room(&mut self) -> Option<Room<T>> {
+    pub fn give_room(&mut self) -> Option<ArenaMemory<T>> {
         if self.count > 0 {
             return None;
         }
@@ -282,11 +282,11 @@ impl<K, T> Arena<K, T> {
         self.free = NO_SLOT;
         let mut slots = std::mem::take(&mut self.slots);
         slots.clear();
-        (slots.capacity() > 0).then_some(Room(slots))
+        (slots.capacity() > 0).then_some(ArenaMemory(slots))
     }
 
     /// Allocates memory for objects, if there is none yet.
-    pub fn take_room(&mut self, room: Room<T>) {
+    pub fn take_room(&mut self, room: ArenaMemory<T>) {
         if self.slots.capacity() == 0 {
             self.slots = room.0;
         }

@@ -2,20 +2,20 @@
 //! transaction decides, and calls this interface to carry the decisions out. No call leads back into the transaction:
 //! consequences arrive as separate events, after the call.
 //!
-//! Implementations: the workers of the data path, with sockets (`Desk`); explanations (`crates/explain`) and tests,
+//! Implementations: the workers of the data path, with sockets (`WorkerEdge`); explanations (`crates/explain`) and tests,
 //! without.
 
 use weir_core::clock::Clock;
 
 use crate::parts::end::{End, OwnedEnd};
-use crate::parts::ends::Ends;
 use crate::parts::failure::MemberFailure;
-use crate::parts::messages::{HeadKind, Message, OutHead, OwnAnswer, Sending};
+use crate::parts::messages::{ClientBodyPart, HeadKind, Message, OutHead, OwnAnswer};
 use crate::parts::notice::Notice;
 use crate::parts::pieces::Pieces;
-use crate::parts::request::{Need, Request};
+use crate::parts::request::{ConnectionNeed, Request};
 use crate::parts::stream_end::StreamEnd;
 use crate::parts::tools::Tools;
+use crate::parts::transaction_ends::TransactionEnds;
 use crate::parts::witness::Witness;
 use crate::termination::Termination;
 
@@ -23,79 +23,90 @@ use crate::termination::Termination;
 pub trait Edge: Witness {
     /// Begins a message to the client with a head. `is_end`: the message has no body. Returns the head if it must be
     /// sent together with the first bytes of the body, or an empty message if it was sent already.
-    fn head(&mut self, ends: &mut Ends, out: &OutHead<'_>, kind: HeadKind, is_end: bool)
-    -> Message;
+    fn head(
+        &mut self,
+        ends: &mut TransactionEnds,
+        out: &OutHead<'_>,
+        kind: HeadKind,
+        is_end: bool,
+    ) -> Message;
 
     /// Sends a part of a body to the client: behind `head` if that was not sent yet, and followed by the end.
-    fn send(&mut self, ends: &mut Ends, head: Message, body: &Sending<'_>);
+    fn send(&mut self, ends: &mut TransactionEnds, head: Message, body: &ClientBodyPart<'_>);
 
     /// Sends a response of weir's own.
-    fn answer(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>);
+    fn answer(&mut self, ends: &mut TransactionEnds, answer: &OwnAnswer<'_>);
 
     /// Holds data of the client's stream that cannot be forwarded yet. The stream's window limits its size.
-    fn hold(&mut self, ends: &mut Ends, body: (&[u8], &Pieces), end: End<'_>);
+    fn hold(&mut self, ends: &mut TransactionEnds, body: (&[u8], &Pieces), end: End<'_>);
 
     /// Lets the client continue to send. Returns the held data of its stream; later data arrives as events.
-    fn let_on(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)>;
+    fn resume_client(&mut self, ends: &mut TransactionEnds) -> Option<(Vec<u8>, OwnedEnd)>;
 
     /// Gets a connection to the member at which the transaction has a place. `is_again`: the previous connection was
     /// stale.
     fn connect(
         &mut self,
-        ends: &mut Ends,
+        ends: &mut TransactionEnds,
         member: u32,
-        need: Need,
+        need: ConnectionNeed,
         is_again: bool,
     ) -> Result<(), MemberFailure>;
 
     /// Sends a request or a further part of it to the member: its head if that was not sent yet, body data, and the
     /// end.
-    fn ask(&mut self, ends: &mut Ends, request: &mut Request, body: (&[u8], &Pieces), end: End<'_>);
+    fn ask(
+        &mut self,
+        ends: &mut TransactionEnds,
+        request: &mut Request,
+        body: (&[u8], &Pieces),
+        end: End<'_>,
+    );
 
     /// Sends a request again on a new connection: `unsent` (the data that was queued on the old one), or the stored
     /// request.
-    fn ask_again(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]);
+    fn ask_again(&mut self, ends: &mut TransactionEnds, request: &mut Request, unsent: &[u8]);
 
     /// The state of the connection to the member. `None`: there is no connection, or the request waits on it and is not
     /// sent yet.
-    fn reach(&mut self, ends: &Ends, request: &Request) -> Option<Reach>;
+    fn reach(&mut self, ends: &TransactionEnds, request: &Request) -> Option<ConnectionState>;
 
     /// Releases what the transaction has of a member: the connection, or its turn in a queue. Returns whether something of the request was
     /// sent on its stream.
-    fn release(&mut self, ends: &mut Ends, how: Release) -> bool;
+    fn release(&mut self, ends: &mut TransactionEnds, how: Release) -> bool;
 
     /// Whether no unread data of the member is known.
-    fn is_dry(&mut self, ends: &Ends) -> bool;
+    fn is_dry(&mut self, ends: &TransactionEnds) -> bool;
 
     /// Sends bytes of a tunnel to a side, or counts bytes that were moved there directly.
-    fn pass(&mut self, ends: &mut Ends, side: Side, bytes: Passing<'_>);
+    fn pass(&mut self, ends: &mut TransactionEnds, side: Side, bytes: TunnelBytes<'_>);
 
     /// Half-closes one side of a tunnel: on a stream behind the sent data, on a socket when all data was taken. On a
     /// stream, the end is sent only once.
-    fn half_close(&mut self, ends: &mut Ends, side: Side);
+    fn half_close(&mut self, ends: &mut TransactionEnds, side: Side);
 
     /// Whether a side has taken the data that was sent to it.
-    fn lag(&mut self, ends: &Ends, side: Side) -> Lag;
+    fn lag(&mut self, ends: &TransactionEnds, side: Side) -> Lag;
 
     /// Pauses or resumes a side, or returns window to it. Clients can only be paused and given window here;
-    /// [`Edge::let_on`] resumes them.
-    fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow);
+    /// [`Edge::resume_client`] resumes them.
+    fn flow(&mut self, ends: &mut TransactionEnds, side: Side, flow: Flow);
 
     /// Sets the deadline of a side; `None`: removes it.
-    fn due(&mut self, ends: &mut Ends, side: Side, at_ms: Option<u64>);
+    fn due(&mut self, ends: &mut TransactionEnds, side: Side, at_ms: Option<u64>);
 
     /// The deadline of a side that takes data slowly; 0: there is no sign of progress.
-    fn patience_until_ms(&mut self, ends: &Ends, side: Side, timeout_ms: u64) -> u64;
+    fn patience_until_ms(&mut self, ends: &TransactionEnds, side: Side, timeout_ms: u64) -> u64;
 
     /// Puts the transaction into the queue of its pool. False: there is no queue, it is full, or no member could serve
     /// later.
-    fn line_up(&mut self, ends: &mut Ends, is_sent: bool) -> bool;
+    fn enqueue(&mut self, ends: &mut TransactionEnds, is_sent: bool) -> bool;
 
     /// Delays the transaction until `until_us`.
-    fn delay(&mut self, ends: &Ends, until_us: u64);
+    fn delay(&mut self, ends: &TransactionEnds, until_us: u64);
 
     /// Ends a transaction: removes it from queues and from its client connection, and logs it.
-    fn finish(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd);
+    fn finish(&mut self, ends: &mut TransactionEnds, why: Termination, stream_end: StreamEnd);
 
     /// Writes a message for operators to a log.
     fn tell(&mut self, notice: Notice<'_>);
@@ -121,7 +132,7 @@ pub enum Side {
 
 /// Bytes of a tunnel on their way from one side to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Passing<'a> {
+pub enum TunnelBytes<'a> {
     /// Bytes to be sent.
     Bytes(&'a [u8]),
     /// The last bytes to be sent: the end of this direction follows at once ([`Edge::half_close`]). A stream carries it with them.
@@ -130,7 +141,7 @@ pub enum Passing<'a> {
     Moved(usize),
 }
 
-impl Passing<'_> {
+impl TunnelBytes<'_> {
     /// The number of bytes.
     pub fn count(self) -> usize {
         match self {
@@ -173,7 +184,7 @@ pub enum Lag {
 
 /// The state of the connection to a member.
 #[derive(Debug, Clone, Copy)]
-pub struct Reach {
+pub struct ConnectionState {
     /// Requests wait until its SETTINGS arrive.
     pub awaits_settings: bool,
     /// The connection is not open yet.

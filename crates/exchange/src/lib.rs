@@ -8,8 +8,8 @@
 
 pub mod arena;
 pub mod edge;
+pub mod environment;
 pub mod local;
-pub mod outside;
 pub mod parts;
 pub mod session;
 pub mod shared;

@@ -2,7 +2,7 @@
 
 use weir_config::snapshot::Snapshot;
 use weir_core::expression::{Evaluation, Template};
-use weir_core::policy::{Action, FieldAction, FieldChange, How, PoolChoice, Rewrite};
+use weir_core::policy::{Action, CredentialsKind, FieldAction, FieldChange, PoolChoice, Rewrite};
 
 use crate::masks::Masks;
 
@@ -51,9 +51,9 @@ pub fn told(
         Action::Trace(text) => format!("trace: {}", rendered(text, evaluation, masks)),
         Action::Authenticate(by) => {
             let how = match &by.how {
-                How::Token { .. } => "by a token",
-                How::Password(_) => "by a password",
-                How::External(_) => "by a service",
+                CredentialsKind::Token { .. } => "by a token",
+                CredentialsKind::Password(_) => "by a password",
+                CredentialsKind::External(_) => "by a service",
             };
             format!("authenticate: {} ({how})", by.name)
         }

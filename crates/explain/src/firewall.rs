@@ -2,7 +2,7 @@
 
 use weir_api::explanation::{Firewall, ValueTold, WafCheck, WafRule};
 use weir_core::policy::WafMode;
-use weir_exchange::parts::inspected::Outcome;
+use weir_exchange::parts::inspection_report::InspectionOutcome;
 use weir_telemetry::redaction::{self, Secrets};
 use weir_waf::inspection::{Inspection, Match};
 
@@ -18,7 +18,7 @@ const VALUES_MAX: usize = 8;
 pub fn told(
     inspection: &Inspection,
     mode: WafMode,
-    (outcome, status): (Outcome, u16),
+    (outcome, status): (InspectionOutcome, u16),
     masks: &Masks,
 ) -> Firewall {
     let secrets = Secrets::of(inspection, masks.fields());

@@ -3,16 +3,16 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_api::explanation::LimitTold;
-use weir_config::snapshot::{Exceed, KeyMeasure, LimitKey, Snapshot, VirtualServer};
+use weir_config::snapshot::{KeyMeasure, LimitAction, LimitKey, Snapshot, VirtualServer};
 use weir_core::clock::Clock;
-use weir_exchange::parts::witness::Decided;
+use weir_exchange::parts::witness::ServerDecision;
 use weir_exchange::shared::live::{LiveTable, LiveVirtualServer};
 
 use crate::masks::Masks;
 
 /// The limits that count a request: of its virtual server, then of rules. `live`: the state before the request.
 pub fn of_request(
-    decided: &mut Decided<'_, '_>,
+    decided: &mut ServerDecision<'_, '_>,
     live: &LiveTable,
     now: Clock,
     masks: &Masks,
@@ -65,7 +65,7 @@ fn of_server(
 
 fn per_key(
     index: usize,
-    decided: &mut Decided<'_, '_>,
+    decided: &mut ServerDecision<'_, '_>,
     live: &LiveTable,
     now: Clock,
     masks: &Masks,
@@ -88,7 +88,7 @@ fn per_key(
                 shown,
                 room,
                 rate.burst(),
-                matches!(limit.exceed, Exceed::Delay { .. }),
+                matches!(limit.exceed, LimitAction::Delay { .. }),
             )
         }
         KeyMeasure::AtATime(max) => {

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use weir_api::asked::Asked;
 use weir_api::explanation::{Certificate, Tls};
 use weir_config::snapshot::packet::{PacketServer, Packets};
-use weir_config::snapshot::{Address, Disabled, Service, Snapshot, VirtualServer};
+use weir_config::snapshot::{Address, DisabledServer, Service, Snapshot, VirtualServer};
 use weir_exchange::shared::live::LiveTable;
 use weir_http::message::Scheme;
 
-use crate::asked::Url;
+use crate::supposed_request::Url;
 
 /// Maximum number of names in a message.
 const NAMES_MAX: usize = 10;
 
 /// The virtual server that receives a request.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ReceivingServer {
     /// The index in the snapshot.
     pub index: usize,
     /// The listening address.
@@ -30,7 +30,7 @@ pub struct Found {
 ///
 /// # Errors
 /// No virtual server could receive it, or several could.
-pub fn find(snapshot: &Snapshot, asked: &Asked, url: &Url) -> Result<Found, String> {
+pub fn find(snapshot: &Snapshot, asked: &Asked, url: &Url) -> Result<ReceivingServer, String> {
     if let Some(name) = &asked.virtual_server {
         return named(snapshot, name, url);
     }
@@ -54,11 +54,11 @@ pub fn find(snapshot: &Snapshot, asked: &Asked, url: &Url) -> Result<Found, Stri
     let why = format!("it listens on port {port}");
     narrow(candidates, url, why).map(|(index, because)| {
         let address = listening(&snapshot.virtual_servers[index], host, port).cloned();
-        Found { index, address, because }
+        ReceivingServer { index, address, because }
     })
 }
 
-fn named(snapshot: &Snapshot, name: &str, url: &Url) -> Result<Found, String> {
+fn named(snapshot: &Snapshot, name: &str, url: &Url) -> Result<ReceivingServer, String> {
     let mut all = snapshot.virtual_servers.iter();
     let Some(index) = all.position(|server| *server.name == *name) else {
         if let Some(server) = snapshot.disabled.iter().find(|server| *server.name == *name) {
@@ -86,7 +86,7 @@ fn named(snapshot: &Snapshot, name: &str, url: &Url) -> Result<Found, String> {
         None => format!("it was named, and does not listen on port {port}"),
     };
     let address = listening.or_else(|| server.listen.first().map(|it| &it.address)).cloned();
-    Ok(Found { index, address, because })
+    Ok(ReceivingServer { index, address, because })
 }
 
 /// The address on which a virtual server accepts connections to this host and port.
@@ -140,7 +140,7 @@ fn packet_servers(packets: &Packets) -> impl Iterator<Item = &PacketServer> {
     packets.servers.iter().chain(fallen.map(|it| &it.server)).map(|server| &**server)
 }
 
-fn disabled(server: &Disabled) -> String {
+fn disabled(server: &DisabledServer) -> String {
     let name = &server.name;
     format!(
         "virtual server `{name}` is disabled (`state: disabled`); enabled, it would listen on {}",

@@ -4,11 +4,11 @@ use weir_api::explanation::PersistenceTold;
 use weir_config::snapshot::{AddressOf, PersistenceKind};
 use weir_exchange::local::pool::Preference;
 use weir_exchange::local::traffic::Route;
-use weir_exchange::parts::witness::Decided;
+use weir_exchange::parts::witness::ServerDecision;
 use weir_exchange::shared::sticky::Sticky;
 
 /// The result of persistence for a request that goes to a member; `None`: no persistence applies.
-pub fn of(decided: &Decided<'_, '_>, route: &Route) -> Option<PersistenceTold> {
+pub fn of(decided: &ServerDecision<'_, '_>, route: &Route) -> Option<PersistenceTold> {
     let pool = decided.traffic.pool(route.pool);
     let label = |member: u32| {
         pool.settings().members.get(member as usize).map(|member| member.label.to_string())

@@ -15,7 +15,7 @@ use crate::actions;
 use crate::masks::Masks;
 
 /// The data for descriptions of rules.
-pub struct Telling<'a> {
+pub struct RuleTexts<'a> {
     /// The snapshot that contains the rules.
     pub snapshot: &'a Snapshot,
     /// The secrets to mask.
@@ -28,7 +28,7 @@ pub struct Telling<'a> {
 pub fn for_request(
     policies: &[Arc<Policy>],
     evaluation: &mut Evaluation<'_>,
-    telling: &Telling<'_>,
+    telling: &RuleTexts<'_>,
 ) -> Vec<PolicyTold> {
     // Rules may refer to the user, who was unknown to the rules before authentication.
     let user = evaluation.user().to_vec();
@@ -47,7 +47,7 @@ pub fn for_request(
 pub fn for_response(
     policies: &[Arc<Policy>],
     evaluation: &mut Evaluation<'_>,
-    telling: &Telling<'_>,
+    telling: &RuleTexts<'_>,
 ) -> Vec<PolicyTold> {
     let mut told = Vec::new();
     let places = Places::of(policies, telling.snapshot);
@@ -66,7 +66,7 @@ pub fn for_response(
 }
 
 /// The policies of a connection. Only their results are known.
-pub fn for_connection(policies: &[Arc<Policy>], telling: &Telling<'_>) -> Vec<PolicyTold> {
+pub fn for_connection(policies: &[Arc<Policy>], telling: &RuleTexts<'_>) -> Vec<PolicyTold> {
     let of = |policy: &Arc<Policy>| {
         let rules = policy.request.all().iter().map(|rule| {
             let is_followed = rule.id.is_some_and(|id| telling.followed.contains(&id));
@@ -101,7 +101,7 @@ fn request_rule(
     rule: &Rule,
     user: &[u8],
     evaluation: &mut Evaluation<'_>,
-    telling: &Telling<'_>,
+    telling: &RuleTexts<'_>,
 ) -> RuleTold {
     let is_followed = rule.id.is_some_and(|id| telling.followed.contains(&id));
     let holds = rule.condition.as_ref().is_none_or(|condition| evaluation.holds(condition));
@@ -131,7 +131,7 @@ fn response_rule(
     rule: &Rule,
     place: Option<&RulePlace>,
     evaluation: &mut Evaluation<'_>,
-    telling: &Telling<'_>,
+    telling: &RuleTexts<'_>,
 ) -> RuleTold {
     let waits = rule.condition.as_ref().is_some_and(Condition::reads_response);
     let holds = match waits {
@@ -158,7 +158,7 @@ fn response_rule(
     }
 }
 
-fn place<'a>(rule: &Rule, telling: &Telling<'a>) -> Option<&'a RulePlace> {
+fn place<'a>(rule: &Rule, telling: &RuleTexts<'a>) -> Option<&'a RulePlace> {
     telling.snapshot.rule_places.get(rule.id? as usize)
 }
 
@@ -188,14 +188,14 @@ impl<'a> Places<'a> {
 }
 
 /// The condition as written in the file.
-fn when(place: &RulePlace, telling: &Telling<'_>) -> Option<String> {
+fn when(place: &RulePlace, telling: &RuleTexts<'_>) -> Option<String> {
     place.when.as_ref().map(|when| telling.masks.text(when.as_bytes()))
 }
 
 fn values(
     condition: Option<&Condition>,
     evaluation: &mut Evaluation<'_>,
-    telling: &Telling<'_>,
+    telling: &RuleTexts<'_>,
 ) -> Vec<ValueTold> {
     let Some(condition) = condition else { return Vec::new() };
     let pools = &telling.snapshot.pools;
@@ -208,7 +208,11 @@ fn values(
     told.collect()
 }
 
-fn actions_of(rule: &Rule, evaluation: &mut Evaluation<'_>, telling: &Telling<'_>) -> Vec<String> {
+fn actions_of(
+    rule: &Rule,
+    evaluation: &mut Evaluation<'_>,
+    telling: &RuleTexts<'_>,
+) -> Vec<String> {
     let told = rule.actions.iter();
     told.map(|it| actions::told(it, telling.snapshot, evaluation, telling.masks)).collect()
 }

@@ -11,41 +11,41 @@ use weir_config::snapshot::Address;
 use weir_core::clock::Clock;
 use weir_core::policy::Decision;
 use weir_exchange::arena::{Arena, Key, OfExchange};
-use weir_exchange::local::around::Sources;
+use weir_exchange::environment::Environment;
 use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::gate;
+use weir_exchange::local::surroundings::Sources;
 use weir_exchange::local::table::{LocalServer, LocalTable};
-use weir_exchange::outside::Outside;
-use weir_exchange::parts::account::Logged;
-use weir_exchange::parts::arrival::{Arrival, Registration, Whence};
+use weir_exchange::parts::account::LogOutput;
+use weir_exchange::parts::arrival::{Arrival, Registration, RequestOrigin};
+use weir_exchange::parts::deferred_work::DeferredWork;
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::ends::After;
-use weir_exchange::parts::errand::Errand;
-use weir_exchange::parts::inspected::Outcome as WafOutcome;
-use weir_exchange::parts::inspecting::Scrutiny;
+use weir_exchange::parts::inspection::InspectionState;
+use weir_exchange::parts::inspection_report::InspectionOutcome as WafOutcome;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::reply::Reply;
 use weir_exchange::parts::tools::Tools;
+use weir_exchange::parts::transaction_ends::NextClientState;
 use weir_exchange::shared::live::LiveTable;
 use weir_exchange::shared::logins::Answer;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::stages;
-use weir_http::h1::{HeadLimits, Parsed, RequestError, parse_request, parse_response};
+use weir_http::h1::{HeadLimits, ParseProgress, RequestError, parse_request, parse_response};
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme, Version};
 use weir_telemetry::records::record::Notes as Recorded;
 use weir_waf::inspection::Verdict;
 
-use crate::asked::{NoRequest, Received, Url, arrive, peer};
 use crate::balancing;
-use crate::dry::{Dry, Notes, Sought};
+use crate::decision_witness::DecisionWitness;
+use crate::dry_edge::{DryEdge, MemberSearch, Notes};
 use crate::firewall;
 use crate::limits;
-use crate::listener::{self, Found};
+use crate::listener::{self, ReceivingServer};
 use crate::masks::Masks;
-use crate::observed::Observed;
-use crate::recorded::limits as limits_of;
-use crate::rules::{self, Telling};
+use crate::recorded_request::limits as limits_of;
+use crate::rules::{self, RuleTexts};
+use crate::supposed_request::{NoRequest, ReceivedRequest, Url, arrive, peer};
 
 /// Maximum number of steps of a request that waits; a request with more would never end.
 const STEPS_MAX: usize = 64;
@@ -63,15 +63,15 @@ pub struct Moment {
 
 /// The reason why there is no explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unexplained(pub String);
+pub struct ExplainError(pub String);
 
-impl std::fmt::Display for Unexplained {
+impl std::fmt::Display for ExplainError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Unexplained {}
+impl std::error::Error for ExplainError {}
 
 /// Explains a request in the current state, which is not changed.
 ///
@@ -81,17 +81,17 @@ pub fn explain(
     live: &LiveTable,
     asked: &Asked,
     moment: Moment,
-) -> Result<Explanation, Unexplained> {
-    let url = Url::parse(&asked.url).map_err(Unexplained)?;
-    let found = listener::find(&live.snapshot, asked, &url).map_err(Unexplained)?;
-    let outside = Outside { clock: moment.clock, fill_randomly: moment.sources.fill_randomly };
+) -> Result<Explanation, ExplainError> {
+    let url = Url::parse(&asked.url).map_err(ExplainError)?;
+    let found = listener::find(&live.snapshot, asked, &url).map_err(ExplainError)?;
+    let outside = Environment { clock: moment.clock, fill_randomly: moment.sources.fill_randomly };
     let copy = live.copied(found.index, &outside);
     let table = LocalTable::new(&copy, None, 0);
     let name = &live.snapshot.virtual_servers[found.index].name;
-    let server = table.server(name).ok_or_else(|| Unexplained(format!("`{name}` is gone")))?;
+    let server = table.server(name).ok_or_else(|| ExplainError(format!("`{name}` is gone")))?;
     let received = match arrive(asked, &url, server) {
         Ok(received) => received,
-        Err(NoRequest::Unclear(why)) => return Err(Unexplained(why)),
+        Err(NoRequest::Unclear(why)) => return Err(ExplainError(why)),
         Err(NoRequest::Malformed(error)) => {
             let told = (answered(error), refused(live, found.index, error));
             return Ok(malformed(live, asked, &url, found, told));
@@ -106,7 +106,7 @@ pub fn explain(
     };
     let fields = &live.snapshot.authenticating.credential_fields;
     let masks = Masks::of(&received.head, &received.input, fields);
-    let known = Known::Supposed;
+    let known = RequestSource::Supposed;
     let trial = Trial { live, asked, url: &url, moment, masks: &masks, received: &received, known };
     Ok(trial.explain(&found, server))
 }
@@ -120,32 +120,32 @@ pub fn explain_again(
     live: &LiveTable,
     notes: &Recorded,
     moment: Moment,
-) -> Result<Explanation, Unexplained> {
-    let unexplained = |why: &str| Unexplained(why.into());
+) -> Result<Explanation, ExplainError> {
+    let unexplained = |why: &str| ExplainError(why.into());
     if notes.is_head_cut {
         return Err(unexplained("only a part of its head was kept"));
     }
     let name = notes.entered.as_deref().unwrap_or_default();
     let mut servers = live.snapshot.virtual_servers.iter();
-    let gone = || Unexplained(format!("virtual server {name} is gone"));
+    let gone = || ExplainError(format!("virtual server {name} is gone"));
     let index = servers.position(|server| *server.name == *name).ok_or_else(gone)?;
-    let outside = Outside { clock: moment.clock, fill_randomly: moment.sources.fill_randomly };
+    let outside = Environment { clock: moment.clock, fill_randomly: moment.sources.fill_randomly };
     let rested = live.copied_at_rest(index, &outside);
     let table = LocalTable::new(&rested, None, 0);
     let server = table.server(name).ok_or_else(gone)?;
     let mut head = RequestHead::new();
     let read = parse_request(&notes.head, &limits_of(notes), server.http.target, &mut head);
-    if !matches!(read, Ok(Parsed::Complete { .. })) {
+    if !matches!(read, Ok(ParseProgress::Complete { .. })) {
         return Err(unexplained("its head is not accepted any more"));
     }
     head.version = notes.version.unwrap_or(head.version);
     let input = notes.head.clone();
     let asked = asked_of(notes, &head, &input, name);
-    let url = Url::parse(&asked.url).map_err(Unexplained)?;
+    let url = Url::parse(&asked.url).map_err(ExplainError)?;
     let masks = Masks::of(&head, &input, &notes.credential_fields);
-    let received = Received { head, input, body: Vec::new() };
+    let received = ReceivedRequest { head, input, body: Vec::new() };
     let address = notes.listen.map(Address::Socket);
-    let found = Found { index, address, because: "it was recorded there".into() };
+    let found = ReceivingServer { index, address, because: "it was recorded there".into() };
     let trial = Trial {
         live: &rested,
         asked: &asked,
@@ -153,7 +153,7 @@ pub fn explain_again(
         moment,
         masks: &masks,
         received: &received,
-        known: Known::Seen(notes),
+        known: RequestSource::Seen(notes),
     };
     Ok(trial.explain(&found, server))
 }
@@ -194,7 +194,7 @@ fn malformed(
     live: &LiveTable,
     asked: &Asked,
     url: &Url,
-    found: Found,
+    found: ReceivingServer,
     (outcome, remark): (Outcome, String),
 ) -> Explanation {
     let masks = Masks::default();
@@ -233,7 +233,12 @@ fn refused(live: &LiveTable, index: usize, error: RequestError) -> String {
     }
 }
 
-fn listener_told(live: &LiveTable, found: &Found, url: &Url, server_name: &str) -> Listener {
+fn listener_told(
+    live: &LiveTable,
+    found: &ReceivingServer,
+    url: &Url,
+    server_name: &str,
+) -> Listener {
     let is_secure = url.scheme == Scheme::Https;
     let tls = if is_secure { listener::tls(live, found.index, server_name) } else { None };
     Listener {
@@ -247,7 +252,7 @@ fn listener_told(live: &LiveTable, found: &Found, url: &Url, server_name: &str) 
 
 /// The origin of a request.
 #[derive(Clone, Copy)]
-enum Known<'a> {
+enum RequestSource<'a> {
     /// A supposed request, with its body and a typical connection.
     Supposed,
     /// A recorded request, with its real connection. Its body was not stored.
@@ -261,28 +266,28 @@ struct Trial<'a> {
     url: &'a Url,
     moment: Moment,
     masks: &'a Masks,
-    received: &'a Received,
-    known: Known<'a>,
+    received: &'a ReceivedRequest,
+    known: RequestSource<'a>,
 }
 
 impl Trial<'_> {
     /// The name in SNI.
     fn server_name(&self) -> &str {
         match self.known {
-            Known::Seen(Recorded { tls: Some(seen), .. }) => &seen.server_name,
+            RequestSource::Seen(Recorded { tls: Some(seen), .. }) => &seen.server_name,
             _ => &self.url.host,
         }
     }
 
     fn peer(&self) -> Option<SocketAddr> {
         match self.known {
-            Known::Supposed => Some(peer(self.asked)),
-            Known::Seen(notes) => notes.peer,
+            RequestSource::Supposed => Some(peer(self.asked)),
+            RequestSource::Seen(notes) => notes.peer,
         }
     }
 
     /// What a request with credentials that authenticate a connection means for the reuse of connections.
-    fn bound(&self, sought: &Sought) -> Option<String> {
+    fn bound(&self, sought: &MemberSearch) -> Option<String> {
         if !self.received.head.unusual.binds_connection {
             return None;
         }
@@ -301,9 +306,9 @@ impl Trial<'_> {
         Some(told.into())
     }
 
-    fn explain(&self, found: &Found, server: &Rc<LocalServer>) -> Explanation {
+    fn explain(&self, found: &ReceivingServer, server: &Rc<LocalServer>) -> Explanation {
         let tls = self.tls(server);
-        let whence = Whence {
+        let whence = RequestOrigin {
             peer: self.peer(),
             listen: found.address.as_ref().and_then(|address| address.socket()),
             tls: tls.clone(),
@@ -313,8 +318,8 @@ impl Trial<'_> {
         tools.cpu_us = self.moment.cpu_us;
         let (connection_policies, turned_away) =
             self.connection(server, &whence, tls.as_deref(), &mut tools);
-        let observed = Observed::new(self.live, self.masks, self.moment.clock);
-        let mut dry = Dry::new(tools, self.moment.clock, self.masks, observed);
+        let observed = DecisionWitness::new(self.live, self.masks, self.moment.clock);
+        let mut dry = DryEdge::new(tools, self.moment.clock, self.masks, observed);
         let mut remarks = Vec::new();
         let outcome = match turned_away {
             Some(outcome) => outcome,
@@ -348,7 +353,7 @@ impl Trial<'_> {
     }
 
     fn request(&self) -> RequestTold {
-        let Received { head, input, body } = self.received;
+        let ReceivedRequest { head, input, body } = self.received;
         let headers = head.fields.iter().map(|field| {
             let (name, value) = (field.name.of(input), field.value.of(input));
             Field { name: self.masks.text(name), value: self.masks.field(name, value) }
@@ -366,7 +371,7 @@ impl Trial<'_> {
     /// The TLS of the request's connection.
     fn tls(&self, server: &LocalServer) -> Option<Rc<ClientTls>> {
         let tls = server.tls.as_ref().filter(|_| self.url.scheme == Scheme::Https)?;
-        if let Known::Seen(Recorded { tls: Some(seen), .. }) = self.known {
+        if let RequestSource::Seen(Recorded { tls: Some(seen), .. }) = self.known {
             return Some(Rc::new(ClientTls::seen_before(seen, Some(tls.lets_in.clone()))));
         }
         let is_name = self.url.host.parse::<std::net::IpAddr>().is_err();
@@ -378,12 +383,12 @@ impl Trial<'_> {
     fn connection(
         &self,
         server: &LocalServer,
-        whence: &Whence,
+        whence: &RequestOrigin,
         tls: Option<&ClientTls>,
         tools: &mut Tools,
     ) -> (Vec<PolicyTold>, Option<Outcome>) {
         let Some(gate) = &server.gate else { return (Vec::new(), None) };
-        let from = gate::Whence { client: whence.peer, server: whence.listen };
+        let from = gate::ConnectionAddresses { client: whence.peer, server: whence.listen };
         let named = tls.map(|tls| gate::Moment::Named(tls.facts()));
         let mut told = Vec::new();
         for moment in [gate::Moment::Accepted].into_iter().chain(named) {
@@ -392,7 +397,7 @@ impl Trial<'_> {
             let at = (0, self.moment.clock, tools.sources);
             let ended = gate.ask(moment, from, at, &mut decision, (&mut scratch, &mut held));
             let snapshot = &server.snapshot;
-            let telling = Telling { snapshot, masks: self.masks, followed: &decision.followed };
+            let telling = RuleTexts { snapshot, masks: self.masks, followed: &decision.followed };
             told.extend(rules::for_connection(gate.policies(moment), &telling));
             if let Some(ended) = ended {
                 let termination = ended.why.as_str().into();
@@ -406,12 +411,12 @@ impl Trial<'_> {
     fn run(
         &self,
         server: &Rc<LocalServer>,
-        whence: Whence,
+        whence: RequestOrigin,
         tls: Option<&ClientTls>,
-        dry: &mut Dry<'_, Observed<'_>>,
+        dry: &mut DryEdge<'_, DecisionWitness<'_>>,
         remarks: &mut Vec<String>,
     ) -> Outcome {
-        let Received { head, input, body } = self.received;
+        let ReceivedRequest { head, input, body } = self.received;
         let is_misdirected = tls.is_some_and(|tls| server.is_misdirected(tls, head, input));
         let arrival = Arrival {
             head,
@@ -429,7 +434,7 @@ impl Trial<'_> {
             key,
             client: Key::NOTHING,
             stream: None,
-            logged: Logged::Nothing,
+            logged: LogOutput::Nothing,
             log_request: Vec::new(),
         };
         let verdict = Exchange::begin(dry, &mut transactions, &arrival, registration, Vec::new());
@@ -441,14 +446,14 @@ impl Trial<'_> {
         }
         exchange.enter(dry, head, verdict);
         let mut body = (!head.framing.is_empty()).then_some(&**body);
-        if let (Known::Seen(_), Some(_)) = (self.known, body) {
+        if let (RequestSource::Seen(_), Some(_)) = (self.known, body) {
             body = None;
             leave_body_out(&mut exchange, dry, remarks);
         }
         for _ in 0..STEPS_MAX {
             if exchange.is_over()
                 || dry.notes.is_queued
-                || !go_on(&mut exchange, dry, &mut body, remarks)
+                || !continue_request(&mut exchange, dry, &mut body, remarks)
             {
                 break;
             }
@@ -458,9 +463,11 @@ impl Trial<'_> {
     }
 
     /// Notes a request that was inspected and whose response is inspected too.
-    fn note_judged(&self, exchange: &Exchange, dry: &mut Dry<'_, Observed<'_>>) {
-        let judged = match exchange.scrutiny.as_deref() {
-            Some(Scrutiny::Passed(_, _, judged) | Scrutiny::Passing(_, judged)) => judged,
+    fn note_judged(&self, exchange: &Exchange, dry: &mut DryEdge<'_, DecisionWitness<'_>>) {
+        let judged = match exchange.inspection_state.as_deref() {
+            Some(InspectionState::Passed(_, _, judged) | InspectionState::Passing(_, judged)) => {
+                judged
+            }
             _ => return,
         };
         let Some(judged) = judged else { return };
@@ -477,27 +484,32 @@ impl Trial<'_> {
 /// Continues without the body of a request, which was not stored.
 fn leave_body_out(
     exchange: &mut Exchange,
-    dry: &mut Dry<'_, Observed<'_>>,
+    dry: &mut DryEdge<'_, DecisionWitness<'_>>,
     remarks: &mut Vec<String>,
 ) {
-    if matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_) | Scrutiny::Following(_))) {
+    if matches!(
+        exchange.inspection_state.as_deref(),
+        Some(InspectionState::Reading(_) | InspectionState::Following(_))
+    ) {
         remarks.push("its body was not kept: the firewall is not asked about it again".into());
     }
-    let is_read = matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_)));
+    let is_read = matches!(exchange.inspection_state.as_deref(), Some(InspectionState::Reading(_)));
     if !is_read && !exchange.is_over() && exchange.takes_body() {
         exchange.client_data(dry, (b"", &Pieces::part(0)), End::No);
     }
 }
 
 /// Simulates the event that a request waits for. False: no such event can be simulated.
-fn go_on(
+fn continue_request(
     exchange: &mut Exchange,
-    dry: &mut Dry<'_, Observed<'_>>,
+    dry: &mut DryEdge<'_, DecisionWitness<'_>>,
     body: &mut Option<&[u8]>,
     remarks: &mut Vec<String>,
 ) -> bool {
-    if let Some(errand) = std::mem::take(&mut weir_exchange::edge::Edge::tools(dry).errands).pop() {
-        if let Errand::Begin(order) = errand {
+    if let Some(deferred) =
+        std::mem::take(&mut weir_exchange::edge::Edge::tools(dry).deferred_work).pop()
+    {
+        if let DeferredWork::Begin(order) = deferred {
             let pool = &order.pool.settings().name;
             if order.parent.is_none() {
                 remarks.push(format!("pool {pool} gets a copy of the request"));
@@ -510,9 +522,9 @@ fn go_on(
         }
         return true;
     }
-    if exchange.ends.phase.parked().waits() {
+    if exchange.ends.phase.wait_state().waits() {
         check_passwords(exchange, remarks);
-        exchange.go_on(dry);
+        exchange.resume(dry);
         return true;
     }
     match body.take_if(|_| exchange.takes_body()) {
@@ -526,8 +538,8 @@ fn go_on(
 
 /// Checks the passwords that a request waits for, with the configured hashes.
 fn check_passwords(exchange: &Exchange, remarks: &mut Vec<String>) {
-    let remembered = exchange.ends.remembered.as_deref();
-    let Some(identity) = remembered.and_then(|it| it.identity.as_deref()) else { return };
+    let context = exchange.ends.context.as_deref();
+    let Some(identity) = context.and_then(|it| it.identity.as_deref()) else { return };
     for check in identity.checks.iter().filter(|it| it.ticket.answer() == Answer::Pending) {
         check.logins.check_one();
     }
@@ -571,7 +583,7 @@ fn closed(termination: &str, is_reset: bool) -> Outcome {
 }
 
 /// The outcome of a request.
-fn outcome(exchange: &Exchange, dry: &mut Dry<'_, Observed<'_>>) -> Outcome {
+fn outcome(exchange: &Exchange, dry: &mut DryEdge<'_, DecisionWitness<'_>>) -> Outcome {
     let notes = &mut dry.notes;
     let termination = notes.ended.map_or("complete", |why| why.as_str());
     if let Some(answer) = notes.answer.take() {
@@ -579,7 +591,7 @@ fn outcome(exchange: &Exchange, dry: &mut Dry<'_, Observed<'_>>) -> Outcome {
         let (status, headers, body) = (answer.status, answer.headers, answer.body);
         return Outcome::Answer { status, termination: termination.into(), headers, body };
     }
-    if let Some(After::Cut { termination, must_reset }) = &exchange.ends.over {
+    if let Some(NextClientState::Cut { termination, must_reset }) = &exchange.ends.over {
         return closed(termination.as_str(), *must_reset);
     }
     note_pool(exchange, notes);
@@ -608,7 +620,7 @@ fn note_pool(exchange: &Exchange, notes: &mut Notes) {
     if notes.sought.is_none() && looked {
         let tries = &exchange.ends.tries;
         let pool = tries.pool.settings().name.to_string();
-        notes.sought = Some(Sought { pool, member: None, preference: tries.preference });
+        notes.sought = Some(MemberSearch { pool, member: None, preference: tries.preference });
     }
 }
 

@@ -8,8 +8,8 @@ use weir_api::explanation::{Explanation, Outcome, RuleVerdict};
 use weir_core::admin_state::AdminState;
 use weir_core::clock::Clock;
 use weir_core::monitor::Health;
-use weir_exchange::local::around::Sources;
-use weir_exchange::outside::Outside;
+use weir_exchange::environment::Environment;
+use weir_exchange::local::surroundings::Sources;
 use weir_exchange::shared::live::LiveTable;
 use weir_explain::{Moment, explain};
 
@@ -25,7 +25,7 @@ fn live(text: &str) -> LiveTable {
     let config = parsed.config.unwrap_or_else(|| panic!("{:#?}", parsed.diagnostics));
     let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
     let clock = Clock::at_us(CLOCK_US);
-    let outside = Outside { clock, fill_randomly: SOURCES.fill_randomly };
+    let outside = Environment { clock, fill_randomly: SOURCES.fill_randomly };
     let live = LiveTable::build(snapshot, None, 1, &outside);
     live.enter_into_force(clock.now_ms());
     live

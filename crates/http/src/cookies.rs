@@ -130,7 +130,7 @@ pub fn encode_value(out: &mut Vec<u8>, start: usize) {
 
 /// The rest of a Cookie field after a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remaining {
+pub enum RemainingCookies {
     /// No cookie was to be removed: the field is forwarded unchanged, nothing was written.
     Unchanged,
     /// The rest was written.
@@ -147,7 +147,7 @@ pub fn write_without(
     field_value: &[u8],
     mut is_removed: impl FnMut(&[u8], &[u8]) -> bool,
     out: &mut Vec<u8>,
-) -> Remaining {
+) -> RemainingCookies {
     let start = out.len();
     let (mut is_unchanged, mut is_first) = (true, true);
     for piece in pieces(field_value) {
@@ -174,14 +174,14 @@ pub fn write_without(
     }
     if is_unchanged {
         out.truncate(start);
-        return Remaining::Unchanged;
+        return RemainingCookies::Unchanged;
     }
     let is_blank = |byte: &u8| is_ows(*byte) || *byte == b';';
     if out[start..].iter().all(is_blank) {
         out.truncate(start);
-        return Remaining::Nothing;
+        return RemainingCookies::Nothing;
     }
-    Remaining::Rewritten
+    RemainingCookies::Rewritten
 }
 
 /// The requests from other sites that carry a cookie (RFC 6265bis section 5.6.7).
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn removal() {
-        let check = |field: &str, remaining: Remaining, expected: &str| {
+        let check = |field: &str, remaining: RemainingCookies, expected: &str| {
             let mut out = b"before:".to_vec();
             let found = write_without(
                 field.as_bytes(),
@@ -417,21 +417,21 @@ mod tests {
             assert_eq!(found, remaining, "{field}");
             assert_eq!(String::from_utf8(out).unwrap(), format!("before:{expected}"), "{field}");
         };
-        check("", Remaining::Unchanged, "");
-        check("a=b;c=d", Remaining::Unchanged, "");
-        check("w=1; WW=2; W", Remaining::Unchanged, "");
-        check("W=1", Remaining::Nothing, "");
-        check(" W = 1 ;; W=2;", Remaining::Nothing, "");
-        check("W=1; a=b", Remaining::Rewritten, "a=b");
-        check("a=b; W=1", Remaining::Rewritten, "a=b");
-        check("a=b; W=1; c=d", Remaining::Rewritten, "a=b; c=d");
-        check("a = b;W=1;c=d;W=2;e", Remaining::Rewritten, "a = b;c=d;e");
-        check("q=\"a;b\"; W=1; n=1;m=2;", Remaining::Rewritten, "q=\"a;b\"; n=1;m=2;");
-        check("W=1;  \ta=b ;; c", Remaining::Rewritten, "a=b ;; c");
-        check(" a=b; W=1", Remaining::Rewritten, " a=b");
-        check("W=1;;", Remaining::Nothing, "");
-        check("=W; W=1", Remaining::Rewritten, "=W");
-        check("a = w ;b=ww; w; =w", Remaining::Rewritten, "b=ww; w; =w");
+        check("", RemainingCookies::Unchanged, "");
+        check("a=b;c=d", RemainingCookies::Unchanged, "");
+        check("w=1; WW=2; W", RemainingCookies::Unchanged, "");
+        check("W=1", RemainingCookies::Nothing, "");
+        check(" W = 1 ;; W=2;", RemainingCookies::Nothing, "");
+        check("W=1; a=b", RemainingCookies::Rewritten, "a=b");
+        check("a=b; W=1", RemainingCookies::Rewritten, "a=b");
+        check("a=b; W=1; c=d", RemainingCookies::Rewritten, "a=b; c=d");
+        check("a = b;W=1;c=d;W=2;e", RemainingCookies::Rewritten, "a = b;c=d;e");
+        check("q=\"a;b\"; W=1; n=1;m=2;", RemainingCookies::Rewritten, "q=\"a;b\"; n=1;m=2;");
+        check("W=1;  \ta=b ;; c", RemainingCookies::Rewritten, "a=b ;; c");
+        check(" a=b; W=1", RemainingCookies::Rewritten, " a=b");
+        check("W=1;;", RemainingCookies::Nothing, "");
+        check("=W; W=1", RemainingCookies::Rewritten, "=W");
+        check("a = w ;b=ww; w; =w", RemainingCookies::Rewritten, "b=ww; w; =w");
     }
 
     fn plain(name: &str) -> SetCookie {

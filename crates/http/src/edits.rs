@@ -4,8 +4,8 @@
 //! are collected while rules run and applied when the head is written; the buffers are reused, so nothing is allocated
 //! once they have grown.
 
-use crate::bound;
 use crate::chars::is_alike;
+use crate::connection_authentication;
 use crate::fields::may_be_trailer_of_client;
 use crate::message::Span;
 use crate::path::{encode_raw_bytes, has_raw_bytes};
@@ -16,7 +16,7 @@ pub struct FieldEdits {
     /// Names and values.
     text: Vec<u8>,
     /// Names whose received lines are not forwarded.
-    withheld: Vec<Withheld>,
+    withheld: Vec<WithheldField>,
     /// The names of fields whose values are edited in place, so that trailers of these names are dropped too.
     changed: Vec<Span>,
     added: Vec<Line>,
@@ -44,7 +44,7 @@ struct Line {
 
 /// A name whose received lines are not forwarded.
 #[derive(Debug, Clone, Copy)]
-struct Withheld {
+struct WithheldField {
     name: Span,
     /// The fields are edited, and added again.
     is_changed: bool,
@@ -52,7 +52,7 @@ struct Withheld {
     is_prefix: bool,
 }
 
-impl Withheld {
+impl WithheldField {
     fn has(&self, text: &[u8], name: &[u8]) -> bool {
         has_name(self.name.of(text), self.is_prefix, name)
     }
@@ -92,8 +92,11 @@ impl FieldEdits {
     pub fn binds_connection(&self) -> bool {
         let is_bound = |line: &Line| {
             // Most requests get lines, and hardly any of them has a name of these lengths.
-            bound::may_be_name(line.name.len())
-                && bound::is_credentials(line.name.of(&self.text), line.value.of(&self.text))
+            connection_authentication::may_be_name(line.name.len())
+                && connection_authentication::is_credentials(
+                    line.name.of(&self.text),
+                    line.value.of(&self.text),
+                )
         };
         self.added.iter().any(is_bound)
     }
@@ -109,7 +112,7 @@ impl FieldEdits {
         }
         if !is_withheld {
             let name = self.push(name);
-            self.withheld.push(Withheld { name, is_changed: false, is_prefix: false });
+            self.withheld.push(WithheldField { name, is_changed: false, is_prefix: false });
         }
     }
 
@@ -119,7 +122,7 @@ impl FieldEdits {
         self.added
             .retain(|line| !(line.is_received && line.name.of(text).eq_ignore_ascii_case(name)));
         let name = self.push(name);
-        self.withheld.push(Withheld { name, is_changed: false, is_prefix: false });
+        self.withheld.push(WithheldField { name, is_changed: false, is_prefix: false });
     }
 
     /// As [`Self::remove`], for every name with this prefix.
@@ -127,7 +130,7 @@ impl FieldEdits {
         let text = &self.text;
         self.added.retain(|line| !has_name(prefix, true, line.name.of(text)));
         let name = self.push(prefix);
-        self.withheld.push(Withheld { name, is_changed: false, is_prefix: true });
+        self.withheld.push(WithheldField { name, is_changed: false, is_prefix: true });
     }
 
     /// Drops the changes to received lines: another message replaces them.
@@ -192,7 +195,11 @@ impl FieldEdits {
                 self.added.truncate(before);
                 self.text.truncate(start);
             } else {
-                self.withheld.push(Withheld { name: spelling, is_changed: true, is_prefix: false });
+                self.withheld.push(WithheldField {
+                    name: spelling,
+                    is_changed: true,
+                    is_prefix: false,
+                });
             }
         }
         let mut index = 0;
@@ -327,12 +334,12 @@ impl TrailerEdits<'_> {
 
 /// A part of a request's target that was replaced.
 #[derive(Debug, Clone, Default)]
-struct Given {
+struct ReplacedPart {
     is_given: bool,
     bytes: Vec<u8>,
 }
 
-impl Given {
+impl ReplacedPart {
     const NOT: Self = Self { is_given: false, bytes: Vec::new() };
 
     fn give(&mut self) -> &mut Vec<u8> {
@@ -351,18 +358,18 @@ impl Given {
 pub struct RequestEdits {
     /// Edits of the fields.
     pub fields: FieldEdits,
-    path: Given,
-    query: Given,
-    authority: Given,
+    path: ReplacedPart,
+    query: ReplacedPart,
+    authority: ReplacedPart,
 }
 
 impl RequestEdits {
     /// No change.
     pub const NONE: Self = Self {
         fields: FieldEdits::NONE,
-        path: Given::NOT,
-        query: Given::NOT,
-        authority: Given::NOT,
+        path: ReplacedPart::NOT,
+        query: ReplacedPart::NOT,
+        authority: ReplacedPart::NOT,
     };
 
     /// Removes all changes, and keeps the capacity.

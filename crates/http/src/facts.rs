@@ -1,7 +1,7 @@
 //! Facts about the message and the connection from the fields of a head, for requests and responses.
 
-use crate::bound;
 use crate::chars::{is_word, list, trim_ows};
+use crate::connection_authentication;
 use crate::fields::{withhold, withhold_named};
 use crate::flaws::{Flaw, Flaws};
 use crate::h1::error::FramingError;
@@ -111,7 +111,7 @@ impl FieldSummary {
     #[cold]
     #[inline(never)]
     fn note_challenge(&mut self, value: &[u8]) {
-        self.challenges_connection |= bound::is_by_challenge(value);
+        self.challenges_connection |= connection_authentication::is_by_challenge(value);
     }
 
     fn note_content_length(&mut self, value: &[u8]) -> Result<(), FramingError> {

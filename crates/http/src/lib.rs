@@ -5,11 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod authority;
-pub mod bound;
 mod chars;
+pub mod connection_authentication;
 pub mod cookie_attributes;
 pub mod cookies;
-pub mod edited;
+pub mod edited_head;
 pub mod edits;
 mod facts;
 pub mod fields;

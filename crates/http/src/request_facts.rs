@@ -1,8 +1,8 @@
 //! Facts from the fields of a request, for all HTTP versions.
 
 use crate::authority;
-use crate::bound;
 use crate::chars::{is_token_byte, is_word, list};
+use crate::connection_authentication;
 use crate::facts::FieldSummary;
 use crate::fields::withhold;
 use crate::h1::RequestError;
@@ -62,7 +62,8 @@ impl RequestSummary {
                 self.is_rare = true;
             }
             FieldId::Credentials => {
-                self.binds_connection |= bound::is_by_credentials(field.value.of(input));
+                self.binds_connection |=
+                    connection_authentication::is_by_credentials(field.value.of(input));
                 self.is_rare = true;
             }
             _ => self.common.note(field, input, version)?,

@@ -11,8 +11,8 @@ use invariants::body::{End, decode, decode_of_member};
 use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::flaws::Flaws;
 use weir_http::h1::{
-    Parsed, Persistence, ResponseForward, parse_request, parse_response, parse_response_of_member,
-    write_request_head, write_response_head,
+    ParseProgress, Persistence, ResponseForward, parse_request, parse_response,
+    parse_response_of_member, write_request_head, write_response_head,
 };
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Version};
 use weir_http::path::TargetForm;
@@ -53,13 +53,16 @@ fn requests_become_what_the_table_says() {
             let mut head = RequestHead::new();
             let outcome = parse_request(&case.received, &LIMITS, TargetForm::default(), &mut head);
             match &case.expected {
-                RequestExpected::Partial => assert_eq!(outcome, Ok(Parsed::Partial)),
+                RequestExpected::Partial => assert_eq!(outcome, Ok(ParseProgress::Partial)),
                 RequestExpected::Refused { status, error } => {
                     assert_eq!(outcome, Err(*error));
                     assert_eq!(error.status(), *status);
                 }
                 RequestExpected::Sent { head: expected, keep_alive } => {
-                    assert_eq!(outcome, Ok(Parsed::Complete { length: case.received.len() }));
+                    assert_eq!(
+                        outcome,
+                        Ok(ParseProgress::Complete { length: case.received.len() })
+                    );
                     assert_eq!(head.keep_alive, *keep_alive);
                     let mut sent = Vec::new();
                     write_request_head(&head, &case.received, &RequestEdits::NONE, &mut sent);
@@ -84,10 +87,13 @@ fn responses_become_what_the_table_says() {
             let mut head = ResponseHead::new();
             let outcome = parse_response(&case.received, &LIMITS, case.method, &mut head);
             match &case.expected {
-                ResponseExpected::Partial => assert_eq!(outcome, Ok(Parsed::Partial)),
+                ResponseExpected::Partial => assert_eq!(outcome, Ok(ParseProgress::Partial)),
                 ResponseExpected::Refused(error) => assert_eq!(outcome, Err(*error)),
                 ResponseExpected::Sent { head: expected, framing, keep_alive } => {
-                    assert_eq!(outcome, Ok(Parsed::Complete { length: case.received.len() }));
+                    assert_eq!(
+                        outcome,
+                        Ok(ParseProgress::Complete { length: case.received.len() })
+                    );
                     assert_eq!((head.framing, head.keep_alive), (*framing, *keep_alive));
                     let client_version = Version::Http11;
                     let persistence = if head.status == 101 {
@@ -168,7 +174,7 @@ fn flawed_responses_become_what_the_table_says() {
             let (expected, flaws) = match &case.lenient {
                 HeadExpected::Refused(error) => return assert_eq!(outcome, Err(*error)),
                 HeadExpected::Sent { flaws, head: expected, framing, keep_alive } => {
-                    assert_eq!(outcome, Ok(Parsed::Complete { length: received.len() }));
+                    assert_eq!(outcome, Ok(ParseProgress::Complete { length: received.len() }));
                     assert_eq!((head.framing, head.keep_alive), (*framing, *keep_alive));
                     (*expected, *flaws)
                 }

@@ -7,8 +7,8 @@ use cases::h2::{FramesExpected, GET, block, frame, get, post, post_of_length};
 use invariants::h2::{Habits, Listener, TIGHT, Told};
 use weir_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
 use weir_http::h2::{
-    Allowance, By, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Limits, Misbehaviour,
-    Role, SendKind,
+    Allowance, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Limits, Misbehaviour,
+    ResetBy, Role, SendKind,
 };
 
 fn start() -> Vec<u8> {
@@ -198,7 +198,7 @@ fn data_is_given_back_once() {
         stream: 1,
         tag: 0,
         code: ErrorCode::FLOW_CONTROL_ERROR,
-        by: By::Us,
+        by: ResetBy::Us,
         is_whole: false,
     };
     assert_eq!(listener.told.last(), Some(&Told::Other(reset)));
@@ -530,7 +530,7 @@ fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
             stream,
             tag: 0,
             code: ErrorCode(code),
-            by: By::Peer,
+            by: ResetBy::Peer,
             is_whole: is_whole_in_error,
         };
         assert_eq!(listener.told.contains(&Told::Other(event)), !is_whole, "{name}");

@@ -11,7 +11,7 @@ use weir_http::h1::{
 };
 use weir_http::h2::hpack::{BlockEncoder, Decoder, Encoder, HeaderBlock, ListLimits};
 use weir_http::h2::message::{
-    Answered, Malformed, ReadError, RequestForward, own_response_has_body, read_request,
+    AnsweredRequest, Malformed, ReadError, RequestForward, own_response_has_body, read_request,
     read_response, read_trailers, write_own_response, write_request, write_response,
     write_trailers,
 };
@@ -63,7 +63,7 @@ fn responses_become_what_the_table_says() {
     for case in responses() {
         let mut block = decoded(&case.list);
         let mut head = ResponseHead::new();
-        let request = Answered { method: case.method, protocol: None };
+        let request = AnsweredRequest { method: case.method, protocol: None };
         let outcome = read_response(&mut block, case.end_stream, request, Flaws::NONE, &mut head);
         let sent = outcome.map(|()| {
             let forward = ResponseForward {
@@ -214,7 +214,7 @@ fn flaws_of_members_of_http2() {
     ] {
         let mut list = vec![(":status".to_owned(), code.to_owned())];
         list.extend(lines.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let request = Answered { method: Method::Get, protocol: None };
+        let request = AnsweredRequest { method: Method::Get, protocol: None };
         let read = |taken| {
             let mut head = ResponseHead::new();
             let outcome = read_response(&mut decoded(&list), false, request, taken, &mut head);
@@ -309,7 +309,7 @@ fn tunnels_cross_from_either_version_to_the_other() {
     // The member's 200 becomes the client's 101.
     let mut block = decoded(&vec![(":status".to_owned(), "200".to_owned())]);
     let mut response = ResponseHead::new();
-    let request = Answered { method: Method::Get, protocol: Some(b"websocket") };
+    let request = AnsweredRequest { method: Method::Get, protocol: Some(b"websocket") };
     assert_eq!(read_response(&mut block, false, request, Flaws::NONE, &mut response), Ok(()));
     assert_eq!(response.status, 101);
     let forward = ResponseForward {

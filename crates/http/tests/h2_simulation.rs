@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::{
-    Allowance, Answer, By, Connection, ConnectionError, ErrorCode, Event, HeadersKind, Limits,
-    OpenError, SendKind,
+    Allowance, Answer, Connection, ConnectionError, ErrorCode, Event, HeadersKind, Limits,
+    OpenError, ResetBy, SendKind,
 };
 
 const SEEDS: u64 = 128;
@@ -123,7 +123,7 @@ impl Side {
                 view.peer_ended = end_stream;
             }
             Event::StreamReset { stream, by, .. } => {
-                assert_eq!(by, By::Peer, "{} resets {stream} for an error", self.name);
+                assert_eq!(by, ResetBy::Peer, "{} resets {stream} for an error", self.name);
                 self.views.get_mut(&stream).expect("a stream that is known").is_reset = true;
             }
             Event::Goaway { last_stream, .. } => {

@@ -4,7 +4,7 @@ use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
 use weir_http::fields;
 use weir_http::flaws::{Flaw, Flaws};
 use weir_http::h1::{
-    FieldError, HeadLimits, HeadScan, Parsed, Persistence, RequestError, ResponseError,
+    FieldError, HeadLimits, HeadScan, ParseProgress, Persistence, RequestError, ResponseError,
     ResponseForward, TrailerError, parse_request, parse_response, parse_response_of_member,
     parse_trailers, parse_trailers_of_member, write_request_head, write_response_head,
 };
@@ -17,7 +17,7 @@ fn parsed(input: &[u8]) -> RequestHead {
     let mut head = RequestHead::new();
     assert_eq!(
         parse_request(input, &LIMITS, TargetForm::default(), &mut head),
-        Ok(Parsed::Complete { length: input.len() })
+        Ok(ParseProgress::Complete { length: input.len() })
     );
     head
 }
@@ -29,15 +29,15 @@ fn a_head_of_the_largest_size_passes_and_one_byte_more_does_not() {
         let limits = HeadLimits { head_size_max, ..LIMITS };
         let outcome = parse_request(input, &limits, TargetForm::default(), &mut RequestHead::new());
         let mut scan = HeadScan::request();
-        assert_eq!(scan.scan(input, &limits), outcome != Ok(Parsed::Partial));
+        assert_eq!(scan.scan(input, &limits), outcome != Ok(ParseProgress::Partial));
         outcome
     };
     let length = input.len();
     let size = length as u32;
-    assert_eq!(outcome(size, input), Ok(Parsed::Complete { length }));
+    assert_eq!(outcome(size, input), Ok(ParseProgress::Complete { length }));
     assert_eq!(outcome(size - 1, input), Err(RequestError::HeadTooLarge));
     // The error is reported as soon as it is certain, which may be before the end has arrived.
-    assert_eq!(outcome(size - 1, &input[..length - 2]), Ok(Parsed::Partial));
+    assert_eq!(outcome(size - 1, &input[..length - 2]), Ok(ParseProgress::Partial));
     assert_eq!(outcome(size - 1, &input[..length - 1]), Err(RequestError::HeadTooLarge));
     assert_eq!(outcome(10, input), Err(RequestError::RequestLineTooLong));
     assert_eq!(outcome(20, input), Err(RequestError::RequestLineTooLong));
@@ -47,7 +47,7 @@ fn a_head_of_the_largest_size_passes_and_one_byte_more_does_not() {
     // Bytes after the head are not counted.
     assert_eq!(
         outcome(size, &[input.as_slice(), &[b'x'; 100]].concat()),
-        Ok(Parsed::Complete { length })
+        Ok(ParseProgress::Complete { length })
     );
 }
 
@@ -57,11 +57,11 @@ fn limits_hold_for_responses_and_trailers() {
     let response =
         |input: &[u8]| parse_response(input, &limits, Method::Get, &mut ResponseHead::new());
     assert_eq!(response(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n"), Err(ResponseError::HeadTooLarge));
-    assert_eq!(response(b"HTTP/1.1 200 O"), Ok(Parsed::Partial));
+    assert_eq!(response(b"HTTP/1.1 200 O"), Ok(ParseProgress::Partial));
     let limits = HeadLimits { head_size_max: 10, headers_max: 1 };
     let trailers =
         |input: &[u8]| parse_trailers(input, &limits, TrailerEdits::Keep, &mut Vec::new());
-    assert_eq!(trailers(b"A: bcd\r\n\r\n"), Ok(Parsed::Complete { length: 10 }));
+    assert_eq!(trailers(b"A: bcd\r\n\r\n"), Ok(ParseProgress::Complete { length: 10 }));
     assert_eq!(trailers(b"A: bcde\r\n\r\n"), Err(TrailerError::TooLarge));
     assert_eq!(trailers(b"A:\r\nB:\r\n\r\n"), Err(TrailerError::Field(FieldError::TooMany)));
     assert_eq!(TrailerError::TooLarge.status(), 431);
@@ -76,10 +76,13 @@ fn limits_hold_for_what_is_mended() {
         parse_response_of_member(input, &limits, method, taken, &mut repaired, &mut head)
     };
     // The repaired head is longer, and the limit applies to it.
-    assert_eq!(response(b"HTTP/1.1 200 O\nA:\nB: c\n\n"), Ok(Parsed::Complete { length: 24 }));
+    assert_eq!(
+        response(b"HTTP/1.1 200 O\nA:\nB: c\n\n"),
+        Ok(ParseProgress::Complete { length: 24 })
+    );
     assert_eq!(response(b"HTTP/1.1 200 OK\nA:\nB: c\n\n"), Err(ResponseError::HeadTooLarge));
     assert_eq!(response(b"HTTP/1.1 200 OK\nA:\nB: c\n"), Err(ResponseError::HeadTooLarge));
-    assert_eq!(response(b"HTTP/1.1 200 OK\nA:\nB:"), Ok(Parsed::Partial));
+    assert_eq!(response(b"HTTP/1.1 200 OK\nA:\nB:"), Ok(ParseProgress::Partial));
     let too_many = Err(ResponseError::Field(FieldError::TooMany));
     assert_eq!(response(b"HTTP/1.1 200\nA:\nB:\nC:\n\n"), too_many);
     let trailers = |input: &[u8]| {
@@ -89,7 +92,7 @@ fn limits_hold_for_what_is_mended() {
         parse_trailers_of_member(input, &limits, edits, by_member, (&mut repaired, &mut fields))
     };
     assert_eq!(trailers(b"A: 45678901234567890123\n"), Err(TrailerError::TooLarge));
-    assert_eq!(trailers(b"A: 4567890123456789012\n\n"), Ok(Parsed::Complete { length: 24 }));
+    assert_eq!(trailers(b"A: 4567890123456789012\n\n"), Ok(ParseProgress::Complete { length: 24 }));
     assert_eq!(trailers(b"A:\nB:\nC:\n\n"), Err(TrailerError::Field(FieldError::TooMany)));
 }
 
@@ -228,7 +231,7 @@ fn a_head_that_is_used_again_remembers_nothing() {
     let input = b"GET / HTTP/1.0\r\n\r\n";
     assert_eq!(
         parse_request(input, &LIMITS, TargetForm::default(), &mut head),
-        Ok(Parsed::Complete { length: input.len() })
+        Ok(ParseProgress::Complete { length: input.len() })
     );
     assert_eq!(format!("{head:?}"), format!("{:?}", parsed(input)));
 }

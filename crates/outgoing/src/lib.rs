@@ -4,14 +4,14 @@
 //! resolved, so each resolved address is looked at here. Addresses of pool members are left out earlier, where names become
 //! members.
 //!
-//! [`tls`] secures a connection; [`asking`] sends one HTTP request on it. Authorities, responders, issuers of tokens and
+//! [`tls`] secures a connection; [`exchange`] sends one HTTP request on it. Authorities, responders, issuers of tokens and
 //! collectors are asked in this way.
 //!
 //! **Architecture invariant:** no request waits for anything here. The data path does not depend on this crate.
 
 #![forbid(unsafe_code)]
 
-pub mod asking;
+pub mod exchange;
 pub mod tls;
 
 use std::io;

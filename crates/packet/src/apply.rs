@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use aya::Pod;
 use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{HashMap, MapData};
-use weir_core::balance::{MaglevTable, Named};
+use weir_core::balance::{MaglevTable, NamedMember};
 
 use crate::error::Error;
 use crate::layout;
 use crate::maps::{Maps, map_error, ring, trie_key};
 use crate::plan::{Delivery, MemberName, Plan, Prefix, Protocol, Source, Ttl, VirtualServer};
 use crate::roster::{Roster, server_identity};
-use crate::{Applied, check};
+use crate::{ApplyReport, check};
 
 /// Writes a plan into the maps; `epoch` is the inactive one.
 pub struct Writer<'a> {
@@ -34,7 +34,7 @@ fn protocol_number(protocol: Protocol) -> u8 {
 
 impl Writer<'_> {
     /// Writes the whole plan and activates it.
-    pub fn apply(&mut self, plan: &Plan) -> Result<Applied, Error> {
+    pub fn apply(&mut self, plan: &Plan) -> Result<ApplyReport, Error> {
         self.clear()?;
         let mut planned = HashSet::new();
         let mut numbers = HashSet::new();
@@ -197,8 +197,12 @@ impl Writer<'_> {
     }
 
     /// Members that the plan does not contain take no new flows; without their virtual server they take nothing.
-    fn leave(&mut self, planned: &HashSet<u32>, numbers: &HashSet<u32>) -> Result<Applied, Error> {
-        let mut applied = Applied::default();
+    fn leave(
+        &mut self,
+        planned: &HashSet<u32>,
+        numbers: &HashSet<u32>,
+    ) -> Result<ApplyReport, Error> {
+        let mut applied = ApplyReport::default();
         let mut servers = HashSet::new();
         let mut changed = Vec::new();
         for (number, known) in self.roster.all_mut() {
@@ -334,8 +338,8 @@ pub fn write_ring(
     if numbers.is_empty() {
         return Ok(false);
     }
-    let named: Vec<Named<'_>> =
-        names.iter().map(|(name, weight)| Named { name, weight: *weight }).collect();
+    let named: Vec<NamedMember<'_>> =
+        names.iter().map(|(name, weight)| NamedMember { name, weight: *weight }).collect();
     let table = MaglevTable::smallest(&named);
     let slots: Vec<u32> = table.slots().iter().map(|place| numbers[*place as usize]).collect();
     let inner = ring(&slots)?;

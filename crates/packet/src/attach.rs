@@ -14,7 +14,7 @@ use crate::layout;
 use crate::maps::{Maps, chain, map_error};
 use crate::netlink::{self, Hardware};
 use crate::options::RungsAllowed;
-use crate::{Attachment, Refused, Rung, unpin};
+use crate::{Attachment, RefusedRung, Rung, unpin};
 
 /// Names of the programs in the object.
 pub const XDP: &str = "weirgate_xdp";
@@ -38,18 +38,18 @@ struct Device {
 
 /// The state of interfaces that [`crate::PacketPath::attach`] depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct InterfaceState {
     /// `None`: the device does not exist, or cannot be queried.
     devices: Vec<Option<Device>>,
     vlans: Vec<Vlan>,
 }
 
 /// Reads the state of interfaces. If it has changed, programs must be attached again.
-pub fn look(interfaces: &[String]) -> Seen {
+pub fn look(interfaces: &[String]) -> InterfaceState {
     let device = |name: &String| Device::of(index_of(name).ok()?).ok();
     let mut vlans = vlans();
     vlans.retain(|vlan| interfaces.contains(&vlan.parent));
-    Seen { devices: interfaces.iter().map(device).collect(), vlans }
+    InterfaceState { devices: interfaces.iter().map(device).collect(), vlans }
 }
 
 impl Device {
@@ -136,7 +136,7 @@ impl Attacher<'_> {
             let index = match index_of(name) {
                 Ok(index) => index,
                 Err(Error::Unknown { what }) => {
-                    let refused = vec![Refused { rung: Rung::Tcx, why: what }];
+                    let refused = vec![RefusedRung { rung: Rung::Tcx, why: what }];
                     attachments.push(Attachment::none(name, refused));
                     continue;
                 }
@@ -151,7 +151,7 @@ impl Attacher<'_> {
                         true
                     }
                     Err(why) => {
-                        refused.push(Refused { rung, why });
+                        refused.push(RefusedRung { rung, why });
                         false
                     }
                 };

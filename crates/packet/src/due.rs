@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::layout;
 use crate::plan::Timeouts;
-use crate::table::Glance;
+use crate::table::DueFacts;
 
 /// When flows of a member are due.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ impl Due {
     }
 
     /// Whether an entry may be due, so that its other half must be read: most are not.
-    pub fn may_be(&self, entry: &Glance) -> bool {
+    pub fn may_be(&self, entry: &DueFacts) -> bool {
         let is_opening = entry.protocol == libc::IPPROTO_TCP as u8
             && entry.acknowledged == 0
             && !entry.is_reverse();
@@ -95,8 +95,8 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(1_000);
 
-    fn entry(age_s: u64) -> Glance {
-        Glance {
+    fn entry(age_s: u64) -> DueFacts {
+        DueFacts {
             protocol: libc::IPPROTO_TCP as u8,
             member: 7,
             flags: 0,
@@ -114,10 +114,10 @@ mod tests {
             closing: Duration::from_secs(3),
         };
         let due = Due::new(false, &timeouts, NOW);
-        let opening = |age_s| Glance { acknowledged: 0, ..entry(age_s) };
-        let reverse = |age_s| Glance { flags: layout::FLOW_REVERSE, ..opening(age_s) };
-        let udp = |age_s| Glance { protocol: libc::IPPROTO_UDP as u8, ..opening(age_s) };
-        let closing = |age_s| Glance { state: layout::STATE_FIN, ..entry(age_s) };
+        let opening = |age_s| DueFacts { acknowledged: 0, ..entry(age_s) };
+        let reverse = |age_s| DueFacts { flags: layout::FLOW_REVERSE, ..opening(age_s) };
+        let udp = |age_s| DueFacts { protocol: libc::IPPROTO_UDP as u8, ..opening(age_s) };
+        let closing = |age_s| DueFacts { state: layout::STATE_FIN, ..entry(age_s) };
         let cases = [
             (entry(300), false),
             (entry(301), true),

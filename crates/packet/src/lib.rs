@@ -37,15 +37,15 @@ mod table;
 mod take;
 mod unpin;
 
-pub use attach::{Seen, index_of, look};
+pub use attach::{InterfaceState, index_of, look};
 pub use check::check;
 pub use error::Error;
 pub use options::{FLOWS_MAX, Options, RungsAllowed};
 pub use path::{PacketPath, ROUTES_HOLD, SWEEP_ENTRIES_MAX, Trial, TrialOptions, now};
 pub use pins::detach_leftovers;
-pub use reason::{Reason, Verdict};
+pub use reason::{PacketVerdict, Reason};
 pub use report::{
-    Applied, Attachment, End, Ended, EndedFor, Flow, FlowFilter, FlowState, ReasonCount, Refused,
-    Rung, Shortage, Sweep, Totals,
+    ApplyReport, Attachment, End, EndedFlow, EndedFor, Flow, FlowFilter, FlowState, ReasonCount,
+    RefusedRung, Rung, Shortage, Sweep, Totals,
 };
 pub use reset::Resetter;

@@ -19,8 +19,8 @@ use crate::roster::{Roster, state_number};
 use crate::routing::Routing;
 use crate::sweep::{Progress, Rules, Walk};
 use crate::{
-    Applied, Attachment, Ended, Flow, FlowFilter, Reason, ReasonCount, Rung, Shortage, Sweep,
-    Totals, check, pins,
+    ApplyReport, Attachment, EndedFlow, Flow, FlowFilter, Reason, ReasonCount, Rung, Shortage,
+    Sweep, Totals, check, pins,
 };
 
 /// Number of entries and buckets that one part of a sweep examines, in less than 10 ms. A flow has two entries, and the table
@@ -204,7 +204,7 @@ impl PacketPath {
     }
 
     /// Activates a plan in one step, in place of the previous one.
-    pub fn apply(&mut self, plan: &Plan) -> Result<Applied, Error> {
+    pub fn apply(&mut self, plan: &Plan) -> Result<ApplyReport, Error> {
         check::check(plan)?;
         let epoch = 1 - self.epoch;
         let mut writer =
@@ -309,7 +309,7 @@ impl PacketPath {
     }
 
     /// Ends a flow; `None`: it no longer exists.
-    pub fn end_flow(&mut self, flow: &Flow) -> Result<Option<Ended>, Error> {
+    pub fn end_flow(&mut self, flow: &Flow) -> Result<Option<EndedFlow>, Error> {
         let key = FlowKey {
             source: flow.client.address,
             target: flow.destination.address,
@@ -321,7 +321,7 @@ impl PacketPath {
     }
 
     /// Ends all flows of a member.
-    pub fn end_member_flows(&mut self, member: &MemberName) -> Result<Vec<Ended>, Error> {
+    pub fn end_member_flows(&mut self, member: &MemberName) -> Result<Vec<EndedFlow>, Error> {
         let filter = FlowFilter {
             virtual_server: Some(member.virtual_server.clone()),
             member_address: Some(member.address),

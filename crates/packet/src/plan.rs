@@ -108,7 +108,7 @@ pub struct VirtualServer {
     pub persistence: Option<Duration>,
     /// The idle timeouts of flows.
     pub timeouts: Timeouts,
-    /// Both ends of a TCP flow get a reset when the flow ends by its idle timeout ([`crate::Ended::reset`]).
+    /// Both ends of a TCP flow get a reset when the flow ends by its idle timeout ([`crate::EndedFlow::reset`]).
     pub reset_on_timeout: bool,
     /// Both ends of a TCP flow get a reset when the flow ends because its member is down.
     pub reset_on_member_down: bool,

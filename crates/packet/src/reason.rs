@@ -18,8 +18,8 @@ macro_rules! reasons {
             }
 
             /// The treatment of the packet.
-            pub fn verdict(self) -> Verdict {
-                match self { $(Self::$name => Verdict::$verdict,)* }
+            pub fn verdict(self) -> PacketVerdict {
+                match self { $(Self::$name => PacketVerdict::$verdict,)* }
             }
         }
     };
@@ -27,7 +27,7 @@ macro_rules! reasons {
 
 /// The treatment of a packet that was not forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum PacketVerdict {
     /// It was passed to the kernel unchanged.
     Passed,
     /// It was dropped.

@@ -34,19 +34,19 @@ pub struct Attachment {
     /// Whether the driver sends packets from XDP. Otherwise packets that leave by it are sent by tcx.
     pub sends_for_xdp: bool,
     /// The reasons why each better rung is not used, in order.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedRung>,
 }
 
 impl Attachment {
     /// A report for an interface without packets.
-    pub(crate) fn none(interface: &str, refused: Vec<Refused>) -> Self {
+    pub(crate) fn none(interface: &str, refused: Vec<RefusedRung>) -> Self {
         Self { interface: interface.to_owned(), rung: None, sends_for_xdp: false, refused }
     }
 }
 
 /// A rung that could not be used for an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedRung {
     /// The rung.
     pub rung: Rung,
     /// The reason, as text.
@@ -55,7 +55,7 @@ pub struct Refused {
 
 /// The changes by [`crate::PacketPath::apply`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Applied {
+pub struct ApplyReport {
     /// Removed virtual servers; the next sweeps end their flows.
     pub removed_virtual_servers: Vec<String>,
     /// Removed members of virtual servers that remain; they keep their flows, and get no new ones.
@@ -66,7 +66,7 @@ pub struct Applied {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sweep {
     /// The flows that the sweep ended.
-    pub ended: Vec<Ended>,
+    pub ended: Vec<EndedFlow>,
     /// The number of these flows that took room in the flow table: all but those with direct return.
     pub freed: u64,
     /// The number of examined entries, and of buckets of the flow table, which take about as long.
@@ -90,7 +90,7 @@ pub struct Shortage {
 
 /// A flow that was ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedFlow {
     /// The flow in its last state.
     pub flow: Flow,
     /// The reason.

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, Protocol, RawProtocol, SendFlags, SocketFlags, SocketType};
 
 use crate::error::{Error, kernel};
-use crate::{End, Ended};
+use crate::{End, EndedFlow};
 
 /// Sends resets to both ends of ended flows, with the expected sequence numbers (RFC 5961), as if they came from the
 /// other end.
@@ -38,7 +38,7 @@ impl Resetter {
     }
 
     /// Sends a reset to both ends if the flow's settings require it. Returns how many ends got one.
-    pub fn reset(&mut self, ended: &Ended) -> Result<u32, Error> {
+    pub fn reset(&mut self, ended: &EndedFlow) -> Result<u32, Error> {
         if !ended.reset {
             return Ok(0);
         }

@@ -14,7 +14,7 @@ const IDENTITY_KEY: [u8; 16] = *b"weirgate members";
 
 /// The member with a number.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct KnownMember {
     /// The entry in the map.
     pub entry: layout::Member,
     /// The name; `None`: the member is from a previous process, and no plan has named it since.
@@ -29,7 +29,7 @@ pub struct Known {
     pub empty_sweeps: u32,
 }
 
-impl Known {
+impl KnownMember {
     /// Whether the member stands for the routing table: the kernel forwards the same packets without these programs.
     pub fn is_route(&self) -> bool {
         self.entry.address.is_unspecified()
@@ -42,7 +42,7 @@ pub struct Roster {
     servers: HashMap<u64, u32>,
     members: HashMap<u64, u32>,
     /// Members by number.
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, KnownMember>,
 }
 
 fn hash(parts: &[&[u8]]) -> u64 {
@@ -88,7 +88,7 @@ impl Roster {
     /// Takes a member over from the map of a previous process.
     pub fn adopt(&mut self, number: u32, entry: layout::Member) {
         self.members.insert(entry.identity, number);
-        let known = Known {
+        let known = KnownMember {
             entry,
             name: None,
             server_name: None,
@@ -155,7 +155,7 @@ impl Roster {
             address: member.address,
             port: member.port,
         });
-        let known = Known {
+        let known = KnownMember {
             entry,
             name,
             server_name: Some(server.name.clone()),
@@ -169,22 +169,22 @@ impl Roster {
     }
 
     /// The member of a number.
-    pub fn get(&self, number: u32) -> Option<&Known> {
+    pub fn get(&self, number: u32) -> Option<&KnownMember> {
         self.known.get(&number)
     }
 
     /// The member of a number, for changes.
-    pub fn get_mut(&mut self, number: u32) -> Option<&mut Known> {
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut KnownMember> {
         self.known.get_mut(&number)
     }
 
     /// All numbers with their members.
-    pub fn all(&self) -> impl Iterator<Item = (u32, &Known)> {
+    pub fn all(&self) -> impl Iterator<Item = (u32, &KnownMember)> {
         self.known.iter().map(|(number, known)| (*number, known))
     }
 
     /// All numbers with their members, for changes.
-    pub fn all_mut(&mut self) -> impl Iterator<Item = (u32, &mut Known)> {
+    pub fn all_mut(&mut self) -> impl Iterator<Item = (u32, &mut KnownMember)> {
         self.known.iter_mut().map(|(number, known)| (*number, known))
     }
 

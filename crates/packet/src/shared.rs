@@ -6,17 +6,17 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
 /// The values of an array map with `BPF_F_MMAPABLE`, in words. Programs change them at any time.
-pub struct Shared {
+pub struct SharedArray {
     at: NonNull<AtomicU64>,
     bytes: usize,
 }
 
 // SAFETY: the memory belongs to this value alone, and all access is atomic.
-unsafe impl Send for Shared {}
+unsafe impl Send for SharedArray {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedArray {}
 
-impl Shared {
+impl SharedArray {
     /// Maps the first `bytes` of the values, at least one, into memory.
     pub fn map(map: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
         // SAFETY: the kernel chooses the address, so no memory in use is replaced.
@@ -45,7 +45,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedArray {
     fn drop(&mut self) {
         // SAFETY: `map` has mapped this memory, and nothing borrows from this value any more. An error would mean
         // that it is not mapped.

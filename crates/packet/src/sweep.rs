@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::layout::{self, FlowEntry, FlowKey};
 use crate::maps::{Maps, Table};
 use crate::plan::{Delivery, Timeouts, VirtualServer};
-use crate::roster::{Known, Roster};
-use crate::table::{Glance, Halved, Part};
-use crate::{End, Ended, EndedFor, Flow, FlowFilter, FlowState, Sweep};
+use crate::roster::{KnownMember, Roster};
+use crate::table::{DueFacts, Part, TagWithoutEntry};
+use crate::{End, EndedFlow, EndedFor, Flow, FlowFilter, FlowState, Sweep};
 
 /// Number of buckets of the flow table, or of entries of another, that are read in one go.
 const PART_BUCKETS: u32 = 4_096;
@@ -72,9 +72,9 @@ pub struct Progress {
     at: Option<Place>,
     counting: FlowCounts,
     /// Places that this sweep found half removed.
-    halved: Vec<Halved>,
+    halved: Vec<TagWithoutEntry>,
     /// Places that all sweeps since this time found half removed.
-    halved_since: (Duration, Vec<Halved>),
+    halved_since: (Duration, Vec<TagWithoutEntry>),
     /// Flows of each member at the last complete sweep.
     pub flows: FlowCounts,
 }
@@ -219,7 +219,7 @@ impl Walk<'_> {
         &mut self,
         key: FlowKey,
         forward: FlowEntry,
-        ended: &mut Vec<Ended>,
+        ended: &mut Vec<EndedFlow>,
     ) -> Result<(), Error> {
         let pair = Pair { table: Table::Direct, key, forward, reverse: None };
         let timeouts = self.rules(forward.member).timeouts;
@@ -255,9 +255,9 @@ impl Walk<'_> {
         &mut self,
         key: FlowKey,
         entry: FlowEntry,
-        ended: &mut Vec<Ended>,
+        ended: &mut Vec<EndedFlow>,
     ) -> Result<(), Error> {
-        if !self.due(entry.member).may_be(&Glance::of(&key, &entry)) {
+        if !self.due(entry.member).may_be(&DueFacts::of(&key, &entry)) {
             return Ok(());
         }
         let Some(pair) = self.pair(key)? else { return Ok(()) };
@@ -302,7 +302,7 @@ impl Walk<'_> {
         }
     }
 
-    fn end(&mut self, pair: &Pair, why: EndedFor, ended: &mut Vec<Ended>) -> Result<(), Error> {
+    fn end(&mut self, pair: &Pair, why: EndedFor, ended: &mut Vec<EndedFlow>) -> Result<(), Error> {
         let forward = &pair.forward;
         // Packets may have arrived since the decision.
         let rests = matches!(why, EndedFor::Idle | EndedFor::Closed);
@@ -319,10 +319,10 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn ended(&self, pair: &Pair, why: EndedFor) -> Ended {
+    fn ended(&self, pair: &Pair, why: EndedFor) -> EndedFlow {
         let rules = self.rules(pair.forward.member);
         // Routed packets are still forwarded without weir.
-        let is_routed = self.roster.get(pair.forward.member).is_some_and(Known::is_route);
+        let is_routed = self.roster.get(pair.forward.member).is_some_and(KnownMember::is_route);
         let wanted = match why {
             EndedFor::Removed if is_routed => false,
             EndedFor::Idle => rules.reset_on_timeout,
@@ -331,7 +331,7 @@ impl Walk<'_> {
             EndedFor::Closed => false,
         };
         let is_open = pair.state() == FlowState::Open && pair.key.protocol == TCP;
-        Ended {
+        EndedFlow {
             flow: self.describe(pair),
             why,
             reset: wanted && is_open,
@@ -421,7 +421,7 @@ impl Walk<'_> {
     }
 
     /// Ends a flow by its key.
-    pub fn end_one(&mut self, key: &FlowKey) -> Result<Option<Ended>, Error> {
+    pub fn end_one(&mut self, key: &FlowKey) -> Result<Option<EndedFlow>, Error> {
         let mut ended = Vec::new();
         for table in [Table::Flows, Table::Direct] {
             let Some(forward) = self.maps.flow(table, key)? else { continue };
@@ -435,7 +435,7 @@ impl Walk<'_> {
     }
 
     /// Ends all flows that match the filter.
-    pub fn end_all(&mut self, filter: &FlowFilter) -> Result<Vec<Ended>, Error> {
+    pub fn end_all(&mut self, filter: &FlowFilter) -> Result<Vec<EndedFlow>, Error> {
         let mut ended = Vec::new();
         for pair in self.pairs(filter)? {
             self.end(&pair, EndedFor::Command, &mut ended)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::batch::Place;
 use crate::error::{Error, kernel};
 use crate::layout::{self, FlowEntry, FlowKey};
-use crate::shared::Shared;
+use crate::shared::SharedArray;
 
 /// `BUCKET_PLACES`.
 const BUCKET_PLACES: u32 = 8;
@@ -45,10 +45,10 @@ pub const fn buckets_of(flows_max: u32) -> u32 {
 
 /// The table of flows.
 pub struct FlowTable {
-    places: Shared,
+    places: SharedArray,
     /// A byte for each place of a bucket; 0: it is free.
-    tags: Shared,
-    table: Shared,
+    tags: SharedArray,
+    table: SharedArray,
     hash_key: [u64; 2],
     buckets: u32,
 }
@@ -58,7 +58,7 @@ pub struct FlowTable {
 pub struct Part {
     pub entries: Vec<(FlowKey, FlowEntry)>,
     /// Wanted places with a tag and without an entry. That lasts for less than a microsecond, unless a process was killed.
-    pub halved: Vec<Halved>,
+    pub halved: Vec<TagWithoutEntry>,
     /// The number of entries, and of buckets, which take about as long.
     pub examined: u32,
     /// The position where the walk continues; `None`: this was the last part.
@@ -71,7 +71,7 @@ impl FlowTable {
         let buckets = buckets_of(flows_max);
         let words = [buckets as usize * BUCKET_WORDS, buckets as usize, TABLE_WORDS];
         let map = |at: usize| {
-            Shared::map(maps[at], words[at] * size_of::<u64>())
+            SharedArray::map(maps[at], words[at] * size_of::<u64>())
                 .map_err(|error| kernel("mapping the flow table", error.to_string()))
         };
         let (places, tags, table) = (map(0)?, map(1)?, map(2)?);
@@ -119,7 +119,7 @@ impl FlowTable {
 
     /// Frees a place that a process had half removed when it was killed. A program that fills it at this moment finds that
     /// the last word has changed, and gives up.
-    pub fn free(&self, halved: Halved) {
+    pub fn free(&self, halved: TagWithoutEntry) {
         let last = &self.place(halved.number)[LAST_WORD];
         let next = halved.word.wrapping_add(PLACE_GENERATION);
         let freed = last.compare_exchange(halved.word, next, Ordering::AcqRel, Ordering::Relaxed);
@@ -129,10 +129,10 @@ impl FlowTable {
     }
 
     /// A place with a tag and without an entry.
-    fn halved(&self, number: u32) -> Option<Halved> {
+    fn halved(&self, number: u32) -> Option<TagWithoutEntry> {
         let has_tag = self.tag(number) != 0;
         let word = self.place(number)[LAST_WORD].load(Ordering::Acquire);
-        (has_tag && word & PLACE_READY == 0).then_some(Halved { number, word })
+        (has_tag && word & PLACE_READY == 0).then_some(TagWithoutEntry { number, word })
     }
 
     /// Looks at the entries of so many buckets from a position on, and reads those that are wanted.
@@ -140,7 +140,7 @@ impl FlowTable {
         &self,
         from: Option<Place>,
         buckets: u32,
-        mut is_wanted: impl FnMut(&Glance) -> bool,
+        mut is_wanted: impl FnMut(&DueFacts) -> bool,
     ) -> Part {
         let first = from.unwrap_or_default().min(self.buckets);
         let end = first.saturating_add(buckets).min(self.buckets);
@@ -221,7 +221,7 @@ impl FlowTable {
         halves.into_iter().map(first).flat_map(|first| first..first + BUCKET_PLACES)
     }
 
-    fn place_of(&self, key: &FlowKey) -> Option<Held> {
+    fn place_of(&self, key: &FlowKey) -> Option<ReadEntry> {
         let hash = hash(self.hash_key, &words_of(&key.encode()));
         let has_tag = |number: &u32| self.tag(*number) == tag_of(hash);
         let numbers = self.numbers(hash).filter(has_tag);
@@ -235,7 +235,7 @@ impl FlowTable {
     }
 
     /// The entry of a place; `None`: it has none, or it changes right now.
-    fn held(&self, number: u32) -> Option<Held> {
+    fn held(&self, number: u32) -> Option<ReadEntry> {
         let place = self.place(number);
         let word = place[LAST_WORD].load(Ordering::Acquire);
         if word & PLACE_READY == 0 {
@@ -250,13 +250,13 @@ impl FlowTable {
             return None;
         }
         let (key, value) = bytes.split_at(KEY_WORDS * size_of::<u64>());
-        Some(Held { number, word, key: FlowKey::decode(key), entry: FlowEntry::decode(value) })
+        Some(ReadEntry { number, word, key: FlowKey::decode(key), entry: FlowEntry::decode(value) })
     }
 }
 
 /// A place with a tag and without an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Halved {
+pub struct TagWithoutEntry {
     number: u32,
     /// The last word of its key: another entry would have changed it.
     word: u64,
@@ -274,7 +274,7 @@ fn tag_at(number: u32) -> (usize, u32) {
 
 /// The parts of an entry that tell whether it is due. They are in one line of cache: a sweep looks at millions.
 #[derive(Debug, Clone, Copy)]
-pub struct Glance {
+pub struct DueFacts {
     pub protocol: u8,
     pub member: u32,
     pub flags: u16,
@@ -283,7 +283,7 @@ pub struct Glance {
     pub seen_ns: u64,
 }
 
-impl Glance {
+impl DueFacts {
     pub fn of(key: &FlowKey, entry: &FlowEntry) -> Self {
         Self {
             protocol: key.protocol,
@@ -307,10 +307,10 @@ const ACKNOWLEDGED_WORD: usize = 11;
 const SEEN_WORD: usize = 13;
 
 /// A look at a place. The parts may be of two entries if a program changes it right now, and of a former one if it is half removed.
-fn glance(place: &[AtomicU64]) -> Glance {
+fn glance(place: &[AtomicU64]) -> DueFacts {
     let bytes = |number: usize| place[number].load(Ordering::Relaxed).to_ne_bytes();
     let flags = bytes(FLAGS_WORD);
-    Glance {
+    DueFacts {
         protocol: flags[7],
         member: u32::from_ne_bytes(layout::at(&bytes(MEMBER_WORD), 4)),
         flags: u16::from_ne_bytes([flags[0], flags[1]]),
@@ -321,7 +321,7 @@ fn glance(place: &[AtomicU64]) -> Glance {
 }
 
 /// An entry, as it was read.
-struct Held {
+struct ReadEntry {
     /// The place.
     number: u32,
     /// The last word of its key.

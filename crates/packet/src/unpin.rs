@@ -17,7 +17,7 @@ const LINK_DETACH: libc::c_int = 34;
 
 /// The part of `union bpf_attr` for pinned objects.
 #[repr(C)]
-struct Pinned {
+struct PinnedObject {
     path: u64,
     descriptor: u32,
     flags: u32,
@@ -25,7 +25,7 @@ struct Pinned {
 
 /// The part of `union bpf_attr` for detaching a link.
 #[repr(C)]
-struct Detached {
+struct LinkDetach {
     link: u32,
 }
 
@@ -35,7 +35,7 @@ struct Detached {
 /// The pin cannot be removed.
 pub fn detach(path: &Path) -> io::Result<()> {
     if let Ok(link) = open(path) {
-        let mut attributes = Detached { link: link.as_raw_fd() as u32 };
+        let mut attributes = LinkDetach { link: link.as_raw_fd() as u32 };
         // Without its pin and its descriptors, the link goes in any case.
         // SAFETY: the attributes are those of the command, and point to nothing.
         let _ = unsafe { bpf::call(LINK_DETACH, &mut attributes) };
@@ -45,7 +45,7 @@ pub fn detach(path: &Path) -> io::Result<()> {
 
 fn open(path: &Path) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes())?;
-    let mut attributes = Pinned { path: path.as_ptr() as u64, descriptor: 0, flags: 0 };
+    let mut attributes = PinnedObject { path: path.as_ptr() as u64, descriptor: 0, flags: 0 };
     // SAFETY: the attributes are those of the command; the path outlives the call, and ends with a zero.
     let descriptor = unsafe { bpf::call(OBJ_GET, &mut attributes) }?;
     // SAFETY: the kernel has returned a new descriptor, which nothing else owns.
@@ -59,8 +59,8 @@ mod tests {
     /// The layout in the kernel's header.
     #[test]
     fn attributes_are_as_the_kernel_has_them() {
-        assert_eq!((size_of::<Pinned>(), size_of::<Detached>()), (16, 4));
-        assert_eq!(std::mem::offset_of!(Pinned, descriptor), 8);
+        assert_eq!((size_of::<PinnedObject>(), size_of::<LinkDetach>()), (16, 4));
+        assert_eq!(std::mem::offset_of!(PinnedObject, descriptor), 8);
     }
 
     #[test]

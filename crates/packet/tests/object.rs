@@ -33,6 +33,10 @@ fn reasons_are_in_the_order_of_the_programs() {
     let dropped =
         ours.iter().position(|name| *name == "denied").expect("the first that is dropped");
     for (place, reason) in Reason::ALL.iter().enumerate() {
-        assert_eq!(reason.verdict() == weir_packet::Verdict::Passed, place < dropped, "{reason:?}");
+        assert_eq!(
+            reason.verdict() == weir_packet::PacketVerdict::Passed,
+            place < dropped,
+            "{reason:?}"
+        );
     }
 }

@@ -3,19 +3,19 @@
 use hickory_resolver::proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_resolver::proto::rr::{DNSClass, Name, RecordType};
 use weir_config::snapshot::{DnsProbe, DnsRcode, DnsRecord};
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::answer::BODY_SIZE_MAX;
 use super::failure::{Deadline, Failure, Step};
-use super::udp::Way;
+use super::udp::DatagramSettings;
 
 /// Sends a query and waits for its answer. Other datagrams are ignored. An attacker who cannot see the query must guess its
 /// id and its port.
 pub(super) async fn ask(
-    way: &Way,
+    way: &DatagramSettings,
     probe: &DnsProbe,
     deadline: Deadline,
-) -> Result<Outcome, Failure> {
+) -> Result<ProbeOutcome, Failure> {
     let question = question(probe)?;
     let bytes = question.to_vec().map_err(|error| Failure::Dns(error.to_string()))?;
     let socket = way.send(&bytes, deadline).await?;
@@ -58,14 +58,14 @@ fn is_answer(answer: &Message, question: &Message) -> bool {
 }
 
 /// Checks whether the answer is the expected one.
-fn judge(answer: &Message, probe: &DnsProbe) -> Result<Outcome, Failure> {
+fn judge(answer: &Message, probe: &DnsProbe) -> Result<ProbeOutcome, Failure> {
     let (found, expected) = (answer.metadata.response_code, response_code(probe.rcode));
     if found != expected {
         let found = rcode_text(found);
         return Err(Failure::Dns(format!("{found} where {} is expected", rcode_text(expected))));
     }
     let Some(value) = &probe.value else {
-        return Ok(Outcome::Passed);
+        return Ok(ProbeOutcome::Passed);
     };
     let wanted = record_type(probe.record);
     let is_it = |text: String| match probe.record {
@@ -77,7 +77,7 @@ fn judge(answer: &Message, probe: &DnsProbe) -> Result<Outcome, Failure> {
         .iter()
         .filter(|record| record.record_type() == wanted && record.dns_class == DNSClass::IN);
     if of_type.any(|record| is_it(record.data.to_string())) {
-        return Ok(Outcome::Passed);
+        return Ok(ProbeOutcome::Passed);
     }
     let cut = match answer.metadata.truncation {
         true => "; the answer was truncated (TC): ask for fewer records, or leave out `value`",

@@ -9,7 +9,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, TE, USER_AGENT};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use weir_config::snapshot::GrpcProbe;
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::connection::Connection;
 use super::failure::{Deadline, Failure, Step};
@@ -28,7 +28,7 @@ pub(super) async fn ask(
     probe: &GrpcProbe,
     host: &str,
     deadline: Deadline,
-) -> Result<Outcome, Failure> {
+) -> Result<ProbeOutcome, Failure> {
     let scheme = if probe.tls.is_some() { "https" } else { "http" };
     let request = hyper::Request::post(format!("{scheme}://{host}{PATH}"))
         .header(CONTENT_TYPE, "application/grpc")
@@ -89,7 +89,10 @@ fn is_whole(message: &[u8]) -> bool {
 }
 
 /// Judges a response. A failed RPC may have its status in the head, and no message.
-fn judge(head: &HeaderMap, (message, trailers): (Bytes, HeaderMap)) -> Result<Outcome, Failure> {
+fn judge(
+    head: &HeaderMap,
+    (message, trailers): (Bytes, HeaderMap),
+) -> Result<ProbeOutcome, Failure> {
     let of = |name: &str| trailers.get(name).or_else(|| head.get(name));
     let text = |name: &str| of(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let status = text("grpc-status");
@@ -100,7 +103,7 @@ fn judge(head: &HeaderMap, (message, trailers): (Bytes, HeaderMap)) -> Result<Ou
 }
 
 /// Judges a whole message with its prefix.
-fn served(message: &[u8]) -> Result<Outcome, Failure> {
+fn served(message: &[u8]) -> Result<ProbeOutcome, Failure> {
     let message = match message.split_at_checked(PREFIX_BYTES) {
         Some((&[0, a, b, c, d], message))
             if u32::from_be_bytes([a, b, c, d]) as usize == message.len() =>
@@ -110,7 +113,7 @@ fn served(message: &[u8]) -> Result<Outcome, Failure> {
         _ => return Err(Failure::Malformed("not one uncompressed gRPC message".into())),
     };
     match serving_status(message) {
-        Some(1) => Ok(Outcome::Passed),
+        Some(1) => Ok(ProbeOutcome::Passed),
         Some(0) => Err(Failure::Serving("UNKNOWN")),
         Some(2) => Err(Failure::Serving("NOT_SERVING")),
         Some(3) => Err(Failure::Serving("SERVICE_UNKNOWN")),

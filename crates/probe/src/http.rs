@@ -7,7 +7,7 @@ use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderName, USER_AGENT};
 use hyper_util::rt::TokioIo;
 use weir_config::snapshot::{BodyMatch, Credentials, DrainAnswer, HttpProbe};
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::answer::{BODY_SIZE_MAX, has};
 use super::connection::Connection;
@@ -22,7 +22,7 @@ pub(super) async fn ask(
     probe: &HttpProbe,
     host: &str,
     deadline: Deadline,
-) -> Result<Outcome, Failure> {
+) -> Result<ProbeOutcome, Failure> {
     let request = request(probe, host)?;
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .max_buf_size(HEAD_SIZE_MAX)
@@ -54,12 +54,12 @@ pub(super) async fn ask(
         };
         let holds = |expected: &Option<_>| expected.as_ref().is_none_or(|text| has(&body, text));
         if drain_on.is_some_and(|answer| holds(&answer.body)) {
-            return Ok(Outcome::Drain);
+            return Ok(ProbeOutcome::Drain);
         }
         if !is_expected {
             return Err(Failure::Status(status));
         }
-        if holds(&probe.expect_body) { Ok(Outcome::Passed) } else { Err(Failure::Body) }
+        if holds(&probe.expect_body) { Ok(ProbeOutcome::Passed) } else { Err(Failure::Body) }
     };
     // The connection must be polled while the exchange waits. If the connection ends first, after it has delivered all
     // received data, the exchange continues alone. Both end with this function.

@@ -6,11 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType, ipproto, socket_with};
 use tokio::net::UdpSocket;
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 use weir_event_loop::random;
 
 use super::failure::{Deadline, Failure, Step};
-use super::udp::Way;
+use super::udp::DatagramSettings;
 
 /// Size of the header: type, code, checksum, identifier, sequence.
 const HEADER_BYTES: usize = 8;
@@ -48,7 +48,10 @@ fn is_allowed(range: &str, groups: &[u32]) -> bool {
 }
 
 /// Sends an echo request, and waits for its reply.
-pub(super) async fn ask(way: &Way, deadline: Deadline) -> Result<Outcome, Failure> {
+pub(super) async fn ask(
+    way: &DatagramSettings,
+    deadline: Deadline,
+) -> Result<ProbeOutcome, Failure> {
     let socket = connect(way)?;
     let text: [u8; TEXT_BYTES] = random::bytes();
     let (kind, wanted) = match way.address {
@@ -64,7 +67,7 @@ pub(super) async fn ask(way: &Way, deadline: Deadline) -> Result<Outcome, Failur
         let length = deadline.within(Step::Listening, socket.recv(&mut received)).await?;
         let length = length.map_err(Failure::connecting)?;
         if is_echo(&received[..length], wanted, &text) {
-            return Ok(Outcome::Passed);
+            return Ok(ProbeOutcome::Passed);
         }
     }
 }
@@ -77,7 +80,7 @@ fn is_echo(answer: &[u8], kind: u8, text: &[u8]) -> bool {
 }
 
 /// An ICMP socket that is connected to this address.
-fn connect(way: &Way) -> Result<UdpSocket, Failure> {
+fn connect(way: &DatagramSettings) -> Result<UdpSocket, Failure> {
     let (family, protocol): (AddressFamily, Protocol) = match way.address {
         SocketAddr::V4(_) => (AddressFamily::INET, ipproto::ICMP),
         SocketAddr::V6(_) => (AddressFamily::INET6, ipproto::ICMPV6),

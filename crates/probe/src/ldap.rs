@@ -1,11 +1,11 @@
 //! LDAP (RFC 4511): a bind, and a search for one entry.
 
 use weir_config::snapshot::{LdapProbe, Secret};
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::ber::{self, Elements};
 use super::failure::{Failure, Step};
-use super::talk::Talk;
+use super::probe_settings::ProbeSettings;
 use super::wire::{Wire, said};
 
 const INTEGER: u8 = 0x02;
@@ -37,7 +37,10 @@ const SUCCESS: u32 = 0;
 const MESSAGES_MAX: usize = 100;
 
 /// Binds, and searches for the entry.
-pub(super) async fn ask(talk: &Talk<'_>, probe: &LdapProbe) -> Result<Outcome, Failure> {
+pub(super) async fn ask(
+    talk: &ProbeSettings<'_>,
+    probe: &LdapProbe,
+) -> Result<ProbeOutcome, Failure> {
     let mut wire = Wire::open(talk, probe.tls.as_ref()).await?;
     let password = probe.credentials.as_ref().map(|credentials| &credentials.password);
     let secrets = password.as_slice();
@@ -66,7 +69,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &LdapProbe) -> Result<Outcome, F
                     return Err(refused("search: no such entry with this attribute".into()));
                 }
                 wire.send(&message(4, &ber::element(UNBIND_REQUEST, &[]))).await?;
-                return Ok(Outcome::Passed);
+                return Ok(ProbeOutcome::Passed);
             }
         }
     }

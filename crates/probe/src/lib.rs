@@ -18,6 +18,7 @@ mod icmp;
 mod ldap;
 mod mysql;
 mod postgresql;
+mod probe_settings;
 mod radius;
 mod redis;
 mod scram;
@@ -25,7 +26,6 @@ mod script;
 mod smtp;
 mod sql;
 mod subject;
-mod talk;
 mod tcp;
 mod udp;
 mod wire;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_config::snapshot::{Address, Monitor, MonitorKind, ProxyVersion, Source};
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 use weir_event_loop::sockets;
 use weir_outgoing::tls::TlsClients;
 
@@ -45,7 +45,7 @@ pub use icmp::obstacle as icmp_obstacle;
 pub use subject::Subject;
 
 use failure::Deadline;
-use talk::Talk;
+use probe_settings::ProbeSettings;
 
 /// The target and settings of one monitor, computed once.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +116,7 @@ impl Probe {
     }
 
     /// Probes once, within the monitor's timeout. The member passes, or requests a drain.
-    pub async fn run(&self, tls: &TlsClients) -> Result<Outcome, Failure> {
+    pub async fn run(&self, tls: &TlsClients) -> Result<ProbeOutcome, Failure> {
         /// The protocol that the server must select by ALPN for gRPC over TLS.
         const HTTP_2: &[&[u8]] = &[b"h2"];
         let deadline = Deadline::after(Duration::from_millis(self.monitor.schedule.timeout_ms));
@@ -151,8 +151,8 @@ impl Probe {
     }
 
     /// The settings for a connection to the member.
-    fn talk<'a>(&'a self, tls: &'a TlsClients, deadline: Deadline) -> Talk<'a> {
-        Talk {
+    fn talk<'a>(&'a self, tls: &'a TlsClients, deadline: Deadline) -> ProbeSettings<'a> {
+        ProbeSettings {
             address: &self.address,
             source: self.source,
             proxy_protocol: self.proxy_protocol,
@@ -163,11 +163,15 @@ impl Probe {
     }
 
     /// The settings for datagrams to the member.
-    fn way(&self) -> Result<udp::Way, Failure> {
+    fn way(&self) -> Result<udp::DatagramSettings, Failure> {
         let address = self.address.socket();
         let address = address
             .ok_or_else(|| Failure::Local(io::Error::other("a unix socket takes no datagrams")))?;
-        Ok(udp::Way { address, source: self.source, proxy_protocol: self.proxy_protocol })
+        Ok(udp::DatagramSettings {
+            address,
+            source: self.source,
+            proxy_protocol: self.proxy_protocol,
+        })
     }
 
     /// The Host field: the configured one, or the member's name, with the port unless it is the default.

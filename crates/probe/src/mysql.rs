@@ -4,11 +4,11 @@
 
 use aws_lc_rs::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use weir_config::snapshot::{Credentials, ProbeTls, Secret, SqlProbe, SqlQuery};
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::failure::{Failure, Step};
+use super::probe_settings::ProbeSettings;
 use super::sql::judge;
-use super::talk::Talk;
 use super::wire::{Wire, said};
 
 /// The protocol version in the greeting.
@@ -45,7 +45,10 @@ const QUIT: u8 = 1;
 const QUERY: u8 = 3;
 
 /// Waits for the greeting. Then logs in and sends the query, if configured.
-pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Failure> {
+pub(super) async fn ask(
+    talk: &ProbeSettings<'_>,
+    probe: &SqlProbe,
+) -> Result<ProbeOutcome, Failure> {
     let mut session = Session { wire: Wire::open(talk, None).await?, sequence: 0, secret: None };
     let greeting = session.receive().await?;
     let greeting = match greeting.split_first() {
@@ -54,7 +57,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Fa
         _ => return Err(malformed()),
     };
     let Some(user) = &probe.user else {
-        return Ok(Outcome::Passed);
+        return Ok(ProbeOutcome::Passed);
     };
     session.wire.step(Step::LoggingIn);
     session.secret = Some(user.password.clone());
@@ -64,7 +67,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Fa
         session.query(query).await?;
     }
     session.command(QUIT, &[]).await?;
-    Ok(Outcome::Passed)
+    Ok(ProbeOutcome::Passed)
 }
 
 /// A connection with numbered packets.

@@ -4,12 +4,12 @@
 
 use md5::{Digest as _, Md5};
 use weir_config::snapshot::{Credentials, Secret, SqlProbe, SqlQuery};
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::failure::{Failure, Step};
+use super::probe_settings::ProbeSettings;
 use super::scram;
 use super::sql::judge;
-use super::talk::Talk;
 use super::wire::{Wire, said};
 
 const VERSION: u32 = 3 << 16;
@@ -32,7 +32,10 @@ const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
 /// Logs in and sends the query, if configured. Without a user, passes when the server requests authentication.
-pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Failure> {
+pub(super) async fn ask(
+    talk: &ProbeSettings<'_>,
+    probe: &SqlProbe,
+) -> Result<ProbeOutcome, Failure> {
     let mut wire = Wire::open(talk, None).await?;
     if let Some(tls) = &probe.tls {
         wire.send(&[8_u32.to_be_bytes(), TLS_REQUEST.to_be_bytes()].concat()).await?;
@@ -56,7 +59,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Fa
         session.query(query).await?;
     }
     session.send(b'X', &[]).await?;
-    Ok(Outcome::Passed)
+    Ok(ProbeOutcome::Passed)
 }
 
 /// A connection with typed messages.
@@ -68,12 +71,12 @@ struct Session<'a> {
 
 impl Session<'_> {
     /// Waits until the server requests authentication.
-    async fn greeting(&mut self) -> Result<Outcome, Failure> {
+    async fn greeting(&mut self) -> Result<ProbeOutcome, Failure> {
         for _ in 0..MESSAGES_MAX {
             let (kind, content) = self.receive().await?;
             match kind {
-                b'R' => return Ok(Outcome::Passed),
-                b'E' if is_not_for_us(&content) => return Ok(Outcome::Passed),
+                b'R' => return Ok(ProbeOutcome::Passed),
+                b'E' if is_not_for_us(&content) => return Ok(ProbeOutcome::Passed),
                 b'E' => return Err(self.error("greeting", &content)),
                 b'N' | b'v' => {}
                 _ => return Err(malformed()),

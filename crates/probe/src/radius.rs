@@ -5,11 +5,11 @@ use aws_lc_rs::rand;
 use md5::{Digest as _, Md5};
 use std::io;
 use weir_config::snapshot::{RadiusProbe, RadiusReply};
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::answer::BODY_SIZE_MAX;
 use super::failure::{Deadline, Failure, Step};
-use super::udp::Way;
+use super::udp::DatagramSettings;
 
 /// Size of the header: code, identifier, length, authenticator.
 const HEADER_BYTES: usize = 20;
@@ -33,10 +33,10 @@ const MESSAGE_AUTHENTICATOR: u8 = 80;
 
 /// Sends an Access-Request, and judges the answer.
 pub(super) async fn ask(
-    way: &Way,
+    way: &DatagramSettings,
     probe: &RadiusProbe,
     deadline: Deadline,
-) -> Result<Outcome, Failure> {
+) -> Result<ProbeOutcome, Failure> {
     let mut random = [0; AUTHENTICATOR_BYTES + 1];
     rand::fill(&mut random).map_err(|_| Failure::Local(io::Error::other("no random numbers")))?;
     let [identifier, authenticator @ ..] = random;
@@ -62,7 +62,7 @@ pub(super) async fn ask(
     }
 }
 
-fn judge(code: u8, wanted: RadiusReply) -> Result<Outcome, Failure> {
+fn judge(code: u8, wanted: RadiusReply) -> Result<ProbeOutcome, Failure> {
     let name = match code {
         ACCESS_ACCEPT => "Access-Accept",
         ACCESS_REJECT => "Access-Reject",
@@ -78,7 +78,7 @@ fn judge(code: u8, wanted: RadiusReply) -> Result<Outcome, Failure> {
         RadiusReply::Reject => code == ACCESS_REJECT,
         RadiusReply::Any => true,
     };
-    if passes { Ok(Outcome::Passed) } else { Err(refused(name)) }
+    if passes { Ok(ProbeOutcome::Passed) } else { Err(refused(name)) }
 }
 
 /// An Access-Request. Message-Authenticator comes first, as the drafts against forged answers (BlastRADIUS) require.

@@ -1,17 +1,20 @@
 //! Redis, and servers with its protocol (RESP 2): AUTH, PING, ROLE.
 
 use weir_config::snapshot::{Credentials, RedisProbe, RedisRole};
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::failure::{Failure, Step};
-use super::talk::Talk;
+use super::probe_settings::ProbeSettings;
 use super::wire::{Wire, said};
 
 /// Maximum length of an error code in a message.
 const CODE_BYTES_MAX: usize = 20;
 
 /// Logs in if credentials are configured. Then checks whether the server responds, and its role.
-pub(super) async fn ask(talk: &Talk<'_>, probe: &RedisProbe) -> Result<Outcome, Failure> {
+pub(super) async fn ask(
+    talk: &ProbeSettings<'_>,
+    probe: &RedisProbe,
+) -> Result<ProbeOutcome, Failure> {
     let mut wire = Wire::open(talk, probe.tls.as_ref()).await?;
     if let Some(Credentials { user, password }) = &probe.credentials {
         wire.step(Step::LoggingIn);
@@ -35,7 +38,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &RedisProbe) -> Result<Outcome, 
     if answer != b"+PONG" {
         return Err(unexpected("PING", &answer, probe));
     }
-    let Some(wanted) = probe.role else { return Ok(Outcome::Passed) };
+    let Some(wanted) = probe.role else { return Ok(ProbeOutcome::Passed) };
     wire.send(&command(&["ROLE"])).await?;
     let head = wire.line().await?;
     if !head.starts_with(b"*") {
@@ -52,7 +55,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &RedisProbe) -> Result<Outcome, 
         RedisRole::Replica => b"slave",
     };
     if role == wanted {
-        Ok(Outcome::Passed)
+        Ok(ProbeOutcome::Passed)
     } else {
         Err(refused(&format!("its role is {}", told(&role, probe))))
     }

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 use weir_config::snapshot::{Address, ScriptProbe};
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::failure::{Deadline, Failure, Step};
 use super::subject::Subject;
@@ -40,7 +40,7 @@ pub(super) async fn run(
     subject: &Subject,
     address: &Address,
     deadline: Deadline,
-) -> Result<Outcome, Failure> {
+) -> Result<ProbeOutcome, Failure> {
     let (program, arguments) = match probe.command.split_first() {
         Some((program, arguments)) => (&**program, arguments),
         None => return Err(Failure::Script("there is no command".into())),
@@ -81,7 +81,7 @@ pub(super) async fn run(
     let status =
         status.map_err(|error| Failure::Script(format!("cannot be waited for: {error}")))?;
     if status.success() {
-        return Ok(Outcome::Passed);
+        return Ok(ProbeOutcome::Passed);
     }
     Err(Failure::Script(reason(status, &said)))
 }

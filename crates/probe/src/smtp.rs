@@ -1,10 +1,10 @@
 //! Mail servers (RFC 5321): a greeting, EHLO, QUIT; STARTTLS (RFC 3207).
 
 use weir_config::snapshot::SmtpProbe;
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::failure::Failure;
-use super::talk::Talk;
+use super::probe_settings::ProbeSettings;
 use super::wire::{Wire, said};
 
 /// The reply code of a server that is ready.
@@ -13,7 +13,10 @@ const READY: u16 = 220;
 const DONE: u16 = 250;
 
 /// Waits for the greeting, and sends EHLO and QUIT.
-pub(super) async fn ask(talk: &Talk<'_>, probe: &SmtpProbe) -> Result<Outcome, Failure> {
+pub(super) async fn ask(
+    talk: &ProbeSettings<'_>,
+    probe: &SmtpProbe,
+) -> Result<ProbeOutcome, Failure> {
     let mut wire = Wire::open(talk, probe.tls.as_ref()).await?;
     expect(&mut wire, "greeting", READY).await?;
     let hello = format!("EHLO {}\r\n", probe.name);
@@ -32,7 +35,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &SmtpProbe) -> Result<Outcome, F
     wire.send(b"QUIT\r\n").await?;
     // The reply to QUIT does not matter, but if the probe disconnected before it, the server would log an error.
     let _ = reply(&mut wire).await;
-    Ok(Outcome::Passed)
+    Ok(ProbeOutcome::Passed)
 }
 
 /// The lines of the reply to a command. Another code than this is an error.

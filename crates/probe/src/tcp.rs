@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use weir_config::snapshot::TcpProbe;
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::answer::{BODY_SIZE_MAX, has};
 use super::connection::Connection;
@@ -16,9 +16,9 @@ pub(super) async fn ask(
     mut stream: Connection,
     probe: &TcpProbe,
     deadline: Deadline,
-) -> Result<Outcome, Failure> {
+) -> Result<ProbeOutcome, Failure> {
     let Some(expected) = &probe.receive else {
-        return Ok(Outcome::Passed);
+        return Ok(ProbeOutcome::Passed);
     };
     if let Some(text) = &probe.send {
         let sent = deadline.within(Step::Listening, stream.write_all(text)).await?;
@@ -42,10 +42,10 @@ pub(super) async fn ask(
             Err(_) => true,
         };
         if probe.drain_on.as_ref().is_some_and(|asking| has(&came, asking)) {
-            return Ok(Outcome::Drain);
+            return Ok(ProbeOutcome::Drain);
         }
         if has(&came, expected) {
-            return Ok(Outcome::Passed);
+            return Ok(ProbeOutcome::Passed);
         }
         if has_ended {
             let is_silent = came.is_empty();

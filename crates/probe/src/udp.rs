@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, socket_with};
 use tokio::net::UdpSocket;
 use weir_config::snapshot::{ProxyVersion, UdpProbe};
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 use weir_event_loop::sockets::{Source, bind_source, of_datagrams};
 use weir_http::proxy_protocol::{ProxyHeader, write_v2};
 
@@ -15,14 +15,14 @@ use super::answer::{BODY_SIZE_MAX, has};
 use super::failure::{Deadline, Failure, Step};
 
 /// The settings for a probe's datagrams.
-pub(super) struct Way {
+pub(super) struct DatagramSettings {
     pub address: SocketAddr,
     pub source: Option<Source>,
     /// The PROXY header that the member expects at the start of a session.
     pub proxy_protocol: Option<ProxyVersion>,
 }
 
-impl Way {
+impl DatagramSettings {
     /// Sends a datagram from a new socket, which receives the answer.
     pub async fn send(&self, bytes: &[u8], deadline: Deadline) -> Result<UdpSocket, Failure> {
         let socket = connect(self.address, self.source).map_err(Failure::connecting)?;
@@ -41,24 +41,24 @@ impl Way {
 
 /// Sends a datagram, and judges the first datagram that returns.
 pub(super) async fn ask(
-    way: &Way,
+    way: &DatagramSettings,
     probe: &UdpProbe,
     deadline: Deadline,
-) -> Result<Outcome, Failure> {
+) -> Result<ProbeOutcome, Failure> {
     let socket = way.send(&probe.send, deadline).await?;
     // The maximum size of a datagram.
     let mut answer = vec![0; BODY_SIZE_MAX];
     let length = match deadline.within(Step::Listening, socket.recv(&mut answer)).await {
-        Err(Failure::Timeout(..)) if probe.is_silence_fine => return Ok(Outcome::Passed),
+        Err(Failure::Timeout(..)) if probe.is_silence_fine => return Ok(ProbeOutcome::Passed),
         received => received?.map_err(Failure::connecting)?,
     };
     let answer = &answer[..length];
     if probe.drain_on.as_ref().is_some_and(|asking| has(answer, asking)) {
-        return Ok(Outcome::Drain);
+        return Ok(ProbeOutcome::Drain);
     }
     match &probe.receive {
         Some(expected) if !has(answer, expected) => Err(Failure::Answer),
-        _ => Ok(Outcome::Passed),
+        _ => Ok(ProbeOutcome::Passed),
     }
 }
 

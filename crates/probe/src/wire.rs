@@ -6,14 +6,14 @@ use weir_config::snapshot::{ProbeTls, Secret};
 use super::answer::BODY_SIZE_MAX;
 use super::connection::Connection;
 use super::failure::{Failure, Step};
-use super::talk::Talk;
+use super::probe_settings::ProbeSettings;
 
 /// Maximum number of a message's characters that are reported.
 const SAID_CHARS_MAX: usize = 120;
 
 /// A connection whose answers are read in parts. All answers together have at most [`BODY_SIZE_MAX`] bytes.
 pub(super) struct Wire<'a> {
-    talk: &'a Talk<'a>,
+    talk: &'a ProbeSettings<'a>,
     stream: Connection,
     /// Received bytes that have not been processed.
     unread: Vec<u8>,
@@ -26,7 +26,10 @@ pub(super) struct Wire<'a> {
 
 impl<'a> Wire<'a> {
     /// Connects. TLS starts at once, unless the settings start it by a command (STARTTLS).
-    pub async fn open(talk: &'a Talk<'a>, tls: Option<&ProbeTls>) -> Result<Self, Failure> {
+    pub async fn open(
+        talk: &'a ProbeSettings<'a>,
+        tls: Option<&ProbeTls>,
+    ) -> Result<Self, Failure> {
         let tls = tls.filter(|tls| !tls.is_upgrade);
         let stream = talk.connect(tls, &[]).await?;
         let (unread, room, step) = (Vec::new(), BODY_SIZE_MAX, Step::Listening);

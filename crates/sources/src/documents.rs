@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weir_config::document::{Document, Finding, NODES_MAX, SourceId};
 use weir_config::{Places, Severity};
 
-use crate::text::Read;
+use crate::text::DecodedText;
 
 /// Documents with the findings of reading them.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ impl Documents {
     }
 
     /// Adds the document of a file.
-    pub fn add(&mut self, name: String, read: Read) -> Arc<Document> {
+    pub fn add(&mut self, name: String, read: DecodedText) -> Arc<Document> {
         let document = match read {
             Ok(text) => self.unchanged(&name, &text).unwrap_or_else(|| {
                 Arc::new(Document::read(name, self.unused_source(), text, self.values))

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use weir_config::document::{Document, Node};
 use weir_config::source_keys::state_dir;
-use weir_config::{Merged, RuleCache};
+use weir_config::{MergedValues, RuleCache};
 
 use crate::documents::Documents;
 use crate::include::include;
 use crate::source::Source;
-use crate::text::{self, Read};
+use crate::text::{self, DecodedText};
 
 /// The files of a configuration, read but not yet checked.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ impl Files {
         Self::of_main(name, text::decoded(bytes), &[])
     }
 
-    fn of_main(name: &str, read: Read, before: &[Arc<Document>]) -> Self {
+    fn of_main(name: &str, read: DecodedText, before: &[Arc<Document>]) -> Self {
         let mut documents = Documents::beside(name, before);
         let main = documents.add(name.to_owned(), read);
         let root = main.root.clone().map(|root| include(root, &mut documents));
@@ -71,8 +71,8 @@ impl Files {
     }
 
     /// What is merged into: nothing, with what the check of these files needs.
-    pub(crate) fn nothing_merged(&self) -> Merged {
-        Merged::new(self.documents.directory.clone(), Arc::clone(&self.compiled_rules))
+    pub(crate) fn nothing_merged(&self) -> MergedValues {
+        MergedValues::new(self.documents.directory.clone(), Arc::clone(&self.compiled_rules))
     }
 
     /// What the places of the values refer to.
@@ -83,7 +83,7 @@ impl Files {
 }
 
 impl Source for Files {
-    fn merge_into(&self, merged: &mut Merged) {
+    fn merge_into(&self, merged: &mut MergedValues) {
         merged.root = self.root.clone();
         merged.places.documents.extend(self.documents.all.iter().cloned());
         merged.findings.extend(self.documents.findings.iter().cloned());

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use weir_config::Severity;
 use weir_config::document::{self, DOCUMENT_BYTES_MAX, Finding, Node, NodeValue, Span};
-use weir_config::file::{self, Accepted, READ_TIME_MAX, ReadError, without_number};
+use weir_config::file::{self, AcceptedFiles, READ_TIME_MAX, ReadError, without_number};
 use weir_config::source_keys::{INCLUDE, included};
 
 use crate::documents::Documents;
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
         }
         let left = self.deadline.saturating_duration_since(Instant::now());
         let bytes_max = DOCUMENT_BYTES_MAX.min(self.bytes_left);
-        match file::read_within(path, bytes_max, Accepted::Regular, left) {
+        match file::read_within(path, bytes_max, AcceptedFiles::Regular, left) {
             Ok(bytes) => self.take(shown, bytes),
             Err(error) => self.refuse(&shown, &error, span),
         }
@@ -193,14 +193,14 @@ impl<'a> Reader<'a> {
 
 /// The files of a directory, by kind, sorted by name.
 #[derive(Default)]
-struct Found {
+struct DirectoryFiles {
     files: Vec<PathBuf>,
     /// Files that are probably meant, but are not read.
     others: Vec<PathBuf>,
 }
 
-fn list(folder: &Path) -> io::Result<Found> {
-    let mut found = Found::default();
+fn list(folder: &Path) -> io::Result<DirectoryFiles> {
+    let mut found = DirectoryFiles::default();
     // An empty path is the folder of this process.
     let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     for entry in fs::read_dir(here)? {

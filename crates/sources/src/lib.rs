@@ -18,7 +18,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use weir_config::document::{Finding, Span};
-use weir_config::{Diagnostic, Loaded, Severity, describe};
+use weir_config::{Diagnostic, LoadResult, Severity, describe};
 
 pub use files::Files;
 pub use include::{FILES_BYTES_MAX, FILES_MAX};
@@ -28,13 +28,13 @@ use documents::Documents;
 use overlay::Overlay;
 
 /// Reads and checks a file and the files that it includes. Relative paths in them start at its directory.
-pub fn load(path: &Path) -> Loaded {
+pub fn load(path: &Path) -> LoadResult {
     Sources::new(&Files::read(path), &Overlay::default()).check()
 }
 
 /// Checks bytes from another source, for example from standard input. `name` stands for the file in diagnostics, and
 /// relative paths start at its directory.
-pub fn parse_bytes(name: &str, bytes: Vec<u8>) -> Loaded {
+pub fn parse_bytes(name: &str, bytes: Vec<u8>) -> LoadResult {
     Sources::new(&Files::of_bytes(name, bytes), &Overlay::default()).check()
 }
 

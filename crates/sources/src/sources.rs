@@ -1,7 +1,7 @@
 //! The sources of a configuration together: the order in which they are merged, and what is asked of the result.
 
 use weir_config::document::{self, Finding};
-use weir_config::{Config, Diagnostic, Loaded, Merged, Severity, describe};
+use weir_config::{Config, Diagnostic, LoadResult, MergedValues, Severity, describe};
 
 use crate::files::Files;
 use crate::overlay::{Change, Difference, Overlay};
@@ -26,7 +26,7 @@ impl<'a> Sources<'a> {
     }
 
     /// The values of these sources, in their order.
-    fn merge(&self, sources: &[&dyn Source]) -> Merged {
+    fn merge(&self, sources: &[&dyn Source]) -> MergedValues {
         let mut merged = self.files.nothing_merged();
         for source in sources {
             source.merge_into(&mut merged);
@@ -35,20 +35,20 @@ impl<'a> Sources<'a> {
     }
 
     /// The values of all sources. The overlay comes last, so it can change what any other source says.
-    fn merged(&self) -> Merged {
+    fn merged(&self) -> MergedValues {
         let mut merged = self.merge(&self.below_overlay());
         self.overlay.merge_into(&mut merged);
         merged
     }
 
     /// Checks the configuration.
-    pub fn check(&self) -> Loaded {
+    pub fn check(&self) -> LoadResult {
         self.merged().check()
     }
 
     /// As [`Self::check`], for a change of `before` by a user on the network, who can introduce no program, file or unix socket
     /// of this host.
-    pub fn check_from_network(&self, before: &Config) -> Loaded {
+    pub fn check_from_network(&self, before: &Config) -> LoadResult {
         self.merged().check_from_network(before, &self.merge(&self.below_overlay()))
     }
 

@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use weir_config::document::{DOCUMENT_BYTES_MAX, Finding, Lines, SourceId, Span};
-use weir_config::file::{self, Accepted, READ_TIME_MAX, ReadError, without_number};
+use weir_config::file::{self, AcceptedFiles, READ_TIME_MAX, ReadError, without_number};
 
 /// The text; or its readable part and the finding about it.
-pub(crate) type Read = Result<String, (String, Finding)>;
+pub(crate) type DecodedText = Result<String, (String, Finding)>;
 
 /// Reads the main file.
-pub(crate) fn read(path: &Path) -> Read {
-    let read = file::read_within(path, DOCUMENT_BYTES_MAX, Accepted::RegularOrPipe, READ_TIME_MAX);
+pub(crate) fn read(path: &Path) -> DecodedText {
+    let read =
+        file::read_within(path, DOCUMENT_BYTES_MAX, AcceptedFiles::RegularOrPipe, READ_TIME_MAX);
     read.map_err(|error| whole(in_words(&error))).and_then(decoded)
 }
 
@@ -20,7 +21,7 @@ fn whole(message: String) -> (String, Finding) {
 }
 
 /// Decodes bytes as text.
-pub(crate) fn decoded(bytes: Vec<u8>) -> Read {
+pub(crate) fn decoded(bytes: Vec<u8>) -> DecodedText {
     let error = match String::from_utf8(bytes) {
         Ok(text) => return Ok(text),
         Err(error) => error,

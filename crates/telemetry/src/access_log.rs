@@ -2,8 +2,8 @@
 //!
 //! The data path never waits for the log: a batch that the log cannot accept is dropped and counted.
 
+mod custom_format;
 mod entry;
-mod given;
 
 use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
@@ -16,21 +16,23 @@ use weir_exchange::termination::Termination;
 use weir_http::message::RequestHead;
 use weir_http::write_ip;
 
-use self::entry::{Shown, put_address_text, put_marks, put_quoted, put_rules, version_of};
-use self::given::Given;
+use self::custom_format::CustomFormat;
+use self::entry::{
+    HeadFieldValues, put_address_text, put_marks, put_quoted, put_rules, version_of,
+};
 use crate::json::{
     SHOWN_BYTES_MAX, put, put_id, put_json_string, put_number, put_text_key, put_three_digits,
 };
 use crate::log_batch::Batcher;
 use crate::reports::{Log, LogBatch};
 
-pub use self::entry::{Decided, Entry, RequestId};
+pub use self::entry::{Entry, PolicyFields, RequestId};
 
 /// The access log of one worker.
 pub struct AccessLog {
     format: AccessFormat,
     /// The latest custom format of the configuration.
-    given: Option<Given>,
+    given: Option<CustomFormat>,
     batch: Batcher,
     request_id: u128,
     wall: WallClock,
@@ -55,7 +57,7 @@ impl AccessLog {
             && self.given.as_ref().is_none_or(|known| known.format != *format)
         {
             let number = self.given.as_ref().map_or(0, |known| known.number.wrapping_add(1));
-            self.given = Some(Given::new(number, format));
+            self.given = Some(CustomFormat::new(number, format));
         }
     }
 
@@ -88,7 +90,7 @@ impl AccessLog {
         }
         let version = version_of(head);
         let (method, target) = (head.method_text.of(input), head.target.of(input));
-        let shown = Shown::of(head, input);
+        let shown = HeadFieldValues::of(head, input);
         if self.format == AccessFormat::Json {
             if let Some(client) = client {
                 put_address(out, CLIENT_KEY, client);
@@ -156,7 +158,7 @@ impl AccessLog {
     }
 
     /// The custom format of the configuration, if new requests use one.
-    fn given_now(&self) -> Option<&Given> {
+    fn given_now(&self) -> Option<&CustomFormat> {
         self.given.as_ref().filter(|_| self.format == AccessFormat::Given)
     }
 
@@ -282,7 +284,7 @@ fn put_made_id(out: &mut Vec<u8>, id: u128) {
     out.push(b'"');
 }
 
-fn put_decided(out: &mut Vec<u8>, decided: &Decided<'_>) {
+fn put_decided(out: &mut Vec<u8>, decided: &PolicyFields<'_>) {
     if decided.is_bound {
         put_text(out, "reuse", b"client");
     }

@@ -110,7 +110,7 @@ fn without_pair(text: &[u8]) -> Option<Vec<u8>> {
 
 /// The data and values of a match, without secrets.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Shown<'a> {
+pub struct MaskedMatch<'a> {
     /// The rule's data about the match.
     pub data: Cow<'a, [u8]>,
     /// The matched values.
@@ -228,7 +228,7 @@ impl<'a> Secrets<'a> {
     }
 
     /// Data and values of a match with masked secrets.
-    pub fn shown<'t>(&self, data: &'t [u8], values: &'t [MatchedValue]) -> Shown<'t> {
+    pub fn shown<'t>(&self, data: &'t [u8], values: &'t [MatchedValue]) -> MaskedMatch<'t> {
         let told: Vec<Option<Cow<'_, [u8]>>> =
             values.iter().map(|it| self.masked(&it.variable, &it.value)).collect();
         let is_named = |it: &MatchedValue| matches!(variable(&it.variable), Cow::Owned(_));
@@ -245,7 +245,7 @@ impl<'a> Secrets<'a> {
             true => Cow::Borrowed(MASK),
             false => self.shown_text(data),
         };
-        Shown { data, values }
+        MaskedMatch { data, values }
     }
 }
 

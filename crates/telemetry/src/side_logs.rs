@@ -3,12 +3,12 @@
 use std::sync::mpsc::SyncSender;
 
 use weir_core::clock::Clock;
-use weir_exchange::parts::inspected::Inspected;
+use weir_exchange::parts::inspection_report::InspectionReport;
 use weir_exchange::parts::request_ids::RequestIds;
 use weir_exchange::shared::counters::WorkerCounters;
 
 use crate::reports::{LogBatch, SpanBatch};
-use crate::spans::{Finished, SpanLog};
+use crate::spans::{FinishedTrace, SpanLog};
 use crate::waf_log::WafLog;
 
 /// Logs with entries for only a few requests.
@@ -28,7 +28,7 @@ impl SideLogs {
     /// Writes the log line of an inspected request.
     pub fn write_inspected(
         &mut self,
-        inspected: &Inspected<'_>,
+        inspected: &InspectionReport<'_>,
         clock: Clock,
         counters: &WorkerCounters,
     ) {
@@ -39,7 +39,7 @@ impl SideLogs {
     /// Writes the spans of a finished transaction.
     pub fn write_spans(
         &mut self,
-        finished: &Finished<'_>,
+        finished: &FinishedTrace<'_>,
         ids: &RequestIds,
         clock: Clock,
         counters: &WorkerCounters,

@@ -10,10 +10,10 @@ use std::sync::mpsc::SyncSender;
 
 use weir_core::clock::Clock;
 use weir_event_loop::wall_clock::WallClock;
-use weir_exchange::parts::ends::Ends;
-use weir_exchange::parts::remembered::Remembered;
+use weir_exchange::parts::request_context::RequestContext;
 use weir_exchange::parts::request_ids::RequestIds;
-use weir_exchange::parts::traced::{Attempted, Kind, Record, Traced};
+use weir_exchange::parts::request_trace::{FinishedAttempt, Kind, Record, RequestTrace};
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::tracing::attempted;
@@ -57,13 +57,13 @@ const METHODS: [&[u8]; 9] =
     [b"CONNECT", b"DELETE", b"GET", b"HEAD", b"OPTIONS", b"PATCH", b"POST", b"PUT", b"TRACE"];
 
 /// A finished transaction with its trace.
-pub struct Finished<'a> {
+pub struct FinishedTrace<'a> {
     /// The connections.
-    pub ends: &'a Ends,
+    pub ends: &'a TransactionEnds,
     /// The stored facts about the request.
-    pub remembered: &'a Remembered,
+    pub context: &'a RequestContext,
     /// The trace context.
-    pub traced: &'a Traced,
+    pub traced: &'a RequestTrace,
     /// The facts for the spans.
     pub record: &'a Record,
     /// The termination reason.
@@ -85,14 +85,14 @@ impl SpanLog {
     /// Writes the spans of a transaction: one for a client's request, and one for each attempt with a member.
     pub fn write(
         &mut self,
-        finished: &Finished<'_>,
+        finished: &FinishedTrace<'_>,
         ids: &RequestIds,
         clock: Clock,
         counters: &WorkerCounters,
     ) {
         let offset_us = self.wall.unix_us(clock) - clock.now_us();
         let unix = |us: u64| (us + offset_us) * 1_000;
-        let Finished { ends, traced, record, why, .. } = *finished;
+        let FinishedTrace { ends, traced, record, why, .. } = *finished;
         if record.kind == Kind::Client {
             let out = self.batch.line(clock.now_ms());
             Message::new(out).message(SPANS, |span| {
@@ -128,11 +128,11 @@ impl SpanLog {
 
 fn put_server_span(
     span: &mut Message<'_>,
-    finished: &Finished<'_>,
+    finished: &FinishedTrace<'_>,
     ids: &RequestIds,
     times: (u64, u64),
 ) {
-    let Finished { ends, remembered, traced, record, why } = *finished;
+    let FinishedTrace { ends, context, traced, record, why } = *finished;
     let (account, status) = (&ends.account, ends.account.status);
     put_ids(span, traced, traced.span_id, traced.parent_id, record);
     put_start(span, &record.method, KIND_SERVER, times);
@@ -152,7 +152,7 @@ fn put_server_span(
     put_text(span, "user_agent.original", &redaction::text(&record.user_agent));
     put_status(span, status);
     put_text(span, "weir.virtual_server", ends.server.live.name.as_bytes());
-    if let Some(entered_at) = &remembered.entered_at {
+    if let Some(entered_at) = &context.entered_at {
         put_text(span, "weir.entered_at", entered_at.live.name.as_bytes());
     }
     if ends.tries.was_sought {
@@ -162,12 +162,12 @@ fn put_server_span(
         put_text(span, "weir.member", member.live.label.as_bytes());
     }
     match account.request_number {
-        0 => put_text(span, "weir.request_id", &remembered.request_id),
+        0 => put_text(span, "weir.request_id", &context.request_id),
         number => {
             put_text(span, "weir.request_id", format!("{:032x}", ids.id(number)).as_bytes());
         }
     }
-    if let Some(kept) = remembered.kept {
+    if let Some(kept) = context.kept {
         put_text(span, "weir.persistence", kept.as_str().as_bytes());
     }
     put_number(span, "weir.retries", account.retries.into());
@@ -181,11 +181,11 @@ fn put_server_span(
 
 fn put_client_span(
     span: &mut Message<'_>,
-    (traced, record): (&Traced, &Record),
-    (number, attempted, cut): (u64, &Attempted, Option<&str>),
+    (traced, record): (&RequestTrace, &Record),
+    (number, attempted, cut): (u64, &FinishedAttempt, Option<&str>),
     unix: impl Fn(u64) -> u64,
 ) {
-    let Attempted { span_id, pool, member, begun_us, ended_us, status, .. } = attempted;
+    let FinishedAttempt { span_id, pool, member, begun_us, ended_us, status, .. } = attempted;
     put_ids(span, traced, *span_id, traced.span_id, record);
     put_start(span, &record.method, KIND_CLIENT, (unix(*begun_us), unix(*ended_us)));
     span.fixed32(span::FLAGS, u32::from(traced.flags) | FLAG_HAS_REMOTE);
@@ -236,7 +236,13 @@ fn cut_by(why: Termination) -> Option<&'static str> {
     }
 }
 
-fn put_ids(span: &mut Message<'_>, traced: &Traced, id: u64, parent_id: u64, record: &Record) {
+fn put_ids(
+    span: &mut Message<'_>,
+    traced: &RequestTrace,
+    id: u64,
+    parent_id: u64,
+    record: &Record,
+) {
     span.bytes(span::TRACE_ID, &traced.trace_id.to_be_bytes());
     span.bytes(span::SPAN_ID, &id.to_be_bytes());
     if !record.state.is_empty() {

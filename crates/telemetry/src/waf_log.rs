@@ -2,14 +2,14 @@
 //!
 //! The log is independent of the access log's format. Secrets are masked ([`redaction`]).
 
-mod recorded;
+mod recorded_request;
 
 use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
 
 use weir_core::clock::Clock;
 use weir_event_loop::wall_clock::{Date, WallClock};
-use weir_exchange::parts::inspected::{Cause, Inspected, Outcome};
+use weir_exchange::parts::inspection_report::{Cause, InspectionOutcome, InspectionReport};
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_waf::checks::Finding;
 use weir_waf::inspection::{Inspection, Match, MatchedValue, stopped};
@@ -53,7 +53,12 @@ impl WafLog {
     }
 
     /// Writes the line of one request.
-    pub fn write(&mut self, inspected: &Inspected<'_>, clock: Clock, counters: &WorkerCounters) {
+    pub fn write(
+        &mut self,
+        inspected: &InspectionReport<'_>,
+        clock: Clock,
+        counters: &WorkerCounters,
+    ) {
         let (date, millisecond) = self.wall.at(clock);
         put_line(self.batch.line(clock.now_ms()), inspected, (date, millisecond));
         self.batch.end_line(&counters.waf_log_lines_dropped);
@@ -71,7 +76,11 @@ impl WafLog {
     }
 }
 
-fn put_line(out: &mut Vec<u8>, inspected: &Inspected<'_>, (date, millisecond): (&Date, u64)) {
+fn put_line(
+    out: &mut Vec<u8>,
+    inspected: &InspectionReport<'_>,
+    (date, millisecond): (&Date, u64),
+) {
     let start = out.len();
     out.extend_from_slice(b"{\"type\":\"waf\",\"time\":\"");
     out.extend_from_slice(date.iso.as_bytes());
@@ -95,7 +104,7 @@ fn put_line(out: &mut Vec<u8>, inspected: &Inspected<'_>, (date, millisecond): (
 fn put_inspection(
     out: &mut Vec<u8>,
     start: usize,
-    inspected: &Inspected<'_>,
+    inspected: &InspectionReport<'_>,
     inspection: &Inspection,
 ) {
     let fields = &inspected.server.snapshot.authenticating.credential_fields;
@@ -104,7 +113,7 @@ fn put_inspection(
     put_outcome(out, inspected);
     put_findings(out, inspection.findings(), &secrets);
     put_rules(out, start, (inspection, &secrets));
-    recorded::put_recorded(out, inspection, &secrets);
+    recorded_request::put_recorded(out, inspection, &secrets);
 }
 
 fn put_client(out: &mut Vec<u8>, client: Option<SocketAddr>) {
@@ -129,8 +138,8 @@ fn put_request(out: &mut Vec<u8>, inspection: &Inspection, secrets: &Secrets<'_>
 }
 
 /// Writes the result of the inspection, its findings and the action.
-fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
-    let Inspected { mode, outcome, status, inspection, .. } = *inspected;
+fn put_outcome(out: &mut Vec<u8>, inspected: &InspectionReport<'_>) {
+    let InspectionReport { mode, outcome, status, inspection, .. } = *inspected;
     put_text(out, "mode", mode.name().as_bytes());
     put_text(out, "outcome", outcome.name().as_bytes());
     if status != 0 {
@@ -138,9 +147,13 @@ fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
         put_number(out, status.into());
     }
     match outcome {
-        Outcome::Detected(cause) | Outcome::Blocked(cause) => put_cause(out, cause),
-        Outcome::Unjudged { limit, .. } => put_text(out, "limit", limit.name().as_bytes()),
-        Outcome::Passed | Outcome::Unfinished => {}
+        InspectionOutcome::Detected(cause) | InspectionOutcome::Blocked(cause) => {
+            put_cause(out, cause)
+        }
+        InspectionOutcome::Unjudged { limit, .. } => {
+            put_text(out, "limit", limit.name().as_bytes())
+        }
+        InspectionOutcome::Passed | InspectionOutcome::Unfinished => {}
     }
     if let Some(stopped) = inspection.and_then(stopped) {
         put_text_key(out, "stopped");

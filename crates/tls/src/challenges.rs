@@ -33,13 +33,13 @@ pub const HTTP_PATH: &[u8] = b"/.well-known/acme-challenge/";
 #[derive(Default)]
 pub struct Challenges {
     /// `None`: no challenge is pending.
-    pending: ArcSwapOption<Pending>,
+    pending: ArcSwapOption<ChallengeAnswers>,
     /// Whether pending challenges are never removed.
     is_kept: AtomicBool,
 }
 
 #[derive(Default, Clone)]
-struct Pending {
+struct ChallengeAnswers {
     /// The answers to `http-01` challenges, by token.
     texts: HashMap<Arc<str>, Arc<str>>,
     /// The TLS settings for `tls-alpn-01` challenges, by name in lower case.
@@ -47,7 +47,7 @@ struct Pending {
 }
 
 /// A pending challenge. It is answered until this value is dropped.
-pub struct Answered {
+pub struct PendingChallenge {
     challenges: Arc<Challenges>,
     kind: Kind,
 }
@@ -69,7 +69,7 @@ impl Challenges {
 
     /// The TLS settings for a handshake that verifies a challenge.
     pub fn handshake(&self, hello: &ClientHello) -> Option<Arc<ServerConfig>> {
-        let pending: Guard<Option<Arc<Pending>>> = self.pending.load();
+        let pending: Guard<Option<Arc<ChallengeAnswers>>> = self.pending.load();
         let pending = pending.as_ref()?;
         let mut protocols = hello.protocols();
         // The authority offers only this protocol (RFC 8737 section 3).
@@ -80,12 +80,12 @@ impl Challenges {
     }
 
     /// Starts to answer requests for this token.
-    pub fn add_text(self: &Arc<Self>, token: &str, text: &str) -> Answered {
+    pub fn add_text(self: &Arc<Self>, token: &str, text: &str) -> PendingChallenge {
         let (token, text): (Arc<str>, Arc<str>) = (token.into(), text.into());
         self.change(|pending| {
             pending.texts.insert(Arc::clone(&token), Arc::clone(&text));
         });
-        Answered { challenges: Arc::clone(self), kind: Kind::Text(token, text) }
+        PendingChallenge { challenges: Arc::clone(self), kind: Kind::Text(token, text) }
     }
 
     /// Starts to answer handshakes for this name, which is in lower case.
@@ -94,7 +94,7 @@ impl Challenges {
         name: &str,
         certificate: CertificateDer<'static>,
         key: PrivateKeyDer<'static>,
-    ) -> Result<Answered, rustls::Error> {
+    ) -> Result<PendingChallenge, rustls::Error> {
         // `Identity` would reject the certificate, because chain verification does not support its critical extension.
         let certified = CertifiedKey::new(vec![certificate], any_supported_type(&key)?);
         let config = handshake_config(certified)?;
@@ -102,7 +102,7 @@ impl Challenges {
         self.change(|pending| {
             pending.handshakes.insert(Arc::clone(&name), Arc::clone(&config));
         });
-        Ok(Answered { challenges: Arc::clone(self), kind: Kind::Handshake(name, config) })
+        Ok(PendingChallenge { challenges: Arc::clone(self), kind: Kind::Handshake(name, config) })
     }
 
     /// Makes pending challenges stay until the process ends. It is called when this process hands over to another one,
@@ -111,7 +111,7 @@ impl Challenges {
         self.is_kept.store(true, Ordering::Release);
     }
 
-    fn change(&self, change: impl Fn(&mut Pending)) {
+    fn change(&self, change: impl Fn(&mut ChallengeAnswers)) {
         self.pending.rcu(|before| {
             let mut pending = before.as_deref().cloned().unwrap_or_default();
             change(&mut pending);
@@ -121,7 +121,7 @@ impl Challenges {
     }
 }
 
-impl Drop for Answered {
+impl Drop for PendingChallenge {
     fn drop(&mut self) {
         if self.challenges.is_kept.load(Ordering::Acquire) {
             return;

@@ -7,7 +7,7 @@
 use rustls::pki_types::ServerName;
 
 use crate::error::Alert;
-use crate::record::{ContentType, Framed, HEADER_BYTES, PLAINTEXT_BYTES_MAX, read_header};
+use crate::record::{ContentType, HEADER_BYTES, PLAINTEXT_BYTES_MAX, RecordStart, read_header};
 
 /// Maximum size of a ClientHello in bytes. With post-quantum key shares, typical ones have 2 KiB.
 pub const CLIENT_HELLO_BYTES_MAX: usize = 32 * 1024;
@@ -89,15 +89,15 @@ pub fn peek(input: &[u8]) -> Peek {
     for _ in 0..CLIENT_HELLO_RECORDS_MAX {
         let at = input.len() - rest.len();
         let header = match read_header(rest, 0) {
-            Framed::Header(header) => header,
-            Framed::Partial => return Peek::Partial(at + HEADER_BYTES),
-            Framed::Malformed => {
+            RecordStart::Header(header) => header,
+            RecordStart::Partial => return Peek::Partial(at + HEADER_BYTES),
+            RecordStart::Malformed => {
                 let is_known = rest.first().is_some_and(|&it| ContentType::of(it).is_some());
                 let alert =
                     if is_known { Alert::ProtocolVersion } else { Alert::UnexpectedMessage };
                 return Peek::Malformed("not a record of TLS", alert);
             }
-            Framed::TooLong => {
+            RecordStart::TooLong => {
                 return Peek::Malformed("a record that is too long", Alert::RecordOverflow);
             }
         };

@@ -354,10 +354,10 @@ impl<'a> Single<'a> {
 /// The OCSP response of a certificate, which is replaced while the certificate is in use.
 pub struct Staple {
     plain: Arc<CertifiedKey>,
-    stapled: ArcSwapOption<Stapled>,
+    stapled: ArcSwapOption<StapledCertificate>,
 }
 
-struct Stapled {
+struct StapledCertificate {
     certified: Arc<CertifiedKey>,
     until_unix_s: i64,
 }
@@ -373,7 +373,7 @@ impl Staple {
         let ocsp = Some(response.to_vec());
         let certified = Arc::new(CertifiedKey { ocsp, ..(*self.plain).clone() });
         let until_unix_s = validity.until_unix_s;
-        self.stapled.store(Some(Arc::new(Stapled { certified, until_unix_s })));
+        self.stapled.store(Some(Arc::new(StapledCertificate { certified, until_unix_s })));
     }
 
     /// The time at which the response expires; `None`: there is no response.

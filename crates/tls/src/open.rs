@@ -19,10 +19,10 @@ use rustls::server::ServerConnectionData;
 use crate::error::{Alert, TlsError};
 use crate::protection::{OpenError, Opener, Sealer};
 use crate::record::{
-    ContentType, EXPANSION_BYTES_MAX_12, EXPANSION_BYTES_MAX_13, Framed, HEADER_BYTES,
-    PLAINTEXT_BYTES_MAX, read_header,
+    ContentType, EXPANSION_BYTES_MAX_12, EXPANSION_BYTES_MAX_13, HEADER_BYTES, PLAINTEXT_BYTES_MAX,
+    RecordStart, read_header,
 };
-use crate::sealed::Sealed;
+use crate::record_buffer::RecordBuffer;
 use crate::step::Step;
 
 /// Maximum number of records without data between two records with data. No peer needs more.
@@ -84,7 +84,7 @@ impl Open {
         &mut self,
         input: &mut [u8],
         consumed: &mut usize,
-        out: &mut Sealed,
+        out: &mut RecordBuffer,
     ) -> Result<Step, TlsError> {
         while !self.has_ended {
             let at = *consumed;
@@ -132,14 +132,14 @@ impl Open {
     fn next_record(
         &mut self,
         input: &[u8],
-        out: &mut Sealed,
+        out: &mut RecordBuffer,
     ) -> Result<Option<(ContentType, usize)>, TlsError> {
         let expansion = if self.is_13 { EXPANSION_BYTES_MAX_13 } else { EXPANSION_BYTES_MAX_12 };
         let header = match read_header(input, expansion) {
-            Framed::Header(header) => header,
-            Framed::Partial => return Ok(None),
-            Framed::Malformed => return Err(self.misbehaved("not a record of TLS", out)),
-            Framed::TooLong => {
+            RecordStart::Header(header) => header,
+            RecordStart::Partial => return Ok(None),
+            RecordStart::Malformed => return Err(self.misbehaved("not a record of TLS", out)),
+            RecordStart::TooLong => {
                 self.alert(Alert::RecordOverflow, out);
                 return Err(TlsError::PeerMisbehaved("a record that is too long"));
             }
@@ -152,7 +152,7 @@ impl Open {
         Ok((input.len() >= bytes).then_some((header.content, bytes)))
     }
 
-    fn refuse_record(&mut self, error: OpenError, out: &mut Sealed) -> TlsError {
+    fn refuse_record(&mut self, error: OpenError, out: &mut RecordBuffer) -> TlsError {
         let (alert, error) = match error {
             OpenError::Forged => (Alert::BadRecordMac, TlsError::Forged),
             OpenError::TooLong => {
@@ -170,7 +170,7 @@ impl Open {
     }
 
     /// Handles a received alert. Returns whether it is close_notify.
-    fn is_end(&mut self, alert: &[u8], out: &mut Sealed) -> Result<bool, TlsError> {
+    fn is_end(&mut self, alert: &[u8], out: &mut RecordBuffer) -> Result<bool, TlsError> {
         const WARNING: u8 = 1;
         const CLOSE_NOTIFY: u8 = 0;
         const USER_CANCELED: u8 = 90;
@@ -188,7 +188,7 @@ impl Open {
     }
 
     /// Handles received bytes of handshake messages.
-    fn handshake(&mut self, bytes: &[u8], out: &mut Sealed) -> Result<(), TlsError> {
+    fn handshake(&mut self, bytes: &[u8], out: &mut RecordBuffer) -> Result<(), TlsError> {
         if bytes.is_empty() {
             return Err(self.misbehaved("an empty record of the handshake", out));
         }
@@ -214,7 +214,7 @@ impl Open {
         kind: u8,
         body: &[u8],
         ends_record: bool,
-        out: &mut Sealed,
+        out: &mut RecordBuffer,
     ) -> Result<(), TlsError> {
         match (kind, &mut self.kernel) {
             (KEY_UPDATE, _) if self.is_13 => self.update_keys(body, ends_record, out),
@@ -243,7 +243,7 @@ impl Open {
         &mut self,
         body: &[u8],
         ends_record: bool,
-        out: &mut Sealed,
+        out: &mut RecordBuffer,
     ) -> Result<(), TlsError> {
         const NOT_REQUESTED: &[u8] = &[0];
         const REQUESTED: &[u8] = &[1];
@@ -276,7 +276,7 @@ impl Open {
     }
 
     /// Sends a KeyUpdate, and changes to the next key for sending.
-    fn renew(&mut self, out: &mut Sealed) -> Result<(), TlsError> {
+    fn renew(&mut self, out: &mut RecordBuffer) -> Result<(), TlsError> {
         self.seal_record(ContentType::Handshake, &[&[KEY_UPDATE, 0, 0, 1, 0]], out)?;
         let renewed = match &mut self.kernel {
             Kernel::Server(kernel) => kernel.update_tx_secret(),
@@ -288,7 +288,7 @@ impl Open {
     }
 
     /// Encrypts the concatenation of `parts`, in records of maximum size.
-    pub fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
+    pub fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut RecordBuffer) -> Result<(), TlsError> {
         if self.is_closed {
             return Ok(());
         }
@@ -321,7 +321,7 @@ impl Open {
         &mut self,
         content: ContentType,
         parts: &[&[u8]],
-        out: &mut Sealed,
+        out: &mut RecordBuffer,
     ) -> Result<(), TlsError> {
         let plaintext_bytes = parts.iter().map(|part| part.len()).sum();
         let bytes = self.sealer.record_bytes(plaintext_bytes);
@@ -331,17 +331,17 @@ impl Open {
     }
 
     /// Sends close_notify.
-    pub fn close(&mut self, out: &mut Sealed) {
+    pub fn close(&mut self, out: &mut RecordBuffer) {
         self.alert(Alert::CloseNotify, out);
     }
 
-    fn misbehaved(&mut self, what: &'static str, out: &mut Sealed) -> TlsError {
+    fn misbehaved(&mut self, what: &'static str, out: &mut RecordBuffer) -> TlsError {
         self.alert(Alert::UnexpectedMessage, out);
         TlsError::PeerMisbehaved(what)
     }
 
     /// Sends an alert. After it, nothing more is sent, except after a warning.
-    fn alert(&mut self, alert: Alert, out: &mut Sealed) {
+    fn alert(&mut self, alert: Alert, out: &mut RecordBuffer) {
         if self.is_closed {
             return;
         }

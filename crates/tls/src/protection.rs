@@ -154,7 +154,7 @@ pub enum OpenError {
 
 /// A decrypted record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
+pub struct DecryptedRecord {
     /// The content type.
     pub content: ContentType,
     /// The index of the first plaintext byte in the record.
@@ -174,7 +174,11 @@ impl Opener {
     }
 
     /// Decrypts a complete record in place. `record` includes the header, and `content` is the type in it.
-    pub fn open(&mut self, content: ContentType, record: &mut [u8]) -> Result<Opened, OpenError> {
+    pub fn open(
+        &mut self,
+        content: ContentType,
+        record: &mut [u8],
+    ) -> Result<DecryptedRecord, OpenError> {
         let Self(protection) = self;
         let scheme = protection.scheme;
         let start = HEADER_BYTES + scheme.explicit_bytes();
@@ -208,7 +212,7 @@ impl Opener {
                 (ContentType::of(plaintext[last]).ok_or(OpenError::UnknownType)?, last)
             }
         };
-        Ok(Opened { content, start, end: start + length })
+        Ok(DecryptedRecord { content, start, end: start + length })
     }
 }
 
@@ -218,7 +222,7 @@ pub struct Sealer(Protection);
 
 /// An error: the key has reached its maximum number of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exhausted;
+pub struct KeyExhausted;
 
 impl Sealer {
     /// An encryptor with these secrets. `sequence`: the number of the first record.
@@ -250,11 +254,11 @@ impl Sealer {
         content: ContentType,
         parts: &[&[u8]],
         out: &mut [u8],
-    ) -> Result<usize, Exhausted> {
+    ) -> Result<usize, KeyExhausted> {
         let plaintext_bytes: usize = parts.iter().map(|part| part.len()).sum();
         debug_assert!(plaintext_bytes <= PLAINTEXT_BYTES_MAX, "it is for the caller to divide");
         if self.records_left() == 0 {
-            return Err(Exhausted);
+            return Err(KeyExhausted);
         }
         let record_bytes = self.record_bytes(plaintext_bytes);
         let Self(protection) = self;
@@ -284,7 +288,7 @@ impl Sealer {
         };
         protection.sequence += 1;
         // Only wrong lengths cause an error, and these are correct.
-        done.map(|()| record_bytes).map_err(|_| Exhausted)
+        done.map(|()| record_bytes).map_err(|_| KeyExhausted)
     }
 }
 

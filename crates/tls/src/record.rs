@@ -58,7 +58,7 @@ pub struct Header {
 
 /// The result of reading the first bytes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framed {
+pub enum RecordStart {
     /// The header is incomplete.
     Partial,
     /// Not a TLS record.
@@ -70,19 +70,19 @@ pub enum Framed {
 }
 
 /// Reads the header at the start of `input`. The record may have `expansion_bytes_max` bytes in addition to its plaintext.
-pub fn read_header(input: &[u8], expansion_bytes_max: usize) -> Framed {
+pub fn read_header(input: &[u8], expansion_bytes_max: usize) -> RecordStart {
     if input.first().is_some_and(|&first| ContentType::of(first).is_none()) {
-        return Framed::Malformed;
+        return RecordStart::Malformed;
     }
     let [content, major, _, high, low, ..] = *input else {
-        return Framed::Partial;
+        return RecordStart::Partial;
     };
     let length = usize::from(u16::from_be_bytes([high, low]));
     match ContentType::of(content) {
-        Some(_) if major != 3 => Framed::Malformed,
-        Some(_) if length > PLAINTEXT_BYTES_MAX + expansion_bytes_max => Framed::TooLong,
-        Some(content) => Framed::Header(Header { content, length }),
-        None => Framed::Malformed,
+        Some(_) if major != 3 => RecordStart::Malformed,
+        Some(_) if length > PLAINTEXT_BYTES_MAX + expansion_bytes_max => RecordStart::TooLong,
+        Some(content) => RecordStart::Header(Header { content, length }),
+        None => RecordStart::Malformed,
     }
 }
 
@@ -95,18 +95,18 @@ mod tests {
         let check = |input: &[u8], expected| {
             assert_eq!(read_header(input, EXPANSION_BYTES_MAX_13), expected, "{input:?}");
         };
-        let header = |content, length| Framed::Header(Header { content, length });
-        check(&[], Framed::Partial);
-        check(&[23, 3, 3, 0], Framed::Partial);
+        let header = |content, length| RecordStart::Header(Header { content, length });
+        check(&[], RecordStart::Partial);
+        check(&[23, 3, 3, 0], RecordStart::Partial);
         check(&[23, 3, 3, 0, 0], header(ContentType::ApplicationData, 0));
         check(&[22, 3, 1, 1, 2, 9], header(ContentType::Handshake, 258));
         check(&[21, 3, 4, 0, 2], header(ContentType::Alert, 2));
         check(&[20, 3, 3, 0, 1], header(ContentType::ChangeCipherSpec, 1));
         check(&[23, 3, 3, 0x41, 0], header(ContentType::ApplicationData, 16_640));
-        check(&[23, 3, 3, 0x41, 1], Framed::TooLong);
-        check(&[24, 3, 3, 0, 1], Framed::Malformed);
-        check(b"G", Framed::Malformed);
-        check(&[0x80], Framed::Malformed);
-        check(&[22, 2, 0, 0, 1], Framed::Malformed);
+        check(&[23, 3, 3, 0x41, 1], RecordStart::TooLong);
+        check(&[24, 3, 3, 0, 1], RecordStart::Malformed);
+        check(b"G", RecordStart::Malformed);
+        check(&[0x80], RecordStart::Malformed);
+        check(&[22, 2, 0, 0, 1], RecordStart::Malformed);
     }
 }

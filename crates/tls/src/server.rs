@@ -21,7 +21,7 @@ use crate::challenges::Challenges;
 use crate::client_hello::{ClientHello, NameForm};
 use crate::error::Alert;
 use crate::identity::Identity;
-use crate::managed::{Credential, certified};
+use crate::managed_certificate::{Credential, certified};
 use crate::names::Names;
 use crate::session_cache::SessionCache;
 use crate::tickets::TicketKeys;

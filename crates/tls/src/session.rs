@@ -31,14 +31,15 @@ use crate::open::{Kernel, Open};
 use crate::protection::{OVERHEAD_BYTES_MAX, Opener, Sealer, TAG_BYTES};
 use crate::protocol::Protocol;
 use crate::record::{
-    ContentType, EXPANSION_BYTES_MAX_12, Framed, HEADER_BYTES, PLAINTEXT_BYTES_MAX, read_header,
+    ContentType, EXPANSION_BYTES_MAX_12, HEADER_BYTES, PLAINTEXT_BYTES_MAX, RecordStart,
+    read_header,
 };
-use crate::sealed::Sealed;
+use crate::record_buffer::RecordBuffer;
 use crate::step::Step;
 
 /// The results of a handshake.
 #[derive(Debug, Clone)]
-pub struct Established {
+pub struct HandshakeResult {
     /// The TLS version.
     pub version: ProtocolVersion,
     /// The cipher suite.
@@ -58,7 +59,7 @@ pub struct Session {
     state: State,
     /// Data to be sent when the handshake is complete.
     waiting: Vec<u8>,
-    established: Option<Box<Established>>,
+    established: Option<Box<HandshakeResult>>,
     /// The required application protocol (ALPN). If the peer does not select it, the handshake fails.
     required: Option<Protocol>,
 }
@@ -103,7 +104,7 @@ enum Connection {
 }
 
 /// The next step that rustls requires.
-enum Wants {
+enum HandshakeStep {
     /// Needs another record.
     Record,
     /// Must be called again.
@@ -146,7 +147,7 @@ impl Session {
     }
 
     /// Removes and returns the results of the handshake.
-    pub fn established(&mut self) -> Option<Box<Established>> {
+    pub fn established(&mut self) -> Option<Box<HandshakeResult>> {
         self.established.take()
     }
 
@@ -158,7 +159,7 @@ impl Session {
     /// Processes `input[*consumed..]`, the peer's bytes in order, and advances `consumed` beyond the processed part. Output
     /// is appended to `out`. The caller must repeat the call until it returns [`Step::More`] or [`Step::Failed`], and must
     /// pass the unconsumed rest again, before later bytes.
-    pub fn step(&mut self, input: &mut [u8], consumed: &mut usize, out: &mut Sealed) -> Step {
+    pub fn step(&mut self, input: &mut [u8], consumed: &mut usize, out: &mut RecordBuffer) -> Step {
         let result = match &mut self.state {
             State::Handshake(handshake) => match handshake.step(input, consumed, out) {
                 Ok(Progress::Done) => self.open(out),
@@ -197,7 +198,7 @@ impl Session {
     }
 
     /// Handles the end of the handshake.
-    fn open(&mut self, out: &mut Sealed) -> Result<Step, TlsError> {
+    fn open(&mut self, out: &mut RecordBuffer) -> Result<Step, TlsError> {
         let State::Handshake(handshake) = std::mem::replace(&mut self.state, State::Failed) else {
             return Err(TlsError::Internal("a handshake that is done twice"));
         };
@@ -220,7 +221,7 @@ impl Session {
     }
 
     /// Encrypts the concatenation of `parts` into `out`. Until the handshake is complete, it is stored instead.
-    pub fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
+    pub fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut RecordBuffer) -> Result<(), TlsError> {
         match &mut self.state {
             // Later data must not overtake stored data, which is sent at the end of the handshake.
             State::Handshake(handshake) if self.waiting.is_empty() && handshake.may_send() => {
@@ -249,7 +250,7 @@ impl Session {
     }
 
     /// Sends close_notify.
-    pub fn close(&mut self, out: &mut Sealed) {
+    pub fn close(&mut self, out: &mut RecordBuffer) {
         match &mut self.state {
             State::Open(open) => open.close(out),
             State::Handshake(handshake) if self.waiting.is_empty() && handshake.may_send() => {
@@ -277,14 +278,16 @@ impl Handshake {
         &mut self,
         input: &mut [u8],
         consumed: &mut usize,
-        out: &mut Sealed,
+        out: &mut RecordBuffer,
     ) -> Result<Progress, TlsError> {
         while self.early.is_none() {
             match self.advance(input, consumed, out) {
-                Ok(Wants::Nothing) => return Ok(Progress::Done),
-                Ok(Wants::Again) => {}
-                Ok(Wants::Taken(data)) => self.take_early(&data, &mut input[*consumed..])?,
-                Ok(Wants::Record) => {
+                Ok(HandshakeStep::Nothing) => return Ok(Progress::Done),
+                Ok(HandshakeStep::Again) => {}
+                Ok(HandshakeStep::Taken(data)) => {
+                    self.take_early(&data, &mut input[*consumed..])?
+                }
+                Ok(HandshakeStep::Record) => {
                     if self.was_dropped(&input[*consumed..][..self.seen_bytes]) {
                         *consumed += self.seen_bytes;
                         self.seen_bytes = 0;
@@ -301,7 +304,7 @@ impl Handshake {
                     // rustls still has to write its output, which ends with the alert. It must not be called without output
                     // to write, because it would process the refused input again.
                     while self.wants_write()
-                        && matches!(self.advance(input, consumed, out), Ok(Wants::Again))
+                        && matches!(self.advance(input, consumed, out), Ok(HandshakeStep::Again))
                     {
                     }
                     return Err(TlsError::Handshake(error));
@@ -329,7 +332,7 @@ impl Handshake {
     }
 
     /// See [`Session::seal`]. This is used before the handshake is complete, which is rare, and copies the data.
-    fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
+    fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut RecordBuffer) -> Result<(), TlsError> {
         let mut whole = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
         parts.iter().for_each(|part| whole.extend_from_slice(part));
         let records = whole.len().div_ceil(PLAINTEXT_BYTES_MAX);
@@ -340,7 +343,7 @@ impl Handshake {
         Ok(())
     }
 
-    fn close(&mut self, out: &mut Sealed) {
+    fn close(&mut self, out: &mut RecordBuffer) {
         let sealed = self.write(|it| it.queue_close_notify(out.room(OVERHEAD_BYTES_MAX + 2)).ok());
         out.filled(sealed.unwrap_or(0));
     }
@@ -372,15 +375,15 @@ impl Handshake {
         &mut self,
         input: &mut [u8],
         consumed: &mut usize,
-        out: &mut Sealed,
-    ) -> Result<Wants, rustls::Error> {
+        out: &mut RecordBuffer,
+    ) -> Result<HandshakeStep, rustls::Error> {
         let seen = &mut input[*consumed..][..self.seen_bytes];
         let (discard, wants) = match &mut self.connection {
             Connection::Server(it) => advance(it.process_tls_records(seen), early_data, out),
             // Clients send early data, but never receive any.
             Connection::Client(it) => advance(it.process_tls_records(seen), |_| Vec::new(), out),
         };
-        if matches!(wants, Ok(Wants::Taken(_))) {
+        if matches!(wants, Ok(HandshakeStep::Taken(_))) {
             // The data is copied to its record, which must not be discarded yet.
             return wants;
         }
@@ -388,7 +391,7 @@ impl Handshake {
         self.seen_bytes -= discard;
         match wants {
             // Data may be sent before the client's Finished has arrived.
-            Ok(Wants::Nothing) if self.is_handshaking() => Ok(Wants::Record),
+            Ok(HandshakeStep::Nothing) if self.is_handshaking() => Ok(HandshakeStep::Record),
             other => other,
         }
     }
@@ -400,7 +403,7 @@ impl Handshake {
         }
     }
 
-    fn established(&self) -> Result<Established, TlsError> {
+    fn established(&self) -> Result<HandshakeResult, TlsError> {
         match &self.connection {
             Connection::Server(it) => established(it),
             Connection::Client(it) => established(it),
@@ -412,7 +415,7 @@ impl Handshake {
     ///
     /// aws-lc zeroes records that it cannot decrypt. A decrypted record is never all zero, because it contains its type.
     fn was_dropped(&self, seen: &[u8]) -> bool {
-        let Framed::Header(header) = read_header(seen, EXPANSION_BYTES_MAX_12) else {
+        let RecordStart::Header(header) = read_header(seen, EXPANSION_BYTES_MAX_12) else {
             return false;
         };
         let is_alone = seen.len() == HEADER_BYTES + header.length;
@@ -426,7 +429,7 @@ impl Handshake {
 
     /// Rejects a record of unknown type (RFC 8446 section 5). rustls would wait for the complete record, and send another
     /// alert. Instead, it is passed bytes after the seen ones that are invalid in every state.
-    fn refuse_unknown_type(&mut self, seen: &[u8], out: &mut Sealed) -> TlsError {
+    fn refuse_unknown_type(&mut self, seen: &[u8], out: &mut RecordBuffer) -> TlsError {
         let misplaced: [u8; 6] = match self.version() {
             // No version is negotiated, so the alert is not encrypted.
             None => {
@@ -454,7 +457,7 @@ impl Handshake {
     }
 
     /// Takes the keys from rustls, and ends the handshake.
-    fn finish(self) -> Result<(Open, Established), TlsError> {
+    fn finish(self) -> Result<(Open, HandshakeResult), TlsError> {
         let established = self.established()?;
         let (secrets, kernel) = match self.connection {
             Connection::Server(it) => {
@@ -478,7 +481,7 @@ impl Handshake {
 
 fn established<D>(
     connection: &rustls::unbuffered::UnbufferedConnectionCommon<D>,
-) -> Result<Established, TlsError> {
+) -> Result<HandshakeResult, TlsError> {
     let unfinished = TlsError::Internal("a handshake that is not done");
     let (Some(version), Some(suite)) =
         (connection.protocol_version(), connection.negotiated_cipher_suite())
@@ -486,7 +489,7 @@ fn established<D>(
         return Err(unfinished);
     };
     let certificates = connection.peer_certificates().unwrap_or_default();
-    Ok(Established {
+    Ok(HandshakeResult {
         version,
         suite,
         alpn: connection.alpn_protocol().map(Box::from),
@@ -500,8 +503,8 @@ fn established<D>(
 fn advance<D>(
     status: UnbufferedStatus<'_, '_, D>,
     take: impl FnOnce(ReadEarlyData<'_, '_, D>) -> Vec<u8>,
-    out: &mut Sealed,
-) -> (usize, Result<Wants, rustls::Error>) {
+    out: &mut RecordBuffer,
+) -> (usize, Result<HandshakeStep, rustls::Error>) {
     let wants = match status.state {
         Ok(ConnectionState::EncodeTlsData(mut data)) => {
             // With an empty buffer, the call returns the required size.
@@ -511,15 +514,15 @@ fn advance<D>(
             };
             let encoded = data.encode(out.room(bytes)).unwrap_or(0);
             out.filled(encoded);
-            Ok(Wants::Again)
+            Ok(HandshakeStep::Again)
         }
         Ok(ConnectionState::TransmitTlsData(data)) => {
             data.done();
-            Ok(Wants::Again)
+            Ok(HandshakeStep::Again)
         }
-        Ok(ConnectionState::ReadEarlyData(early)) => Ok(Wants::Taken(take(early))),
-        Ok(ConnectionState::WriteTraffic(_)) => Ok(Wants::Nothing),
-        Ok(ConnectionState::BlockedHandshake) => Ok(Wants::Record),
+        Ok(ConnectionState::ReadEarlyData(early)) => Ok(HandshakeStep::Taken(take(early))),
+        Ok(ConnectionState::WriteTraffic(_)) => Ok(HandshakeStep::Nothing),
+        Ok(ConnectionState::BlockedHandshake) => Ok(HandshakeStep::Record),
         Ok(_) => Err(rustls::Error::General("the handshake ended before it was done".into())),
         Err(error) => Err(error),
     };
@@ -539,12 +542,12 @@ fn early_data(mut early: ReadEarlyData<'_, '_, ServerConnectionData>) -> Vec<u8>
 /// reports the error.
 fn next_record(input: &[u8]) -> Option<usize> {
     match read_header(input, EXPANSION_BYTES_MAX_12) {
-        Framed::Header(header) => {
+        RecordStart::Header(header) => {
             let bytes = HEADER_BYTES + header.length;
             (input.len() >= bytes).then_some(bytes)
         }
-        Framed::Partial => None,
-        Framed::Malformed | Framed::TooLong => {
+        RecordStart::Partial => None,
+        RecordStart::Malformed | RecordStart::TooLong => {
             Some(input.len().min(HEADER_BYTES)).filter(|&all| all == HEADER_BYTES)
         }
     }

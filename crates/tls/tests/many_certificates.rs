@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rustls::pki_types::PrivateKeyDer;
 use weir_tls::identity::Identity;
-use weir_tls::managed::Credential;
+use weir_tls::managed_certificate::Credential;
 use weir_tls::names::Names;
 use weir_tls::server::Certificates;
 

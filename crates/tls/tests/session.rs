@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
-use weir_tls::{Protocol, Sealed, Session, Step, TlsError};
+use weir_tls::{Protocol, RecordBuffer, Session, Step, TlsError};
 
 /// A certificate for `shop.example`, and configurations that trust it.
 struct Pair {
@@ -55,7 +55,7 @@ fn name() -> ServerName<'static> {
 struct Peer {
     session: Session,
     input: Vec<u8>,
-    out: Sealed,
+    out: RecordBuffer,
     data: Vec<u8>,
     established: bool,
     confirmed: bool,
@@ -68,7 +68,7 @@ impl Peer {
         let mut peer = Self {
             session,
             input: Vec::new(),
-            out: Sealed::new(),
+            out: RecordBuffer::new(),
             data: Vec::new(),
             established: false,
             confirmed: false,

@@ -26,9 +26,9 @@ const FILES: [(&str, &str); 14] = [
 
 /// The embedded files, by the names that [`paths`] lists. Rule files on disk can include them by these names.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Embedded;
+pub struct EmbeddedFiles;
 
-impl Files for Embedded {
+impl Files for EmbeddedFiles {
     fn find(&mut self, _beside: &str, pattern: &str) -> Vec<String> {
         let (before, behind) = pattern.split_once('*').unwrap_or((pattern, ""));
         let is_meant = |name: &str| match pattern.contains('*') {
@@ -56,8 +56,8 @@ impl Files for Embedded {
 }
 
 /// The embedded files.
-pub fn files() -> Embedded {
-    Embedded
+pub fn files() -> EmbeddedFiles {
+    EmbeddedFiles
 }
 
 /// The names of the embedded files, in reading order.

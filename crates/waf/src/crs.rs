@@ -13,7 +13,7 @@ const SIGNATURE: &str = "OWASP_CRS";
 
 /// A rule that denies legitimate requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownFalsePositive {
     /// The id of the rule.
     pub rule: u64,
     /// The legitimate requests.
@@ -21,25 +21,29 @@ pub struct Known {
 }
 
 /// The rules, ordered by id.
-pub const KNOWN: [Known; 6] = [
-    Known { rule: 920_120, denies: "names of files with an apostrophe or a semicolon" },
-    Known { rule: 930_100, denies: "relative links in texts" },
-    Known { rule: 930_110, denies: "relative links in texts" },
-    Known { rule: 931_120, denies: "addresses that end in a question mark" },
-    Known { rule: 941_160, denies: "HTML with videos of other sites" },
-    Known { rule: 942_100, denies: "comparisons of numbers in searches and filters" },
+pub const KNOWN: [KnownFalsePositive; 6] = [
+    KnownFalsePositive {
+        rule: 920_120,
+        denies: "names of files with an apostrophe or a semicolon",
+    },
+    KnownFalsePositive { rule: 930_100, denies: "relative links in texts" },
+    KnownFalsePositive { rule: 930_110, denies: "relative links in texts" },
+    KnownFalsePositive { rule: 931_120, denies: "addresses that end in a question mark" },
+    KnownFalsePositive { rule: 941_160, denies: "HTML with videos of other sites" },
+    KnownFalsePositive { rule: 942_100, denies: "comparisons of numbers in searches and filters" },
 ];
 
 /// The known rules of a rule set that have no exclusion as in the file. Empty: it is not CRS, or the exclusions are there.
-pub fn open(rules: &RuleSet) -> Vec<Known> {
+pub fn open(rules: &RuleSet) -> Vec<KnownFalsePositive> {
     if !rules.signatures.iter().any(|name| name.contains(SIGNATURE)) {
         return Vec::new();
     }
-    let is_open = |known: &Known| rules.rule(known.rule).is_some_and(|rule| !is_excluded(rule));
+    let is_open =
+        |known: &KnownFalsePositive| rules.rule(known.rule).is_some_and(|rule| !is_excluded(rule));
     KNOWN.into_iter().filter(is_open).collect()
 }
 
-impl Known {
+impl KnownFalsePositive {
     /// The known rule with this id.
     pub fn of(id: u64) -> Option<Self> {
         KNOWN.into_iter().find(|known| known.rule == id)
@@ -52,7 +56,7 @@ impl Known {
 }
 
 /// The known rule with this id, if it is open in this rule set.
-pub fn known(rules: &RuleSet, id: u64) -> Option<Known> {
+pub fn known(rules: &RuleSet, id: u64) -> Option<KnownFalsePositive> {
     open(rules).into_iter().find(|known| known.rule == id)
 }
 

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::Args;
 use weir_cli::output;
 use weir_config::snapshot::Snapshot;
-use weir_config::{Colour, Diagnostic, Loaded, Resolutions, Severity, Summary};
+use weir_config::{Colour, Diagnostic, LoadResult, Resolutions, Severity, Summary};
 use weir_dataplane::handle;
 
 use crate::doctor::host::Host;
@@ -87,7 +87,7 @@ fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
         Input::File(path) => weir_sources::load(&path),
         input @ Input::Standard => match input.read() {
             Ok(bytes) => weir_sources::parse_bytes(&input.name(), bytes),
-            Err(why) => Loaded {
+            Err(why) => LoadResult {
                 diagnostics: vec![Diagnostic::of_file(Severity::Error, why, &input.name())],
                 config: None,
                 introduced: Vec::new(),
@@ -148,7 +148,7 @@ fn missing_interfaces(snapshot: &Snapshot, file: &Path) -> Vec<Diagnostic> {
 }
 
 /// Writes findings to standard error, and the summary of a valid configuration to standard output.
-fn report(file: &Path, loaded: &Loaded) -> io::Result<()> {
+fn report(file: &Path, loaded: &LoadResult) -> io::Result<()> {
     let colour = if io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         Colour::Always
     } else {

@@ -7,11 +7,11 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use weir_api::flows::{EndedFlows, Flow, Flows, FlowsToEnd};
 use weir_cli::output;
-use weir_control::packets::{Detached, detach_leftovers};
+use weir_control::packets::{DetachedPaths, detach_leftovers};
 
 use crate::admin::client::parameters;
 use crate::admin::error::Error;
-use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, span};
+use crate::admin::text::{Alignment, Paint, Table, Tone, counted, grouped, span};
 use crate::admin::{self, Connection, EXIT_REFUSED};
 
 /// List and end flows of virtual servers of type fast_l4, and clean up the kernel after a crash
@@ -148,16 +148,16 @@ fn list(arguments: &ListArguments, paint: Paint) -> Result<String, Error> {
 
 fn render(flows: &Flows, paint: Paint) -> String {
     let mut table = Table::new(&[
-        ("protocol", Side::Left),
-        ("virtual server", Side::Left),
-        ("client", Side::Left),
-        ("destination", Side::Left),
-        ("member", Side::Left),
-        ("state", Side::Left),
-        ("age", Side::Right),
-        ("idle", Side::Right),
-        ("bytes in", Side::Right),
-        ("bytes out", Side::Right),
+        ("protocol", Alignment::Left),
+        ("virtual server", Alignment::Left),
+        ("client", Alignment::Left),
+        ("destination", Alignment::Left),
+        ("member", Alignment::Left),
+        ("state", Alignment::Left),
+        ("age", Alignment::Right),
+        ("idle", Alignment::Right),
+        ("bytes in", Alignment::Right),
+        ("bytes out", Alignment::Right),
     ]);
     for flow in &flows.items {
         table.row(Tone::Plain, cells(flow));
@@ -209,8 +209,8 @@ fn detach(name: Option<&str>) -> ExitCode {
 }
 
 /// Describes the removed programs and the remaining ones.
-fn told(detached: &Detached) -> String {
-    let Detached { removed, in_use } = detached;
+fn told(detached: &DetachedPaths) -> String {
+    let DetachedPaths { removed, in_use } = detached;
     let mut text: String =
         removed.iter().map(|name| format!("removed the packet path {name}\n")).collect();
     if removed.is_empty() {
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_is_in_use_is_told() {
-        let mut detached = Detached::default();
+        let mut detached = DetachedPaths::default();
         assert_eq!(told(&detached), "nothing is left in the kernel\n");
         detached.removed.push("old".into());
         detached.in_use.push("edge".into());

@@ -11,7 +11,7 @@ use weir_cli::output;
 
 use crate::admin::client::Client;
 use crate::admin::error::Error;
-use crate::admin::follow::{Ended, Go};
+use crate::admin::follow::{FollowEnd, FollowNext};
 use crate::admin::text::{Paint, Tone, counted};
 use crate::admin::{self, Connection, EXIT_REFUSED, EXIT_UNREACHABLE};
 use crate::requests::{Filter, line};
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             return ExitCode::from(EXIT_UNREACHABLE);
         }
         match (ended, follower.reason) {
-            (Ok(Ended::Stopped), None) => return ExitCode::SUCCESS,
+            (Ok(FollowEnd::Stopped), None) => return ExitCode::SUCCESS,
             (Ok(_), Some(StreamEndReason::HandedOver)) => reconnections = 0,
             (Ok(_), Some(StreamEndReason::Stopped)) => {
                 output::tell(format_args!("{COMMAND}: weir has ended\n"));
@@ -105,11 +105,11 @@ impl Follower {
         Self { is_json, paint: admin::paint_of_stdout(), reason: None, error: None }
     }
 
-    fn take(&mut self, client: &Client, name: &str, data: &str) -> Go {
+    fn take(&mut self, client: &Client, name: &str, data: &str) -> FollowNext {
         let text = match (name, self.is_json) {
             ("end", _) => {
                 self.reason = client.read::<StreamEnd>(data.as_bytes()).ok().map(|end| end.reason);
-                return Go::On;
+                return FollowNext::On;
             }
             (_, true) => Ok(format!("{data}\n")),
             (name, false) => self.shown(client, name, data),
@@ -119,12 +119,12 @@ impl Follower {
             Err(error) => Err(io::Error::other(error.to_string())),
         };
         match written {
-            Ok(()) => Go::On,
+            Ok(()) => FollowNext::On,
             // The reader closed the pipe.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Go::Stop,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => FollowNext::Stop,
             Err(error) => {
                 self.error = Some(error);
-                Go::Stop
+                FollowNext::Stop
             }
         }
     }

@@ -232,7 +232,7 @@ fn warning(changed: &MemberStateChanged) -> Option<String> {
 
 /// The end of a wait for a member.
 #[derive(Debug, PartialEq, Eq)]
-enum Waited {
+enum WaitResult {
     /// No request is open, after this time.
     Idle(Duration),
     /// The time is over; this many requests are open.
@@ -243,7 +243,7 @@ enum Waited {
     Gone,
 }
 
-impl Waited {
+impl WaitResult {
     /// Prints the end of the wait; returns its exit status.
     fn tell(&self, name: &str) -> ExitCode {
         match self {
@@ -276,24 +276,24 @@ impl Waited {
 }
 
 /// Waits until the member has no open requests, and prints the progress.
-fn wait(client: &Client, path: &str, limit: Option<Duration>) -> Result<Waited, Error> {
+fn wait(client: &Client, path: &str, limit: Option<Duration>) -> Result<WaitResult, Error> {
     let began = Instant::now();
     let mut told: Option<Instant> = None;
     let mut idle_looks = 0;
     loop {
         let member: Member = match client.get(path) {
             Ok(document) => client.read(&document)?,
-            Err(error) if error.is_not_found() => return Ok(Waited::Gone),
+            Err(error) if error.is_not_found() => return Ok(WaitResult::Gone),
             Err(error) => return Err(error),
         };
         let waited = began.elapsed();
         match member.draining_requests {
-            None => return Ok(Waited::Enabled),
+            None => return Ok(WaitResult::Enabled),
             Some(0) => idle_looks += 1,
             Some(count) => {
                 idle_looks = 0;
                 if limit.is_some_and(|limit| waited >= limit) {
-                    return Ok(Waited::Late(waited, count));
+                    return Ok(WaitResult::Late(waited, count));
                 }
                 if told.is_none_or(|at| at.elapsed() >= PROGRESS_INTERVAL) {
                     told = Some(Instant::now());
@@ -303,7 +303,7 @@ fn wait(client: &Client, path: &str, limit: Option<Duration>) -> Result<Waited, 
             }
         }
         if idle_looks >= IDLE_LOOKS {
-            return Ok(Waited::Idle(waited));
+            return Ok(WaitResult::Idle(waited));
         }
         let rest = limit.map_or(POLL_INTERVAL, |limit| limit.saturating_sub(waited));
         let rest = if idle_looks > 0 { POLL_INTERVAL } else { rest };

@@ -13,7 +13,7 @@ use weir_api::responses::Latency;
 use crate::admin::client::segment;
 use crate::admin::error::Error;
 use crate::admin::text::{
-    Paint, Side, Table, Tone, counted, grouped, latency, printable, span, tone_of,
+    Alignment, Paint, Table, Tone, counted, grouped, latency, printable, span, tone_of,
 };
 use crate::admin::{self, Connection};
 
@@ -73,13 +73,13 @@ fn overview(pools: &[Pool], paint: Paint) -> String {
         return "The configuration has no pool.\n".to_owned();
     }
     let mut table = Table::new(&[
-        ("pool", Side::Left),
-        ("balance", Side::Left),
-        ("members", Side::Right),
-        ("in service", Side::Right),
-        ("active", Side::Right),
-        ("retries", Side::Right),
-        ("no member", Side::Right),
+        ("pool", Alignment::Left),
+        ("balance", Alignment::Left),
+        ("members", Alignment::Right),
+        ("in service", Alignment::Right),
+        ("active", Alignment::Right),
+        ("retries", Alignment::Right),
+        ("no member", Alignment::Right),
     ]);
     for pool in pools {
         let active = pool.members.iter().map(|member| u64::from(member.occupancy)).sum();
@@ -102,15 +102,15 @@ fn overview(pools: &[Pool], paint: Paint) -> String {
 /// A pool as a heading and one row per member.
 pub fn table_of(pool: &Pool, paint: Paint) -> String {
     let mut columns = vec![
-        ("member", Side::Left),
-        ("state", Side::Left),
-        ("administrative", Side::Left),
-        ("requests", Side::Right),
-        ("active", Side::Right),
-        ("errors", Side::Right),
+        ("member", Alignment::Left),
+        ("state", Alignment::Left),
+        ("administrative", Alignment::Left),
+        ("requests", Alignment::Right),
+        ("active", Alignment::Right),
+        ("errors", Alignment::Right),
     ];
     let has_latency = pool.members.iter().any(|member| member.response_duration.is_some());
-    columns.extend(has_latency.then_some(("p50", Side::Right)));
+    columns.extend(has_latency.then_some(("p50", Alignment::Right)));
     let mut table = Table::new(&columns);
     for member in &pool.members {
         let mut cells = vec![

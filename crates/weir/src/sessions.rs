@@ -10,7 +10,7 @@ use weir_cli::values::parse_duration;
 
 use crate::admin::client::{Client, parameters};
 use crate::admin::error::Error;
-use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, span};
+use crate::admin::text::{Alignment, Paint, Table, Tone, counted, grouped, span};
 use crate::admin::{self, Connection};
 
 const COMMAND: &str = "weir sessions";
@@ -178,14 +178,14 @@ fn list(arguments: &ListArguments, paint: Paint) -> Result<String, Error> {
 
 fn render(sessions: &Sessions, paint: Paint) -> String {
     let mut table = Table::new(&[
-        ("type", Side::Left),
-        ("virtual server", Side::Left),
-        ("pool", Side::Left),
-        ("member", Side::Left),
-        ("client", Side::Left),
-        ("age", Side::Right),
-        ("bytes in", Side::Right),
-        ("bytes out", Side::Right),
+        ("type", Alignment::Left),
+        ("virtual server", Alignment::Left),
+        ("pool", Alignment::Left),
+        ("member", Alignment::Left),
+        ("client", Alignment::Left),
+        ("age", Alignment::Right),
+        ("bytes in", Alignment::Right),
+        ("bytes out", Alignment::Right),
     ]);
     for session in &sessions.items {
         table.row(Tone::Plain, cells(session));

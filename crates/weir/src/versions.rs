@@ -10,7 +10,7 @@ use weir_api::versions::{Version, VersionChange};
 
 use crate::admin::client::Client;
 use crate::admin::error::Error;
-use crate::admin::text::{Paint, Side, Table, Tone, counted};
+use crate::admin::text::{Alignment, Paint, Table, Tone, counted};
 use crate::admin::{self, Connection};
 
 const COMMAND: &str = "weir versions";
@@ -85,12 +85,12 @@ fn overview(versions: &[Version], paint: Paint) -> String {
         return "There are no versions: the files are in effect, without changes.\n".to_owned();
     }
     let mut table = Table::new(&[
-        ("version", Side::Right),
-        ("time", Side::Left),
-        ("author", Side::Left),
-        ("state", Side::Left),
-        ("changes", Side::Left),
-        ("comment", Side::Left),
+        ("version", Alignment::Right),
+        ("time", Alignment::Left),
+        ("author", Alignment::Left),
+        ("state", Alignment::Left),
+        ("changes", Alignment::Left),
+        ("comment", Alignment::Left),
     ]);
     let mut is_newer = true;
     for version in versions.iter().rev() {

@@ -10,7 +10,7 @@ use weir_api::virtual_server::VirtualServer;
 
 use crate::admin::client::{Client, segment};
 use crate::admin::error::Error;
-use crate::admin::text::{Paint, Side, Table, Tone, grouped, latency, tone_of};
+use crate::admin::text::{Alignment, Paint, Table, Tone, grouped, latency, tone_of};
 use crate::admin::{self, Connection};
 use crate::status::{
     is_full, listens_on, pools_of, render_disabled, render_packet_server, render_server,
@@ -96,16 +96,16 @@ fn document_of(status: &serde_json::Value, name: &str) -> Option<String> {
 /// One row per virtual server.
 fn overview(status: &Status, paint: Paint) -> String {
     let mut table = Table::new(&[
-        ("virtual server", Side::Left),
-        ("health", Side::Left),
-        ("listen", Side::Left),
-        ("pools", Side::Left),
-        ("open", Side::Right),
-        ("requests", Side::Right),
-        ("active", Side::Right),
-        ("5xx", Side::Right),
-        ("p50", Side::Right),
-        ("p99", Side::Right),
+        ("virtual server", Alignment::Left),
+        ("health", Alignment::Left),
+        ("listen", Alignment::Left),
+        ("pools", Alignment::Left),
+        ("open", Alignment::Right),
+        ("requests", Alignment::Right),
+        ("active", Alignment::Right),
+        ("5xx", Alignment::Right),
+        ("p50", Alignment::Right),
+        ("p99", Alignment::Right),
     ]);
     for server in &status.virtual_servers {
         let (tone, cells) = row(server, status);

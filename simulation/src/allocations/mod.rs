@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use peers::{Client, Member, Request, Version};
 use weir_dataplane::simulation::SimulatedWorker;
-use weir_event_loop::memory::{self as kernel, Network, Reach, Weather};
+use weir_event_loop::memory::{self as kernel, Network, NetworkFaults, Reachability};
 
 use crate::memory;
 
@@ -132,7 +132,7 @@ impl Scene {
     fn new(case: Case) -> Self {
         kernel::begin(1);
         memory::begin();
-        const FAIR: Weather = Weather {
+        const FAIR: NetworkFaults = NetworkFaults {
             short_sends_percent: 0,
             stirs_percent: 0,
             delays_percent: 0,
@@ -141,7 +141,7 @@ impl Scene {
             accept_failures_permille: 0,
         };
         let network = Network::new(1, FAIR, 100);
-        MEMBERS.iter().for_each(|member| network.set_reach(address(member), Reach::Open));
+        MEMBERS.iter().for_each(|member| network.set_reach(address(member), Reachability::Open));
         let text = case.configuration();
         let loaded = weir_config::parse("allocations.yaml", &text);
         let Some(config) = loaded.config else { panic!("{:#?}\n{text}", loaded.diagnostics) };

@@ -11,7 +11,7 @@ use weir_tests::source::{self, File};
 /// The modules of a crate, and those that each of them uses. The root is the empty name.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// The name of the module of a file: `worker::desk`; `None`: the file is not part of a crate's library or program.
+/// The name of the module of a file: `worker::edge`; `None`: the file is not part of a crate's library or program.
 fn module_of(file: &File) -> Option<String> {
     let within = file.module().strip_prefix(file.package())?.strip_prefix("/src")?;
     let name = within.trim_start_matches('/').replace('/', "::");

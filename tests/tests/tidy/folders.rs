@@ -20,7 +20,7 @@ const EXCHANGE: Order = Order {
 const WORKER: Order = Order {
     root: "crates/dataplane/src/worker/",
     prefix: "crate::worker::",
-    places: &["state", "world", "desk", "client", "member"],
+    places: &["state", "world", "edge", "client", "member"],
 };
 
 impl Order {
@@ -86,17 +86,17 @@ fn what_looks_up_is_found() {
     );
     for (order, path, line) in [
         (&EXCHANGE, "local/pool.rs", "fn a(at: &mut crate::transaction::Transaction) {}"),
-        (&WORKER, "state/client.rs", "use crate::worker::desk::Desk;"),
+        (&WORKER, "state/client.rs", "use crate::worker::edge::WorkerEdge;"),
         (&WORKER, "world.rs", "use crate::worker::client;"),
-        (&WORKER, "state/client.rs", "use super::super::desk;"),
+        (&WORKER, "state/client.rs", "use super::super::edge;"),
         (&EXCHANGE, "parts/end.rs", "use crate::{edge::Edge, arena::Arena};"),
     ] {
         assert_eq!(check(order, path, line).len(), 1, "{path}");
     }
     for (order, path, line) in [
-        (&EXCHANGE, "transaction/ends.rs", "use crate::edge::{Edge, Flow};"),
-        (&EXCHANGE, "edge.rs", "use crate::parts::ends::Ends;"),
-        (&EXCHANGE, "parts/ends.rs", "use crate::arena::ClientKey;"),
+        (&EXCHANGE, "transaction/connections.rs", "use crate::edge::{Edge, Flow};"),
+        (&EXCHANGE, "edge.rs", "use crate::parts::transaction_ends::TransactionEnds;"),
+        (&EXCHANGE, "parts/transaction_ends.rs", "use crate::arena::ClientKey;"),
         (&EXCHANGE, "arena.rs", "use crate::transaction::Transaction;"),
         (&WORKER, "client/http1.rs", "use crate::worker::state::stage::Stage;"),
         (&WORKER, "state/frames.rs", "use crate::worker::body::COALESCE_BYTES;"),

@@ -8,5 +8,6 @@ mod crates;
 mod defects;
 mod dependencies;
 mod folders;
+mod names;
 mod sizes;
 mod unsafe_code;

@@ -1,7 +1,7 @@
 //! TLS handshakes of an engine's users. The event loop does the protocol; this part counts the results.
 
 use weir_event_loop::EventLoop;
-use weir_tls::{Established, TlsError};
+use weir_tls::{HandshakeResult, TlsError};
 
 use super::super::fault::Fault;
 use super::super::share::now_us;
@@ -26,7 +26,7 @@ impl Engine {
     }
 
     /// The handshake is complete.
-    pub(super) fn established(&mut self, io: &mut EventLoop, index: u32, with: &Established) {
+    pub(super) fn established(&mut self, io: &mut EventLoop, index: u32, with: &HandshakeResult) {
         let State::Handshaking { since_us } = self.users[index as usize].state else {
             return;
         };

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use weir_event_loop::EventLoop;
 
 use super::super::fault::Fault;
-use super::super::http2::{Came, Http2Client, Stream};
+use super::super::http2::{Http2Client, ReceiveResult, Stream};
 use super::super::share::now_us;
 use super::super::under_way::Request;
 use super::super::user::State;
@@ -59,10 +59,12 @@ impl Engine {
         loop {
             let Some(http2) = &mut self.users[index as usize].http2 else { return };
             match http2.receive(bytes, &mut at, io.now_ms(), &mut self.scratch) {
-                Ok(Came::Nothing) => break,
-                Ok(Came::Part) => {}
-                Ok(Came::Done(stream)) => self.stream_done(io, index, &stream),
-                Ok(Came::Lost(stream, fault)) => self.stream_lost(io, index, &stream, &fault),
+                Ok(ReceiveResult::Nothing) => break,
+                Ok(ReceiveResult::Part) => {}
+                Ok(ReceiveResult::Done(stream)) => self.stream_done(io, index, &stream),
+                Ok(ReceiveResult::Lost(stream, fault)) => {
+                    self.stream_lost(io, index, &stream, &fault)
+                }
                 Err(fault) => return self.lost_streams(io, index, &fault),
             }
         }

@@ -26,7 +26,7 @@ const EVENTS_MAX: usize = 256;
 const TURN_MAX: Duration = Duration::from_millis(50);
 
 /// The results of one thread.
-pub struct Seen {
+pub struct UdpThreadResult {
     pub warm_up: Tally,
     pub measured: Tally,
     /// Good answers within the measurement, whenever they were requested.
@@ -65,7 +65,7 @@ pub struct Engine {
     end_us: u64,
     cpu_at_begin_s: Option<f64>,
     cpu_at_end_s: Option<f64>,
-    seen: Seen,
+    seen: UdpThreadResult,
 }
 
 impl Engine {
@@ -96,7 +96,7 @@ impl Engine {
             end_us: u64::MAX,
             cpu_at_begin_s: None,
             cpu_at_end_s: None,
-            seen: Seen {
+            seen: UdpThreadResult {
                 warm_up: Tally::new(),
                 measured: Tally::new(),
                 completed: 0,
@@ -133,7 +133,7 @@ impl Engine {
     }
 
     /// Sends queries until the load is over and every query is answered or lost.
-    pub fn run(mut self, plan: &UdpPlan, times: &Times) -> io::Result<Seen> {
+    pub fn run(mut self, plan: &UdpPlan, times: &Times) -> io::Result<UdpThreadResult> {
         let start_us = times.start_us.load(Acquire);
         self.begin_us = times.begin_us.load(Acquire);
         self.end_us = times.end_us.load(Acquire);
@@ -167,7 +167,7 @@ impl Engine {
     }
 
     /// The results of the thread.
-    pub fn into_seen(mut self, over_us: u64) -> Seen {
+    pub fn into_seen(mut self, over_us: u64) -> UdpThreadResult {
         if let Some(pacer) = &self.pacer {
             self.seen.unsent = pacer.left_between(self.begin_us, self.end_us.min(over_us));
         }

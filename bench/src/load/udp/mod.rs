@@ -21,13 +21,13 @@ use std::time::Duration;
 
 use rustix::thread::LinkNameSpaceType;
 
-use super::outcome::{Outcome, Window};
+use super::load_outcome::{LoadOutcome, Window};
 use super::plan::Extent;
 use super::runner::{LoadError, Observer, Progress};
 use super::share::now_us;
 use super::tally::Tally;
 use crate::pinning::pin_thread;
-use engine::{Engine, Seen};
+use engine::{Engine, UdpThreadResult};
 pub use plan::UdpPlan;
 
 /// Interval of progress reports to the observer.
@@ -76,11 +76,11 @@ impl Times {
 /// A thread of a load. It begins when `go` has a message.
 struct Worker {
     go: Sender<()>,
-    thread: JoinHandle<Result<Seen, LoadError>>,
+    thread: JoinHandle<Result<UdpThreadResult, LoadError>>,
 }
 
 /// Runs a load to its end and returns the sum of the results.
-pub fn run(plan: &UdpPlan, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
+pub fn run(plan: &UdpPlan, observer: &mut dyn Observer) -> Result<LoadOutcome, LoadError> {
     let plan = Arc::new(plan.clone());
     let times = Arc::new(Times::new());
     let threads = plan.threads.clamp(1, plan.flows.max(1));
@@ -106,7 +106,7 @@ pub fn run(plan: &UdpPlan, observer: &mut dyn Observer) -> Result<Outcome, LoadE
         drop(go);
         thread.join().unwrap_or(Err(LoadError::Panicked))
     });
-    let seen: Vec<Seen> = joined.collect::<Result<_, _>>()?;
+    let seen: Vec<UdpThreadResult> = joined.collect::<Result<_, _>>()?;
     Ok(sum(&plan, &times, &seen))
 }
 
@@ -171,7 +171,7 @@ fn prepare(plan: &UdpPlan, place: (usize, usize)) -> Result<Engine, LoadError> {
     Engine::new(plan, place).map_err(LoadError::Thread)
 }
 
-fn sum(plan: &UdpPlan, times: &Times, seen: &[Seen]) -> Outcome {
+fn sum(plan: &UdpPlan, times: &Times, seen: &[UdpThreadResult]) -> LoadOutcome {
     let (mut warm_up, mut measured) = (Tally::new(), Tally::new());
     let mut window = Window::default();
     let (mut unsent, mut cpu_seconds, mut last_done_us) = (0, 0.0, 0);
@@ -196,7 +196,7 @@ fn sum(plan: &UdpPlan, times: &Times, seen: &[Seen]) -> Outcome {
     };
     window.elapsed_s = seconds(window_end_us);
     let per_second = window.requests as f64 / window.elapsed_s;
-    Outcome {
+    LoadOutcome {
         requests: measured.requests,
         errors: measured.errors_total(),
         requests_per_second: if window.elapsed_s > 0.0 { per_second } else { 0.0 },
@@ -213,7 +213,7 @@ fn sum(plan: &UdpPlan, times: &Times, seen: &[Seen]) -> Outcome {
         error_examples: measured.examples,
         elapsed_s: seconds(ended_us),
         cpu_seconds,
-        ..Outcome::default()
+        ..LoadOutcome::default()
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::load::udp::{UdpPlan, run};
-use crate::load::{Extent, Unobserved};
+use crate::load::{Extent, NoObserver};
 use crate::origin::{UdpOrigin, UdpSettings};
 
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -295,7 +295,7 @@ fn a_load_gets_all_its_answers() {
             network_namespace: None,
             stop: Arc::default(),
         };
-        let outcome = run(&plan, &mut Unobserved).expect("a load");
+        let outcome = run(&plan, &mut NoObserver).expect("a load");
         assert_eq!((outcome.requests, outcome.errors), (5_000, 0), "{outcome:?}");
         assert_eq!(outcome.bytes, 5_000 * 128);
     }

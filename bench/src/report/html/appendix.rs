@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::catalogue::{self, Axis};
 use crate::record::TestRecord;
-use crate::report::configurations::{Configuration, FILE_BYTES_MAX, Kept};
+use crate::report::configurations::{Configuration, FILE_BYTES_MAX, KeptConfigurations};
 use crate::report::discards;
 use crate::report::method;
 use crate::report::model::Report;
@@ -160,7 +160,7 @@ fn products(report: &Report) -> Markup {
 }
 
 /// All configurations, with identical ones shown once.
-pub fn configurations(report: &Report, kept: &Kept) -> Markup {
+pub fn configurations(report: &Report, kept: &KeptConfigurations) -> Markup {
     html! {
         section id="configurations" {
             h2 { "Configurations" }

@@ -7,17 +7,17 @@ mod summary;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::chart::{Style, swatch};
-use super::configurations::Kept;
+use super::configurations::KeptConfigurations;
 use super::model::Report;
 use super::story;
 use super::text;
-use super::verdict::{Standing, Verdicts, difference_told};
+use super::verdict::{AgainstPeers, Verdicts, difference_told};
 
 /// The style sheet. It must not contain `<` or `&`.
 const STYLE_SHEET: &str = include_str!("style.css");
 
 /// The whole page.
-pub fn page(report: &Report, verdicts: &Verdicts, kept: &Kept) -> Markup {
+pub fn page(report: &Report, verdicts: &Verdicts, kept: &KeptConfigurations) -> Markup {
     let run = &report.run;
     let title =
         format!("Weirgate comparative report, {}, {}", run.machine.host, date(&run.started));
@@ -111,12 +111,12 @@ fn reading_help() -> Markup {
 }
 
 /// The standing as a coloured word.
-fn chip(standing: Standing, word: &str) -> Markup {
+fn chip(standing: AgainstPeers, word: &str) -> Markup {
     let class = match standing {
-        Standing::Won => "chip won",
-        Standing::Lost => "chip lost",
-        Standing::Even => "chip even",
-        Standing::Undecided => "chip undecided",
+        AgainstPeers::Won => "chip won",
+        AgainstPeers::Lost => "chip lost",
+        AgainstPeers::Even => "chip even",
+        AgainstPeers::Undecided => "chip undecided",
     };
     html! { span class=(class) { (word) } }
 }
@@ -147,7 +147,7 @@ mod tests {
     fn page_of(run: Run) -> String {
         let report = Report::new(run);
         let verdicts = Verdicts::new(&report);
-        let kept = Kept {
+        let kept = KeptConfigurations {
             configurations: vec![Configuration {
                 product: "nginx".to_owned(),
                 file: "nginx.conf".to_owned(),

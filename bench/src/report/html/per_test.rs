@@ -6,7 +6,7 @@ mod over_time;
 use maud::{Markup, html};
 
 use super::chip;
-use crate::catalogue::{Axis, Better, Figure, Picture, Test};
+use crate::catalogue::{Axis, BetterDirection, Figure, Picture, Test};
 use crate::report::chart::{
     Bar, Bars, Dots, Kind, Lane, Lines, Row, Series, SeriesPoint, Style, XAxis, swatch,
 };
@@ -18,7 +18,7 @@ use crate::report::knee::{Knees, P99_MAX_MS};
 use crate::report::limits;
 use crate::report::model::{Cell, FigureReport, Report, TestReport};
 use crate::report::percentiles;
-use crate::report::published;
+use crate::report::published_figures;
 use crate::report::stats::Spread;
 use crate::report::story;
 use crate::report::text;
@@ -61,7 +61,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 @for load in facts::loads(&record.facts, &called) {
                     p class="note" { (load) }
                 }
-                @for sentence in handshakes::told(report, test).into_iter().chain(published::told(report, test)) {
+                @for sentence in handshakes::told(report, test).into_iter().chain(published_figures::told(report, test)) {
                     p class="note" { (sentence) }
                 }
                 @for goal in goals::told(report, test) {
@@ -135,9 +135,9 @@ fn legend(report: &Report, products: &[usize]) -> Markup {
 
 fn caption(figure: Figure) -> Markup {
     let direction = match figure.better() {
-        Better::Higher => "more is better",
-        Better::Lower => "less is better",
-        Better::Neither => "not judged",
+        BetterDirection::Higher => "more is better",
+        BetterDirection::Lower => "less is better",
+        BetterDirection::Neither => "not judged",
     };
     html! {
         figcaption { (text::sentence_case(figure.title()))
@@ -349,7 +349,7 @@ fn table_of_products(
     judged: &[&Judgement],
 ) -> Markup {
     let Some(cell) = figure.cells.first() else { return html! {} };
-    let has_ratios = figure.figure.better() != Better::Neither;
+    let has_ratios = figure.figure.better() != BetterDirection::Neither;
     html! {
         div class="scroll" {
             table {

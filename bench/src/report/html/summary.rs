@@ -6,7 +6,7 @@ use super::chip;
 use crate::report::chart::{Kind, Scale};
 use crate::report::model::Report;
 use crate::report::story::{self, Row};
-use crate::report::verdict::{Group, Judgement, Standing, Verdicts};
+use crate::report::verdict::{AgainstPeers, Group, Judgement, Verdicts};
 
 pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
     let groups = verdicts.groups();
@@ -54,10 +54,10 @@ fn tally(verdicts: &Verdicts) -> Markup {
     let of = |standing| verdicts.with(standing).len();
     html! {
         ul class="tally" {
-            li class="won" { b { (of(Standing::Won)) } " won" }
-            li class="even" { b { (of(Standing::Even)) } " even" }
-            li class="undecided" { b { (of(Standing::Undecided)) } " undecided" }
-            li class="lost" { b { (of(Standing::Lost)) } " lost" }
+            li class="won" { b { (of(AgainstPeers::Won)) } " won" }
+            li class="even" { b { (of(AgainstPeers::Even)) } " even" }
+            li class="undecided" { b { (of(AgainstPeers::Undecided)) } " undecided" }
+            li class="lost" { b { (of(AgainstPeers::Lost)) } " lost" }
             @if !verdicts.missing.is_empty() {
                 li class="lost" { b { (verdicts.missing.len()) } " not measured" }
             }
@@ -126,9 +126,9 @@ impl Track {
             format!("{:.1}", self.scale.at(judgement.subject.advantage(ratio).min(f64::MAX)))
         };
         let class = match judgement.standing {
-            Standing::Won => "won",
-            Standing::Lost => "lost",
-            Standing::Even | Standing::Undecided => "even",
+            AgainstPeers::Won => "won",
+            AgainstPeers::Lost => "lost",
+            AgainstPeers::Even | AgainstPeers::Undecided => "even",
         };
         let middle = Self::HEIGHT / 2.0;
         html! {
@@ -147,7 +147,7 @@ impl Track {
 pub fn lost(report: &Report, verdicts: &Verdicts) -> Markup {
     let behind = verdicts.behind();
     let (lost, undecided): (Vec<_>, Vec<_>) =
-        behind.into_iter().partition(|judgement| judgement.standing == Standing::Lost);
+        behind.into_iter().partition(|judgement| judgement.standing == AgainstPeers::Lost);
     html! {
         section id="lost" {
             h2 { "What weir lost" }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::brief::brief;
-use super::{Kept, block};
+use super::{ReportedRun, block};
 use crate::report::model::Report;
 use crate::report::verdict::Verdicts;
 use crate::report::{ReadError, read, replace};
@@ -17,7 +17,7 @@ const OPENING_END: &str = "-->\n";
 struct Form {
     opening: &'static str,
     closing: &'static str,
-    make: fn(&[Kept]) -> Result<String, &str>,
+    make: fn(&[ReportedRun]) -> Result<String, &str>,
 }
 
 const SUMMARY: Form =
@@ -172,14 +172,14 @@ fn relative(base: &Path, run: &Path) -> Result<String, ReadmeError> {
 fn made(
     base: &Path,
     runs: &[String],
-    make: fn(&[Kept]) -> Result<String, &str>,
+    make: fn(&[ReportedRun]) -> Result<String, &str>,
 ) -> Result<String, ReadmeError> {
     let read = |folder: &String| {
         let report = Report::new(read(&base.join(folder)).map_err(ReadmeError::Read)?);
         let verdicts = Verdicts::new(&report);
-        Ok(Kept { folder: folder.clone(), report, verdicts })
+        Ok(ReportedRun { folder: folder.clone(), report, verdicts })
     };
-    let runs: Vec<Kept> = runs.iter().map(read).collect::<Result<_, _>>()?;
+    let runs: Vec<ReportedRun> = runs.iter().map(read).collect::<Result<_, _>>()?;
     make(&runs).map_err(|run| ReadmeError::NothingOf(run.to_owned()))
 }
 

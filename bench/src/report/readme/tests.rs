@@ -3,14 +3,14 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::catalogue;
-use crate::kept as files;
 use crate::record::Run;
 use crate::report::testing;
+use crate::run_files as files;
 
-fn kept(folder: &str, run: Run) -> Kept {
+fn kept(folder: &str, run: Run) -> ReportedRun {
     let report = Report::new(run);
     let verdicts = Verdicts::new(&report);
-    Kept { folder: folder.to_owned(), report, verdicts }
+    ReportedRun { folder: folder.to_owned(), report, verdicts }
 }
 
 #[test]

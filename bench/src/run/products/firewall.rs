@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::{Definition, Feature, Found, Service, WEIR, nginx, words};
+use super::{Definition, Feature, InstalledProduct, Service, WEIR, nginx, words};
 use crate::catalogue::{CORAZA, NGINX_MODSECURITY};
 use crate::run::crs::Crs;
 use crate::run::process::{DeathSignal, find_program, output_of};
@@ -30,14 +30,14 @@ const CORAZA_TAGS: &str = "coraza.rule.no_regex_multiline";
 
 /// The requests that the virtual servers inspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Inspected {
+pub enum InspectedRequests {
     /// Three virtual servers inspect different requests, in the order of [`Guard`].
     ByServer,
     /// Every virtual server inspects all requests.
     Everywhere,
 }
 
-/// A virtual server of [`Inspected::ByServer`]; the value is its index.
+/// A virtual server of [`InspectedRequests::ByServer`]; the value is its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
     /// Nothing is inspected.
@@ -53,7 +53,7 @@ impl Guard {
     pub const ALL: [Self; 3] = [Self::Off, Self::All, Self::Third];
 }
 
-impl Inspected {
+impl InspectedRequests {
     /// The setting's name in templates.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ pub fn takes_part(name: &str, feature: Feature) -> bool {
 }
 
 /// Finds a peer. The error has the reason why the peer cannot take part, and a fix.
-pub fn find(definition: &'static Definition) -> Result<Found, String> {
+pub fn find(definition: &'static Definition) -> Result<InstalledProduct, String> {
     let is_nginx = definition.name == NGINX_MODSECURITY;
     let mut found = if is_nginx { find_nginx(definition)? } else { find_coraza(definition)? };
     let version = &mut found.record.version;
@@ -89,7 +89,7 @@ pub fn find(definition: &'static Definition) -> Result<Found, String> {
     Ok(found)
 }
 
-fn find_nginx(definition: &'static Definition) -> Result<Found, String> {
+fn find_nginx(definition: &'static Definition) -> Result<InstalledProduct, String> {
     if !Path::new(NGINX_MODULE).is_file() {
         let install = definition.install;
         return Err(format!("nginx's module is not at {NGINX_MODULE}: {install}"));
@@ -108,7 +108,7 @@ fn library_version(libraries: &Path) -> Option<String> {
 }
 
 /// Builds the Coraza proxy. This program contains the sources, and Go caches earlier builds.
-fn find_coraza(definition: &'static Definition) -> Result<Found, String> {
+fn find_coraza(definition: &'static Definition) -> Result<InstalledProduct, String> {
     let install = definition.install;
     let go = find_program("go").ok_or_else(|| format!("go is not in PATH: {install}"))?;
     let folder = build_folder()?;
@@ -214,7 +214,7 @@ mod tests {
         let check = |name, feature, expected| {
             assert_eq!(takes_part(name, feature), expected, "{name}, {feature:?}");
         };
-        let waf = Feature::Waf(Inspected::ByServer);
+        let waf = Feature::Waf(InspectedRequests::ByServer);
         for (name, in_others, in_waf) in [
             (WEIR, true, true),
             ("nginx", true, false),
@@ -229,7 +229,9 @@ mod tests {
     #[test]
     fn configurations_are_filled_and_differ_by_what_is_inspected() {
         for definition in FIREWALLS.into_iter().chain([&super::super::weir::DEFINITION]) {
-            for (inspected, servers) in [(Inspected::ByServer, 3), (Inspected::Everywhere, 5)] {
+            for (inspected, servers) in
+                [(InspectedRequests::ByServer, 3), (InspectedRequests::Everywhere, 5)]
+            {
                 let feature = Feature::Waf(inspected);
                 let service = Service { feature, ..service(servers, 2, 1) };
                 let text = (definition.configuration)(&service);
@@ -258,7 +260,7 @@ mod tests {
             };
             let folder = tempfile::tempdir().expect("a folder");
             let crs = Some(crs.clone());
-            let feature = Feature::Waf(Inspected::ByServer);
+            let feature = Feature::Waf(InspectedRequests::ByServer);
             let service = Service { feature, crs, ..service(3, 2, 1) };
             if let Some(reason) = definition.unable(&service) {
                 eprintln!("SKIPPED the check of {}: {reason}", definition.name);

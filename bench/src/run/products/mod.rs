@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-pub use firewall::{FIREWALLS, Guard, Inspected, find as find_firewall, takes_part};
+pub use firewall::{FIREWALLS, Guard, InspectedRequests, find as find_firewall, takes_part};
 pub use front::{Front, GzipClass};
 pub use hash::of_process;
 pub use layer::{Layer, Sessions};
@@ -81,7 +81,7 @@ pub enum Feature {
         records: bool,
     },
     /// A web application firewall; for weir and the firewall peers.
-    Waf(Inspected),
+    Waf(InspectedRequests),
 }
 
 impl Feature {
@@ -272,7 +272,7 @@ pub fn definition(name: &str) -> Option<&'static Definition> {
 
 /// An installed product.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct InstalledProduct {
     /// The product's definition.
     pub definition: &'static Definition,
     /// Path of the program; absolute.
@@ -283,7 +283,7 @@ pub struct Found {
     pub record: Product,
 }
 
-impl Found {
+impl InstalledProduct {
     /// The name of the product's row.
     pub fn name(&self) -> &str {
         &self.record.name
@@ -299,7 +299,7 @@ impl Found {
 impl Definition {
     /// Finds the program at `given` (a bare name is searched in PATH), or by the product's own name. The error has the
     /// reason why the product cannot take part, and a fix.
-    pub fn find(&'static self, given: Option<&Path>) -> Result<Found, String> {
+    pub fn find(&'static self, given: Option<&Path>) -> Result<InstalledProduct, String> {
         let program = match given {
             Some(path) if path.components().count() > 1 && is_executable(path) => path.to_owned(),
             Some(path) if path.components().count() > 1 => {
@@ -331,7 +331,7 @@ impl Definition {
             sha256: hash::of_program(&program)
                 .map_err(|error| format!("{}: {error}", program.display()))?,
         };
-        Ok(Found { definition: self, program, said: text, record })
+        Ok(InstalledProduct { definition: self, program, said: text, record })
     }
 
     /// The reason why the product does not support that service; `None`: the product supports it.
@@ -579,7 +579,7 @@ mod tests {
 
     /// Skips an absent product. With `WEIR_TEST_STRICT` an absent product is a failure, except Envoy, which has no
     /// Debian package.
-    fn found(definition: &'static Definition) -> Option<Found> {
+    fn found(definition: &'static Definition) -> Option<InstalledProduct> {
         let given = std::env::var_os(format!("WEIR_BENCH_{}", definition.name.to_uppercase()));
         match definition.find(given.as_ref().map(Path::new)) {
             Ok(found) => Some(found),

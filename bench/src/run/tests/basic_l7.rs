@@ -9,7 +9,7 @@ use crate::record::TestRecord;
 use crate::run::extent::Budget;
 use crate::run::host;
 use crate::run::lineup::Scene;
-use crate::run::products::Found;
+use crate::run::products::InstalledProduct;
 use crate::run::rotation::{Judge, Stop, omit};
 use crate::run::session::{Session, slowest_and_best};
 use crate::run::workload::Workload;
@@ -34,7 +34,7 @@ pub(super) fn run(
         let connections = at as usize;
         if let Some(reason) = short_of_memory(connections, host::memory_available_bytes()) {
             session.note(Some(test), &reason);
-            for name in session.products.iter().map(Found::name) {
+            for name in session.products.iter().map(InstalledProduct::name) {
                 if is_yardstick(name) {
                     continue;
                 }

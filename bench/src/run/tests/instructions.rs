@@ -11,7 +11,7 @@ use crate::run::counters::Callgrind;
 use crate::run::extent::{Budget, Extent};
 use crate::run::lineup::Scene;
 use crate::run::origin::Origin;
-use crate::run::products::{Balance, Feature, Found, WEIR, takes_part};
+use crate::run::products::{Balance, Feature, InstalledProduct, WEIR, takes_part};
 use crate::run::rotation::{Failure, Sample, Stage, Stop, omit};
 use crate::run::session::Session;
 use crate::run::workload::{Count, Workload};
@@ -60,10 +60,11 @@ pub(super) fn features(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let is_wanted = |found: &&Found| {
+    let is_wanted = |found: &&InstalledProduct| {
         !is_yardstick(found.name()) && takes_part(found.definition.name, Feature::Plain)
     };
-    let products: Vec<Found> = session.products.iter().filter(is_wanted).cloned().collect();
+    let products: Vec<InstalledProduct> =
+        session.products.iter().filter(is_wanted).cloned().collect();
     let lengths = lengths(session.extent);
     for &at in budget.settings {
         let feature = FEATURES[at as usize];
@@ -88,12 +89,13 @@ pub(super) fn run(
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
     let yardstick = plain_scene(test, budget, CONNECTIONS).yardstick;
-    let is_wanted = |found: &&Found| {
+    let is_wanted = |found: &&InstalledProduct| {
         let name = found.name();
         let is_there = !is_yardstick(name) || yardstick == Some(name);
         is_there && takes_part(found.definition.name, Feature::Plain)
     };
-    let products: Vec<Found> = session.products.iter().filter(is_wanted).cloned().collect();
+    let products: Vec<InstalledProduct> =
+        session.products.iter().filter(is_wanted).cloned().collect();
     let lengths = lengths(session.extent);
     for round in 0..budget.rounds {
         for found in &products {
@@ -179,7 +181,7 @@ fn growth_case(case: usize, extent: Extent) -> GrowthCase {
 /// A product, with the scene and the loads of its count.
 struct Step<'a> {
     test: &'static str,
-    found: &'a Found,
+    found: &'a InstalledProduct,
     scene: Scene<'a>,
     workload: Workload,
     lengths: [u64; 2],

@@ -10,7 +10,7 @@ mod features;
 mod idle_memory;
 mod instructions;
 mod object_sizes;
-mod observed;
+mod observation;
 mod p99;
 mod packets;
 mod queue;
@@ -66,7 +66,7 @@ pub fn run(
         PACKETS => packets::run(session, test.name, budget, record),
         "fast-l4" => fast_l4::run(session, test.name, budget, record),
         "udp-queries" => udp_queries::run(session, test.name, budget, record),
-        OBSERVED => observed::run(session, test.name, budget, record),
+        OBSERVED => observation::run(session, test.name, budget, record),
         "queue" => queue::run(session, test.name, budget, record),
         "ramp" => ramp::run(session, test.name, budget, record),
         "cpu-65" => cpu_65::run(session, test.name, budget, record),

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use super::{plain_scene, workload};
 use crate::catalogue::{IP_FORWARD, NFTABLES, PACKET_CASES};
-use crate::load::{Observer as _, Outcome, Window};
+use crate::load::{LoadOutcome, Observer as _, Window};
 use crate::packets::{FRAME_BYTES, INTERVAL_NS_MAX, Sender};
 use crate::record::{Product, TestRecord};
 use crate::run::extent::{Budget, Extent};
 use crate::run::meter::Meter;
 use crate::run::namespaces::Role;
-use crate::run::packet_bed::{Means, PacketBed, Path4};
+use crate::run::packet_bed::{PacketBed, Path4, PathInputs};
 use crate::run::process::output_of;
 use crate::run::products::WEIR;
 use crate::run::rotation::{Failure, Judge, Rounds, Sample, Setting, Stage, Stop, omit, rotate};
@@ -138,7 +138,7 @@ impl PacketStage<'_, '_> {
         let folder = session.store.working(PACKETS, "passing")?;
         let servers: Vec<Ipv4Addr> = session.origin.members.iter().filter_map(ipv4).collect();
         let weir = session.products.iter().find(|found| found.name() == WEIR);
-        let means = Means {
+        let means = PathInputs {
             servers: &servers,
             flows: self.flows,
             folder: &folder,
@@ -197,7 +197,7 @@ fn through(
     let (cost, mut around) = meter.finish(resting_share)?;
     // The kernel's thread shares its core with softirqs, which are also part of the forwarding.
     (around.waited_share, around.foreign_share) = (0.0, 0.0);
-    let load = Outcome {
+    let load = LoadOutcome {
         requests: arrived,
         requests_per_second: arrived as f64 / elapsed_s,
         window: Some(Window { elapsed_s, requests: arrived, bytes }),
@@ -205,7 +205,7 @@ fn through(
         elapsed_s,
         // Covers the whole load, warm-up included, so it is limited to the measured time.
         cpu_seconds: sender_s.min(elapsed_s),
-        ..Outcome::default()
+        ..LoadOutcome::default()
     };
     Ok(Sample { load, cost, around })
 }

@@ -8,7 +8,7 @@ use crate::run::certificates::Key;
 use crate::run::extent::{Budget, Extent};
 use crate::run::https::{TlsLoad, Version};
 use crate::run::lineup::Scene;
-use crate::run::products::{Feature, Front, Guard, Inspected};
+use crate::run::products::{Feature, Front, Guard, InspectedRequests};
 use crate::run::rotation::{Judge, Stop};
 use crate::run::session::{Live, Session, slowest_and_best};
 use crate::run::workload::Workload;
@@ -126,7 +126,7 @@ pub(super) fn scene<'a>(
     Scene {
         virtual_servers: Guard::ALL.len(),
         object_bytes,
-        feature: Feature::Waf(Inspected::ByServer),
+        feature: Feature::Waf(InspectedRequests::ByServer),
         ..plain_scene(name, budget, clients)
     }
 }

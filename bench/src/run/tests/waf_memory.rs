@@ -8,7 +8,7 @@ use crate::run::accounting::resident_bytes;
 use crate::run::asks::{self, FirewallLoad};
 use crate::run::extent::{Budget, Extent};
 use crate::run::lineup::{Scene, check};
-use crate::run::products::{Feature, Found, Guard, Inspected, takes_part};
+use crate::run::products::{Feature, Guard, InspectedRequests, InstalledProduct, takes_part};
 use crate::run::rotation::{Failure, Sample, Stage, Stop, omit};
 use crate::run::session::Session;
 use crate::run::workload::{Count, Workload};
@@ -19,7 +19,7 @@ const CLIENTS: usize = 4;
 const REQUESTS: u64 = 200;
 /// Time for a product to release memory.
 const SETTLING: Duration = Duration::from_millis(500);
-const FEATURE: Feature = Feature::Waf(Inspected::Everywhere);
+const FEATURE: Feature = Feature::Waf(InspectedRequests::Everywhere);
 
 fn virtual_servers(extent: Extent) -> usize {
     if extent == Extent::Smoke { 20 } else { 1_000 }
@@ -31,8 +31,9 @@ pub(super) fn run(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let is_wanted = |found: &&Found| takes_part(found.definition.name, FEATURE);
-    let products: Vec<Found> = session.products.iter().filter(is_wanted).cloned().collect();
+    let is_wanted = |found: &&InstalledProduct| takes_part(found.definition.name, FEATURE);
+    let products: Vec<InstalledProduct> =
+        session.products.iter().filter(is_wanted).cloned().collect();
     for round in 0..budget.rounds {
         for found in &products {
             match measure(session, test, found, budget, record) {
@@ -58,7 +59,7 @@ pub(super) fn run(
 fn measure(
     session: &mut Session<'_>,
     test: &'static str,
-    found: &Found,
+    found: &InstalledProduct,
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<Option<(Sample, FirewallSteps)>, Failure> {
@@ -87,7 +88,7 @@ fn place(test: &str, count: usize) -> String {
 fn resident(
     session: &mut Session<'_>,
     test: &'static str,
-    found: &Found,
+    found: &InstalledProduct,
     (count, budget): (usize, &Budget),
     record: &mut TestRecord,
 ) -> Result<Option<(Sample, u64)>, Failure> {

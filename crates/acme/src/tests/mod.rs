@@ -19,7 +19,7 @@ use super::board::{Board, Report, State};
 use super::lock::OrderLock;
 use super::order::Orders;
 use super::store::Store;
-use super::task::{Certificate, Common, Shared};
+use super::task::{Certificate, Common, TaskState};
 use super::{Events, client, keys, now_unix_s};
 
 /// The name of the certificate.
@@ -45,7 +45,7 @@ struct Bed {
     authority: Authority,
     store: Store,
     common: Arc<Common>,
-    shared: Arc<Shared>,
+    shared: Arc<TaskState>,
     events: Arc<Captured>,
     _folder: TempDir,
 }
@@ -117,7 +117,7 @@ impl Bed {
             arrived: Arc::<Notify>::default(),
         });
         let current = keys::stand_in(&names(), SystemTime::now()).expect("a certificate");
-        let shared = Arc::new(Shared::new(Some(Arc::new(current))));
+        let shared = Arc::new(TaskState::new(Some(Arc::new(current))));
         Self { authority, store, common, shared, events, _folder: folder }
     }
 

@@ -98,7 +98,7 @@ fn put(node: &mut Node, number: &mut usize, around: &mut HashMap<usize, Comments
 }
 
 /// A comment in a text.
-struct Found {
+struct TextComment {
     /// Line and column, from 1.
     place: (usize, usize),
     /// The rest of the line after the `#`.
@@ -108,7 +108,7 @@ struct Found {
 }
 
 /// The comments of a text.
-fn find(text: &str, opaque: &[Opaque]) -> Vec<Found> {
+fn find(text: &str, opaque: &[Opaque]) -> Vec<TextComment> {
     let mut found = Vec::new();
     let mut scanner = Scanner::new(text);
     let mut opaque = opaque.iter().peekable();
@@ -179,7 +179,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes a comment, which begins here.
-    fn comment(&mut self) -> Found {
+    fn comment(&mut self) -> TextComment {
         let (place, is_alone) = ((self.line, self.column), self.is_begin);
         self.step();
         let mut text = String::new();
@@ -187,7 +187,7 @@ impl<'a> Scanner<'a> {
             text.extend(self.step());
         }
         text.truncate(text.trim_end().len());
-        Found { place, text, is_alone }
+        TextComment { place, text, is_alone }
     }
 }
 

@@ -13,12 +13,12 @@ pub struct Format {
     /// Endings of files that are probably meant to be in this format, but are not read from a folder.
     pub mistaken: &'static [&'static str],
     /// Reads the text with this number. It adds to the number of values in all texts so far.
-    pub(super) read: fn(&Lines<'_>, SourceId, &mut usize) -> Parsed,
+    pub(super) read: fn(&Lines<'_>, SourceId, &mut usize) -> ParsedText,
 }
 
 /// The contents of a text. A tree may come with findings, so that the rest of the text is checked in the same run.
 #[derive(Debug, Default)]
-pub(super) struct Parsed {
+pub(super) struct ParsedText {
     pub root: Option<Node>,
     /// Comments after the last value.
     pub end: Vec<String>,

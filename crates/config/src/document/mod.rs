@@ -8,20 +8,20 @@
 //! it writes is read as the same tree. Trees share what they have in common, so a copy costs nothing until it is changed.
 
 mod comments;
+mod documents;
 mod finding;
 mod format;
 mod lines;
 mod node;
-mod read;
 mod span;
 mod writer;
 mod yaml;
 
+pub use documents::{DOCUMENT_BYTES_MAX, Document, FORMATS};
 pub use finding::Finding;
 pub use format::Format;
 pub use lines::Lines;
 pub use node::{Comments, Entry, Node, NodeValue, Scalar, ScalarKind, Style};
-pub use read::{DOCUMENT_BYTES_MAX, Document, FORMATS};
 pub use span::{SourceId, Span};
 pub use writer::{write, write_values};
 pub(crate) use yaml::parse;

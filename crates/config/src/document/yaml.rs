@@ -7,7 +7,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
 use super::comments::{self, Opaque};
 use super::finding::Finding;
-use super::format::{Format, Parsed};
+use super::format::{Format, ParsedText};
 use super::lines::Lines;
 use super::node::{Entry, Node, NodeValue, Scalar, Style};
 use super::span::{SourceId, Span};
@@ -32,10 +32,10 @@ pub(crate) fn parse(lines: &Lines<'_>) -> (Option<Node>, Vec<Finding>) {
 }
 
 /// Reads a text. After a repeated key, the first value is kept.
-fn read(lines: &Lines<'_>, source: SourceId, values: &mut usize) -> Parsed {
+fn read(lines: &Lines<'_>, source: SourceId, values: &mut usize) -> ParsedText {
     if let Some(mut finding) = forbidden_character(lines) {
         finding.span.source = source;
-        return Parsed { findings: vec![finding], ..Parsed::default() };
+        return ParsedText { findings: vec![finding], ..ParsedText::default() };
     }
     let mut builder = Builder::new(lines, source, *values);
     let result = builder.run();
@@ -44,11 +44,11 @@ fn read(lines: &Lines<'_>, source: SourceId, values: &mut usize) -> Parsed {
     match result {
         Ok(()) => {
             let end = comments::attach(lines.text(), &opaque, root.as_mut());
-            Parsed { root, end, findings }
+            ParsedText { root, end, findings }
         }
         Err(fatal) => {
             findings.push(Finding { span: fatal.span.of(source), ..fatal });
-            Parsed { findings, ..Parsed::default() }
+            ParsedText { findings, ..ParsedText::default() }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::tls::{Certificate, ClientCertificates};
 use crate::address::{AdminName, ListenAddress};
-use crate::decode::{Named, OneOrMany, Spanned};
+use crate::decode::{NamedMap, OneOrMany, Spanned};
 use crate::scalar::Text;
 use crate::shapes::{FilePath, TlsVersion, TokenHash};
 
@@ -18,7 +18,7 @@ section! {
         /// The directory with the reports of `weir bench run` (`NAME/report.html`). The [dashboard](dashboard.md) shows them. Default: `reports` in `state_dir`.
         optional reports: FilePath;
         /// Users, by name. They authenticate with a token or a client certificate. Default: none.
-        optional users: Named<AdminUser>;
+        optional users: NamedMap<AdminUser>;
     }
     later []
 }

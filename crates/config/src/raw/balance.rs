@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Registry, Shown};
+use crate::decode::{Context, Decode, Registry, ShownDefault};
 use crate::document::{Node, NodeValue};
 use crate::scalar::Text;
 
@@ -56,7 +56,7 @@ impl Decode for BalanceOr {
     }
 }
 
-impl Shown for BalanceOr {
+impl ShownDefault for BalanceOr {
     fn shown(&self) -> Value {
         match self {
             Self::Method(method) => method.shown(),

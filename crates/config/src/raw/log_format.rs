@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, List, Registry, Shown, Spanned};
+use crate::decode::{Context, Decode, List, Registry, ShownDefault, Spanned};
 use crate::document::{Node, NodeValue};
 use crate::scalar::Text;
 
@@ -60,7 +60,7 @@ impl Decode for LogFormatOr {
     }
 }
 
-impl Shown for LogFormatOr {
+impl ShownDefault for LogFormatOr {
     fn shown(&self) -> Value {
         match self {
             Self::Word(word) => word.shown(),

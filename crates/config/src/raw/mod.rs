@@ -32,7 +32,7 @@ pub(crate) use balance::{Balance, BalanceOr};
 pub(crate) use log::Log;
 pub(crate) use log_format::AccessLogFormat;
 
-use crate::decode::{Named, NamedItem, OneOrMany, Section as _, Spanned};
+use crate::decode::{NamedItem, NamedMap, OneOrMany, Section as _, Spanned};
 use crate::destination::ListenOn;
 use crate::document::Span;
 use crate::profile::ProfileOr;
@@ -41,8 +41,8 @@ use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
 use crate::shapes::{
-    ByStatus, Connections, FailureStatus, FieldName, FilePath, HttpsRedirect, Network, Share,
-    Tried, ZoneChoice,
+    ByStatus, Connections, FailureStatus, FieldName, FilePath, HttpsRedirect, Network,
+    ReportedValue, Share, ZoneChoice,
 };
 use crate::snapshot;
 use crate::variants::{Choice as _, Kind};
@@ -119,19 +119,19 @@ section! {
         /// Packet forwarding for virtual servers of `type: fast_l4`.
         optional packet_path: packet::PacketPath;
         /// Virtual servers, by name: the addresses that clients connect to.
-        either virtual_servers: Named<VirtualServer> = "include";
+        either virtual_servers: NamedMap<VirtualServer> = "include";
         /// Pools of members, by name.
-        optional pools: Named<Pool>;
+        optional pools: NamedMap<Pool>;
         /// Policies, by name: rules for requests and responses.
-        optional policies: Named<policy::Policy>;
+        optional policies: NamedMap<policy::Policy>;
         /// Data sets, by name: lists and maps for conditions and templates.
-        optional data_sets: Named<policy::DataSet>;
+        optional data_sets: NamedMap<policy::DataSet>;
         /// Persistence settings, by name: they keep a client on one member.
-        optional persistence: Named<persistence::Persistence>;
+        optional persistence: NamedMap<persistence::Persistence>;
         /// The time zone of `time` in [expressions](expressions.md#time). A zone name includes daylight saving time. weir reads a zone from `/usr/share/zoneinfo` (package `tzdata`) when it loads the configuration.
         default time_zone: ZoneChoice = ZoneChoice::default();
         /// Authentication settings, by name.
-        optional authentication: Named<authentication::Authentication>;
+        optional authentication: NamedMap<authentication::Authentication>;
         /// The directory for data that must survive a restart: the key of inserted cookies, certificates by [ACME](#acme), and the [overlay](operating.md#change-the-configuration-while-weir-serves).
         default state_dir: FilePath = FilePath(default_state_dir());
         /// Further configuration files. Each path names a file, or a directory: weir then reads all its `*.yaml` files except hidden ones, sorted by name. An included file cannot include others. See [several files](#several-files).
@@ -157,7 +157,7 @@ impl File {
                 value: Some(Pool::absent()),
             };
             let (span, given) = (Span::at(1, 1), false);
-            let pools = || Spanned { value: Named::default(), span, given };
+            let pools = || Spanned { value: NamedMap::default(), span, given };
             self.pools.get_or_insert_with(pools).value.0.push(nobody);
         }
         self
@@ -253,19 +253,19 @@ section! {
     /// Settings with a name. A key that takes a profile accepts its name, or the same map inline.
     Profiles at "profiles" {
         /// HTTP limits and timeouts for `virtual_servers.NAME.http`.
-        optional http: Named<HttpProfile>;
+        optional http: NamedMap<HttpProfile>;
         /// TLS toward clients, for `virtual_servers.NAME.tls`.
-        optional tls: Named<tls::Tls>;
+        optional tls: NamedMap<tls::Tls>;
         /// Compression of responses, for `virtual_servers.NAME.compression`.
-        optional compression: Named<compression::Compression>;
+        optional compression: NamedMap<compression::Compression>;
         /// The web application firewall, for `virtual_servers.NAME.waf`.
-        optional waf: Named<waf::Waf>;
+        optional waf: NamedMap<waf::Waf>;
         /// Timeouts of relayed connections, for `virtual_servers.NAME.tcp`.
-        optional tcp: Named<tcp::TcpProfile>;
+        optional tcp: NamedMap<tcp::TcpProfile>;
         /// Packet forwarding, for `virtual_servers.NAME.fast_l4`.
-        optional fast_l4: Named<packet::FastL4Profile>;
+        optional fast_l4: NamedMap<packet::FastL4Profile>;
         /// UDP sessions, for `virtual_servers.NAME.udp`.
-        optional udp: Named<udp::UdpProfile>;
+        optional udp: NamedMap<udp::UdpProfile>;
     }
     later []
 }
@@ -274,7 +274,7 @@ variants! {
     /// Addresses that clients connect to, with the settings for their traffic. Without `listen`, a virtual server gets requests only from other virtual servers.
     VirtualServer at "virtual_servers.NAME" by VirtualServerType {
         /// The addresses to listen on, each with a port or a range of ports (`10.0.0.1:8000-8100`), at most 1024 ports in total. With `type: fast_l4`, an entry can also be a network, and `*` stands for any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest matching prefix wins. Two virtual servers cannot have the same address and port, unless their protocols (TCP, UDP, `protocol`) or their `interfaces` differ. Required, unless other virtual servers hand requests to this one (action `virtual_server`).
-        optional listen for all: Tried<OneOrMany<crate::decode::Spanned<ListenOn>>>;
+        optional listen for all: ReportedValue<OneOrMany<crate::decode::Spanned<ListenOn>>>;
         /// The state of the virtual server.
         default state for all: VirtualServerState = VirtualServerState::Enabled;
         /// Network interfaces, VLAN devices included, on which clients can connect. On other interfaces the virtual server does not listen. Virtual servers with different `interfaces` can have the same address and port. Responses leave by the interface on which the client connected. Default: all interfaces.

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::address::{ListenAddress, PortRange, SourceAddress};
 use crate::decode::{
-    Context, Decode, Invalid, OneOrMany, Registry, Shown, Spanned, decode_scalar, decode_text,
-    words_schema,
+    Context, Decode, Invalid, OneOrMany, Registry, ShownDefault, Spanned, decode_scalar,
+    decode_text, words_schema,
 };
 use crate::document::{Node, NodeValue, ScalarKind};
 use crate::hints::meant;
@@ -134,9 +134,9 @@ impl Decode for Rungs {
     }
 }
 
-impl Shown for Rungs {
+impl ShownDefault for Rungs {
     fn shown(&self) -> Value {
-        self.0.iter().map(Shown::shown).collect()
+        self.0.iter().map(ShownDefault::shown).collect()
     }
 }
 
@@ -181,7 +181,7 @@ impl Decode for TtlOr {
     }
 }
 
-impl Shown for TtlOr {
+impl ShownDefault for TtlOr {
     fn shown(&self) -> Value {
         match self {
             Self::Word(word) => word.shown(),
@@ -260,7 +260,7 @@ fn protocol_number(name: &str) -> Option<u8> {
         .map(|(_, number)| number)
 }
 
-impl Shown for PacketProtocol {
+impl ShownDefault for PacketProtocol {
     fn shown(&self) -> Value {
         match self {
             Self::Tcp => "tcp".into(),
@@ -325,7 +325,7 @@ impl Decode for PacketSource {
     }
 }
 
-impl Shown for PacketSource {
+impl ShownDefault for PacketSource {
     fn shown(&self) -> Value {
         match self {
             Self::Off => "off".into(),
@@ -363,7 +363,7 @@ impl Decode for InterfaceName {
     }
 }
 
-impl Shown for Vec<Spanned<InterfaceName>> {
+impl ShownDefault for Vec<Spanned<InterfaceName>> {
     fn shown(&self) -> Value {
         self.iter().map(|name| name.value.0.as_str()).collect()
     }
@@ -392,7 +392,7 @@ impl Decode for PathName {
     }
 }
 
-impl Shown for PathName {
+impl ShownDefault for PathName {
     fn shown(&self) -> Value {
         self.0.as_str().into()
     }

@@ -1,6 +1,6 @@
 //! `waf`: the rules that inspect requests, and the actions on findings.
 
-use crate::decode::{Named, OneOrMany, Spanned};
+use crate::decode::{NamedMap, OneOrMany, Spanned};
 use crate::raw::Timeout;
 use crate::raw::policy::{SameSite, WafMode};
 use crate::scalar::{Duration, GIB, KIB, MIB, MINUTE, Off, Size, Text, Whole, WordOr};
@@ -39,7 +39,7 @@ section! {
         /// Additional `TX` variables by name, as in `crs-setup.conf`. They override values that rules set.
         optional variables: TxTexts;
         /// Exclusions for false positives, by name: values that a rule does not inspect. `weir waf tune` and the dashboard propose them from findings. Default: none.
-        optional exclusions: Named<Exclusion>;
+        optional exclusions: NamedMap<Exclusion>;
         /// Settings of the built-in checks, which need no rules. `off`: no checks. Default: all checks with their default actions and limits. In mode `detect`, no check blocks.
         optional checks: WordOr<Off, super::checks::Checks>;
         /// Inspection of responses, for error messages and other data that must not leak. Default: none.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::keys_url;
-use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::decode::{Context, Decode, Invalid, Registry, ShownDefault, decode_text};
 use crate::document::Node;
 use crate::snapshot;
 
@@ -55,7 +55,7 @@ impl Decode for Directory {
     }
 }
 
-impl Shown for Directory {
+impl ShownDefault for Directory {
     fn shown(&self) -> Value {
         self.0.to_string().into()
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Invalid, Registry, Shown, Spanned, decode_text};
+use crate::decode::{Context, Decode, Invalid, Registry, ShownDefault, Spanned, decode_text};
 use crate::document::{Node, NodeValue};
 use crate::shapes::http::AnyText;
 
@@ -33,7 +33,7 @@ impl Decode for FilePath {
     }
 }
 
-impl Shown for FilePath {
+impl ShownDefault for FilePath {
     fn shown(&self) -> Value {
         self.0.to_string_lossy().into()
     }
@@ -63,7 +63,7 @@ impl Decode for OcspSource {
     }
 }
 
-impl Shown for OcspSource {
+impl ShownDefault for OcspSource {
     fn shown(&self) -> Value {
         match self {
             Self::Fetch => "fetch".into(),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::decode::{
-    Context, Decode, Invalid, Registry, Shown, Spanned, decode_scalar, decode_text,
+    Context, Decode, Invalid, Registry, ShownDefault, Spanned, decode_scalar, decode_text,
 };
 use crate::document::{Node, NodeValue, ScalarKind, Span};
 use crate::hints::nearest;
@@ -74,7 +74,7 @@ impl Decode for FieldName {
     }
 }
 
-impl Shown for FieldName {
+impl ShownDefault for FieldName {
     fn shown(&self) -> Value {
         self.0.as_str().into()
     }
@@ -235,7 +235,7 @@ impl Decode for AutoOr {
     }
 }
 
-impl Shown for AutoOr {
+impl ShownDefault for AutoOr {
     fn shown(&self) -> Value {
         match self {
             Self::Auto => "auto".into(),
@@ -268,7 +268,7 @@ impl Decode for StatusCode {
     }
 }
 
-impl Shown for StatusCode {
+impl ShownDefault for StatusCode {
     fn shown(&self) -> Value {
         self.0.into()
     }
@@ -372,7 +372,7 @@ impl Decode for HttpsRedirect {
     }
 }
 
-impl Shown for HttpsRedirect {
+impl ShownDefault for HttpsRedirect {
     fn shown(&self) -> Value {
         match self {
             Self::Plainly(is_on) => (*is_on).into(),

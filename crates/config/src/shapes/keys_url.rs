@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::url::parse_url;
-use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::decode::{Context, Decode, Invalid, Registry, ShownDefault, decode_text};
 use crate::document::Node;
 use crate::snapshot::HttpUrl;
 
@@ -29,7 +29,7 @@ impl Decode for KeysUrl {
     }
 }
 
-impl Shown for KeysUrl {
+impl ShownDefault for KeysUrl {
     fn shown(&self) -> Value {
         self.0.to_string().into()
     }

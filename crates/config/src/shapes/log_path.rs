@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::decode::{Context, Decode, Invalid, Registry, ShownDefault, decode_text};
 use crate::document::{Node, NodeValue};
 use crate::quote::clip;
 use crate::raw::log::Syslog;
@@ -57,7 +57,7 @@ impl Decode for LogPath {
     }
 }
 
-impl Shown for LogPath {
+impl ShownDefault for LogPath {
     fn shown(&self) -> Value {
         match self {
             Self::Stdout => "stdout".into(),

@@ -9,18 +9,18 @@ mod log_path;
 mod payload;
 mod pools;
 mod replacements;
+mod reported_value;
 mod secret;
 mod statuses;
 mod tls;
 mod token_hash;
-mod tried;
 mod url;
 mod variables;
 mod zone;
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_scalar, decode_text};
+use crate::decode::{Context, Decode, Invalid, Registry, ShownDefault, decode_scalar, decode_text};
 use crate::document::{Node, NodeValue, ScalarKind};
 use crate::scalar::{Text, Whole, whole};
 
@@ -36,11 +36,11 @@ pub(crate) use log_path::LogPath;
 pub(crate) use payload::{HexBytes, Payload};
 pub(crate) use pools::{PoolChoice, Share};
 pub(crate) use replacements::Replacements;
+pub(crate) use reported_value::ReportedValue;
 pub(crate) use secret::SecretText;
 pub(crate) use statuses::{FailureStatus, RedirectStatus};
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};
 pub(crate) use token_hash::TokenHash;
-pub(crate) use tried::Tried;
 pub(crate) use url::TracesUrl;
 pub(crate) use variables::TxTexts;
 pub(crate) use zone::ZoneChoice;
@@ -96,7 +96,7 @@ impl Decode for ProbePath {
     }
 }
 
-impl Shown for ProbePath {
+impl ShownDefault for ProbePath {
     fn shown(&self) -> Value {
         self.0.as_str().into()
     }
@@ -181,7 +181,7 @@ impl Decode for StatusExpectation {
     }
 }
 
-impl Shown for StatusExpectation {
+impl ShownDefault for StatusExpectation {
     fn shown(&self) -> Value {
         let shown = |&(first, last): &(u16, u16)| -> Value {
             if first == last { first.into() } else { format!("{first}-{last}").into() }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::decode::{Context, Decode, Invalid, Registry, ShownDefault, decode_text};
 use crate::document::{Node, NodeValue};
 use crate::scalar::Text;
 
@@ -43,7 +43,7 @@ impl Decode for HexBytes {
     }
 }
 
-impl Shown for HexBytes {
+impl ShownDefault for HexBytes {
     fn shown(&self) -> Value {
         let digits: Vec<String> = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
         digits.join(" ").into()

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Invalid, Registry, Shown, Spanned, check_name, decode_text};
+use crate::decode::{
+    Context, Decode, Invalid, Registry, ShownDefault, Spanned, check_name, decode_text,
+};
 use crate::document::{Node, NodeValue};
 use crate::scalar::{Name, Whole};
 
@@ -109,7 +111,7 @@ impl Decode for Share {
     }
 }
 
-impl Shown for Share {
+impl ShownDefault for Share {
     fn shown(&self) -> Value {
         let part = format!("{:03}", self.0 % THOUSAND);
         let part = part.trim_end_matches('0');

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Registry, Shown};
+use crate::decode::{Context, Decode, Registry, ShownDefault};
 use crate::document::Node;
 use crate::shapes::StatusCode;
 
@@ -26,7 +26,7 @@ impl Decode for RedirectStatus {
     }
 }
 
-impl Shown for RedirectStatus {
+impl ShownDefault for RedirectStatus {
     fn shown(&self) -> Value {
         self.0.into()
     }

@@ -6,7 +6,7 @@ use weir_tls::client_hello::canonical_name;
 use weir_tls::server::{GROUPS, SUITES, Version};
 
 use crate::decode::{
-    Context, Decode, Invalid, Registry, Shown, decode_scalar, decode_text, words_schema,
+    Context, Decode, Invalid, Registry, ShownDefault, decode_scalar, decode_text, words_schema,
 };
 use crate::document::Node;
 use crate::hints::nearest;
@@ -51,7 +51,7 @@ impl Decode for TlsVersion {
     }
 }
 
-impl Shown for TlsVersion {
+impl ShownDefault for TlsVersion {
     fn shown(&self) -> Value {
         match self {
             Self::Tls12 => "1.2".into(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::decode::{Context, Decode, Invalid, Registry, ShownDefault, decode_text};
 use crate::document::Node;
 use crate::snapshot::HttpUrl;
 
@@ -32,7 +32,7 @@ impl Decode for TracesUrl {
     }
 }
 
-impl Shown for TracesUrl {
+impl ShownDefault for TracesUrl {
     fn shown(&self) -> Value {
         self.0.to_string().into()
     }

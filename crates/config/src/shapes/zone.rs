@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::decode::{Context, Decode, Invalid, Registry, ShownDefault, decode_text};
 use crate::document::Node;
 
 /// Maximum offset from UTC.
@@ -83,7 +83,7 @@ impl Decode for ZoneChoice {
     }
 }
 
-impl Shown for ZoneChoice {
+impl ShownDefault for ZoneChoice {
     fn shown(&self) -> Value {
         match self {
             Self::Offset(offset) => offset.shown(),
@@ -92,7 +92,7 @@ impl Shown for ZoneChoice {
     }
 }
 
-impl Shown for UtcOffset {
+impl ShownDefault for UtcOffset {
     fn shown(&self) -> Value {
         if self.0 == 0 {
             return "UTC".into();

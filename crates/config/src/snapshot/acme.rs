@@ -3,14 +3,14 @@
 use weir_tls::CertificateDer;
 use weir_tls::challenges::Challenges;
 use weir_tls::identity::Identity;
-use weir_tls::managed::Managed;
+use weir_tls::managed_certificate::ManagedCertificate;
 
 use super::{Arc, HttpUrl, Snapshot};
 use crate::secret::Secret;
 
 /// Certificates by ACME.
 #[derive(Debug, Clone)]
-pub struct Issuing {
+pub struct AcmeConfiguration {
     /// The authority.
     pub authority: Arc<Acme>,
     /// Pending challenges; set by the control plane.
@@ -82,7 +82,7 @@ pub struct ExternalAccount {
 
 impl Snapshot {
     /// The slots of ACME certificates. A certificate that several virtual servers use appears several times.
-    pub fn managed(&self) -> impl Iterator<Item = &Arc<Managed>> {
+    pub fn managed(&self) -> impl Iterator<Item = &Arc<ManagedCertificate>> {
         let servers = self.virtual_servers.iter().filter_map(|server| server.tls.as_ref());
         servers.flat_map(|tls| tls.managed())
     }

@@ -22,7 +22,7 @@ pub struct FetchedKeys {
 
 /// What all authentications need.
 #[derive(Debug, Clone, Default)]
-pub struct Authenticating {
+pub struct AuthenticationNeeds {
     /// Whether any of them needs passwords.
     pub checks_passwords: bool,
     /// The fields of requests in which they find credentials.

@@ -31,18 +31,18 @@ pub struct KeyLimit {
     /// The key.
     pub key: LimitKey,
     /// The counted events.
-    pub counted: Counted,
+    pub counted: CountedEvents,
     /// The permitted amount.
     pub measure: KeyMeasure,
     /// The treatment of a request above the limit.
-    pub exceed: Exceed,
+    pub exceed: LimitAction,
     /// Maximum number of tracked keys.
     pub entries_max: u32,
 }
 
 /// The counted events of a limit per key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counted {
+pub enum CountedEvents {
     /// Requests.
     Requests,
     /// Connections.
@@ -79,7 +79,7 @@ impl LimitKey {
 
 /// The treatment of a request above a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exceed {
+pub enum LimitAction {
     /// The request gets 429 with `Retry-After`.
     Reject,
     /// The request is delayed, at most this long.

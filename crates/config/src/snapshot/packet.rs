@@ -14,12 +14,12 @@ pub struct Packets {
     /// The virtual servers, in the file's order; names are unique among all virtual servers.
     pub servers: Vec<Arc<PacketServer>>,
     /// Virtual servers whose packets cannot be processed; the control plane moves them here from `servers`.
-    pub fallen: Vec<Fallen>,
+    pub fallen: Vec<UnservedByPackets>,
 }
 
 /// A virtual server of `type: fast_l4` that is not served by packets.
 #[derive(Debug, Clone)]
-pub struct Fallen {
+pub struct UnservedByPackets {
     /// The virtual server.
     pub server: Arc<PacketServer>,
     /// The reason why it is not served by packets.
@@ -43,7 +43,7 @@ impl Packets {
                     None
                 }
             };
-            self.fallen.push(Fallen { server, why: Arc::clone(&why), unserved });
+            self.fallen.push(UnservedByPackets { server, why: Arc::clone(&why), unserved });
         }
         proxies
     }

@@ -34,7 +34,7 @@ pub enum PersistenceKind {
     /// The client's address or its destination address, stored in a table.
     Address(RememberedAddress),
     /// A value of the response or the request, stored in a table.
-    Learned(Learned),
+    Learned(LearnedPersistence),
     /// QUIC connection IDs, as issued by members, stored in a table.
     ConnectionIds(ConnectionIdSettings),
     /// The value of a template, hashed.
@@ -60,7 +60,7 @@ impl PersistenceKind {
     /// The values that the identifying text reads, if there is such a text.
     pub fn reads(&self) -> Option<Reads> {
         match self {
-            Self::Hash(of) | Self::Learned(Learned { of, .. }) => Some(of.reads()),
+            Self::Hash(of) | Self::Learned(LearnedPersistence { of, .. }) => Some(of.reads()),
             _ => None,
         }
     }
@@ -110,7 +110,7 @@ pub enum AddressOf {
 
 /// Persistence by a text, stored in a table.
 #[derive(Debug, Clone)]
-pub struct Learned {
+pub struct LearnedPersistence {
     /// The text that identifies a client.
     pub of: Template,
     /// The text learned from a response; `None`: the value of `of` for the request is learned.

@@ -28,7 +28,7 @@ impl Tracing {
 
 /// The collector, and how spans are exported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exporting {
+pub struct TraceExport {
     /// The collector.
     pub url: HttpUrl,
     /// TLS settings for an `https` collector.

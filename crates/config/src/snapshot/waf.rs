@@ -40,7 +40,7 @@ pub struct Waf {
     /// Maximum CPU time of rules per request.
     pub time_max_ms: u64,
     /// The treatment of requests that cannot be judged.
-    pub unjudged: Unjudged,
+    pub unjudged: UnjudgedAction,
     /// The requests that the log records completely.
     pub record: Record,
 }
@@ -81,7 +81,7 @@ pub struct Cookies {
 
 /// The treatment of requests that cannot be judged: a limit is reached, or a body cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unjudged {
+pub enum UnjudgedAction {
     /// In mode `block`, members do not get them.
     Block,
     /// They are forwarded.

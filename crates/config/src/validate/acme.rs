@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_tls::SignatureAlgorithm;
 use weir_tls::identity::{Identity, read_authorities};
-use weir_tls::managed::Managed;
+use weir_tls::managed_certificate::ManagedCertificate;
 use weir_tls::period::Period;
 
 use super::dates;
@@ -34,7 +34,7 @@ pub(super) struct AcmeCertificates {
     /// The kind of key; `None`: the section is absent.
     key: Option<KeyKind>,
     /// Slots, by sorted names and by the initial certificate file, with whether OCSP responses are fetched.
-    managed: HashMap<(Vec<String>, Option<String>, bool), Arc<Managed>>,
+    managed: HashMap<(Vec<String>, Option<String>, bool), Arc<ManagedCertificate>>,
 }
 
 impl AcmeCertificates {
@@ -49,7 +49,7 @@ impl AcmeCertificates {
         raw: &Certificate,
         given: Option<(String, Arc<Identity>)>,
         context: &mut Context,
-    ) -> Option<Arc<Managed>> {
+    ) -> Option<Arc<ManagedCertificate>> {
         let acme = raw.acme.as_ref()?;
         let Some(kind) = self.key else {
             let message = "`acme` without the section of this name: weir knows no authority";
@@ -71,10 +71,9 @@ impl AcmeCertificates {
         let mut sorted = names.clone();
         sorted.sort_unstable();
         let (file, given) = given.unzip();
-        let managed = self
-            .managed
-            .entry((sorted, file, fetches_ocsp))
-            .or_insert_with(|| Arc::new(Managed::new(names, algorithm(kind), fetches_ocsp, given)));
+        let managed = self.managed.entry((sorted, file, fetches_ocsp)).or_insert_with(|| {
+            Arc::new(ManagedCertificate::new(names, algorithm(kind), fetches_ocsp, given))
+        });
         Some(Arc::clone(managed))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weir_core::expression::Slots;
 use weir_core::jwt::{Algorithm, JWKS_BYTES_MAX, Keys, TokenPlace, TokenReader, TokenSettings};
 use weir_core::passwords::{USERS_BYTES_MAX, Users, UsersError};
-use weir_core::policy::{Action, Authenticator, How};
+use weir_core::policy::{Action, Authenticator, CredentialsKind};
 use weir_http::secret_names::CredentialFields;
 
 use super::dates;
@@ -18,7 +18,7 @@ use crate::decode::{Context, NamedItem, OneOrMany, Spanned};
 use crate::document::Span;
 use crate::raw::authentication as raw;
 use crate::scalar::{Name, Text};
-use crate::snapshot::{Authenticating, DatedKind, FetchedKeys};
+use crate::snapshot::{AuthenticationNeeds, DatedKind, FetchedKeys};
 use crate::variants::keys_fit;
 
 /// The section `authentication` of the file.
@@ -51,11 +51,10 @@ impl<'a> Authentications<'a> {
                     token(item, raw, directory, (slots, &mut fetched), context)
                 }
                 raw::AuthenticationType::Basic => {
-                    users(item, raw, directory, context).map(How::Password)
+                    users(item, raw, directory, context).map(CredentialsKind::Password)
                 }
-                raw::AuthenticationType::External => {
-                    external(item, raw, pools, context).map(|it| How::External(Box::new(it)))
-                }
+                raw::AuthenticationType::External => external(item, raw, pools, context)
+                    .map(|it| CredentialsKind::External(Box::new(it))),
             };
             Some(Arc::new(Authenticator {
                 name: item.name.as_str().into(),
@@ -81,8 +80,8 @@ fn credential_fields(items: &[NamedItem<raw::Authentication>]) -> CredentialFiel
 
 impl Authentications<'_> {
     /// What all authentications need. `items`: as in [`Self::new`].
-    pub fn needs(&self, items: &[NamedItem<raw::Authentication>]) -> Authenticating {
-        Authenticating {
+    pub fn needs(&self, items: &[NamedItem<raw::Authentication>]) -> AuthenticationNeeds {
+        AuthenticationNeeds {
             checks_passwords: self.checks_passwords(),
             credential_fields: credential_fields(items),
         }
@@ -96,7 +95,7 @@ impl Authentications<'_> {
 
     /// Whether any authentication needs passwords.
     fn checks_passwords(&self) -> bool {
-        self.all.iter().flatten().any(|it| matches!(it.how, How::Password(_)))
+        self.all.iter().flatten().any(|it| matches!(it.how, CredentialsKind::Password(_)))
     }
 
     /// The authentications used by virtual servers, by rules, and by expressions, which read these `slots`.
@@ -158,7 +157,7 @@ fn token(
     directory: &Path,
     (slots, fetched): (&mut Slots, &mut Vec<FetchedKeys>),
     context: &mut Context,
-) -> Option<How> {
+) -> Option<CredentialsKind> {
     let place = place(raw, context);
     let keys = keys(item.name_span, raw, directory, context);
     let algorithms = raw.algorithms.as_ref().map_or(Algorithm::ALL.to_vec(), |given| {
@@ -196,7 +195,11 @@ fn token(
         fetched.push(FetchedKeys { name, reader, url, refresh_ms: raw.refresh.0 });
     }
     let reader = slots.add_token_reader(&item.name, reader);
-    Some(How::Token { reader, place, user_claim: raw.user_claim.value.0.as_str().into() })
+    Some(CredentialsKind::Token {
+        reader,
+        place,
+        user_claim: raw.user_claim.value.0.as_str().into(),
+    })
 }
 
 fn place(raw: &raw::Authentication, context: &mut Context) -> Option<TokenPlace> {

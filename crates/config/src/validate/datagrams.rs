@@ -9,7 +9,7 @@ use crate::decode::{Context, NamedItem};
 use crate::document::Span;
 use crate::quote::clip;
 use crate::raw::{self, BalanceOr, VirtualServerType};
-use crate::snapshot::{Balance, Learned, PersistenceKind, Pool};
+use crate::snapshot::{Balance, LearnedPersistence, PersistenceKind, Pool};
 use crate::variants::Choice as _;
 
 const HELP: &str = "values of datagrams are for virtual servers of `type: udp` only";
@@ -87,7 +87,7 @@ fn of_datagram<'p>(persistence: usize, policies: &'p Policies<'_, '_>) -> Option
         let found = policies.persistence[next?].as_ref()?;
         let is_of_datagram = match &found.kind {
             PersistenceKind::ConnectionIds(_) => true,
-            PersistenceKind::Hash(of) | PersistenceKind::Learned(Learned { of, .. }) => {
+            PersistenceKind::Hash(of) | PersistenceKind::Learned(LearnedPersistence { of, .. }) => {
                 of.reads_datagram()
             }
             _ => false,

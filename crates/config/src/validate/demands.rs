@@ -13,12 +13,12 @@ use crate::quote::clip;
 use crate::raw::VirtualServerType;
 use crate::raw::policy as raw;
 use crate::scalar::Name;
-use crate::snapshot::{Counted, KeyLimit};
+use crate::snapshot::{CountedEvents, KeyLimit};
 use crate::variants::Choice as _;
 
 /// What an action needs. Each has what those before it have.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-pub(super) enum Needs {
+pub(super) enum ActionNeeds {
     /// A connection of a client.
     Connection,
     /// A connection that is relayed to a member.
@@ -27,7 +27,7 @@ pub(super) enum Needs {
     Request,
 }
 
-impl Needs {
+impl ActionNeeds {
     /// Without a wildcard, so that a new action does not compile until it is decided about here.
     fn of(action: &raw::Action) -> Self {
         match action {
@@ -75,9 +75,9 @@ pub(super) struct Demands {
     /// The values that its condition and its texts read.
     pub reads: Reads,
     /// The keys of its actions, and what these need.
-    pub actions: Vec<(&'static str, Needs)>,
+    pub actions: Vec<(&'static str, ActionNeeds)>,
     /// The events that its limits count.
-    pub counts: Vec<Counted>,
+    pub counts: Vec<CountedEvents>,
 }
 
 impl Demands {
@@ -102,7 +102,7 @@ impl Demands {
             rule,
             span: raw.span,
             reads,
-            actions: actions.map(|it| (it.value.key(), Needs::of(&it.value))).collect(),
+            actions: actions.map(|it| (it.value.key(), ActionNeeds::of(&it.value))).collect(),
             counts,
         }
     }
@@ -147,7 +147,7 @@ impl Place {
     fn refusal(self, rule: &Demands) -> Option<(String, &'static str)> {
         let counts = |counted| rule.counts.contains(&counted);
         if self.sees_requests() {
-            return counts(Counted::Connections).then(|| {
+            return counts(CountedEvents::Connections).then(|| {
                 let help = "limit `requests_per_second` or `requests`, or name it in `connection_policies`";
                 ("limits connections".to_owned(), help)
             });
@@ -157,7 +157,7 @@ impl Place {
                 (true, VirtualServerType::Http) => {
                     "use `rate_limit`, `log`, `close` or `reset`, or name it in `policies`"
                 }
-                (true, _) if *needs < Needs::Request => "name it in `policies`",
+                (true, _) if *needs < ActionNeeds::Request => "name it in `policies`",
                 (true, _) => "use `rate_limit`, `log`, `close` or `reset`",
                 (false, _) => {
                     "use `pool`, `member`, `persistence`, `rate_limit`, `log`, `trace`, `close` or `reset`"
@@ -165,7 +165,7 @@ impl Place {
             };
             return Some((format!("has the action `{foreign}`"), help));
         }
-        if counts(Counted::Requests) {
+        if counts(CountedEvents::Requests) {
             let help = "limit `connections_per_second` or `connections`";
             return Some(("limits requests".into(), help));
         }
@@ -174,11 +174,11 @@ impl Place {
     }
 
     /// Whether an action with these needs is possible here, where there are no requests.
-    fn has(self, needs: Needs) -> bool {
+    fn has(self, needs: ActionNeeds) -> bool {
         match needs {
-            Needs::Connection => true,
-            Needs::Relay => !self.is_before_requests,
-            Needs::Request => false,
+            ActionNeeds::Connection => true,
+            ActionNeeds::Relay => !self.is_before_requests,
+            ActionNeeds::Request => false,
         }
     }
 

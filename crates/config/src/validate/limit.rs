@@ -11,7 +11,7 @@ use crate::document::Span;
 use crate::rate;
 use crate::raw::limit as raw;
 use crate::scalar::Duration;
-use crate::snapshot::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
+use crate::snapshot::{CountedEvents, KeyLimit, KeyMeasure, LimitAction, LimitKey, Limits};
 
 /// The default burst is the number of requests in this fraction of a second.
 const BURST_SHARE: u32 = 10;
@@ -146,12 +146,12 @@ impl Compiler<'_> {
         }
         let mut delay_max_ms = None;
         let exceed = match raw.exceed.value {
-            raw::Exceed::Reject => Exceed::Reject,
-            raw::Exceed::Close => Exceed::Close,
+            raw::Exceed::Reject => LimitAction::Reject,
+            raw::Exceed::Close => LimitAction::Close,
             raw::Exceed::Delay => {
                 let Duration(max_ms) = raw.delay_max.value;
                 delay_max_ms = Some(max_ms);
-                Exceed::Delay { max_ms }
+                LimitAction::Delay { max_ms }
             }
         };
         if raw.delay_max.given && delay_max_ms.is_none() {
@@ -169,7 +169,7 @@ impl Compiler<'_> {
                     }
                 };
             }
-            let what = (Counted::Requests, KeyMeasure::Rate(rate), exceed);
+            let what = (CountedEvents::Requests, KeyMeasure::Rate(rate), exceed);
             limits.push(self.push_limit(name, key, what, raw));
         } else if delay_max_ms.is_some() {
             let message = "`exceed: delay` needs a rate";
@@ -178,7 +178,7 @@ impl Compiler<'_> {
         }
         if let Some(max) = &raw.requests {
             let name = format!("{name}.requests");
-            let what = (Counted::Requests, KeyMeasure::AtATime(max.value.0), exceed);
+            let what = (CountedEvents::Requests, KeyMeasure::AtATime(max.value.0), exceed);
             limits.push(self.push_limit(&name, key, what, raw));
         }
         Some(limits)
@@ -195,12 +195,13 @@ impl Compiler<'_> {
         if let Some(per_second) = &raw.connections_per_second {
             let rate = rate(per_second.value, None, per_second.span, context)?;
             let name = format!("{name}.connections_per_second");
-            let what = (Counted::Connections, KeyMeasure::Rate(rate), Exceed::Close);
+            let what = (CountedEvents::Connections, KeyMeasure::Rate(rate), LimitAction::Close);
             limits.push(self.push_limit(&name, key, what, raw));
         }
         if let Some(max) = &raw.connections {
             let name = format!("{name}.connections");
-            let what = (Counted::Connections, KeyMeasure::AtATime(max.value.0), Exceed::Close);
+            let what =
+                (CountedEvents::Connections, KeyMeasure::AtATime(max.value.0), LimitAction::Close);
             limits.push(self.push_limit(&name, key, what, raw));
         }
         Some(limits)
@@ -210,7 +211,7 @@ impl Compiler<'_> {
         &mut self,
         name: &str,
         key: &LimitKey,
-        (counted, measure, exceed): (Counted, KeyMeasure, Exceed),
+        (counted, measure, exceed): (CountedEvents, KeyMeasure, LimitAction),
         raw: &raw::RateLimit,
     ) -> usize {
         let (name, key) = (name.into(), key.clone());

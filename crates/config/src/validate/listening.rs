@@ -12,7 +12,7 @@ use crate::document::Span;
 use crate::quote::clip;
 use crate::raw;
 use crate::scalar::SECOND;
-use crate::snapshot::{Address, ListenPoint, Listening};
+use crate::snapshot::{Address, ListenPoint, ListenerOptions};
 
 /// Maximum number of ports of a virtual server: each worker has a listener for each port.
 pub(super) const PORTS_MAX: usize = 1024;
@@ -217,7 +217,7 @@ pub(super) fn settings(
     raw: &raw::VirtualServer,
     listen: &[(ListenPoint, Span)],
     context: &mut Context,
-) -> Listening {
+) -> ListenerOptions {
     let is_one = |(ListenPoint { address, .. }, _): &(ListenPoint, Span)| {
         address.socket().is_some() && !is_wildcard(address)
     };
@@ -245,7 +245,7 @@ pub(super) fn settings(
             "remove it, or listen on an IP address",
         );
     }
-    Listening {
+    ListenerOptions {
         free_bind: raw.free_bind.value,
         defer_accept_s: raw
             .defer_accept

@@ -69,8 +69,8 @@ use crate::parts::Parts;
 use crate::raw;
 use crate::scalar::Whole;
 use crate::snapshot::{
-    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Issuing, Persistence, Pool, Resolved,
-    Sandbox, Snapshot,
+    AcmeConfiguration, AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool,
+    ResolutionFacts, Sandbox, Snapshot,
 };
 
 /// Checks a whole file, as [`validate`] does, including its ACME section.
@@ -86,7 +86,7 @@ pub(crate) fn configuration(
         acme::warn(acme, section.span, &config.template.virtual_servers, context);
     }
     config.template.dated = std::mem::take(&mut context.dated).into();
-    config.template.acme = acme.map(|authority| Issuing { authority, challenges: None });
+    config.template.acme = acme.map(|authority| AcmeConfiguration { authority, challenges: None });
     config.host_uses = std::mem::take(&mut context.host_uses);
     Some(config)
 }
@@ -147,7 +147,7 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
         disabled,
         packets: packets?,
         pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
-        resolved: Resolved::default(),
+        resolved: ResolutionFacts::default(),
         persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
         key_limits: compiler.limits,
         rules: compiler.rule_names,
@@ -265,7 +265,7 @@ fn refuse_circles<T>(
     }
 }
 
-fn named<T>(map: Option<&crate::decode::Named<T>>) -> &[NamedItem<T>] {
+fn named<T>(map: Option<&crate::decode::NamedMap<T>>) -> &[NamedItem<T>] {
     map.map_or(&[], |map| &map.0)
 }
 

@@ -16,10 +16,10 @@ use crate::document::Span;
 use crate::raw::persistence as raw;
 use crate::shapes::{AutoOr, FilePath};
 use crate::snapshot::{
-    AddressOf, ConnectionIdSettings, InsertedCookie, Learned, Persistence, PersistenceKind,
-    RememberedAddress, ServerIdPlace, TableSettings,
+    AddressOf, ConnectionIdSettings, InsertedCookie, LearnedPersistence, Persistence,
+    PersistenceKind, RememberedAddress, ServerIdPlace, TableSettings,
 };
-use crate::variants::{Given, Takers, Variants as _, keys_fit};
+use crate::variants::{PresentKey, Takers, Variants as _, keys_fit};
 
 /// Default name of an inserted cookie.
 const COOKIE_NAME_DEFAULT: &str = "WEIR";
@@ -145,7 +145,7 @@ fn learned(
     raw: &raw::Persistence,
     span: Span,
     context: &mut Context,
-) -> Option<Learned> {
+) -> Option<LearnedPersistence> {
     let example = "${request.cookies['SESSION']}";
     let of = of(compiler, raw, (span, "learned", example), context);
     let learn = if_given(raw.learn.as_ref(), |learn| {
@@ -159,7 +159,7 @@ fn learned(
         context.error_help(learn.span, message, help);
         None
     });
-    Some(Learned { of: of?, learn: learn?, table: table(raw) })
+    Some(LearnedPersistence { of: of?, learn: learn?, table: table(raw) })
 }
 
 fn address(raw: &raw::Persistence, of: AddressOf) -> PersistenceKind {
@@ -220,7 +220,7 @@ pub(super) fn keys(
 fn refuse_keys_of_insertion(raw: &raw::Persistence, context: &mut Context) {
     // Whatever cookies alone have is about insertion.
     let of_cookies = Takers::Only(&[raw::PersistenceType::Cookie]);
-    for Given { key, span, .. } in raw.given().filter(|given| given.takers == of_cookies) {
+    for PresentKey { key, span, .. } in raw.given().filter(|given| given.takers == of_cookies) {
         if key != "mode" {
             let message = format!("`{key}` does not apply to a cookie with `mode: passive`");
             context.error_help(span, message, "remove it, or use `mode: insert`");

@@ -24,8 +24,8 @@ use crate::rate::Rate;
 use crate::raw::member::{MemberEntry, MemberState};
 use crate::raw::{self, Balance, BalanceOr, Leniency};
 use crate::snapshot::{
-    self, Address, Instead, Maintenance, Monitor, PassiveMarking, Pool, PoolTls, ProxyVersion,
-    QueueSettings, Retries, ReuseSettings, Source, Spillover,
+    self, Address, Maintenance, Monitor, PassiveMarking, Pool, PoolSubstitutes, PoolTls,
+    ProxyVersion, QueueSettings, Retries, ReuseSettings, Source, Spillover,
 };
 
 /// Default maximum ejection, as a multiple of the first ejection.
@@ -152,7 +152,11 @@ fn model(
 }
 
 /// Substitutes for requests that the pool does not take.
-fn instead(raw: &raw::Pool, compiler: &mut Compiler<'_>, context: &mut Context) -> Option<Instead> {
+fn instead(
+    raw: &raw::Pool,
+    compiler: &mut Compiler<'_>,
+    context: &mut Context,
+) -> Option<PoolSubstitutes> {
     let fallback = if_given(raw.fallback.as_ref(), |name| compiler.pool(name, context));
     let spillover = if_given(raw.spillover.as_ref(), |spillover| {
         let connections = spillover.value.connections.as_ref();
@@ -177,7 +181,7 @@ fn instead(raw: &raw::Pool, compiler: &mut Compiler<'_>, context: &mut Context) 
             "set the number of open requests: `connections: 1000`",
         );
     }
-    Some(Instead { fallback: fallback?, spillover: spillover?, maintenance: maintenance? })
+    Some(PoolSubstitutes { fallback: fallback?, spillover: spillover?, maintenance: maintenance? })
 }
 
 fn maintenance(

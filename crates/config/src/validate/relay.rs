@@ -16,7 +16,8 @@ use crate::quote::clip;
 use crate::raw::tcp::{ServerNamePool, TcpProfile};
 use crate::raw::{self, BalanceOr, VirtualServerType};
 use crate::snapshot::{
-    Address, Balance, Learned, ListenPoint, PersistenceKind, Pool, Relay, ResetOn, ServerNames,
+    Address, Balance, LearnedPersistence, ListenPoint, PersistenceKind, Pool, Relay, ResetOn,
+    ServerNames,
 };
 use crate::variants::Choice as _;
 
@@ -225,10 +226,10 @@ pub(super) fn refuse_persistence_of_requests(
         let kind = match &found.kind {
             // Without datagrams, [`super::datagrams`] refuses connection IDs.
             PersistenceKind::Address(_) | PersistenceKind::ConnectionIds(_) => None,
-            PersistenceKind::Learned(Learned { learn: Some(_), .. }) => {
+            PersistenceKind::Learned(LearnedPersistence { learn: Some(_), .. }) => {
                 Some("a value of the response")
             }
-            PersistenceKind::Hash(of) | PersistenceKind::Learned(Learned { of, .. }) => {
+            PersistenceKind::Hash(of) | PersistenceKind::Learned(LearnedPersistence { of, .. }) => {
                 unreadable(of.reads(), raw)
             }
             PersistenceKind::Insert(_) | PersistenceKind::Passive { .. } => Some("a cookie"),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use weir_core::body_edit::{BodyEdit, PatternEdit, PatternError, StringEdit, StringError, What};
+use weir_core::body_edit::{
+    BodyEdit, EditKind, PatternEdit, PatternError, StringEdit, StringError,
+};
 use weir_core::expression::{Purpose, ReplacementError};
 use weir_core::policy::{Action, FieldAction, FieldChange, NamedCookies};
 use weir_http::cookie_attributes::{CookieAttributes, NamePattern};
@@ -98,7 +100,7 @@ fn body_edit(raw: &Spanned<raw::ReplaceBody>, context: &mut Context) -> Option<B
                 let message = "`match_size_max` has no effect without `regex`";
                 context.error_help(raw.match_size_max.span, message, "remove it");
             }
-            strings_edit(strings, context).filter(|_| !given).map(What::Strings)
+            strings_edit(strings, context).filter(|_| !given).map(EditKind::Strings)
         }
         (None, Some(_), Some(_)) => pattern_edit(raw, context),
         (None, Some(regex), None) => {
@@ -140,14 +142,14 @@ fn strings_edit(raw: &Spanned<Replacements>, context: &mut Context) -> Option<St
     }
 }
 
-fn pattern_edit(raw: &raw::ReplaceBody, context: &mut Context) -> Option<What> {
+fn pattern_edit(raw: &raw::ReplaceBody, context: &mut Context) -> Option<EditKind> {
     let (regex, to) = (raw.regex.as_ref()?, raw.to.as_ref()?);
     let refuse = |span: Span, message: String, help: &str, context: &mut Context| {
         context.error_help(span, message, help);
         None
     };
     match PatternEdit::new(&regex.value.0, &to.value.0, raw.match_size_max.value.0 as usize) {
-        Ok(pattern) => Some(What::Pattern(Box::new(pattern))),
+        Ok(pattern) => Some(EditKind::Pattern(Box::new(pattern))),
         Err(PatternError::Text(ReplacementError::Regex(error))) => {
             explain(&error, regex.span, &regex.value.0, context);
             None

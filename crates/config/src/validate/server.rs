@@ -30,25 +30,25 @@ use crate::raw::{self, HttpProfile, VirtualServerState, VirtualServerType};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
-    Address, Balance, ClientAddress, Disabled, ErrorPages, Forwarding, HalfClosed, Http2Budgets,
-    HttpSettings, ListenPoint, NOBODY, Persistence, Pool, RequestIdSettings, RequestTrailers,
-    Service, VirtualServer, ranges,
+    Address, Balance, ClientAddress, DisabledServer, ErrorPages, Forwarding, HalfClosed,
+    Http2Budgets, HttpSettings, ListenPoint, NOBODY, Persistence, Pool, RequestIdSettings,
+    RequestTrailers, Service, VirtualServer, ranges,
 };
 use crate::variants::Choice as _;
 
 /// Indexes into a list of named items.
-type Used = HashSet<usize>;
+type UsedIndexes = HashSet<usize>;
 
 /// Objects that at least one virtual server refers to.
 pub(super) struct AllUsed {
-    pub(super) pools: Used,
-    pub(super) http: Used,
-    pub(super) compression: Used,
-    pub(super) waf: Used,
-    pub(super) tls: Used,
-    pub(super) tcp: Used,
-    pub(super) udp: Used,
-    pub(super) fast_l4: Used,
+    pub(super) pools: UsedIndexes,
+    pub(super) http: UsedIndexes,
+    pub(super) compression: UsedIndexes,
+    pub(super) waf: UsedIndexes,
+    pub(super) tls: UsedIndexes,
+    pub(super) tcp: UsedIndexes,
+    pub(super) udp: UsedIndexes,
+    pub(super) fast_l4: UsedIndexes,
 }
 
 /// Objects that virtual servers refer to, and those used so far.
@@ -61,8 +61,8 @@ pub(super) struct Servers<'a> {
     profiles: &'a [NamedItem<HttpProfile>],
     pool_by_name: BTreeMap<&'a str, usize>,
     profile_by_name: BTreeMap<&'a str, usize>,
-    pools_used: Used,
-    profiles_used: Used,
+    pools_used: UsedIndexes,
+    profiles_used: UsedIndexes,
     compression: CompressionProfiles<'a>,
     waf: WafProfiles<'a>,
     pub(super) tls: TlsProfiles<'a>,
@@ -94,8 +94,8 @@ impl<'a> Servers<'a> {
             profiles,
             pool_by_name: by_name(pools),
             profile_by_name: by_name(profiles),
-            pools_used: Used::new(),
-            profiles_used: Used::new(),
+            pools_used: UsedIndexes::new(),
+            profiles_used: UsedIndexes::new(),
             compression,
             waf,
             tls,
@@ -127,7 +127,7 @@ impl<'a> Servers<'a> {
         file: &raw::File,
         policies: &mut Policies<'_, '_>,
         context: &mut Context,
-    ) -> (Vec<Option<VirtualServer>>, Vec<Disabled>) {
+    ) -> (Vec<Option<VirtualServer>>, Vec<DisabledServer>) {
         let Some(servers) = &file.virtual_servers else {
             return Default::default();
         };
@@ -179,7 +179,7 @@ impl<'a> Servers<'a> {
         raw: &raw::VirtualServer,
         policies: &mut Policies<'_, '_>,
         context: &mut Context,
-    ) -> Option<Disabled> {
+    ) -> Option<DisabledServer> {
         let before = (policies.compiler.limits.len(), policies.persistence.len());
         let (listen, addresses) = if raw.kind.value == VirtualServerType::FastL4 {
             let server = self.packet_server(name, raw, policies, context)?;
@@ -192,7 +192,7 @@ impl<'a> Servers<'a> {
         };
         policies.compiler.limits.truncate(before.0);
         policies.persistence.truncate(before.1);
-        Some(Disabled { name: name.into(), kind: raw.kind.value.word(), listen, addresses })
+        Some(DisabledServer { name: name.into(), kind: raw.kind.value.word(), listen, addresses })
     }
 
     fn one(

@@ -3,7 +3,7 @@
 use crate::decode::{Context, NamedItem};
 use crate::quote::clip;
 use crate::raw::{self, VirtualServerType};
-use crate::variants::{Choice as _, Given, Variants as _, keys_fit};
+use crate::variants::{Choice as _, PresentKey, Variants as _, keys_fit};
 
 /// Keys of a pool that every virtual server without them refuses by itself: without them, traffic would not be as
 /// members expect it.
@@ -34,11 +34,11 @@ pub(super) fn refuse_keys_of_pool(
     context: &mut Context,
 ) {
     let Some(pool) = &item.value else { return };
-    let is_taken = |given: &Given<VirtualServerType>| {
+    let is_taken = |given: &PresentKey<VirtualServerType>| {
         REFUSED_BY_EACH.contains(&given.key) || kinds.iter().any(|kind| given.takers.include(*kind))
     };
     let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
-    for Given { key, span, .. } in pool.given().filter(|given| !is_taken(given)) {
+    for PresentKey { key, span, .. } in pool.given().filter(|given| !is_taken(given)) {
         let message = format!(
             "`{key}` does not apply to the pool `{}`: only virtual servers of type {} use it",
             clip(&item.name),

@@ -11,7 +11,7 @@ use weir_tls::identity::{
     Identity, IdentityError, leaves, newest, read_authorities, read_certificates, read_key,
     read_revocations,
 };
-use weir_tls::managed::Credential;
+use weir_tls::managed_certificate::Credential;
 use weir_tls::ocsp::{self, Staple, Validity, must_be_stapled, responder_url, verify};
 use weir_tls::period::Period;
 use weir_tls::server::{

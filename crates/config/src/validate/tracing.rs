@@ -13,7 +13,7 @@ use crate::quote::clip;
 use crate::raw;
 use crate::raw::tls::PoolTls;
 use crate::shapes::{FieldName, FilePath};
-use crate::snapshot::{self, Exporting, Secret, Tracing};
+use crate::snapshot::{self, Secret, TraceExport, Tracing};
 
 /// Maximum size of a file with header fields.
 const HEADERS_BYTES_MAX: u64 = 16 << 10;
@@ -23,7 +23,7 @@ pub(super) fn exporting(
     file: &raw::File,
     directory: &Path,
     context: &mut Context,
-) -> Option<Exporting> {
+) -> Option<TraceExport> {
     let Some(raw) = &file.exporting else {
         refuse_servers(file, context);
         return None;
@@ -49,7 +49,7 @@ pub(super) fn exporting(
         let message = "headers with secrets go to the collector without TLS";
         context.warning_help(otlp.span, message, "write `https://` if the network is not trusted");
     }
-    Some(Exporting {
+    Some(TraceExport {
         url,
         tls,
         headers,

@@ -23,7 +23,7 @@ pub(super) struct Outline {
     span: Span,
     /// The rule as text: "rule 2".
     name: String,
-    when: When,
+    when: RuleCondition,
     /// Whether the rule ends the processing of the request.
     ends_request: bool,
     /// Whether the rule changes responses of any source.
@@ -56,7 +56,7 @@ enum PathOf {
 
 /// When a rule matches.
 #[derive(PartialEq, Eq)]
-enum When {
+enum RuleCondition {
     /// Always: it has no `when`.
     Always,
     /// Every request, because of a `when` that is always true: malformed requests skip rules with a `when`.
@@ -77,10 +77,10 @@ impl Outline {
     ) -> Self {
         let name = in_words(name, has_name);
         let when = match condition {
-            None => When::Always,
-            Some(condition) if condition.reads_response() => When::OfResponse,
-            Some(condition) if condition.constant() == Some(true) => When::EveryRequest,
-            Some(_) => When::Sometimes,
+            None => RuleCondition::Always,
+            Some(condition) if condition.reads_response() => RuleCondition::OfResponse,
+            Some(condition) if condition.constant() == Some(true) => RuleCondition::EveryRequest,
+            Some(_) => RuleCondition::Sometimes,
         };
         let is_random = condition.is_some_and(|condition| condition.reads().random);
         Self {
@@ -97,18 +97,20 @@ impl Outline {
     }
 
     fn is_of_response(&self) -> bool {
-        self.when == When::OfResponse
+        self.when == RuleCondition::OfResponse
     }
 
     /// Whether a later rule is never evaluated where this rule matches.
     fn hides(&self, later: &Self, strategy: Strategy) -> bool {
-        if later.when == When::OfResponse {
+        if later.when == RuleCondition::OfResponse {
             return false;
         }
         match (&self.when, strategy) {
-            (When::Sometimes | When::OfResponse, _) => false,
+            (RuleCondition::Sometimes | RuleCondition::OfResponse, _) => false,
             // Malformed requests skip a `when`, and then responses are changed.
-            (When::EveryRequest, _) if later.when == When::Always && later.changes_response => {
+            (RuleCondition::EveryRequest, _)
+                if later.when == RuleCondition::Always && later.changes_response =>
+            {
                 false
             }
             (_, Strategy::FirstMatch) => true,
@@ -125,7 +127,7 @@ pub(super) fn in_words(name: &str, has_name: bool) -> String {
 
 /// Warns of the rules of a policy that are never followed.
 pub(super) fn warn(strategy: Strategy, rules: &[Outline], context: &mut Context) {
-    let mut taken = Taken::default();
+    let mut taken = EndedRequests::default();
     for (index, rule) in rules.iter().enumerate() {
         let Some(first) = rules[..index].iter().find(|first| first.hides(rule, strategy)) else {
             if !warn_of_condition(rule, strategy, (rules, &taken), context)
@@ -152,7 +154,7 @@ pub(super) fn warn(strategy: Strategy, rules: &[Outline], context: &mut Context)
 fn warn_of_condition(
     rule: &Outline,
     strategy: Strategy,
-    (rules, taken): (&[Outline], &Taken),
+    (rules, taken): (&[Outline], &EndedRequests),
     context: &mut Context,
 ) -> bool {
     let name = &rule.name;
@@ -180,7 +182,7 @@ fn warn_of_condition(
 
 /// The requests that earlier rules end, so that later rules do not see them.
 #[derive(Default)]
-struct Taken {
+struct EndedRequests {
     /// Rules by their conditions; separately for rules that read the response.
     texts: HashMap<(bool, String), usize>,
     places: HashMap<Place, usize>,
@@ -188,7 +190,7 @@ struct Taken {
     prefixes: BTreeSet<usize>,
 }
 
-impl Taken {
+impl EndedRequests {
     fn add(&mut self, index: usize, rule: &Outline) {
         if let Some(text) = &rule.text {
             self.texts.entry((rule.is_of_response(), text.clone())).or_insert(index);

@@ -32,7 +32,7 @@ use crate::quote::clip;
 use crate::raw::policy::WafMode;
 use crate::raw::{self as all, waf as raw};
 use crate::rule_files::{self, BUILTIN};
-use crate::snapshot::{Record, Responses, Unjudged, Waf};
+use crate::snapshot::{Record, Responses, UnjudgedAction, Waf};
 
 /// Maximum number of rule problems that are shown at one place.
 const PROBLEMS_SHOWN_MAX: usize = 10;
@@ -55,12 +55,12 @@ pub(super) struct WafProfiles<'a> {
     rules: HashMap<Sources, Option<Arc<RuleSet>>>,
     views: HashMap<(Sources, Variables), Option<Arc<CommonTexts>>>,
     interfaces: HashMap<PathBuf, Option<Interface>>,
-    made: HashMap<Wanted, Arc<Waf>>,
+    made: HashMap<WafSettings, Arc<Waf>>,
 }
 
 /// All settings of a section.
 #[derive(PartialEq, Eq, Hash)]
-struct Wanted {
+struct WafSettings {
     profile: Option<String>,
     sources: Sources,
     variables: Variables,
@@ -127,7 +127,7 @@ impl<'a> WafProfiles<'a> {
         let cookies = cookies::wanted(raw, self.directory, policy, context);
         let responses = responses::wanted(raw, context);
         let exclusions = exclusions::wanted(raw, context);
-        let wanted = Wanted {
+        let wanted = WafSettings {
             profile: profile.map(str::to_owned),
             sources: (self.paths(raw), exclusions?),
             variables: variables?,
@@ -192,7 +192,7 @@ impl<'a> WafProfiles<'a> {
     fn view(
         &mut self,
         raw: &raw::Waf,
-        wanted: &Wanted,
+        wanted: &WafSettings,
         context: &mut Context,
     ) -> Option<Arc<CommonTexts>> {
         let key = (wanted.sources.clone(), wanted.variables.clone());
@@ -234,7 +234,7 @@ impl<'a> WafProfiles<'a> {
     }
 }
 
-impl Wanted {
+impl WafSettings {
     fn with(&self, common: Arc<CommonTexts>, interface: Option<Interface>) -> Waf {
         let of_rules = common.view().rules().settings.limits();
         let limits = Limits {
@@ -261,8 +261,8 @@ impl Wanted {
             work_bytes_max: self.work_bytes_max,
             time_max_ms: self.time_max_ms,
             unjudged: match self.unjudged {
-                raw::Unjudged::Block => Unjudged::Block,
-                raw::Unjudged::Pass => Unjudged::Pass,
+                raw::Unjudged::Block => UnjudgedAction::Block,
+                raw::Unjudged::Pass => UnjudgedAction::Pass,
             },
             record: Record::Off,
         }

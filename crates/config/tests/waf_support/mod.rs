@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use weir_config::snapshot::VirtualServer;
-use weir_config::{Diagnostic, Loaded, Resolutions, parse};
+use weir_config::{Diagnostic, LoadResult, Resolutions, parse};
 
 /// A valid file with one virtual server, to which lines are added; the first is line 5. `rest`
 /// follows it.
@@ -91,7 +91,7 @@ impl Folder {
         }
     }
 
-    pub fn load(&self, lines: &str, rest: &str) -> Loaded {
+    pub fn load(&self, lines: &str, rest: &str) -> LoadResult {
         let name = self.path().join("weir.yaml").display().to_string();
         parse(&name, &file(lines, rest))
     }

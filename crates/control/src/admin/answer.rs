@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use weir_compression::Coding;
 
-use super::audit::Outcome;
+use super::audit::AuditedResult;
 use super::problem::Problem;
 use super::tags::Tag;
 
@@ -130,7 +130,7 @@ impl IntoResponse for Answer {
             let policy = HeaderValue::from_static(policy);
             response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
         }
-        response.extensions_mut().insert(Outcome { change: self.change, refused: None });
+        response.extensions_mut().insert(AuditedResult { change: self.change, refused: None });
         response
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Record<'a> {
 }
 
 /// The request that a line describes.
-pub(super) struct Asked<'a> {
+pub(super) struct AuditedRequest<'a> {
     pub(super) id: &'a str,
     pub(super) method: &'a str,
     pub(super) path: &'a str,
@@ -69,7 +69,7 @@ pub(super) struct Asked<'a> {
 
 /// The outcome of a request.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Outcome {
+pub(super) struct AuditedResult {
     /// The handler's description of the change.
     pub(super) change: Option<Value>,
     /// The reason for a refusal.
@@ -97,7 +97,13 @@ impl Audit {
     }
 
     /// Queues a line; never blocks.
-    pub(super) fn write(&self, asked: &Asked<'_>, by: &Caller, status: u16, outcome: &Outcome) {
+    pub(super) fn write(
+        &self,
+        asked: &AuditedRequest<'_>,
+        by: &Caller,
+        status: u16,
+        outcome: &AuditedResult,
+    ) {
         let process = match &by.peer {
             Peer::Local(process) => process.as_ref(),
             Peer::Network(_) => None,
@@ -200,13 +206,19 @@ mod tests {
     fn a_line_says_who_what_and_with_what_result() {
         let (lines, written) = sync_channel(8);
         let audit = Audit::new(Some(lines));
-        let asked = Asked { id: "a-1", method: "PUT", path: "/v1/pools/web/members/x/state" };
+        let asked =
+            AuditedRequest { id: "a-1", method: "PUT", path: "/v1/pools/web/members/x/state" };
         let change = json!({ "member": "web/x", "before": "enabled", "after": "drain" });
-        audit.write(&asked, &ann(), 200, &Outcome { change: Some(change.clone()), refused: None });
+        audit.write(
+            &asked,
+            &ann(),
+            200,
+            &AuditedResult { change: Some(change.clone()), refused: None },
+        );
         let root = Peer::Local(Some(Credentials::of_user(0, Some(4))));
         let root = Caller { user: None, role: Some(Role::Admin), peer: root, ..ann() };
         let long = "é".repeat(TEXT_LENGTH_MAX * 2);
-        audit.write(&asked, &root, 404, &Outcome { change: None, refused: Some(long) });
+        audit.write(&asked, &root, 404, &AuditedResult { change: None, refused: Some(long) });
         let line = || {
             let batch: LogBatch = written.try_recv().expect("a line");
             assert_eq!((batch.log, batch.lines), (Log::Audit, 1));
@@ -232,7 +244,7 @@ mod tests {
     fn the_person_stands_beside_the_user() {
         let (lines, written) = sync_channel(8);
         let audit = Audit::new(Some(lines));
-        let asked = Asked { id: "a-1", method: "POST", path: "/v1/changes" };
+        let asked = AuditedRequest { id: "a-1", method: "POST", path: "/v1/changes" };
         let anna = SystemUser { id: 1000, name: Some("anna".into()) };
         for (person, author, login) in [
             (Person::LoggedIn(anna), "uid 0 (login anna)", json!(1000)),
@@ -240,7 +252,7 @@ mod tests {
         ] {
             let root = Credentials { person: Some(person), ..Credentials::of_user(0, Some(4)) };
             let root = Caller { user: None, peer: Peer::Local(Some(root)), ..ann() };
-            audit.write(&asked, &root, 200, &Outcome::default());
+            audit.write(&asked, &root, 200, &AuditedResult::default());
             let line: Value =
                 serde_json::from_slice(&written.recv().expect("a line").bytes).expect("JSON");
             assert_eq!((&line["author"], &line["uid"]), (&json!(author), &json!(0)));
@@ -252,10 +264,10 @@ mod tests {
     fn a_closed_log_ends_its_writer() {
         let (lines, written) = sync_channel(8);
         let audit = Audit::new(Some(lines));
-        let asked = Asked { id: "a-1", method: "PUT", path: "/" };
-        audit.write(&asked, &ann(), 200, &Outcome::default());
+        let asked = AuditedRequest { id: "a-1", method: "PUT", path: "/" };
+        audit.write(&asked, &ann(), 200, &AuditedResult::default());
         audit.close();
-        audit.write(&asked, &ann(), 200, &Outcome::default());
+        audit.write(&asked, &ann(), 200, &AuditedResult::default());
         assert_eq!((written.iter().count(), audit.dropped()), (1, 1));
     }
 
@@ -263,13 +275,13 @@ mod tests {
     fn lines_that_find_no_room_are_counted() {
         let (lines, waiting) = sync_channel(1);
         let audit = Audit::new(Some(lines));
-        let asked = Asked { id: "a-1", method: "POST", path: "/v1/reload" };
+        let asked = AuditedRequest { id: "a-1", method: "POST", path: "/v1/reload" };
         for _ in 0..3 {
-            audit.write(&asked, &ann(), 200, &Outcome::default());
+            audit.write(&asked, &ann(), 200, &AuditedResult::default());
         }
         assert_eq!(audit.dropped(), 2);
         drop(waiting);
-        audit.write(&asked, &ann(), 200, &Outcome::default());
+        audit.write(&asked, &ann(), 200, &AuditedResult::default());
         assert_eq!(audit.dropped(), 3);
     }
 }

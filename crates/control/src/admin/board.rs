@@ -14,17 +14,17 @@ use super::pools::find_pool;
 use super::problem::Problem;
 use super::route::{Route, SchemaOf};
 use super::servers::find_server;
-use super::streams::{Closed, Producer, Sink, producer};
+use super::streams::{ClientDisconnected, Producer, Sink, producer};
 use crate::board::Sample;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use document::document;
-use wanted::Wanted;
+use query::BoardQuery;
 
 mod document;
 mod patch;
+mod query;
 mod rows;
 mod view;
-mod wanted;
 
 /// Number of rows per page without `rows`.
 const ROWS_DEFAULT: u64 = 50;
@@ -92,7 +92,7 @@ fn begin(ask: Ask) -> Result<Producer, Problem> {
         Some("pool") => _ = find_pool(&table, name)?,
         _ => {}
     }
-    let wanted = Wanted {
+    let wanted = BoardQuery {
         view: query.text(VIEW.name).unwrap_or("process").to_owned(),
         name: name.to_owned(),
         words: rows::words(query.text(SEARCH.name).unwrap_or_default()),
@@ -103,7 +103,11 @@ fn begin(ask: Ask) -> Result<Producer, Problem> {
     Ok(producer(async move |sink| watch(observed, wanted, sink).await))
 }
 
-async fn watch(observed: Arc<Observed>, wanted: Wanted, sink: Sink) -> Result<(), Closed> {
+async fn watch(
+    observed: Arc<ObservedState>,
+    wanted: BoardQuery,
+    sink: Sink,
+) -> Result<(), ClientDisconnected> {
     let shared = Arc::clone(&observed);
     let mut samples = observed.admin.sampler.subscribe(move || shared.judge());
     let wanted = Arc::new(wanted);
@@ -114,7 +118,8 @@ async fn watch(observed: Arc<Observed>, wanted: Wanted, sink: Sink) -> Result<()
             let work = (Arc::clone(&observed), Arc::clone(&wanted), sample);
             // A panic here is a defect, and ends the stream.
             let made = tokio::task::spawn_blocking(move || make(work, before)).await;
-            let (event, document) = made.map_err(|_| Closed)?.ok_or(Closed)?;
+            let (event, document) =
+                made.map_err(|_| ClientDisconnected)?.ok_or(ClientDisconnected)?;
             match &event {
                 Event::Whole(whole) => sink.send("whole", whole).await?,
                 Event::Change(change) => sink.send("change", change).await?,
@@ -122,7 +127,7 @@ async fn watch(observed: Arc<Observed>, wanted: Wanted, sink: Sink) -> Result<()
             before = Some(document);
         }
         // The sender exists as long as the process.
-        samples.changed().await.map_err(|_| Closed)?;
+        samples.changed().await.map_err(|_| ClientDisconnected)?;
     }
 }
 
@@ -133,7 +138,7 @@ enum Event {
 
 /// The next event, and the resulting document of the page; `None`: it cannot be written as JSON.
 fn make(
-    (observed, wanted, sample): (Arc<Observed>, Arc<Wanted>, Arc<Sample>),
+    (observed, wanted, sample): (Arc<ObservedState>, Arc<BoardQuery>, Arc<Sample>),
     before: Option<Value>,
 ) -> Option<(Event, Value)> {
     let document = document(&observed, &sample, &wanted);
@@ -159,7 +164,7 @@ fn make(
     Some((event, value))
 }
 
-fn point(sample: &Sample, wanted: &Wanted) -> Option<Point> {
+fn point(sample: &Sample, wanted: &BoardQuery) -> Option<Point> {
     if wanted.view != "server" {
         return sample.total;
     }

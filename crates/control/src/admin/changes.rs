@@ -27,11 +27,11 @@ use super::page::{PAGE, page};
 use super::peer::Peer;
 use super::pools::clip;
 use super::problem::Problem;
-use super::route::{Content, Handled, Route};
+use super::route::{Content, HandlerResult, Route};
 use super::tags::Tags;
 use crate::findings::findings;
-use crate::overlay::changes::{self, Unqueued};
-use crate::overlay::history::{self, Wanted};
+use crate::overlay::changes::{self, NotQueued};
+use crate::overlay::history::{self, RequestedChanges};
 use crate::overlay::reports::Report;
 use crate::time::rfc3339;
 
@@ -62,7 +62,7 @@ const WAIT_MS: Parameter = Parameter {
     summary: "The answer comes after this time, even if the result is not known yet",
 };
 
-type Later = Pin<Box<dyn Future<Output = Handled> + Send>>;
+type PendingAnswer = Pin<Box<dyn Future<Output = HandlerResult> + Send>>;
 
 pub(super) fn routes() -> Vec<Route> {
     [requests(), views()].concat()
@@ -219,7 +219,7 @@ fn expected(ask: &Ask) -> Result<Option<u64>, Problem> {
     }
 }
 
-fn propose(ask: Ask) -> Later {
+fn propose(ask: Ask) -> PendingAnswer {
     Box::pin(async move {
         let transaction: Transaction = ask.document()?;
         if transaction.changes.is_empty() {
@@ -239,7 +239,7 @@ fn propose(ask: Ask) -> Later {
         let Transaction { comment, changes, confirm_within_s, last: takes_last } = transaction;
         let changes: Result<Vec<overlay::Change>, Problem> =
             changes.into_iter().map(parse).collect();
-        let wanted = Wanted::Changes(changes?);
+        let wanted = RequestedChanges::Changes(changes?);
         let settings = Settings { comment, confirm_within_s, takes_last };
         transact(&ask, wanted, settings, json!({ "changes": paths })).await
     })
@@ -248,24 +248,35 @@ fn propose(ask: Ask) -> Later {
 /// Maximum number of changes of a transaction in the audit log. The version contains all of them.
 const AUDITED_MAX: usize = 20;
 
-fn roll_back(ask: Ask) -> Later {
+fn roll_back(ask: Ask) -> PendingAnswer {
     Box::pin(async move {
         let number = ask.number("number")?;
         let settings = settings(ask.document()?);
-        transact(&ask, Wanted::RollBackTo(number), settings, json!({ "roll_back_to": number }))
+        transact(
+            &ask,
+            RequestedChanges::RollBackTo(number),
+            settings,
+            json!({ "roll_back_to": number }),
+        )
+        .await
+    })
+}
+
+fn revert(ask: Ask) -> PendingAnswer {
+    Box::pin(async move {
+        let number = ask.number("number")?;
+        let settings = settings(ask.document()?);
+        transact(&ask, RequestedChanges::Revert(number), settings, json!({ "revert": number }))
             .await
     })
 }
 
-fn revert(ask: Ask) -> Later {
-    Box::pin(async move {
-        let number = ask.number("number")?;
-        let settings = settings(ask.document()?);
-        transact(&ask, Wanted::Revert(number), settings, json!({ "revert": number })).await
-    })
-}
-
-async fn transact(ask: &Ask, wanted: Wanted, settings: Settings, record: Value) -> Handled {
+async fn transact(
+    ask: &Ask,
+    wanted: RequestedChanges,
+    settings: Settings,
+    record: Value,
+) -> HandlerResult {
     let dry_run = ask.query.text(DRY_RUN.name) == Some("true");
     let expected_version = expected(ask)?;
     let transaction = changes::Transaction {
@@ -284,7 +295,7 @@ async fn transact(ask: &Ask, wanted: Wanted, settings: Settings, record: Value) 
     result(ask, number, expected_version, record).await
 }
 
-fn confirm(ask: Ask) -> Later {
+fn confirm(ask: Ask) -> PendingAnswer {
     Box::pin(async move {
         let version = ask.number("number")?;
         ask.document::<Confirmation>()?;
@@ -294,16 +305,16 @@ fn confirm(ask: Ask) -> Later {
     })
 }
 
-fn unqueued(why: Unqueued) -> Problem {
+fn unqueued(why: NotQueued) -> Problem {
     let status = match why {
-        Unqueued::Full | Unqueued::Ends => StatusCode::SERVICE_UNAVAILABLE,
-        Unqueued::Invalid(_) => StatusCode::BAD_REQUEST,
+        NotQueued::Full | NotQueued::Ends => StatusCode::SERVICE_UNAVAILABLE,
+        NotQueued::Invalid(_) => StatusCode::BAD_REQUEST,
     };
     Problem::new(status, why)
 }
 
 /// Waits for the result of a request, and answers with it.
-async fn result(ask: &Ask, number: u64, expected: Option<u64>, mut record: Value) -> Handled {
+async fn result(ask: &Ask, number: u64, expected: Option<u64>, mut record: Value) -> HandlerResult {
     let changes = &ask.context.observed.changes;
     let wait_ms = u64::try_from(ask.query.number(&WAIT_MS)).unwrap_or(RESULT_WAIT_MAX_MS);
     let wait = Duration::from_millis(wait_ms);
@@ -335,7 +346,7 @@ fn gone(number: u64) -> Problem {
     Problem::not_found(format_args!("there is no report of a transaction {number}"))
 }
 
-fn report(ask: &Ask) -> Handled {
+fn report(ask: &Ask) -> HandlerResult {
     let number = ask.number("number")?;
     let report = ask.context.observed.changes.report(number).ok_or_else(|| gone(number))?;
     Answer::json(&shown(&report, ask))
@@ -362,9 +373,9 @@ fn shown_version(
         }
     };
     let (changes, rolled_back_to, reverted) = match &shown.wanted {
-        Wanted::Changes(changes) => (changes.iter().map(change).collect(), None, None),
-        Wanted::RollBackTo(version) => (Vec::new(), Some(*version), None),
-        Wanted::Revert(version) => (Vec::new(), None, Some(*version)),
+        RequestedChanges::Changes(changes) => (changes.iter().map(change).collect(), None, None),
+        RequestedChanges::RollBackTo(version) => (Vec::new(), Some(*version), None),
+        RequestedChanges::Revert(version) => (Vec::new(), None, Some(*version)),
     };
     let until = version.confirm_until_unix_ms.filter(|_| unconfirmed == Some(version.number));
     Version {
@@ -380,7 +391,7 @@ fn shown_version(
     }
 }
 
-fn versions(ask: &Ask) -> Handled {
+fn versions(ask: &Ask) -> HandlerResult {
     let changes = &ask.context.observed.changes;
     let (history, in_force) = (changes.history(), changes.in_force());
     let unconfirmed = history.unconfirmed().map(|it| it.version);
@@ -393,7 +404,7 @@ fn versions(ask: &Ask) -> Handled {
     Answer::json(&page)
 }
 
-fn version(ask: &Ask) -> Handled {
+fn version(ask: &Ask) -> HandlerResult {
     let number = ask.number("number")?;
     let changes = &ask.context.observed.changes;
     let history = changes.history();
@@ -426,7 +437,7 @@ fn overlay_in_force(ask: &Ask) -> Overlay {
     history.overlay_after(changes.in_force()).unwrap_or_else(|| history.overlay().clone())
 }
 
-fn diff(ask: &Ask) -> Handled {
+fn diff(ask: &Ask) -> HandlerResult {
     let observed = &ask.context.observed;
     let history = observed.changes.history();
     let found = Sources::new(&observed.files(), history.overlay()).differences();
@@ -439,7 +450,7 @@ fn diff(ask: &Ask) -> Handled {
     })
 }
 
-fn merged(ask: &Ask) -> Handled {
+fn merged(ask: &Ask) -> HandlerResult {
     let (files, overlay) = (ask.context.observed.files(), overlay_in_force(ask));
     let text = Sources::new(&files, &overlay).to_yaml();
     Ok(Answer::text(StatusCode::OK, YAML, text))

@@ -63,10 +63,10 @@ impl Source {
 
 /// The open connections of a listener. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Connections(Arc<Shared>);
+pub(super) struct Connections(Arc<OpenConnections>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct OpenConnections {
     open: Mutex<Open>,
     closed: Notify,
 }

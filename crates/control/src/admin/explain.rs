@@ -11,8 +11,8 @@ use weir_explain::explain;
 use super::answer::Answer;
 use super::ask::Ask;
 use super::problem::Problem;
-use super::route::{Handled, Route};
-use crate::explaining;
+use super::route::{HandlerResult, Route};
+use crate::explanations;
 use crate::health::Judge;
 
 /// Maximum size of the document: a body, each of whose bytes may be escaped, and a head.
@@ -29,12 +29,12 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-fn answer(ask: &Ask) -> Handled {
+fn answer(ask: &Ask) -> HandlerResult {
     let asked: Asked = ask.document()?;
     let observed = &ask.context.observed;
     let _turn = observed.admin.explain();
     let judge = observed.judge();
-    let explanation = explain(judge.table(), &asked, explaining::now());
+    let explanation = explain(judge.table(), &asked, explanations::now());
     let mut explanation = explanation.map_err(Problem::bad_request)?;
     if let Some(balancing) = &mut explanation.balancing {
         balancing.health = health_of(&judge, &balancing.pool);

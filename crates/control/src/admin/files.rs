@@ -4,7 +4,7 @@ use weir_api::files::ConfigurationFiles;
 
 use super::answer::Answer;
 use super::ask::Ask;
-use super::route::{Handled, Route};
+use super::route::{HandlerResult, Route};
 use crate::file_digests;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -19,6 +19,6 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-fn files(ask: &Ask) -> Handled {
+fn files(ask: &Ask) -> HandlerResult {
     Answer::json(&ConfigurationFiles { items: file_digests::of(&ask.context.observed.files()) })
 }

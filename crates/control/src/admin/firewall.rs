@@ -17,10 +17,10 @@ use weir_waf::exclusion::Exclusion;
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter, Query};
 use super::page::{AFTER, LIMIT, page};
-use super::route::{Handled, Route};
+use super::route::{HandlerResult, Route};
 use crate::firewall::group::Group;
-use crate::firewall::line::{self, Checked, Found, Line, decoded};
-use crate::firewall::{Wanted, propose};
+use crate::firewall::line::{self, Line, LoggedCheck, LoggedRule, decoded};
+use crate::firewall::{ProposalThresholds, propose};
 
 /// Maximum number of listed findings.
 const FINDINGS_MAX: usize = 200;
@@ -95,7 +95,7 @@ fn event(number: u64, line: Line) -> FirewallEvent {
     }
 }
 
-fn rule_finding(found: Found) -> RuleFinding {
+fn rule_finding(found: LoggedRule) -> RuleFinding {
     let value = |value: line::Value| FoundValue {
         variable: decoded(&value.variable),
         value: decoded(&value.value),
@@ -109,7 +109,7 @@ fn rule_finding(found: Found) -> RuleFinding {
     }
 }
 
-fn check_finding(Checked { name, action, place, data }: Checked) -> CheckFinding {
+fn check_finding(LoggedCheck { name, action, place, data }: LoggedCheck) -> CheckFinding {
     CheckFinding { name, action, place: decoded(&place), data: decoded(&data) }
 }
 
@@ -120,7 +120,7 @@ fn is_asked_for(query: &Query, line: &Line) -> bool {
         && rule.is_none_or(|rule| line.rules.iter().any(|found| found.id == rule))
 }
 
-fn events(ask: &Ask) -> Handled {
+fn events(ask: &Ask) -> HandlerResult {
     let lines = ask.context.observed.admin.findings.lines();
     let wanted = lines.into_iter().filter(|(_, line)| is_asked_for(&ask.query, line));
     let page = page(
@@ -132,7 +132,7 @@ fn events(ask: &Ask) -> Handled {
     Answer::json(&page)
 }
 
-fn findings(ask: &Ask) -> Handled {
+fn findings(ask: &Ask) -> HandlerResult {
     let observed = &ask.context.observed;
     let (lines, table) = (observed.admin.findings.lines(), observed.table());
     let mut by_server: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
@@ -149,7 +149,7 @@ fn findings(ask: &Ask) -> Handled {
             continue;
         };
         checks.extend(checks::findings((server, waf, &table), &lines));
-        let (evidence, proposed) = propose(&lines, Wanted::default());
+        let (evidence, proposed) = propose(&lines, ProposalThresholds::default());
         unnamed += evidence.unnamed;
         for ((rule, variable), places) in evidence.groups {
             for (place, group) in places {

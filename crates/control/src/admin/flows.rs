@@ -13,7 +13,7 @@ use super::Context;
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
 use super::problem::Problem;
-use super::route::{Handled, Route};
+use super::route::{HandlerResult, Route};
 use crate::packets::{self, LISTED_FLOWS_MAX, member_label};
 
 /// Number of flows in a list without `limit`.
@@ -119,7 +119,7 @@ fn shown(flow: weir_packet::Flow) -> Flow {
     }
 }
 
-fn list(ask: Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
+fn list(ask: Ask) -> Pin<Box<dyn Future<Output = HandlerResult> + Send>> {
     Box::pin(async move {
         let flows_max = ask.query.number(&LIMIT);
         let filter = filter(&of_query(&ask), flows_max)?;
@@ -131,7 +131,7 @@ fn list(ask: Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
     })
 }
 
-fn end(ask: Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
+fn end(ask: Ask) -> Pin<Box<dyn Future<Output = HandlerResult> + Send>> {
     Box::pin(async move {
         let wanted: FlowsToEnd = ask.document()?;
         if is_any(&wanted) != wanted.all {

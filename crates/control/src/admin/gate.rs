@@ -19,7 +19,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Frame, SizeHint};
 
-use super::audit::{Asked, Outcome};
+use super::audit::{AuditedRequest, AuditedResult};
 use super::connections::{Busy, Place};
 use super::peer::{Caller, NetworkPeer, Peer};
 use super::problem::Problem;
@@ -54,7 +54,7 @@ pub(super) async fn pass(
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // An id consists of hexadecimal digits and a hyphen, so it is a valid value.
     headers.extend(HeaderValue::from_str(&id).ok().map(|id| (REQUEST_ID, id)));
-    response.map(|body| Body::new(Held { body, _busy: busy }))
+    response.map(|body| Body::new(BodyWithBusy { body, _busy: busy }))
 }
 
 /// Carries out a change and writes its line of the audit log. A change continues if its client disconnects, so both run in a
@@ -69,9 +69,9 @@ async fn change(
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let work = tokio::spawn(async move {
         let mut response = next.run(request).await;
-        let outcome = response.extensions_mut().remove::<Outcome>().unwrap_or_default();
+        let outcome = response.extensions_mut().remove::<AuditedResult>().unwrap_or_default();
         if caller.role.is_some() {
-            let asked = Asked { id: &id, method: method.as_str(), path: &path };
+            let asked = AuditedRequest { id: &id, method: method.as_str(), path: &path };
             let status = response.status().as_u16();
             context.observed.admin.audit.write(&asked, &caller, status, &outcome);
         }
@@ -83,12 +83,12 @@ async fn change(
 }
 
 /// The body of an answer; the request is over when it is dropped.
-struct Held {
+struct BodyWithBusy {
     body: Body,
     _busy: Option<Busy>,
 }
 
-impl HttpBody for Held {
+impl HttpBody for BodyWithBusy {
     type Data = Bytes;
     type Error = axum::Error;
 

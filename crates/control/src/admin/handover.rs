@@ -13,7 +13,7 @@ use weir_config::snapshot::Address;
 use super::Admin;
 use super::connections::Connections;
 use crate::events::Events;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 
 /// An open listener.
 pub(super) enum Listener {
@@ -36,7 +36,7 @@ impl Admin {
     pub fn adopt(
         address: &Address,
         socket: OwnedFd,
-        observed: Arc<Observed>,
+        observed: Arc<ObservedState>,
         events: Events,
     ) -> io::Result<Self> {
         let listener = match address {

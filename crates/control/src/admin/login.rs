@@ -17,7 +17,7 @@ use weir_config::snapshot::{AdminSettings, AdminUser};
 use super::peer::{Caller, NetworkPeer, Peer};
 use super::problem::Problem;
 use crate::events::Events;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 
 /// The reason for refusing a certificate.
 const STRANGER: &str = "no user has a name that is in the client certificate";
@@ -41,7 +41,7 @@ impl Credentials<'_> {
 
 /// Identifies the user of a request.
 pub(super) fn log_in(
-    observed: &Observed,
+    observed: &ObservedState,
     events: &Events,
     peer: &Peer,
     headers: &HeaderMap,
@@ -72,7 +72,7 @@ pub(super) fn log_in(
 }
 
 /// Why a stranger's certificate does not suffice.
-pub(super) fn refuse_stranger(observed: &Observed, events: &Events, peer: &Peer) -> Problem {
+pub(super) fn refuse_stranger(observed: &ObservedState, events: &Events, peer: &Peer) -> Problem {
     match may_log_in(observed, peer) {
         Err(problem) => problem,
         Ok(()) => failed(observed, events, peer, STRANGER),
@@ -80,7 +80,7 @@ pub(super) fn refuse_stranger(observed: &Observed, events: &Events, peer: &Peer)
 }
 
 /// Refuses sources with too many failed logins.
-fn may_log_in(observed: &Observed, peer: &Peer) -> Result<(), Problem> {
+fn may_log_in(observed: &ObservedState, peer: &Peer) -> Result<(), Problem> {
     let shared = &observed.admin;
     if let Peer::Network(NetworkPeer { address, .. }) = peer {
         let may = shared.sources.may_log_in(address.ip(), shared.now_us());
@@ -93,7 +93,7 @@ fn may_log_in(observed: &Observed, peer: &Peer) -> Result<(), Problem> {
 }
 
 /// Counts a failed login, and tells of it.
-fn failed(observed: &Observed, events: &Events, peer: &Peer, why: &str) -> Problem {
+fn failed(observed: &ObservedState, events: &Events, peer: &Peer, why: &str) -> Problem {
     let shared = &observed.admin;
     if let Peer::Network(NetworkPeer { address, .. }) = peer {
         shared.sources.failed(address.ip(), shared.now_us());

@@ -22,7 +22,7 @@ use super::ask::Ask;
 use super::peer::Caller;
 use super::pools::FoundMember;
 use super::problem::Problem;
-use super::route::{Handled, Route};
+use super::route::{HandlerResult, Route};
 use crate::events::Level;
 use crate::health::Judge;
 use crate::last_members::LeftAlone;
@@ -85,19 +85,19 @@ fn find_all(ask: &Ask) -> Result<Vec<FoundMember>, Problem> {
     FoundMember::find_all(&ask.context.observed.table(), ask.name("member"))
 }
 
-fn state_of(found: &FoundMember) -> Handled {
+fn state_of(found: &FoundMember) -> HandlerResult {
     Answer::json(&shown(found))
 }
 
-fn states_of(found: &[FoundMember]) -> Handled {
+fn states_of(found: &[FoundMember]) -> HandlerResult {
     Answer::json(&MemberStates { members: found.iter().map(shown).collect() })
 }
 
-fn state(ask: &Ask) -> Handled {
+fn state(ask: &Ask) -> HandlerResult {
     state_of(&find(ask)?)
 }
 
-fn states(ask: &Ask) -> Handled {
+fn states(ask: &Ask) -> HandlerResult {
     states_of(&find_all(ask)?)
 }
 
@@ -115,7 +115,7 @@ fn record(changed: &MemberStateChanged) -> serde_json::Value {
     record
 }
 
-fn set(ask: &Ask) -> Handled {
+fn set(ask: &Ask) -> HandlerResult {
     let MemberStateChange { state: wanted, last } = ask.document()?;
     let _alone = ask.context.observed.admin.change();
     let found = find(ask)?;
@@ -125,7 +125,7 @@ fn set(ask: &Ask) -> Handled {
     Ok(Answer::json(&changed)?.change(record(&changed)))
 }
 
-fn set_all(ask: &Ask) -> Handled {
+fn set_all(ask: &Ask) -> HandlerResult {
     let MemberStateChange { state: wanted, last } = ask.document()?;
     let _alone = ask.context.observed.admin.change();
     let found = find_all(ask)?;
@@ -176,7 +176,7 @@ impl FoundMember {
         let fallback_serves =
             members_in_service == 0 && context.observed.judge().has_substitute(self.place());
         if changed {
-            let told = Told {
+            let told = MemberChangeText {
                 before,
                 now: administrative_state(self.configured(), self.live()),
                 of_file: wanted.is_none(),
@@ -200,7 +200,7 @@ impl FoundMember {
 }
 
 /// The text of the event: `is set to drain, was enabled, by root (uid 0, sudo by anna); 3 requests are under way`.
-struct Told<'a> {
+struct MemberChangeText<'a> {
     before: AdminState,
     now: AdminState,
     /// The change restores the state in the file.
@@ -211,7 +211,7 @@ struct Told<'a> {
     fallback_serves: bool,
 }
 
-impl Told<'_> {
+impl MemberChangeText<'_> {
     fn level(&self) -> Level {
         if self.takes_the_last() { Level::Warning } else { Level::Info }
     }
@@ -224,7 +224,7 @@ impl Told<'_> {
     }
 }
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for MemberChangeText<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = if self.of_file { ", as the file says" } else { "" };
         write!(formatter, "is set to {}{source}", self.now.as_str())?;

@@ -41,7 +41,7 @@ pub(super) const END_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Streams {
     permits: Arc<Semaphore>,
     /// The source of each open stream, and the role of its caller.
-    open: Arc<Mutex<Vec<Opened>>>,
+    open: Arc<Mutex<Vec<OpenStream>>>,
     end: watch::Sender<Option<StreamEndReason>>,
 }
 
@@ -112,14 +112,14 @@ impl Streams {
 }
 
 /// An open stream: its source, and the role of its caller.
-type Opened = (Source, Option<Role>);
+type OpenStream = (Source, Option<Role>);
 
 /// The right to a stream. Dropping it gives it back.
 #[derive(Debug)]
 pub(super) struct Permit {
     _permit: OwnedSemaphorePermit,
-    opened: Opened,
-    open: Arc<Mutex<Vec<Opened>>>,
+    opened: OpenStream,
+    open: Arc<Mutex<Vec<OpenStream>>>,
 }
 
 impl Drop for Permit {

@@ -14,9 +14,9 @@ use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
 use super::page::{AFTER, LIMIT, PAGE, page};
 use super::problem::{Problem, listed};
-use super::route::{Handled, Route};
+use super::route::{HandlerResult, Route};
 use crate::member_state::is_in_service;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use crate::status;
 
 /// Maximum number of characters of an unknown name in a message.
@@ -50,7 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-fn pools(ask: &Ask) -> Handled {
+fn pools(ask: &Ask) -> HandlerResult {
     let observed = &ask.context.observed;
     let judge = observed.judge();
     let all = judge.table().snapshot.pools.iter().enumerate();
@@ -63,14 +63,14 @@ fn pools(ask: &Ask) -> Handled {
     Answer::json(&page)
 }
 
-fn pool(ask: &Ask) -> Handled {
+fn pool(ask: &Ask) -> HandlerResult {
     let observed = &ask.context.observed;
     let judge = observed.judge();
     let index = find_pool(judge.table(), ask.name("pool"))?;
     Answer::json(&status::pool(&judge, index, &observed.monitors))
 }
 
-fn members(ask: &Ask) -> Handled {
+fn members(ask: &Ask) -> HandlerResult {
     let (observed, table) = (&ask.context.observed, ask.context.observed.table());
     let index = find_pool(&table, ask.name("pool"))?;
     let all = table.snapshot.pools[index].members.iter().zip(&table.pools[index].members);
@@ -83,13 +83,13 @@ fn members(ask: &Ask) -> Handled {
     Answer::json(&page)
 }
 
-fn member(ask: &Ask) -> Handled {
+fn member(ask: &Ask) -> HandlerResult {
     let observed = &ask.context.observed;
     let found = FoundMember::find(observed.table(), ask.name("pool"), ask.name("member"))?;
     Answer::json(&found.status(observed))
 }
 
-fn monitors(ask: &Ask) -> Handled {
+fn monitors(ask: &Ask) -> HandlerResult {
     let (observed, table) = (&ask.context.observed, ask.context.observed.table());
     let wanted = ask.query.text(STATE.name);
     let members = table.pools.iter().flat_map(|pool| &pool.members);
@@ -163,7 +163,7 @@ impl FoundMember {
         &self.table.pools[self.pool].members[self.member]
     }
 
-    pub(super) fn status(&self, observed: &Observed) -> Member {
+    pub(super) fn status(&self, observed: &ObservedState) -> Member {
         status::member(self.configured(), self.live(), &observed.monitors)
     }
 

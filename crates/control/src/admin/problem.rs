@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use weir_api::finding::Finding;
 use weir_api::problem as api;
 
-use super::audit::Outcome;
+use super::audit::AuditedResult;
 use crate::last_members;
 
 /// Maximum number of known names in a message about an unknown one.
@@ -151,7 +151,7 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(WWW_AUTHENTICATE, value);
         }
         let refused = self.audited.map_or(self.detail, str::to_owned);
-        response.extensions_mut().insert(Outcome { change: None, refused: Some(refused) });
+        response.extensions_mut().insert(AuditedResult { change: None, refused: Some(refused) });
         response
     }
 }

@@ -9,7 +9,7 @@ use weir_api::status::Status;
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
 use super::problem::Problem;
-use super::route::{Content, Handled, Route};
+use super::route::{Content, HandlerResult, Route};
 use crate::metrics;
 use crate::problems::{problems, serving};
 use crate::status;
@@ -54,7 +54,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-fn probe(ask: &Ask) -> Handled {
+fn probe(ask: &Ask) -> HandlerResult {
     // Dead members do not count here: another weir with the same members would serve no better.
     let observed = &ask.context.observed;
     let (status, text) = if observed.draining.load(Relaxed) {
@@ -67,7 +67,7 @@ fn probe(ask: &Ask) -> Handled {
     Ok(Answer::text(status, TEXT, text))
 }
 
-fn metrics_text(ask: &Ask) -> Handled {
+fn metrics_text(ask: &Ask) -> HandlerResult {
     let observed = &ask.context.observed;
     let wanted = ask.query.text(NAME.name).unwrap_or_default();
     let packed = if ask.takes_gzip { metrics::encode_gzip(observed, wanted) } else { None };
@@ -78,22 +78,22 @@ fn metrics_text(ask: &Ask) -> Handled {
     })
 }
 
-fn health(ask: &Ask) -> Handled {
+fn health(ask: &Ask) -> HandlerResult {
     let observed = &ask.context.observed;
     let judge = observed.judge();
     let state = ProcessHealth::from(serving(observed, &judge));
     Answer::json(&HealthOfProcess { state, problems: problems(observed, &judge) })
 }
 
-fn all(ask: &Ask) -> Handled {
+fn all(ask: &Ask) -> HandlerResult {
     Answer::json(&status::whole(&ask.context.observed))
 }
 
-fn process(ask: &Ask) -> Handled {
+fn process(ask: &Ask) -> HandlerResult {
     Answer::json(&status::process(&ask.context.observed))
 }
 
-fn whoami(ask: &Ask) -> Handled {
+fn whoami(ask: &Ask) -> HandlerResult {
     let caller = &ask.caller;
     // A request without a role was refused earlier.
     let role = caller.role.ok_or_else(|| Problem::unauthenticated("no user"))?;

@@ -41,7 +41,7 @@ impl Calls {
     pub(super) async fn note(self, request: Request, next: Next) -> Response {
         self.0.begun.fetch_add(1, Relaxed);
         let call = Call(self.0);
-        next.run(request).await.map(|body| Body::new(Noted { body, _call: call }))
+        next.run(request).await.map(|body| Body::new(NotedBody { body, _call: call }))
     }
 }
 
@@ -56,12 +56,12 @@ impl Drop for Call {
 }
 
 /// The body of an answer of the router.
-struct Noted {
+struct NotedBody {
     body: Body,
     _call: Call,
 }
 
-impl HttpBody for Noted {
+impl HttpBody for NotedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

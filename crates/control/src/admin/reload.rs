@@ -11,7 +11,7 @@ use weir_config::snapshot::Role;
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
 use super::problem::Problem;
-use super::route::{Handled, Route};
+use super::route::{HandlerResult, Route};
 
 /// Maximum wait for the result of a reload: longer than the default wait for first probes.
 const RESULT_WAIT_MAX_MS: u64 = 15_000;
@@ -49,7 +49,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-fn reload(ask: Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
+fn reload(ask: Ask) -> Pin<Box<dyn Future<Output = HandlerResult> + Send>> {
     Box::pin(async move {
         ask.document::<ReloadSettings>()?;
         let reloads = &ask.context.observed.reloads;
@@ -97,13 +97,13 @@ fn shown(mut report: Reload, ask: &Ask) -> Reload {
     report
 }
 
-fn reports(ask: &Ask) -> Handled {
+fn reports(ask: &Ask) -> HandlerResult {
     let reports = ask.context.observed.reloads.reports_kept();
     let items = reports.into_iter().map(|report| shown(report, ask)).collect();
     Answer::json(&Reloads { items })
 }
 
-fn report(ask: &Ask) -> Handled {
+fn report(ask: &Ask) -> HandlerResult {
     let number = ask.number("number")?;
     let report = ask.context.observed.reloads.report(number);
     Answer::json(&shown(report.ok_or_else(|| gone(number))?, ask))

@@ -20,7 +20,7 @@ use super::ask::Ask;
 use super::page::{PAGE, page};
 use super::pools::clip;
 use super::problem::Problem;
-use super::route::{Content, Handled, Route};
+use super::route::{Content, HandlerResult, Route};
 use crate::time::rfc3339;
 
 /// The name of the file with a report.
@@ -54,14 +54,14 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 /// A report in the folder: its modification time in milliseconds since 1970, its name and its size.
-type Found = (u64, String, u64);
+type ReportFile = (u64, String, u64);
 
 fn folder(ask: &Ask) -> PathBuf {
     let snapshot = &ask.context.observed.table().snapshot;
     snapshot.admin.reports.clone().unwrap_or_else(|| snapshot.state_dir.join(FOLDER))
 }
 
-fn list(ask: &Ask) -> Handled {
+fn list(ask: &Ask) -> HandlerResult {
     let folder = folder(ask);
     let found = match found(&folder) {
         Ok(found) => found,
@@ -90,7 +90,7 @@ fn unreadable(folder: &Path, error: &io::Error) -> Problem {
 }
 
 /// All reports in the folder, newest first. Links are not followed.
-fn found(folder: &Path) -> io::Result<Vec<Found>> {
+fn found(folder: &Path) -> io::Result<Vec<ReportFile>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)?.take(ENTRIES_MAX) {
         let entry = entry?;
@@ -122,7 +122,7 @@ fn open(folder: &Path, name: &str) -> io::Result<File> {
     }
 }
 
-fn one(ask: &Ask) -> Handled {
+fn one(ask: &Ask) -> HandlerResult {
     let name = ask.name("name");
     let missing = |_: io::Error| {
         Problem::not_found(format_args!("there is no report `{}`", clip(name)))

@@ -15,7 +15,7 @@ use weir_api::recorded::{RecordedRequest, RequestExplanation, RequestSummary};
 use weir_config::snapshot::Role;
 use weir_exchange::shared::live::LiveTable;
 use weir_explain::explain_recorded;
-use weir_explain::recorded::{recorded, summary};
+use weir_explain::recorded_request::{recorded, summary};
 use weir_http::flaws::Flaw;
 use weir_telemetry::records::record::Record;
 
@@ -23,11 +23,11 @@ use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter, Query, statuses};
 use super::page::{AFTER, LIMIT, page};
 use super::problem::Problem;
-use super::route::{Handled, Route, SchemaOf};
+use super::route::{HandlerResult, Route, SchemaOf};
 use super::servers::find_server;
 use super::streams::{Producer, producer};
-use crate::explaining;
-use crate::requests::{Followed, Next};
+use crate::explanations;
+use crate::requests::{FollowerMessage, NextForFollower};
 use crate::time::rfc3339;
 
 const VIRTUAL_SERVER: Parameter = Parameter {
@@ -194,7 +194,7 @@ fn is_of_server(record: &Record, name: &str) -> bool {
     *record.virtual_server == *name || record.entered_at.as_deref() == Some(name)
 }
 
-fn list(ask: &Ask) -> Handled {
+fn list(ask: &Ask) -> HandlerResult {
     let filter = Filter::of(&ask.query);
     let requests = &ask.context.observed.admin.requests;
     let all = requests.all(filter.is_slow);
@@ -219,16 +219,16 @@ fn record_of(ask: &Ask) -> Result<Arc<Record>, Problem> {
     })
 }
 
-fn one(ask: &Ask) -> Handled {
+fn one(ask: &Ask) -> HandlerResult {
     let record = record_of(ask)?;
     Answer::json(&recorded(&record, &ask.context.observed.table().snapshot))
 }
 
-fn why(ask: &Ask) -> Handled {
+fn why(ask: &Ask) -> HandlerResult {
     let record = record_of(ask)?;
     let observed = &ask.context.observed;
     let _turn = observed.admin.explain();
-    Answer::json(&explain_recorded(&observed.table(), &record, explaining::now()))
+    Answer::json(&explain_recorded(&observed.table(), &record, explanations::now()))
 }
 
 fn follow(ask: Ask) -> Result<Producer, Problem> {
@@ -242,18 +242,18 @@ fn follow(ask: Ask) -> Result<Producer, Problem> {
                 sink.send("missed", &Missed { count }).await?;
             }
             match next {
-                Next::One(Followed::Request(record)) if filter.takes(&record) => {
+                NextForFollower::One(FollowerMessage::Request(record)) if filter.takes(&record) => {
                     if pace.has_room() {
                         sink.send("request", &summary(&record)).await?;
                     }
                 }
-                Next::One(Followed::Event(event)) if !filter.is_of_requests() => {
+                NextForFollower::One(FollowerMessage::Event(event)) if !filter.is_of_requests() => {
                     let (level, text) = (event.level.to_owned(), event.text.clone());
                     let told = Event { time: rfc3339(event.unix_ms), level, text };
                     sink.send("event", &told).await?;
                 }
-                Next::One(_) => {}
-                Next::Missed(count) => sink.send("missed", &Missed { count }).await?,
+                NextForFollower::One(_) => {}
+                NextForFollower::Missed(count) => sink.send("missed", &Missed { count }).await?,
             }
         }
         Ok(())

@@ -26,15 +26,15 @@ use super::{Context, login, off_thread};
 pub const BODY_SIZE_MAX: usize = 4 * 1024;
 
 /// The result of a handler.
-pub(super) type Handled = Result<Answer, Problem>;
+pub(super) type HandlerResult = Result<Answer, Problem>;
 
 /// How a handler runs.
 #[derive(Clone, Copy)]
 pub(super) enum Run {
     /// On another thread: with thousands of members it takes milliseconds, which would delay the monitors.
-    Compute(fn(&Ask) -> Handled),
+    Compute(fn(&Ask) -> HandlerResult),
     /// Asynchronously: it waits for other parts of weir.
-    Wait(fn(Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>>),
+    Wait(fn(Ask) -> Pin<Box<dyn Future<Output = HandlerResult> + Send>>),
     /// One event at a time, as long as the client reads.
     Stream(fn(Ask) -> Result<Producer, Problem>),
 }
@@ -109,7 +109,7 @@ impl Route {
         path: &'static str,
         id: &'static str,
         summary: &'static str,
-        compute: fn(&Ask) -> Handled,
+        compute: fn(&Ask) -> HandlerResult,
     ) -> Self {
         Self::new(path, id, summary, Run::Compute(compute))
     }
@@ -119,7 +119,7 @@ impl Route {
         path: &'static str,
         id: &'static str,
         summary: &'static str,
-        wait: fn(Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>>,
+        wait: fn(Ask) -> Pin<Box<dyn Future<Output = HandlerResult> + Send>>,
     ) -> Self {
         Self::new(path, id, summary, Run::Wait(wait))
     }

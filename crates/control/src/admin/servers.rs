@@ -18,7 +18,7 @@ use super::ask::Ask;
 use super::page::{PAGE, page};
 use super::pools::clip;
 use super::problem::Problem;
-use super::route::{Handled, Route};
+use super::route::{HandlerResult, Route};
 use crate::status;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -58,7 +58,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-fn list(ask: &Ask) -> Handled {
+fn list(ask: &Ask) -> HandlerResult {
     let observed = &ask.context.observed;
     let judge = observed.judge();
     let all = (0..).zip(&judge.table().virtual_servers);
@@ -71,7 +71,7 @@ fn list(ask: &Ask) -> Handled {
     Answer::json(&page)
 }
 
-fn one(ask: &Ask) -> Handled {
+fn one(ask: &Ask) -> HandlerResult {
     let observed = &ask.context.observed;
     let judge = observed.judge();
     let index = find_server(judge.table(), ask.name("name"))?;
@@ -120,7 +120,7 @@ pub(super) fn policy_status(table: &LiveTable, name: &str) -> Policy {
     }
 }
 
-fn policies(ask: &Ask) -> Handled {
+fn policies(ask: &Ask) -> HandlerResult {
     let table = ask.context.observed.table();
     let names = policy_names(&table);
     let page = page(
@@ -132,7 +132,7 @@ fn policies(ask: &Ask) -> Handled {
     Answer::json(&page)
 }
 
-fn policy(ask: &Ask) -> Handled {
+fn policy(ask: &Ask) -> HandlerResult {
     let table = ask.context.observed.table();
     let (name, names) = (ask.name("name"), policy_names(&table));
     if !names.iter().any(|known| **known == *name) {
@@ -162,7 +162,7 @@ pub(super) fn shown_certificates<'a>(
     of_admin.chain(of_servers)
 }
 
-fn certificates(ask: &Ask) -> Handled {
+fn certificates(ask: &Ask) -> HandlerResult {
     let table = ask.context.observed.table();
     let (snapshot, board) = (&table.snapshot, &ask.context.observed.obtained.acme);
     let all = shown_certificates(snapshot, board);
@@ -178,7 +178,7 @@ fn certificates(ask: &Ask) -> Handled {
     Answer::json(&page)
 }
 
-fn packet_path(ask: &Ask) -> Handled {
+fn packet_path(ask: &Ask) -> HandlerResult {
     let observed = &ask.context.observed;
     Answer::json(&status::packet_path(&observed.judge(), observed))
 }

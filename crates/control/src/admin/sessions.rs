@@ -19,7 +19,7 @@ use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter};
 use super::pools::clip;
 use super::problem::Problem;
-use super::route::{Handled, Route};
+use super::route::{HandlerResult, Route};
 
 /// Number of sessions in a list without `limit`.
 const LISTED_DEFAULT: u64 = 1_000;
@@ -198,14 +198,14 @@ fn session(listed: ListedSession) -> Session {
     }
 }
 
-fn list(ask: &Ask) -> Handled {
+fn list(ask: &Ask) -> HandlerResult {
     let filter = filter(&of_query(ask), ask)?;
     let deed = SessionsDeed::List(ask.query.number(&LIMIT));
     let SessionsAnswer { listed, more, .. } = sessions(ask, filter, deed)?;
     Answer::json(&Sessions { items: listed.into_iter().map(session).collect(), more })
 }
 
-fn end(ask: &Ask) -> Handled {
+fn end(ask: &Ask) -> HandlerResult {
     let wanted: SessionsToEnd = ask.document()?;
     if is_any(&wanted) != wanted.all {
         let problem = Problem::bad_request("say which sessions end, or `{\"all\": true}`");

@@ -14,12 +14,12 @@ use super::login_failures::LastFailure;
 use super::open_streams::Streams;
 use super::sources::Sources;
 use crate::board::Sampler;
-use crate::firewall::recent::Recent;
+use crate::firewall::recent::RecentFindings;
 use crate::requests::Requests;
 
 /// State that all admin listeners share.
 #[derive(Debug)]
-pub struct Shared {
+pub struct AdminShared {
     /// Connections that were closed at once because the maximum was reached.
     pub turned_away: AtomicU64,
     /// Connections that ended to make room for another one, while they waited for a request.
@@ -35,7 +35,7 @@ pub struct Shared {
     /// Figures for open dashboards.
     pub sampler: Arc<Sampler>,
     /// The latest findings of the web application firewall.
-    pub findings: Arc<Recent>,
+    pub findings: Arc<RecentFindings>,
     /// Records of recent requests.
     pub requests: Arc<Requests>,
     pub(super) sources: Sources,
@@ -51,11 +51,11 @@ pub struct Shared {
     began: Instant,
 }
 
-impl Shared {
+impl AdminShared {
     /// The state at startup. `audit`: the channel for lines of the audit log.
     pub fn new(
         audit: Option<SyncSender<LogBatch>>,
-        findings: Arc<Recent>,
+        findings: Arc<RecentFindings>,
         requests: Arc<Requests>,
     ) -> Self {
         Self {

@@ -26,11 +26,11 @@ struct Rate {
 
 /// The use of a rate limit: the time at which the full burst is available again.
 #[derive(Debug, Clone, Copy, Default)]
-struct Used {
+struct LimitUse {
     restored_us: u64,
 }
 
-impl Used {
+impl LimitUse {
     /// The wait until a request is permitted; `None`: it is permitted now.
     fn wait(self, now_us: u64, rate: Rate) -> Option<Duration> {
         let after = self.restored_us.max(now_us) + rate.interval_us;
@@ -46,8 +46,8 @@ impl Used {
 /// The use of all limits by one source.
 #[derive(Debug, Clone, Copy, Default)]
 struct Source {
-    requests: Used,
-    failures: Used,
+    requests: LimitUse,
+    failures: LimitUse,
 }
 
 impl Source {

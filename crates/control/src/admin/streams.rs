@@ -27,7 +27,7 @@ use super::lifetime::Lifetime;
 use super::open_streams::{END_TIMEOUT, Permit};
 use super::peer::Caller;
 use super::problem::Problem;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 
 /// The media type of streams.
 pub(super) const EVENTS: &str = "text/event-stream";
@@ -42,19 +42,19 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Produces the events of a stream, until it returns or is dropped.
-pub(super) type Producer = Box<dyn FnOnce(Sink) -> Produced + Send>;
+pub(super) type Producer = Box<dyn FnOnce(Sink) -> ProducerFuture + Send>;
 
 /// The work of a producer.
-type Produced = Pin<Box<dyn Future<Output = Result<(), Closed>> + Send>>;
+type ProducerFuture = Pin<Box<dyn Future<Output = Result<(), ClientDisconnected>> + Send>>;
 
 /// The client has disconnected.
 #[derive(Debug)]
-pub(super) struct Closed;
+pub(super) struct ClientDisconnected;
 
 /// A producer from a function.
 pub(super) fn producer<F>(produce: impl FnOnce(Sink) -> F + Send + 'static) -> Producer
 where
-    F: Future<Output = Result<(), Closed>> + Send + 'static,
+    F: Future<Output = Result<(), ClientDisconnected>> + Send + 'static,
 {
     Box::new(|sink| Box::pin(produce(sink)))
 }
@@ -65,10 +65,14 @@ pub(super) struct Sink(mpsc::Sender<Bytes>);
 
 impl Sink {
     /// Sends an event, and waits while the client has not received the previous ones. `name`: letters and hyphens.
-    pub(super) async fn send(&self, name: &str, data: &impl Serialize) -> Result<(), Closed> {
+    pub(super) async fn send(
+        &self,
+        name: &str,
+        data: &impl Serialize,
+    ) -> Result<(), ClientDisconnected> {
         // A document that cannot be written ends the stream. JSON in this form has no line feed.
-        let data = serde_json::to_string(data).map_err(|_| Closed)?;
-        self.0.send(frame(name, &data)).await.map_err(|_| Closed)
+        let data = serde_json::to_string(data).map_err(|_| ClientDisconnected)?;
+        self.0.send(frame(name, &data)).await.map_err(|_| ClientDisconnected)
     }
 }
 
@@ -97,7 +101,7 @@ pub(super) fn answer(
     Ok(([(CONTENT_TYPE, EVENTS)], body).into_response())
 }
 
-async fn run(produced: Produced, mut guard: Guard, events: mpsc::Sender<Bytes>) {
+async fn run(produced: ProducerFuture, mut guard: Guard, events: mpsc::Sender<Bytes>) {
     let reason = tokio::select! {
         // First what is there to tell: the events before the end of the process, too.
         biased;
@@ -125,7 +129,7 @@ async fn keep_alive(events: &mpsc::Sender<Bytes>) -> std::convert::Infallible {
 
 /// Waits for the reason to end a stream.
 struct Guard {
-    observed: Arc<Observed>,
+    observed: Arc<ObservedState>,
     caller: Caller,
     needed: Option<Role>,
     ending: watch::Receiver<Option<StreamEndReason>>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::ask::Ask;
 use super::openapi;
-use super::route::{Content, Handled, Route};
+use super::route::{Content, HandlerResult, Route};
 use super::{
     board, changes, explain, files, firewall, flows, member_change, pools, process, reload,
     reports, requests, servers, sessions, upgrade,
@@ -42,6 +42,6 @@ pub(super) fn routes() -> Vec<Route> {
     parts.concat()
 }
 
-fn document(_: &Ask) -> Handled {
+fn document(_: &Ask) -> HandlerResult {
     Answer::json(&*OPENAPI)
 }

@@ -18,7 +18,7 @@ use super::Admin;
 use crate::events::Events;
 use crate::events::testing::Captured;
 use crate::logs::LogsView;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use crate::testing::{observed_with_logs, pool, snapshot};
 
 /// Capacity of the audit log in tests.
@@ -30,7 +30,7 @@ pub(super) const JSON: &str = "Content-Type: application/json\r\n";
 /// A running admin listener.
 pub(super) struct Running {
     pub(super) admin: Admin,
-    pub(super) observed: Arc<Observed>,
+    pub(super) observed: Arc<ObservedState>,
     pub(super) events: Events,
     pub(super) captured: Captured,
     audit: Receiver<LogBatch>,

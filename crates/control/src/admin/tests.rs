@@ -12,7 +12,7 @@ use super::*;
 use crate::events::testing::Captured;
 use crate::testing::{PATIENCE, observed_with};
 
-async fn start(address: &Address) -> io::Result<(Admin, Arc<Observed>)> {
+async fn start(address: &Address) -> io::Result<(Admin, Arc<ObservedState>)> {
     let member = Address::Socket("127.0.0.1:9001".parse().unwrap());
     let observed = Arc::new(observed_with(&[member], 1));
     let (events, _) = Captured::new();

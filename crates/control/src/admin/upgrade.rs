@@ -11,7 +11,7 @@ use super::answer::Answer;
 use super::ask::Ask;
 use super::peer::{Credentials, Peer};
 use super::problem::Problem;
-use super::route::{Handled, Route};
+use super::route::{HandlerResult, Route};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -32,7 +32,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-fn upgrade(ask: &Ask) -> Handled {
+fn upgrade(ask: &Ask) -> HandlerResult {
     let wanted: Upgrade = ask.document()?;
     if let Some(binary) = &wanted.binary {
         if !may_choose_binary(&ask.caller.peer) {
@@ -63,7 +63,7 @@ fn may_choose_binary(peer: &Peer) -> bool {
     matches!(peer, Peer::Local(Some(Credentials { user, .. })) if user.id == 0 || user.id == own)
 }
 
-fn report(ask: &Ask) -> Handled {
+fn report(ask: &Ask) -> HandlerResult {
     let number = ask.number("number")?;
     let last = ask.context.observed.upgrades.last().filter(|last| last.number == number);
     let report = last.ok_or_else(|| {

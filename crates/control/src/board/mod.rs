@@ -14,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::health::Judge;
 pub(crate) use history::History;
-pub(crate) use sample::{PoolSample, Sample, ServerSample, Shown, member_shown};
+pub(crate) use sample::{PoolSample, Sample, ServerSample, StateSeverity, member_shown};
 
 /// The interval between two samples.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(2);

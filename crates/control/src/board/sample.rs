@@ -16,7 +16,7 @@ use crate::time::monotonic_ms;
 
 /// The severity of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Shown {
+pub(crate) enum StateSeverity {
     /// No problem.
     Good,
     /// Switched off by the operator, or not in use.
@@ -27,7 +27,7 @@ pub(crate) enum Shown {
     Bad,
 }
 
-impl Shown {
+impl StateSeverity {
     /// The severity of a condition.
     pub fn of(condition: Condition) -> Self {
         match condition {
@@ -95,16 +95,19 @@ pub(crate) struct Sample {
 }
 
 /// The state of a member, with its severity.
-pub(crate) fn member_shown(configured: &Member, live: &LiveMember) -> (&'static str, Shown) {
+pub(crate) fn member_shown(
+    configured: &Member,
+    live: &LiveMember,
+) -> (&'static str, StateSeverity) {
     let state = MemberState::of(live);
     if matches!(state, MemberState::Down | MemberState::Ejected) {
-        return (state.as_str(), Shown::Bad);
+        return (state.as_str(), StateSeverity::Bad);
     }
     let administrative = administrative_state(configured, live);
     if administrative != AdminState::Enabled {
-        return (administrative.as_str(), Shown::Off);
+        return (administrative.as_str(), StateSeverity::Off);
     }
-    let shown = if state == MemberState::Up { Shown::Good } else { Shown::Warn };
+    let shown = if state == MemberState::Up { StateSeverity::Good } else { StateSeverity::Warn };
     (state.as_str(), shown)
 }
 

@@ -6,10 +6,10 @@ use weir_core::monitor::Health;
 
 use super::*;
 use crate::health::Condition;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use crate::testing::observed_with;
 
-fn observed() -> Arc<Observed> {
+fn observed() -> Arc<ObservedState> {
     let addresses = [9_001, 9_002]
         .map(|port| Address::Socket(std::net::SocketAddr::from(([127, 0, 0, 1], port))));
     Arc::new(observed_with(&addresses, 1))

@@ -7,7 +7,7 @@ use weir_waf::exclusion::Place;
 use super::exclusions::Exclusions;
 use super::finding::{Subject, score, variables};
 use super::group::Group;
-use super::line::{Found, Line};
+use super::line::{Line, LoggedRule};
 use super::names::{covers, wider};
 use super::places::place_of;
 
@@ -38,7 +38,7 @@ impl Evidence {
     /// Adds a line. Findings that exclusions remove do not count as attacks.
     pub fn add(&mut self, line: &Line, exclusions: &Exclusions) {
         let place = place_of(&line.target);
-        let attacks: Vec<&Found> =
+        let attacks: Vec<&LoggedRule> =
             line.rules.iter().filter(|it| is_attack(it, line, exclusions, &place)).collect();
         for found in line.rules.iter().filter(|found| is_excludable(found, line)) {
             let variables = variables(found);
@@ -60,7 +60,7 @@ impl Evidence {
     fn note(
         &mut self,
         line: &Line,
-        found: &Found,
+        found: &LoggedRule,
         (variable, place, is_wide): (&str, &Place, bool),
         is_suspicious: bool,
     ) {
@@ -90,13 +90,13 @@ impl Evidence {
 }
 
 /// Whether a rule affects the verdict itself: it adds to the score, or has blocked the request.
-fn is_excludable(found: &Found, line: &Line) -> bool {
+fn is_excludable(found: &LoggedRule, line: &Line) -> bool {
     let sums_up = found.values.first().is_some_and(|value| value.variable.starts_with("TX:"));
     !sums_up && (!found.severity.is_empty() || found.id == line.rule)
 }
 
 /// Whether a finding indicates an attack. Requests of scanners always do.
-fn is_attack(found: &Found, line: &Line, exclusions: &Exclusions, place: &Place) -> bool {
+fn is_attack(found: &LoggedRule, line: &Line, exclusions: &Exclusions, place: &Place) -> bool {
     found.severity == "CRITICAL"
         && !found.tags.iter().any(|tag| tag == "attack-protocol")
         && is_excludable(found, line)
@@ -115,14 +115,14 @@ pub fn unmasked(text: &str) -> Option<String> {
 }
 
 /// Whether a request also has an attack of another kind in another place, or comes from a scanner.
-fn is_suspicious(attacks: &[&Found], found: &Found, variable: &str) -> bool {
+fn is_suspicious(attacks: &[&LoggedRule], found: &LoggedRule, variable: &str) -> bool {
     attacks.iter().filter(|other| family(other) != family(found)).any(|other| {
         let is_elsewhere = other.values.iter().all(|value| !covers(variable, &value.variable));
         is_elsewhere || family(other) == SCANNERS
     })
 }
 
-fn family(found: &Found) -> u64 {
+fn family(found: &LoggedRule) -> u64 {
     found.id / 1000
 }
 

@@ -2,7 +2,7 @@
 
 use weir_waf::exclusion::is_variable;
 
-use super::line::{Found, Value};
+use super::line::{LoggedRule, Value};
 
 /// A rule, and the variable in which it matched.
 pub type Subject = (u64, String);
@@ -20,7 +20,7 @@ pub fn score(severity: &str) -> i64 {
 
 /// The variables that exclusions can name: only those of the rule's first link, because an exclusion for another link
 /// would disable the whole rule.
-pub fn variables(found: &Found) -> Vec<&str> {
+pub fn variables(found: &LoggedRule) -> Vec<&str> {
     let Some(first) = found.values.first().map(|value| collection(&value.variable)) else {
         return Vec::new();
     };
@@ -46,7 +46,7 @@ pub fn variables(found: &Found) -> Vec<&str> {
 }
 
 /// Whether all values of a finding are members of one collection, so that its rule has one link.
-pub fn matches_one_collection(found: &Found) -> bool {
+pub fn matches_one_collection(found: &LoggedRule) -> bool {
     let mut collections = found.values.iter().map(|value| collection(&value.variable));
     let first = collections.next();
     collections.all(|it| Some(it) == first)
@@ -58,7 +58,7 @@ pub fn collection(variable: &str) -> &str {
 }
 
 /// Whether the rule's message or data contains the value as a word.
-fn is_told(found: &Found, value: &Value) -> bool {
+fn is_told(found: &LoggedRule, value: &Value) -> bool {
     let is_inside = |char: char| char.is_alphanumeric() || "-_".contains(char);
     let has_word = |text: &str| {
         text.match_indices(&value.value).any(|(at, word)| {
@@ -88,7 +88,8 @@ mod tests {
             (&[], &[]),
         ] {
             let value = |it: &&str| Value { variable: (*it).into(), value: String::new() };
-            let found = Found { values: values.iter().map(value).collect(), ..Found::default() };
+            let found =
+                LoggedRule { values: values.iter().map(value).collect(), ..LoggedRule::default() };
             assert_eq!(variables(&found), expected, "{values:?}");
         }
     }
@@ -104,11 +105,11 @@ mod tests {
             ("REQUEST_HEADERS_NAMES:X-Over", "x-over"),
             ("REQUEST_HEADERS_NAMES:TE", "te"),
         ];
-        let found = |message: &str, data: &str, link: &[(&str, &str)]| Found {
+        let found = |message: &str, data: &str, link: &[(&str, &str)]| LoggedRule {
             message: message.into(),
             data: data.into(),
             values: names.iter().chain(link).copied().map(value).collect(),
-            ..Found::default()
+            ..LoggedRule::default()
         };
         let all: Vec<&str> = names.iter().map(|(variable, _)| *variable).collect();
         let last = [("TX:header_x-over", "/x-over/")];

@@ -39,17 +39,17 @@ pub struct Line {
     /// The score at which requests are denied; 0: unknown.
     pub threshold: i64,
     /// Rules with findings.
-    pub rules: Vec<Found>,
+    pub rules: Vec<LoggedRule>,
     /// Checks with findings.
-    pub checks: Vec<Checked>,
+    pub checks: Vec<LoggedCheck>,
     /// The request itself, if it is recorded.
-    pub request: Option<Recorded>,
+    pub request: Option<LoggedRequest>,
 }
 
 /// A rule with a finding.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Found {
+pub struct LoggedRule {
     /// The id of the rule.
     pub id: u64,
     /// The message of the rule.
@@ -79,7 +79,7 @@ pub struct Value {
 /// A finding of a native check.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Checked {
+pub struct LoggedCheck {
     /// The name of the check.
     pub name: String,
     /// `block` or `alarm`.
@@ -93,7 +93,7 @@ pub struct Checked {
 /// The request itself.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Recorded {
+pub struct LoggedRequest {
     /// The request line and fields.
     pub head: String,
     /// The target that the member received, if it differs.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use weir_waf::exclusion::{Place, is_pattern};
 
 use super::evidence::Evidence;
-use super::exclusions::Proposed;
+use super::exclusions::ProposedExclusion;
 use super::finding::{Subject, collection};
 use super::group::Group;
 use super::names::covers;
@@ -15,14 +15,14 @@ const NAMES_MAX: usize = 4;
 
 /// Replaces exclusions of single names by wider ones where there are many.
 pub fn merged(
-    mut names: Vec<Proposed>,
-    mut wide: Vec<Proposed>,
+    mut names: Vec<ProposedExclusion>,
+    mut wide: Vec<ProposedExclusion>,
     evidence: &Evidence,
-) -> Vec<Proposed> {
+) -> Vec<ProposedExclusion> {
     // Patterns first: they may leave few enough names.
     wide.sort_by_key(|it| (!is_pattern(&it.exclusion.variable), it.exclusion.clone()));
     for mut candidate in wide {
-        let is_replaced = |it: &Proposed| {
+        let is_replaced = |it: &ProposedExclusion| {
             let (wide, one) = (&candidate.exclusion, &it.exclusion);
             wide.rule == one.rule
                 && wide.place.has(&one.place)
@@ -49,7 +49,7 @@ fn is_pattern_of(of: &str, pattern: &str) -> bool {
 }
 
 /// The number of different names with findings that an exclusion covers.
-fn names_in(Proposed { exclusion, .. }: &Proposed, evidence: &Evidence) -> usize {
+fn names_in(ProposedExclusion { exclusion, .. }: &ProposedExclusion, evidence: &Evidence) -> usize {
     let is_covered = |((rule, variable), places): &(&Subject, &HashMap<Place, Group>)| {
         *rule == exclusion.rule
             && covers(&exclusion.variable, variable)

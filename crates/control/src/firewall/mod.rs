@@ -1,7 +1,7 @@
 //! Recent findings of the web application firewall, and exclusions proposed from findings: for the admin API and for
 //! `weir waf tune`.
 
-pub mod checked;
+pub mod check_findings;
 pub mod evidence;
 pub mod exclusions;
 pub mod finding;
@@ -22,14 +22,14 @@ pub const ROUNDS_MAX: usize = 8;
 
 /// Thresholds for proposing exclusions.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct ProposalThresholds {
     /// Minimum number of requests with the finding.
     pub requests: u64,
     /// Minimum number of clients that sent them.
     pub clients: usize,
 }
 
-impl Default for Wanted {
+impl Default for ProposalThresholds {
     fn default() -> Self {
         Self { requests: 10, clients: 3 }
     }
@@ -37,7 +37,7 @@ impl Default for Wanted {
 
 /// The evidence in these lines, and the exclusions that it justifies. A finding that an exclusion removes must not make other
 /// findings suspicious. So the lines are read again until no exclusion is added.
-pub fn propose(lines: &[&Line], wanted: Wanted) -> (Evidence, Exclusions) {
+pub fn propose(lines: &[&Line], wanted: ProposalThresholds) -> (Evidence, Exclusions) {
     let mut exclusions = Exclusions::default();
     let mut evidence = Evidence::default();
     for _ in 0..ROUNDS_MAX {

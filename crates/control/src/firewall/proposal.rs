@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use weir_waf::exclusion::{Exclusion, Place};
 
-use super::Wanted;
+use super::ProposalThresholds;
 use super::evidence::Evidence;
-use super::exclusions::{Exclusions, Proposed};
+use super::exclusions::{Exclusions, ProposedExclusion};
 use super::finding::{Subject, matches_one_collection, score};
 use super::group::Group;
-use super::line::{Found, Line};
+use super::line::{Line, LoggedRule};
 use super::merging::merged;
 use super::places::place_of;
 
@@ -27,7 +27,7 @@ const PATHS: [&str; 5] =
     ["REQUEST_FILENAME", "REQUEST_BASENAME", "REQUEST_URI", "REQUEST_URI_RAW", "REQUEST_LINE"];
 
 /// The exclusions that the logs justify.
-pub fn exclusions(evidence: &Evidence, wanted: Wanted) -> Exclusions {
+pub fn exclusions(evidence: &Evidence, wanted: ProposalThresholds) -> Exclusions {
     let (names, suspicious) = proposed(&evidence.groups, wanted);
     let (wide, _) = proposed(&evidence.wide, wanted);
     Exclusions::new(merged(names, wide, evidence), suspicious)
@@ -36,8 +36,8 @@ pub fn exclusions(evidence: &Evidence, wanted: Wanted) -> Exclusions {
 /// The proposals for these groups, and the number of groups without one because of other attacks.
 fn proposed(
     groups: &HashMap<Subject, HashMap<Place, Group>>,
-    wanted: Wanted,
-) -> (Vec<Proposed>, u64) {
+    wanted: ProposalThresholds,
+) -> (Vec<ProposedExclusion>, u64) {
     let (mut all, mut suspicious) = (Vec::new(), 0);
     for ((rule, variable), places) in groups {
         let mut sound = BTreeMap::new();
@@ -51,7 +51,7 @@ fn proposed(
         for (place, group) in chosen(sound, wanted, !PATHS.contains(&variable.as_str())) {
             let (rule, variable) = (*rule, variable.clone());
             let exclusion = Exclusion { rule, variable, place };
-            all.push(Proposed { exclusion, group, names: 1 });
+            all.push(ProposedExclusion { exclusion, group, names: 1 });
         }
     }
     (all, suspicious)
@@ -69,7 +69,7 @@ struct Folder {
 /// The excluded paths of one rule and variable, from the deepest folder upwards.
 fn chosen(
     places: BTreeMap<Place, Group>,
-    wanted: Wanted,
+    wanted: ProposalThresholds,
     has_folders: bool,
 ) -> Vec<(Place, Group)> {
     let suffices =
@@ -132,7 +132,7 @@ impl Effect {
         }
         self.blocked += 1;
         let place = place_of(&line.target);
-        let is_removed = |found: &Found| exclusions.take_away(found, &place);
+        let is_removed = |found: &LoggedRule| exclusions.take_away(found, &place);
         let is_decided = line.rules.iter().any(|found| found.id == line.rule && is_removed(found));
         let removed = removed(line, exclusions, &place);
         let is_below = line.threshold > 0 && removed > 0 && line.score - removed < line.threshold;
@@ -145,14 +145,16 @@ impl Effect {
 /// are counted.
 fn removed(line: &Line, exclusions: &Exclusions, place: &Place) -> i64 {
     let each = line.rules.iter().filter(|found| found.id != line.rule);
-    let scored: Vec<(i64, &Found)> = each.map(|found| (score(&found.severity), found)).collect();
-    let by_values = |found: &Found| found.values.len() as i64;
-    let once = |found: &Found| if matches_one_collection(found) { by_values(found) } else { 1 };
-    let sum = |count: &dyn Fn(&Found) -> i64| -> i64 {
+    let scored: Vec<(i64, &LoggedRule)> =
+        each.map(|found| (score(&found.severity), found)).collect();
+    let by_values = |found: &LoggedRule| found.values.len() as i64;
+    let once =
+        |found: &LoggedRule| if matches_one_collection(found) { by_values(found) } else { 1 };
+    let sum = |count: &dyn Fn(&LoggedRule) -> i64| -> i64 {
         scored.iter().map(|(score, found)| score * count(found)).sum()
     };
     let are_all_scored = sum(&by_values) == line.score;
-    let of_one = |(score, found): &(i64, &Found)| {
+    let of_one = |(score, found): &(i64, &LoggedRule)| {
         let left = exclusions.left(found, place).len() as i64;
         let count = if are_all_scored { by_values(found) } else { once(found) };
         score * if left == 0 { count } else { (count - left).max(0) }
@@ -170,7 +172,7 @@ mod tests {
     use super::*;
 
     fn check(paths: &[(&str, u64)], expected: &[&str]) {
-        let wanted = Wanted { requests: 10, clients: 0 };
+        let wanted = ProposalThresholds { requests: 10, clients: 0 };
         let place = |path: &str| Place { is_prefix: path.ends_with('/'), path: path.into() };
         let group = |requests| Group { requests, ..Group::default() };
         let places = paths.iter().map(|(path, requests)| (place(path), group(*requests)));
@@ -183,11 +185,11 @@ mod tests {
     /// A line in which rules of the severity CRITICAL matched these variables.
     fn line(rules: &[(u64, &[&str])], score: i64) -> Line {
         let value = |variable: &&str| Value { variable: (*variable).into(), value: "x".into() };
-        let found = |(id, variables): &(u64, &[&str])| Found {
+        let found = |(id, variables): &(u64, &[&str])| LoggedRule {
             id: *id,
             severity: "CRITICAL".into(),
             values: variables.iter().map(value).collect(),
-            ..Found::default()
+            ..LoggedRule::default()
         };
         Line {
             outcome: "blocked".into(),
@@ -203,7 +205,7 @@ mod tests {
     #[test]
     fn a_rule_scores_for_each_value() {
         let place = Place { is_prefix: false, path: "/a".into() };
-        let proposed = |(rule, variable): (u64, &str)| Proposed {
+        let proposed = |(rule, variable): (u64, &str)| ProposedExclusion {
             exclusion: Exclusion { rule, variable: variable.into(), place: place.clone() },
             group: Group::default(),
             names: 1,

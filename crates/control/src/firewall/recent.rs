@@ -23,17 +23,17 @@ const CHECKS: &[u8] = b"\"checks\":[";
 
 /// The last lines.
 #[derive(Debug, Default)]
-pub struct Recent(Mutex<Kept>);
+pub struct RecentFindings(Mutex<RecentLines>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RecentLines {
     lines: VecDeque<Box<[u8]>>,
     bytes: usize,
     /// The number of the next line.
     next: u64,
 }
 
-impl Recent {
+impl RecentFindings {
     /// Stores the lines of a batch that have findings.
     pub fn keep(&self, batch: &[u8]) {
         let mut kept = self.kept();
@@ -58,12 +58,12 @@ impl Recent {
         self.kept().next
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, RecentLines> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl RecentLines {
     fn push(&mut self, line: Box<[u8]>) {
         self.bytes += line.len();
         self.lines.push_back(line);
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_last_findings_are_kept() {
-        let recent = Recent::default();
+        let recent = RecentFindings::default();
         let none = "{\"outcome\":\"passed\",\"rules\":[]}\n";
         let checked = "{\"outcome\":\"passed\",\"checks\":[{}],\"rules\":[]}\n";
         recent.keep([none, checked].concat().as_bytes());
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn recorded_requests_are_left_out_and_texts_of_clients_are_not() {
-        let recent = Recent::default();
+        let recent = RecentFindings::default();
         let target = ",\"target\":\"/?a=,\\\"request\\\":{\"";
         let recorded = ",\"score\":7,\"request\":{\"head\":\"GET / HTTP/1.1\"}";
         recent.keep(line(1, &[target, recorded].concat()).as_bytes());
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let recent = Recent::default();
+        let recent = RecentFindings::default();
         let long = format!(",\"target\":\"{}\"", "a".repeat(100_000));
         for number in 0..100 {
             recent.keep(line(number, &long).as_bytes());

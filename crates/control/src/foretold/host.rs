@@ -14,7 +14,7 @@ use weir_config::host_addresses;
 use weir_config::snapshot::{Address, Monitor, MonitorKind, Pool, Snapshot, Source};
 use weir_dataplane::handle::look_at_source;
 
-use crate::wording::Few;
+use crate::wording::NamesText;
 
 /// Where the kernel says from which port on everybody may listen.
 const UNPRIVILEGED_FROM: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
@@ -94,7 +94,7 @@ impl Host {
 
 /// What is foretold for a start on this host.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct HostForecast {
     /// What refuses each start here, whatever else changes.
     pub refused: Vec<String>,
     /// What would refuse a start now, and monitors whose program cannot run.
@@ -102,9 +102,9 @@ pub(super) struct Found {
 }
 
 /// Looks at this host.
-pub(super) fn found(snapshot: &Snapshot) -> Found {
+pub(super) fn found(snapshot: &Snapshot) -> HostForecast {
     let host = Host::here();
-    let mut found = Found { refused: foreign_files(snapshot), ..Found::default() };
+    let mut found = HostForecast { refused: foreign_files(snapshot), ..HostForecast::default() };
     listeners(snapshot, &host, &mut found.warnings);
     logs(snapshot, &mut found.warnings);
     state(&snapshot.state_dir, &mut found.warnings);
@@ -261,7 +261,7 @@ fn programs(pools: &[Arc<Pool>], told: &mut Vec<String>) {
             let which = if names.len() == 1 { "pool" } else { "pools" };
             told.push(format!(
                 "the monitors of type script of {which} {} could not probe here: {why}",
-                Few(&names)
+                NamesText(&names)
             ));
         }
     }
@@ -371,7 +371,7 @@ mod tests {
             );
             let loaded = weir_config::parse("test.yaml", &text);
             let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics));
-            let Found { refused, warnings } = found(&config.snapshot(&Default::default()));
+            let HostForecast { refused, warnings } = found(&config.snapshot(&Default::default()));
             let found = refused.iter().map(|it| format!("error: {it}")).chain(warnings);
             let found: Vec<String> = found.collect();
             assert_eq!(found.len(), expected.len(), "{keys}: {found:?}");

@@ -169,16 +169,16 @@ pub(crate) struct Samples(Mutex<VecDeque<Arc<Sample>>>, RandomState);
 
 /// The samples at one moment, for many questions.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Recent {
+pub(crate) struct RecentSamples {
     samples: Vec<Arc<Sample>>,
     keys: RandomState,
 }
 
 impl Samples {
     /// The current samples.
-    pub fn get(&self) -> Recent {
+    pub fn get(&self) -> RecentSamples {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Recent { samples: samples.iter().cloned().collect(), keys: self.1.clone() }
+        RecentSamples { samples: samples.iter().cloned().collect(), keys: self.1.clone() }
     }
 
     /// Samples the counters, unless that was done recently.
@@ -222,14 +222,14 @@ fn fingerprint(live: &TablePool, keys: &RandomState) -> u64 {
     hasher.finish()
 }
 
-impl Recent {
+impl RecentSamples {
     /// The recent requests of a pool; `None`: it cannot be said yet.
     pub fn of_pool(&self, live: &TablePool) -> Option<RecentRequests> {
         let fingerprint = fingerprint(live, &self.keys);
         let earlier = |sample: &Sample| match sample.pools.get(&live.pool.name) {
-            None => Earlier::Absent,
-            Some((then, _)) if *then != fingerprint => Earlier::Other,
-            Some((_, counts)) => Earlier::Counted(*counts),
+            None => EarlierSample::Absent,
+            Some((then, _)) if *then != fingerprint => EarlierSample::Other,
+            Some((_, counts)) => EarlierSample::Counted(*counts),
         };
         self.window(Counts::of_pool(live), earlier, monotonic_ms())
     }
@@ -237,8 +237,8 @@ impl Recent {
     /// The recent requests of a virtual server; `None`: it cannot be said yet.
     pub fn of_server(&self, live: &LiveVirtualServer, is_relay: bool) -> Option<RecentRequests> {
         let earlier = |sample: &Sample| match sample.servers.get(&live.name) {
-            None => Earlier::Absent,
-            Some(counts) => Earlier::Counted(*counts),
+            None => EarlierSample::Absent,
+            Some(counts) => EarlierSample::Counted(*counts),
         };
         self.window(Counts::of_server(live, is_relay), earlier, monotonic_ms())
     }
@@ -247,16 +247,16 @@ impl Recent {
     fn window(
         &self,
         counts: Counts,
-        earlier: impl Fn(&Sample) -> Earlier,
+        earlier: impl Fn(&Sample) -> EarlierSample,
         now_ms: u64,
     ) -> Option<RecentRequests> {
         let mut found = None;
         for sample in self.samples.iter().rev() {
             let then = match earlier(sample) {
-                Earlier::Counted(then) => then,
+                EarlierSample::Counted(then) => then,
                 // It is newer than the sample: it began with nothing.
-                Earlier::Absent => Counts::default(),
-                Earlier::Other => break,
+                EarlierSample::Absent => Counts::default(),
+                EarlierSample::Other => break,
             };
             let Some(Counts { requests, failed, retried }) = counts.since(&then) else { break };
             let span_ms = now_ms.saturating_sub(sample.at_ms);
@@ -265,7 +265,7 @@ impl Recent {
             found =
                 Some(RecentRequests { requests, failed, retried: retried.min(failed), seconds });
             let is_enough = span_ms >= WINDOW_MS_MIN && requests >= WINDOW_REQUESTS;
-            if is_enough || matches!(earlier(sample), Earlier::Absent) {
+            if is_enough || matches!(earlier(sample), EarlierSample::Absent) {
                 break;
             }
         }
@@ -274,7 +274,7 @@ impl Recent {
 }
 
 /// What a sample has of an object.
-enum Earlier {
+enum EarlierSample {
     Counted(Counts),
     /// It did not exist.
     Absent,
@@ -298,11 +298,13 @@ mod tests {
             let servers = HashMap::from([(Arc::from("shop"), counts(requests, failed))]);
             Arc::new(Sample { at_ms, servers, pools: HashMap::new() })
         };
-        let recent =
-            Recent { samples: samples.iter().map(sample).collect(), keys: RandomState::new() };
+        let recent = RecentSamples {
+            samples: samples.iter().map(sample).collect(),
+            keys: RandomState::new(),
+        };
         let earlier = |sample: &Sample| match sample.servers.get("shop") {
-            Some(counts) => Earlier::Counted(*counts),
-            None => Earlier::Absent,
+            Some(counts) => EarlierSample::Counted(*counts),
+            None => EarlierSample::Absent,
         };
         let found = recent.window(counts(now.1, now.2), earlier, now.0);
         found.map(|it| (it.requests, it.failed, it.seconds))

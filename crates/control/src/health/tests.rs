@@ -1,8 +1,8 @@
-use weir_config::snapshot::{Address, Instead};
+use weir_config::snapshot::{Address, PoolSubstitutes};
 use weir_core::monitor::Health as Monitored;
 
 use super::*;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use crate::problems::{problems, serving};
 use crate::testing::{observed_of, observed_with, pool, snapshot};
 
@@ -11,20 +11,20 @@ fn addresses(count: u16) -> Vec<Address> {
 }
 
 /// Takes members down by their monitors, or back up.
-fn set(observed: &Observed, pool: usize, members: &[usize], health: Monitored) {
+fn set(observed: &ObservedState, pool: usize, members: &[usize], health: Monitored) {
     for member in members {
         observed.table().pools[pool].members[*member].set_health(health, 1);
     }
 }
 
-fn of(observed: &Observed) -> (Health, Health, Serving) {
+fn of(observed: &ObservedState) -> (Health, Health, ServingState) {
     let judge = observed.judge();
     (judge.server(0), judge.pool(0).clone(), serving(observed, &judge))
 }
 
 #[test]
 fn by_members() {
-    let check = |down: &[usize], expected: (Condition, Serving), why: Option<&str>| {
+    let check = |down: &[usize], expected: (Condition, ServingState), why: Option<&str>| {
         let observed = observed_with(&addresses(2), 1);
         set(&observed, 0, down, Monitored::Down);
         let (server, pool, process) = of(&observed);
@@ -33,12 +33,12 @@ fn by_members() {
         let of_server = why.map(|why| format!("pool web: {why}"));
         assert_eq!(server.why, of_server);
     };
-    check(&[], (Condition::Up, Serving::Fully), None);
-    check(&[1], (Condition::Degraded, Serving::Degraded), Some("1 of 2 members in service"));
+    check(&[], (Condition::Up, ServingState::Fully), None);
+    check(&[1], (Condition::Degraded, ServingState::Degraded), Some("1 of 2 members in service"));
     let none = "none of its 2 members is in service";
-    check(&[0, 1], (Condition::Down, Serving::Down), Some(none));
+    check(&[0, 1], (Condition::Down, ServingState::Down), Some(none));
     let (server, pool, process) = of(&observed_with(&[], 1));
-    assert_eq!((server.state, process), (Condition::Down, Serving::Down));
+    assert_eq!((server.state, process), (Condition::Down, ServingState::Down));
     assert_eq!(pool.why.as_deref(), Some("it has no members"));
 }
 
@@ -69,12 +69,12 @@ fn every_request_fails_although_all_members_are_up() {
     let counters = table.pools[0].members[0].counters.of(0);
     counters.requests.add(40);
     table.virtual_servers[0].counters.of(0).requests.add(40);
-    assert_eq!(of(&observed).2, Serving::Fully);
+    assert_eq!(of(&observed).2, ServingState::Fully);
     counters.connect_failures.add(40);
     table.virtual_servers[0].counters.of(0).responses_5xx.add(40);
     let (server, pool, process) = of(&observed);
     assert_eq!((server.state, pool.state), (Condition::Failing, Condition::Failing));
-    assert_eq!(process, Serving::Down, "nothing that it serves works");
+    assert_eq!(process, ServingState::Down, "nothing that it serves works");
     let why = pool.why.expect("a reason");
     assert!(why.starts_with("40 of 40 requests failed in the last "), "{why}");
     let told = problems(&observed, &observed.judge());
@@ -93,7 +93,7 @@ fn a_virtual_server_without_requests_of_its_own_is_judged_by_its_pools() {
     assert_eq!(of(&observed).0.state, Condition::Up);
     counters.responses_5xx.add(40);
     let (server, _, process) = of(&observed);
-    assert_eq!((server.state, process), (Condition::Failing, Serving::Down));
+    assert_eq!((server.state, process), (Condition::Failing, ServingState::Down));
     let why = server.why.expect("a reason");
     assert!(why.starts_with("pool web: 40 of 40 requests failed"), "{why}");
     table.virtual_servers[0].counters.of(0).requests.add(40);
@@ -111,7 +111,7 @@ fn responses_that_are_cut_fail_and_meant_ones_do_not() {
     counters.responses_5xx.add(40);
     counters.responses_5xx_meant.add(40);
     let (server, _, process) = of(&observed);
-    assert_eq!((server.state, process), (Condition::Up, Serving::Fully));
+    assert_eq!((server.state, process), (Condition::Up, ServingState::Fully));
     counters.requests.add(40);
     counters.responses_2xx.add(40);
     counters.responses_cut.add(40);
@@ -128,7 +128,7 @@ fn a_pool_that_is_meant_to_be_empty_is_no_problem() {
     let observed = observed_of(snapshot(vec![web, green, pool("empty", &[], &[])]), 1);
     let judge = observed.judge();
     assert_eq!([1, 2].map(|it| judge.pool(it).state), [Condition::Down; 2]);
-    assert_eq!(serving(&observed, &judge), Serving::Fully);
+    assert_eq!(serving(&observed, &judge), ServingState::Fully);
     assert!(problems(&observed, &judge).is_empty());
 }
 
@@ -139,7 +139,7 @@ fn a_pool_whose_names_have_no_address_is_a_problem() {
     snapshot.resolved.pools_to_be_filled.clear();
     let observed = observed_of(Arc::new(snapshot), 1);
     let judge = observed.judge();
-    assert_eq!(serving(&observed, &judge), Serving::Degraded);
+    assert_eq!(serving(&observed, &judge), ServingState::Degraded);
     let why = "pool named is down: the names of its members have no address";
     assert_eq!(problems(&observed, &judge), [why]);
 }
@@ -147,13 +147,13 @@ fn a_pool_whose_names_have_no_address_is_a_problem() {
 #[test]
 fn a_fallback_serves_in_the_place_of_its_pool() {
     let mut web = pool("web", &addresses(1), &[]);
-    web.instead = Instead { fallback: Some(1), ..Instead::default() };
+    web.instead = PoolSubstitutes { fallback: Some(1), ..PoolSubstitutes::default() };
     let spare = pool("spare", &addresses(1), &[]);
     let observed = observed_of(snapshot(vec![web, spare]), 1);
     set(&observed, 0, &[0], Monitored::Down);
     let (server, pool, process) = of(&observed);
     assert_eq!((server.state, pool.state), (Condition::Degraded, Condition::Down));
-    assert_eq!(process, Serving::Degraded);
+    assert_eq!(process, ServingState::Degraded);
     set(&observed, 1, &[0], Monitored::Down);
     assert_eq!(of(&observed).0.state, Condition::Down);
 }
@@ -170,7 +170,7 @@ fn a_thousand_dead_ones_are_one_sentence() {
     let observed = observed_of(Arc::new(many), 1);
     set(&observed, 0, &[0], Monitored::Down);
     let judge = observed.judge();
-    assert_eq!(serving(&observed, &judge), Serving::Down);
+    assert_eq!(serving(&observed, &judge), ServingState::Down);
     let told = problems(&observed, &judge);
     let names = "site-0, site-1, site-2, site-3, site-4 and 995 more";
     assert_eq!(told[0], format!("1000 of 1000 virtual servers are down: {names}"));

@@ -13,7 +13,7 @@ use rustix::net::RecvFlags;
 use weir_config::snapshot::{Syslog, SyslogServer};
 use weir_telemetry::reports::{Log, LogBatch};
 
-use self::tls::Encrypted;
+use self::tls::SyslogTlsConnection;
 use crate::time;
 
 /// Timeout for connecting to a server, and for writing to it.
@@ -36,7 +36,7 @@ enum Connection {
     Unix(UnixDatagram),
     Udp(UdpSocket),
     Tcp(TcpStream),
-    Tls(Box<Encrypted>),
+    Tls(Box<SyslogTlsConnection>),
 }
 
 /// Sends messages to one server.
@@ -51,7 +51,7 @@ pub(super) struct Sender {
 }
 
 /// The result of a batch.
-pub(super) struct Sent {
+pub(super) struct SyslogResult {
     /// The number of sent lines.
     pub lines: u32,
     /// The reason why other lines were not sent.
@@ -81,11 +81,11 @@ impl Sender {
     }
 
     /// Sends each line of a batch.
-    pub fn send(&mut self, batch: &LogBatch) -> Sent {
+    pub fn send(&mut self, batch: &LogBatch) -> SyslogResult {
         let head = self.head(batch.log);
         let is_stream = matches!(self.settings.server, SyslogServer::Tcp(_) | SyslogServer::Tls(_));
         let messages = messages(&head, &batch.bytes, is_stream);
-        let mut sent = Sent { lines: 0, error: None };
+        let mut sent = SyslogResult { lines: 0, error: None };
         let mut rest = &messages[..];
         let mut is_again = false;
         while let Some((message, lines)) = rest.first() {
@@ -214,7 +214,7 @@ impl Connection {
                 Self::Udp(socket)
             }
             SyslogServer::Tcp(server) => Self::Tcp(connect(server)?),
-            SyslogServer::Tls(server) => Self::Tls(Box::new(Encrypted::open(
+            SyslogServer::Tls(server) => Self::Tls(Box::new(SyslogTlsConnection::open(
                 connect(&server.server)?,
                 server,
                 SERVER_TIMEOUT,

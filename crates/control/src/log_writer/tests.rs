@@ -33,7 +33,13 @@ impl Drop for Directory {
 }
 
 fn start(target: &LogTarget, events: Events) -> Result<LogWriter, OpenError> {
-    LogWriter::start("access log", &Way::To(target.clone()), Arc::default(), events, None)
+    LogWriter::start(
+        "access log",
+        &LogDestination::To(target.clone()),
+        Arc::default(),
+        events,
+        None,
+    )
 }
 
 fn with_pipe(pipe: std::io::PipeWriter, events: Events) -> io::Result<LogWriter> {
@@ -60,7 +66,7 @@ fn writes_and_follows_a_rotated_file() {
     sender.send(batch("one\ntwo\n")).unwrap();
     eventually(|| writer.counters.access.lines_written.load(Relaxed) == 2);
     std::fs::rename(&path, &moved).unwrap();
-    writer.reopen(Way::To(target.clone()));
+    writer.reopen(LogDestination::To(target.clone()));
     // The old file is closed even if no further line is written.
     eventually(|| path.exists());
     sender.send(batch("three\n")).unwrap();
@@ -80,7 +86,7 @@ fn a_target_that_cannot_be_opened_is_refused_or_leaves_the_old_one() {
     assert!(error.ends_with("access.log: no such file"), "{error}");
     assert!(LogWriter::check(&bad).is_err());
     let writer = start(&LogTarget::File(path.clone()), events.clone()).unwrap();
-    writer.reopen(Way::To(bad.clone()));
+    writer.reopen(LogDestination::To(bad.clone()));
     writer.sender().send(batch("line\n")).unwrap();
     assert!(writer.finish(PATIENCE));
     assert_eq!(std::fs::read_to_string(path).unwrap(), "line\n");
@@ -173,7 +179,7 @@ fn no_space_left_is_survived() {
     eventually(|| counters.access.lines_lost.load(Relaxed) == 1);
     let directory = Directory::new("log-full");
     let path = directory.file("access.log");
-    writer.reopen(Way::To(LogTarget::File(path.clone())));
+    writer.reopen(LogDestination::To(LogTarget::File(path.clone())));
     writer.sender().send(batch("b\n")).unwrap();
     assert!(writer.finish(PATIENCE));
     assert_eq!(std::fs::read_to_string(path).unwrap(), "b\n");

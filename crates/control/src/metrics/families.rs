@@ -16,7 +16,7 @@ use super::{Description, Family, Kind, Samples};
 use crate::health::{Condition, Judge};
 use crate::member_state::{MemberState, administrative_state};
 use crate::monitors::{Board, MonitorReport};
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use crate::problems::serving;
 use crate::token_keys::Fetches;
 
@@ -582,7 +582,7 @@ pub(super) const MONITORS: &[Family<MonitorView>] = families! { "pool,member,mon
         };
 };
 
-pub(super) const PROCESS: &[Family<Observed>] = families! { "";
+pub(super) const PROCESS: &[Family<ObservedState>] = families! { "";
     "weir_log_lines_total" Counter
         "Access log lines written."
         |observed, to| to.value(observed.logs.access.lines_written.load(Relaxed));

@@ -7,22 +7,22 @@
 //! The configuration limits the cardinality: labels are names from the file, addresses of members and fixed words, never
 //! data from clients.
 
+mod compressed_metrics;
 mod families;
-mod packed;
 mod packets;
 
 use std::fmt::Write;
 use std::sync::Arc;
 
+use compressed_metrics::{CompressedMetrics, PIECE_BYTES};
 use families::{
     FILES, MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, RULES, RuleView,
     ServerView, TOKEN_KEYS, VIRTUAL_SERVERS, WAF_CHECKS, WAF_RULES, WafCheckView, WafRuleView,
 };
-use packed::{PIECE_BYTES, Packed};
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 
 use crate::figures::shown_gauge;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 
 /// The media type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -95,7 +95,7 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
 }
 
 /// Generates the text of the metrics whose names begin with `wanted`; empty: of all.
-pub fn encode(observed: &Observed, wanted: &str) -> String {
+pub fn encode(observed: &ObservedState, wanted: &str) -> String {
     let mut page = Page::new(wanted);
     write(&mut page, observed);
     page.text
@@ -103,14 +103,14 @@ pub fn encode(observed: &Observed, wanted: &str) -> String {
 
 /// As [`encode`], compressed by gzip while the text is generated, so that it is never in memory as a whole. `None`: the
 /// encoder has no memory.
-pub fn encode_gzip(observed: &Observed, wanted: &str) -> Option<Vec<u8>> {
-    let mut page = Page { packed: Packed::begin(), ..Page::new(wanted) };
+pub fn encode_gzip(observed: &ObservedState, wanted: &str) -> Option<Vec<u8>> {
+    let mut page = Page { packed: CompressedMetrics::begin(), ..Page::new(wanted) };
     page.packed.as_ref()?;
     write(&mut page, observed);
     page.packed?.end(&page.text)
 }
 
-fn write(page: &mut Page<'_>, observed: &Observed) {
+fn write(page: &mut Page<'_>, observed: &ObservedState) {
     let judge = observed.judge();
     let table = Arc::clone(judge.table());
     let servers: Vec<ServerView> = ServerView::all(&judge);
@@ -163,7 +163,7 @@ struct Page<'a> {
     text: String,
     wanted: &'a str,
     /// Takes the text in pieces; `None`: the text stays as it is.
-    packed: Option<Packed>,
+    packed: Option<CompressedMetrics>,
 }
 
 impl<'a> Page<'a> {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use weir_packet::{Totals, Verdict};
+use weir_packet::{PacketVerdict, Totals};
 
 use super::Kind::{Counter, Gauge};
 use super::families::{families, family};
 use super::{Description, Family, Labels, Page, Samples, write_families};
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use crate::packets::Report;
 
 /// A virtual server that uses the packet path.
@@ -73,9 +73,9 @@ pub(super) const PACKET_PATH: &[Family<Arc<Report>>] = families! { "";
         |path, to| {
             for count in &path.reasons {
                 let verdict = match count.reason.verdict() {
-                    Verdict::Passed => "passed",
-                    Verdict::Dropped => "dropped",
-                    Verdict::Answered => "answered",
+                    PacketVerdict::Passed => "passed",
+                    PacketVerdict::Dropped => "dropped",
+                    PacketVerdict::Answered => "answered",
                 };
                 to.labelled_twice([("reason", count.reason.name()), ("verdict", verdict)], count.packets);
             }
@@ -96,7 +96,7 @@ fn directions(to: &mut Samples<'_>, inward: u64, outward: u64) {
 }
 
 /// Writes all metrics of the packet path.
-pub(super) fn write(page: &mut Page<'_>, observed: &Observed) {
+pub(super) fn write(page: &mut Page<'_>, observed: &ObservedState) {
     let report = observed.packets.report();
     let servers = report.iter().flat_map(|report| &report.servers);
     let servers: Vec<PacketServerView> = servers

@@ -14,7 +14,7 @@ fn address(port: u16) -> Address {
 }
 
 /// A process with two workers, two members and some traffic.
-fn observed() -> Observed {
+fn observed() -> ObservedState {
     let observed = observed_with(&[address(9_001), address(9_002)], 2);
     let table: Arc<LiveTable> = observed.table();
     let server = &table.virtual_servers[0].counters;
@@ -152,7 +152,7 @@ fn metrics_of_many_members_are_small() {
 
 #[test]
 fn members_have_histograms_on_request() {
-    let has = |observed: &Observed| {
+    let has = |observed: &ObservedState| {
         let text = encode(observed, "weir_member_response_duration_seconds");
         text.contains("weir_member_response_duration_seconds_bucket{")
     };

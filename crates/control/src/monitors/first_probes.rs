@@ -22,10 +22,10 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use weir_config::snapshot::{Member, Pool};
 use weir_core::admin_state::AdminState;
-use weir_core::monitor::Outcome;
+use weir_core::monitor::ProbeOutcome;
 
 use super::lock;
-use super::verdicts::Verdicts;
+use super::verdicts::MemberVerdicts;
 
 /// The interval between repeated probes of failed members while their pool is awaited.
 pub(super) const REPEAT_INTERVAL: Duration = Duration::from_millis(250);
@@ -56,7 +56,7 @@ pub(super) struct WaitedPool {
 /// A member of an awaited pool.
 #[derive(Debug)]
 struct WaitedMember {
-    verdicts: Arc<Mutex<Verdicts>>,
+    verdicts: Arc<Mutex<MemberVerdicts>>,
     /// The member's monitors in the new configuration.
     monitors: Vec<u64>,
     /// The number of monitors that must pass.
@@ -73,7 +73,7 @@ impl WaitedPool {
     /// Adds a member with the monitors that it has in the new configuration.
     pub(super) fn add(
         &mut self,
-        verdicts: &Arc<Mutex<Verdicts>>,
+        verdicts: &Arc<Mutex<MemberVerdicts>>,
         monitors: Vec<u64>,
         pool: &Pool,
         member: &Member,
@@ -156,11 +156,11 @@ impl FirstProbes {
     }
 
     /// Handles the result of a probe, which is already recorded in the member's verdicts.
-    pub(super) fn note(&self, pool: &Arc<str>, monitor: u64, outcome: Outcome) {
+    pub(super) fn note(&self, pool: &Arc<str>, monitor: u64, outcome: ProbeOutcome) {
         let mut pools = lock(&self.pools);
         let Some(waited) = pools.get_mut(pool) else { return };
         let is_last = waited.missing.remove(&monitor) && waited.missing.is_empty();
-        let is_pass = outcome != Outcome::Failed;
+        let is_pass = outcome != ProbeOutcome::Failed;
         let may_be_first_usable = is_pass && waited.beside_until.is_none();
         if !is_last && !may_be_first_usable {
             return;

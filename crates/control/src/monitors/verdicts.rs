@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use weir_core::admin_state::{AdminState, Admission};
-use weir_core::monitor::{Health, MonitorState, Outcome, Schedule, Transition};
+use weir_core::monitor::{Health, MonitorState, ProbeOutcome, Schedule, Transition};
 use weir_event_loop::{clock, random};
 use weir_exchange::shared::live::LiveMember;
 use weir_probe::{Failure, Probe, Subject};
@@ -20,22 +20,22 @@ const REASON_LENGTH_MAX: usize = 200;
 
 /// The results of one member's monitors.
 #[derive(Debug)]
-pub(super) struct Verdicts {
+pub(super) struct MemberVerdicts {
     pub(super) subject: Subject,
     /// The live state of the member; `None`: the member is in no active table yet.
     live: Option<Arc<LiveMember>>,
     /// The verdicts of the monitors. Active ones come first, in the order of the file.
-    monitors: Vec<Verdict>,
+    monitors: Vec<MonitorVerdict>,
     /// The number of monitors that must pass.
     up_min: usize,
 }
 
 /// The result of one monitor.
 #[derive(Debug)]
-pub(super) struct Verdict {
+pub(super) struct MonitorVerdict {
     /// The id of the monitor, unique among all monitors that the member has ever had.
     pub(super) id: u64,
-    standing: Standing,
+    standing: MonitorConfiguration,
     state: MonitorState,
     pub(super) report: MonitorReport,
     first: FirstResult,
@@ -59,15 +59,15 @@ enum FirstResult {
 }
 
 /// The result of a probe.
-pub(super) struct Probed {
-    pub(super) result: Result<Outcome, Failure>,
+pub(super) struct ProbeResult {
+    pub(super) result: Result<ProbeOutcome, Failure>,
     /// Whether the probe was due by the schedule. A failure of an additional, earlier probe is ignored.
     pub(super) is_scheduled: bool,
 }
 
 /// The configuration that a monitor belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum MonitorConfiguration {
     InForce,
     /// The monitor belongs to the next configuration, and does not affect an active member.
     Next,
@@ -81,7 +81,7 @@ struct Counts {
     failures: u64,
 }
 
-impl Verdict {
+impl MonitorVerdict {
     /// The verdict of a new monitor. A member with traffic keeps its traffic until enough probes fail.
     fn new(probe: &Probe, member: Option<Health>) -> Self {
         let is_serving = matches!(member, Some(Health::Up | Health::Draining));
@@ -98,7 +98,7 @@ impl Verdict {
         let first = if is_serving { FirstResult::Settled } else { FirstResult::Missing };
         Self {
             id: random::number(),
-            standing: Standing::Next,
+            standing: MonitorConfiguration::Next,
             state,
             report,
             first,
@@ -124,13 +124,13 @@ impl Verdict {
     /// Applies the result of a probe. Returns the change.
     fn take(
         &mut self,
-        outcome: Outcome,
+        outcome: ProbeOutcome,
         is_scheduled: bool,
         schedule: &Schedule,
     ) -> Option<Transition> {
         let from = self.health();
         let was_tried = std::mem::take(&mut self.is_tried);
-        let counts = is_scheduled || outcome != Outcome::Failed;
+        let counts = is_scheduled || outcome != ProbeOutcome::Failed;
         let change =
             if counts { self.state.on_result(outcome, monotonic_ms(), schedule) } else { None };
         self.report.health = self.state.health();
@@ -153,9 +153,9 @@ impl Verdict {
     /// Makes a monitor active in place of the one with these counts, because the counters of metrics belong to the position.
     /// If the former monitor had another type, the labels differ and its counts are dropped.
     fn enter_into_force(&mut self, before: Option<&Counts>) {
-        let own = match std::mem::replace(&mut self.standing, Standing::InForce) {
-            Standing::Next => (self.report.passes, self.report.failures),
-            Standing::InForce => (0, 0),
+        let own = match std::mem::replace(&mut self.standing, MonitorConfiguration::InForce) {
+            MonitorConfiguration::Next => (self.report.passes, self.report.failures),
+            MonitorConfiguration::InForce => (0, 0),
         };
         let before = before.filter(|before| before.kind == self.report.kind);
         let before = before.map_or((0, 0), |before| (before.passes, before.failures));
@@ -163,7 +163,7 @@ impl Verdict {
     }
 }
 
-impl Verdicts {
+impl MemberVerdicts {
     /// The verdicts of a member without monitors.
     pub(super) fn new(subject: Subject) -> Self {
         Self { subject, live: None, monitors: Vec::new(), up_min: usize::MAX }
@@ -176,21 +176,24 @@ impl Verdicts {
 
     /// The reports of active monitors, in the order of the file.
     pub(super) fn reports(&self) -> Vec<MonitorReport> {
-        let in_force = self.monitors.iter().filter(|verdict| verdict.standing == Standing::InForce);
+        let in_force = self
+            .monitors
+            .iter()
+            .filter(|verdict| verdict.standing == MonitorConfiguration::InForce);
         in_force.map(|verdict| verdict.report.clone()).collect()
     }
 
     /// Whether the first probe of a monitor is awaited.
     pub(super) fn is_awaited(&self) -> bool {
-        self.monitors.iter().any(Verdict::is_waited_for)
+        self.monitors.iter().any(MonitorVerdict::is_waited_for)
     }
 
     /// Whether the member's state is unknown: an awaited monitor has no result, and no monitor has failed.
     pub(super) fn is_unknown(&self) -> bool {
-        let has_failed = |verdict: &Verdict| {
+        let has_failed = |verdict: &MonitorVerdict| {
             verdict.first == FirstResult::Failed || verdict.health() == Health::Down
         };
-        self.monitors.iter().any(Verdict::is_without_result)
+        self.monitors.iter().any(MonitorVerdict::is_without_result)
             && !self.monitors.iter().any(has_failed)
     }
 
@@ -220,7 +223,7 @@ impl Verdicts {
     /// Whether the member accepts requests once these monitors are active, of which `up_min` must pass.
     pub(super) fn is_usable(&self, ids: &[u64], up_min: usize, configured: AdminState) -> bool {
         let of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
-        let health = Health::of_monitors(of_them.map(Verdict::health), up_min);
+        let health = Health::of_monitors(of_them.map(MonitorVerdict::health), up_min);
         self.state(configured).admission(health) == Admission::All
     }
 
@@ -253,7 +256,7 @@ impl Verdicts {
         // A member that is only tried has nothing that a new monitor could trust.
         let live = self.live.as_ref().filter(|_| !self.is_tried());
         let member = live.map(|live| live.health());
-        let verdict = Verdict::new(probe, member);
+        let verdict = MonitorVerdict::new(probe, member);
         let added = (verdict.id, Arc::clone(&verdict.probe_now));
         self.monitors.push(verdict);
         added
@@ -262,7 +265,9 @@ impl Verdicts {
     /// Removes a monitor of the next configuration. Returns false if the monitor is active.
     pub(super) fn forget_next(&mut self, id: u64) -> bool {
         let before = self.monitors.len();
-        self.monitors.retain(|verdict| verdict.id != id || verdict.standing == Standing::InForce);
+        self.monitors.retain(|verdict| {
+            verdict.id != id || verdict.standing == MonitorConfiguration::InForce
+        });
         self.monitors.len() < before
     }
 
@@ -276,9 +281,10 @@ impl Verdicts {
     ) {
         let was_in_force = self.live.replace(Arc::clone(live)).is_some();
         self.up_min = up_min;
-        let in_force = |verdict: &&Verdict| verdict.standing == Standing::InForce;
+        let in_force =
+            |verdict: &&MonitorVerdict| verdict.standing == MonitorConfiguration::InForce;
         let counts: Vec<Counts> =
-            self.monitors.iter().filter(in_force).map(Verdict::counts).collect();
+            self.monitors.iter().filter(in_force).map(MonitorVerdict::counts).collect();
         let mut before = std::mem::take(&mut self.monitors);
         for (place, id) in wanted.iter().enumerate() {
             let found = before.iter().position(|verdict| verdict.id == *id);
@@ -314,12 +320,12 @@ impl Verdicts {
     fn health(&self) -> Health {
         let shown = self.shown();
         let monitors = self.monitors.iter().filter(|verdict| verdict.standing == shown);
-        Health::of_monitors(monitors.map(Verdict::health), self.up_min)
+        Health::of_monitors(monitors.map(MonitorVerdict::health), self.up_min)
     }
 
     /// The standing of the monitors whose results are reported.
-    fn shown(&self) -> Standing {
-        if self.is_in_force() { Standing::InForce } else { Standing::Next }
+    fn shown(&self) -> MonitorConfiguration {
+        if self.is_in_force() { MonitorConfiguration::InForce } else { MonitorConfiguration::Next }
     }
 
     fn name(&self) -> impl fmt::Display {
@@ -334,9 +340,9 @@ impl Verdicts {
         &mut self,
         id: u64,
         probe: &Probe,
-        probed: Probed,
+        probed: ProbeResult,
         events: &Events,
-    ) -> Option<Outcome> {
+    ) -> Option<ProbeOutcome> {
         let schedule = &probe.monitor.schedule;
         let (before, shown) = (self.health(), self.shown());
         // A result that arrives after the removal of its monitor is ignored.
@@ -369,16 +375,19 @@ fn level_of(health: Health) -> Level {
 }
 
 /// The outcome of a probe, with the reason of a failure.
-fn judged(result: &Result<Outcome, Failure>, is_reverse: bool) -> (Outcome, Option<String>) {
+fn judged(
+    result: &Result<ProbeOutcome, Failure>,
+    is_reverse: bool,
+) -> (ProbeOutcome, Option<String>) {
     const REVERSED: &str = "the probe passed, and the monitor is a reverse one";
     match (result, is_reverse) {
         (Ok(outcome), false) => (*outcome, None),
-        (Err(failure), false) => (Outcome::Failed, Some(cut(failure.to_string()))),
+        (Err(failure), false) => (ProbeOutcome::Failed, Some(cut(failure.to_string()))),
         (Ok(outcome), true) => {
             let outcome = outcome.reversed();
-            (outcome, (outcome == Outcome::Failed).then(|| REVERSED.to_owned()))
+            (outcome, (outcome == ProbeOutcome::Failed).then(|| REVERSED.to_owned()))
         }
-        (Err(_), true) => (Outcome::Failed.reversed(), None),
+        (Err(_), true) => (ProbeOutcome::Failed.reversed(), None),
     }
 }
 

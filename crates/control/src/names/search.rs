@@ -15,12 +15,12 @@ use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::system_conf::parse_resolv_conf;
 
 /// The result of a query: addresses with their remaining TTL, or no records.
-pub(super) enum Found {
+pub(super) enum FoundAddresses {
     Addresses(BTreeSet<IpAddr>, Duration),
     Nothing,
 }
 
-pub(super) type QueryResult = Result<Found, NetError>;
+pub(super) type QueryResult = Result<FoundAddresses, NetError>;
 
 /// A resolver, and the domains in which it looks for names.
 pub(super) struct Search {
@@ -62,9 +62,9 @@ impl Search {
                 query(&self.resolver, &full, RecordType::AAAA)
             );
             match (&v4, &v6) {
-                (Ok(Found::Nothing), Ok(Found::Nothing)) => {}
+                (Ok(FoundAddresses::Nothing), Ok(FoundAddresses::Nothing)) => {}
                 // The servers of this domain are broken. The C library goes on, too.
-                (Ok(Found::Nothing) | Err(_), Ok(Found::Nothing) | Err(_))
+                (Ok(FoundAddresses::Nothing) | Err(_), Ok(FoundAddresses::Nothing) | Err(_))
                     if [&v4, &v6].into_iter().all(|it| !ends_search(it)) =>
                 {
                     failed.get_or_insert((v4, v6));
@@ -72,7 +72,7 @@ impl Search {
                 _ => return (v4, v6),
             }
         }
-        failed.unwrap_or((Ok(Found::Nothing), Ok(Found::Nothing)))
+        failed.unwrap_or((Ok(FoundAddresses::Nothing), Ok(FoundAddresses::Nothing)))
     }
 }
 
@@ -105,12 +105,12 @@ async fn query(resolver: &TokioResolver, name: &Name, kind: RecordType) -> Query
             let addresses: BTreeSet<IpAddr> =
                 lookup.answers().iter().filter_map(|record| record.data.ip_addr()).collect();
             if addresses.is_empty() {
-                return Ok(Found::Nothing);
+                return Ok(FoundAddresses::Nothing);
             }
             let ttl = lookup.valid_until().saturating_duration_since(Instant::now());
-            Ok(Found::Addresses(addresses, ttl))
+            Ok(FoundAddresses::Addresses(addresses, ttl))
         }
-        Err(error) if error.is_no_records_found() => Ok(Found::Nothing),
+        Err(error) if error.is_no_records_found() => Ok(FoundAddresses::Nothing),
         Err(error) => Err(error),
     }
 }

@@ -12,7 +12,7 @@ use weir_api::changes::{COMMENT_BYTES_MAX, CONFIRM_S_MAX, TransactionState};
 use weir_config::Diagnostic;
 use weir_config::parts;
 
-use super::history::{History, OWN_AUTHOR, Unconfirmed, Wanted};
+use super::history::{History, OWN_AUTHOR, RequestedChanges, UnconfirmedVersion};
 use super::journal::{Entry, Journal, JournalError, LeftOut};
 use super::reports::{Report, Reports};
 use crate::time::unix_ms;
@@ -42,7 +42,7 @@ pub struct Transaction {
     /// The transaction is refused unless this is the newest version.
     pub expected_version: Option<u64>,
     /// The requested changes.
-    pub wanted: Wanted,
+    pub wanted: RequestedChanges,
     /// Whether the changes are only checked, not applied.
     pub dry_run: bool,
     /// Whether the last member of a pool that takes new requests may go.
@@ -55,7 +55,7 @@ pub struct Transaction {
 
 /// The reason why a transaction was not queued.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unqueued {
+pub enum NotQueued {
     /// The queue is full.
     Full,
     /// weir is shutting down.
@@ -64,7 +64,7 @@ pub enum Unqueued {
     Invalid(String),
 }
 
-impl fmt::Display for Unqueued {
+impl fmt::Display for NotQueued {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => {
@@ -76,11 +76,11 @@ impl fmt::Display for Unqueued {
     }
 }
 
-impl std::error::Error for Unqueued {}
+impl std::error::Error for NotQueued {}
 
 /// The kind of a queued request.
 #[derive(Debug, Clone)]
-pub(super) enum Asked {
+pub(super) enum QueuedRequest {
     /// A user's transaction.
     Transaction(Transaction),
     /// A request to keep an unconfirmed version.
@@ -89,17 +89,17 @@ pub(super) enum Asked {
     TakeBack { version: u64, to: u64, comment: String },
 }
 
-impl Pending {
+impl PendingRequest {
     /// Whether the last member of a pool that takes new requests may go. weir itself may return to any version.
     pub(super) fn takes_last(&self) -> bool {
         match &self.asked {
-            Asked::Transaction(transaction) => transaction.takes_last,
-            Asked::Confirm { .. } | Asked::TakeBack { .. } => true,
+            QueuedRequest::Transaction(transaction) => transaction.takes_last,
+            QueuedRequest::Confirm { .. } | QueuedRequest::TakeBack { .. } => true,
         }
     }
 }
 
-impl Asked {
+impl QueuedRequest {
     /// The approximate size of the request in bytes.
     fn bytes(&self) -> usize {
         match self {
@@ -119,9 +119,9 @@ impl Asked {
 
 /// A queued request and its number.
 #[derive(Debug, Clone)]
-pub(crate) struct Pending {
+pub(crate) struct PendingRequest {
     pub(crate) number: u64,
-    pub(super) asked: Asked,
+    pub(super) asked: QueuedRequest,
 }
 
 /// Queued transactions, their results, and the versions that they made.
@@ -143,7 +143,7 @@ pub struct Changes {
 /// Queued requests and results.
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: VecDeque<Pending>,
+    waiting: VecDeque<PendingRequest>,
     /// The approximate size of the queued requests in bytes.
     bytes: usize,
     reports: Reports,
@@ -175,39 +175,41 @@ impl Changes {
     }
 
     /// Queues a transaction. Returns the number of its report.
-    pub fn propose(&self, transaction: Transaction) -> Result<u64, Unqueued> {
+    pub fn propose(&self, transaction: Transaction) -> Result<u64, NotQueued> {
         check_text("author", &transaction.author, AUTHOR_BYTES_MAX)?;
         check_text("comment", &transaction.comment, COMMENT_BYTES_MAX)?;
         if transaction.confirm_within_s.is_some_and(|it| it == 0 || it > CONFIRM_S_MAX) {
             let why = format!("the time for a confirmation is 1 s to {CONFIRM_S_MAX} s");
-            return Err(Unqueued::Invalid(why));
+            return Err(NotQueued::Invalid(why));
         }
-        self.ask(Asked::Transaction(transaction))
+        self.ask(QueuedRequest::Transaction(transaction))
     }
 
     /// Queues a request to keep a version. Returns the number of its report.
-    pub fn confirm(&self, version: u64, author: &str) -> Result<u64, Unqueued> {
+    pub fn confirm(&self, version: u64, author: &str) -> Result<u64, NotQueued> {
         check_text("author", author, AUTHOR_BYTES_MAX)?;
-        self.ask(Asked::Confirm { version, author: author.to_owned() })
+        self.ask(QueuedRequest::Confirm { version, author: author.to_owned() })
     }
 
-    fn ask(&self, asked: Asked) -> Result<u64, Unqueued> {
+    fn ask(&self, asked: QueuedRequest) -> Result<u64, NotQueued> {
         let mut queue = self.queue();
         if queue.is_closed {
-            return Err(Unqueued::Ends);
+            return Err(NotQueued::Ends);
         }
         let bytes = asked.bytes();
         let has_room = queue.waiting.len() < QUEUE_MAX && queue.bytes + bytes <= QUEUE_BYTES_MAX;
-        if !has_room && matches!(asked, Asked::Transaction(_)) {
-            return Err(Unqueued::Full);
+        if !has_room && matches!(asked, QueuedRequest::Transaction(_)) {
+            return Err(NotQueued::Full);
         }
         queue.bytes += bytes;
         let number = queue.reports.add();
-        let pending = Pending { number, asked };
+        let pending = PendingRequest { number, asked };
         match pending.asked {
-            Asked::Transaction(_) => queue.waiting.push_back(pending),
+            QueuedRequest::Transaction(_) => queue.waiting.push_back(pending),
             // These requests come first, because the time for the confirmation is limited.
-            Asked::Confirm { .. } | Asked::TakeBack { .. } => queue.waiting.push_front(pending),
+            QueuedRequest::Confirm { .. } | QueuedRequest::TakeBack { .. } => {
+                queue.waiting.push_front(pending)
+            }
         }
         drop(queue);
         self.asked.notify_one();
@@ -261,7 +263,7 @@ impl Changes {
             }
             tokio::select! {
                 () = asked => {}
-                Unconfirmed { version, .. } = self.overdue() => {
+                UnconfirmedVersion { version, .. } = self.overdue() => {
                     self.take_back(version, version - 1, NOT_CONFIRMED.to_owned());
                 }
             }
@@ -269,7 +271,7 @@ impl Changes {
     }
 
     /// Waits until the time for the confirmation of the unconfirmed version has passed.
-    async fn overdue(&self) -> Unconfirmed {
+    async fn overdue(&self) -> UnconfirmedVersion {
         let Some(unconfirmed) = self.history().unconfirmed() else { return pending().await };
         if self.queue().taken_back == Some(unconfirmed.version) {
             return pending().await;
@@ -283,13 +285,13 @@ impl Changes {
     pub(crate) fn take_back(&self, version: u64, to: u64, comment: String) {
         self.queue().taken_back = Some(version);
         // An error occurs only during shutdown. The next process reverts the version when it starts.
-        let _ = self.ask(Asked::TakeBack { version, to, comment });
+        let _ = self.ask(QueuedRequest::TakeBack { version, to, comment });
     }
 
     /// Takes the next requests that can be executed together from the queue.
-    pub(crate) fn next_batch(&self) -> Vec<Pending> {
+    pub(crate) fn next_batch(&self) -> Vec<PendingRequest> {
         let mut queue = self.queue();
-        let mut batch: Vec<Pending> = Vec::new();
+        let mut batch: Vec<PendingRequest> = Vec::new();
         while let Some(next) = queue.waiting.front() {
             let is_apart = next.asked.is_alone() && !batch.is_empty();
             let batch_max = if queue.singly > 0 { 1 } else { BATCH_MAX };
@@ -308,7 +310,7 @@ impl Changes {
     }
 
     /// Puts requests back at the front of the queue, in their order.
-    pub(crate) fn put_back(&self, rest: Vec<Pending>) {
+    pub(crate) fn put_back(&self, rest: Vec<PendingRequest>) {
         let mut queue = self.queue();
         for pending in rest.into_iter().rev() {
             queue.bytes += pending.asked.bytes();
@@ -319,7 +321,7 @@ impl Changes {
     }
 
     /// As [`Self::put_back`], but these requests are executed one by one.
-    pub(crate) fn put_back_one_by_one(&self, rest: Vec<Pending>) {
+    pub(crate) fn put_back_one_by_one(&self, rest: Vec<PendingRequest>) {
         self.queue().singly = rest.len();
         self.put_back(rest);
     }
@@ -440,17 +442,17 @@ impl Changes {
     }
 }
 
-fn check_text(what: &str, text: &str, bytes_max: usize) -> Result<(), Unqueued> {
+fn check_text(what: &str, text: &str, bytes_max: usize) -> Result<(), NotQueued> {
     if text.len() > bytes_max {
-        return Err(Unqueued::Invalid(format!("the {what} has at most {bytes_max} bytes")));
+        return Err(NotQueued::Invalid(format!("the {what} has at most {bytes_max} bytes")));
     }
     if text.chars().any(char::is_control) {
         let why = format!("the {what} has a control character: write it in one line of text");
-        return Err(Unqueued::Invalid(why));
+        return Err(NotQueued::Invalid(why));
     }
     if what == "author" && (text.is_empty() || text == OWN_AUTHOR) {
         let why = format!("an author has a name, other than `{OWN_AUTHOR}`");
-        return Err(Unqueued::Invalid(why));
+        return Err(NotQueued::Invalid(why));
     }
     Ok(())
 }

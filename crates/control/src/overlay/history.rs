@@ -27,7 +27,7 @@ pub struct Version {
     /// The reason for the version.
     pub comment: String,
     /// The requested changes.
-    pub wanted: Wanted,
+    pub wanted: RequestedChanges,
     /// The deadline for a confirmation, in milliseconds since 1970. Without one, the previous version is restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_until_unix_ms: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Version {
 /// The changes that a transaction requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wanted {
+pub enum RequestedChanges {
     /// These changes, applied in order.
     Changes(Vec<Change>),
     /// Restores the overlay of this version; 0: no overlay.
@@ -47,7 +47,7 @@ pub enum Wanted {
     Revert(u64),
 }
 
-impl Wanted {
+impl RequestedChanges {
     /// Whether it takes this newest version back.
     pub fn ends(&self, newest: u64) -> bool {
         match self {
@@ -78,8 +78,8 @@ impl Version {
     /// A copy without passwords and shared keys, for output.
     pub fn concealed(&self) -> Self {
         let wanted = match &self.wanted {
-            Wanted::Changes(changes) => {
-                Wanted::Changes(changes.iter().map(Change::concealed).collect())
+            RequestedChanges::Changes(changes) => {
+                RequestedChanges::Changes(changes.iter().map(Change::concealed).collect())
             }
             other => other.clone(),
         };
@@ -99,12 +99,12 @@ pub struct History {
     bytes: usize,
     newest: Overlay,
     /// The newest version, if it is not confirmed yet.
-    unconfirmed: Option<Unconfirmed>,
+    unconfirmed: Option<UnconfirmedVersion>,
 }
 
 /// A version that waits for its confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unconfirmed {
+pub struct UnconfirmedVersion {
     /// The number of the version.
     pub version: u64,
     /// The deadline for the confirmation, in milliseconds since 1970.
@@ -144,7 +144,7 @@ impl History {
     }
 
     /// The version that waits for its confirmation.
-    pub fn unconfirmed(&self) -> Option<Unconfirmed> {
+    pub fn unconfirmed(&self) -> Option<UnconfirmedVersion> {
         self.unconfirmed
     }
 
@@ -174,7 +174,7 @@ impl History {
         self.newest.advance(&version.delta);
         self.unconfirmed = version.confirm_until_unix_ms.map(|until_unix_ms| {
             let version = version.number;
-            Unconfirmed { version, until_unix_ms }
+            UnconfirmedVersion { version, until_unix_ms }
         });
         self.bytes += version.bytes();
         self.versions.push_back(version);

@@ -9,8 +9,8 @@ use weir_config::{Config, Diagnostic, Severity};
 use weir_sources::overlay::{self, Conflict, Overlay};
 use weir_sources::{Files, Sources};
 
-use super::changes::{Asked, Changes, NOT_CONFIRMED, Pending, Transaction};
-use super::history::{History, OWN_AUTHOR, Version, Wanted};
+use super::changes::{Changes, NOT_CONFIRMED, PendingRequest, QueuedRequest, Transaction};
+use super::history::{History, OWN_AUTHOR, RequestedChanges, Version};
 use super::journal::{Entry, Journal, JournalError};
 use crate::last_members::LeftAlone;
 use crate::packets;
@@ -30,16 +30,16 @@ pub(crate) struct Configuration {
 
 /// Accepted versions that are not stored yet.
 #[derive(Debug)]
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedVersions {
     entries: Vec<Entry>,
     history: History,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<AcceptedRequest>,
 }
 
 /// An accepted request and its version.
 #[derive(Debug)]
-struct Verdict {
-    pending: Pending,
+struct AcceptedRequest {
+    pending: PendingRequest,
     version: u64,
     /// The request changes nothing, so the version is that of an earlier request.
     is_unchanged: bool,
@@ -49,13 +49,13 @@ struct Verdict {
 
 /// The result of judging a batch.
 #[derive(Debug)]
-pub(crate) enum Judged {
+pub(crate) enum BatchResult {
     /// There is nothing to put in force.
     Nothing,
     /// A dry run.
     Trial(Box<Trial>),
     /// The versions to store and put in force, with the resulting configuration.
-    Accepted(Arc<Configuration>, Accepted),
+    Accepted(Arc<Configuration>, AcceptedVersions),
 }
 
 /// A dry run with a valid configuration.
@@ -115,43 +115,45 @@ impl Changes {
         &self,
         main: &Path,
         newest: &Arc<Configuration>,
-        batch: Vec<Pending>,
-    ) -> Judged {
+        batch: Vec<PendingRequest>,
+    ) -> BatchResult {
         let begin = Instant::now();
         let mut judge = Judge::new(self, main, newest);
         let mut rest = batch.into_iter();
         for pending in rest.by_ref() {
             match &pending.asked {
-                Asked::Confirm { version, author } => {
+                QueuedRequest::Confirm { version, author } => {
                     confirm(self, pending.number, *version, author);
-                    return Judged::Nothing;
+                    return BatchResult::Nothing;
                 }
-                Asked::Transaction(transaction) if transaction.dry_run => {
+                QueuedRequest::Transaction(transaction) if transaction.dry_run => {
                     return judge.trial(pending.number, transaction);
                 }
-                Asked::Transaction(_) | Asked::TakeBack { .. } => judge.request(pending),
+                QueuedRequest::Transaction(_) | QueuedRequest::TakeBack { .. } => {
+                    judge.request(pending)
+                }
             }
             if begin.elapsed() >= BATCH_TIME_MAX {
                 break;
             }
         }
-        let rest: Vec<Pending> = rest.collect();
+        let rest: Vec<PendingRequest> = rest.collect();
         if !rest.is_empty() {
             self.put_back(rest);
         }
         match judge.last {
-            Some(last) => Judged::Accepted(last, judge.accepted),
+            Some(last) => BatchResult::Accepted(last, judge.accepted),
             None => {
                 // No request has made a version: there is nothing to store.
                 judge.accepted.verdicts.into_iter().for_each(|it| it.tell(self));
-                Judged::Nothing
+                BatchResult::Nothing
             }
         }
     }
 
     /// Stores the accepted versions. Blocks on the disk.
-    pub(crate) fn keep(&self, accepted: Accepted) -> Result<(), String> {
-        let Accepted { entries, history, verdicts } = accepted;
+    pub(crate) fn keep(&self, accepted: AcceptedVersions) -> Result<(), String> {
+        let AcceptedVersions { entries, history, verdicts } = accepted;
         match self.store(&entries, history).map_err(|error| error.to_string()) {
             Ok(()) => {
                 verdicts.into_iter().for_each(|it| it.tell(self));
@@ -168,8 +170,9 @@ impl Changes {
 
     /// Handles an accepted configuration that cannot be prepared. A single request is refused. Several requests are tried
     /// again one by one, to find the cause.
-    pub(crate) fn refuse_accepted(&self, accepted: Accepted, reason: &str) {
-        let pending: Vec<Pending> = accepted.verdicts.into_iter().map(|it| it.pending).collect();
+    pub(crate) fn refuse_accepted(&self, accepted: AcceptedVersions, reason: &str) {
+        let pending: Vec<PendingRequest> =
+            accepted.verdicts.into_iter().map(|it| it.pending).collect();
         match &pending[..] {
             [only] => self.refuse(only.number, reason.to_owned(), Vec::new()),
             _ => self.put_back_one_by_one(pending),
@@ -186,7 +189,7 @@ pub(crate) fn take_back_overdue(changes: &Changes) -> Result<(), JournalError> {
     else {
         return Ok(());
     };
-    let wanted = Wanted::RollBackTo(before);
+    let wanted = RequestedChanges::RollBackTo(before);
     let version = own_version(&history, &overlay, wanted, NOT_CONFIRMED);
     // The version has the next number, so this cannot fail.
     let _ = history.push(Arc::clone(&version));
@@ -207,7 +210,7 @@ impl Trial {
     }
 }
 
-impl Verdict {
+impl AcceptedRequest {
     /// Reports the request, whose version is stored.
     fn tell(self, changes: &Changes) {
         let (number, version) = (self.pending.number, self.version);
@@ -226,11 +229,11 @@ fn unchanged(changes: &Changes, number: u64, version: u64, warnings: Vec<Diagnos
     });
 }
 
-impl Accepted {
+impl AcceptedVersions {
     /// These changes, which take the last member of pools, if they may. A single request is refused unless it says that this
     /// is meant. Several requests are tried again one by one.
     pub(crate) fn checked(self, changes: &Changes, pools: &LeftAlone) -> Option<Self> {
-        let pending: Vec<Pending> = match &self.verdicts[..] {
+        let pending: Vec<PendingRequest> = match &self.verdicts[..] {
             [only] if only.pending.takes_last() => return Some(self),
             _ => self.verdicts.into_iter().map(|it| it.pending).collect(),
         };
@@ -268,11 +271,11 @@ struct Judge<'a> {
     main: PathBuf,
     newest: Arc<Configuration>,
     last: Option<Arc<Configuration>>,
-    accepted: Accepted,
+    accepted: AcceptedVersions,
 }
 
 /// The result of a valid request.
-enum Made {
+enum ComposedVersion {
     /// A version, its configuration, and the warnings about it.
     Version(Arc<Version>, Arc<Configuration>, Vec<Diagnostic>),
     /// No version, since nothing changes. The warnings are about what the request says.
@@ -280,12 +283,12 @@ enum Made {
 }
 
 /// The reason for a refusal, and the diagnostics.
-type Refused = (String, Vec<Diagnostic>);
+type RefusalReason = (String, Vec<Diagnostic>);
 
 impl<'a> Judge<'a> {
     fn new(changes: &'a Changes, main: &Path, newest: &Arc<Configuration>) -> Self {
         let history = History::clone(&changes.history());
-        let accepted = Accepted { entries: Vec::new(), history, verdicts: Vec::new() };
+        let accepted = AcceptedVersions { entries: Vec::new(), history, verdicts: Vec::new() };
         let (main, newest) = (main.to_owned(), Arc::clone(newest));
         Self { changes, main, newest, last: None, accepted }
     }
@@ -298,7 +301,7 @@ impl<'a> Judge<'a> {
     fn configuration(
         &self,
         transaction: &Transaction,
-    ) -> Result<(Overlay, Configuration, Vec<Diagnostic>), Refused> {
+    ) -> Result<(Overlay, Configuration, Vec<Diagnostic>), RefusalReason> {
         let newest = self.history().version();
         if let Some(expected) = transaction.expected_version.filter(|it| *it != newest) {
             let reason = format!(
@@ -317,14 +320,14 @@ impl<'a> Judge<'a> {
             return Err((reason, Vec::new()));
         }
         let overlay = match &transaction.wanted {
-            Wanted::Changes(changes) => {
+            RequestedChanges::Changes(changes) => {
                 let sources = Sources::new(&self.newest.files, self.history().overlay());
                 sources
                     .compose(changes)
                     .map_err(|wrong| ("changes are not possible".to_owned(), wrong))?
             }
-            Wanted::RollBackTo(version) => self.overlay_after(*version)?,
-            Wanted::Revert(version) => self.overlay_without(*version)?,
+            RequestedChanges::RollBackTo(version) => self.overlay_after(*version)?,
+            RequestedChanges::Revert(version) => self.overlay_without(*version)?,
         };
         let before = &self.last.as_ref().unwrap_or(&self.newest).config;
         let before = transaction.is_from_network.then_some(before);
@@ -341,7 +344,7 @@ impl<'a> Judge<'a> {
         Ok((overlay, configuration, warnings))
     }
 
-    fn overlay_after(&self, version: u64) -> Result<Overlay, Refused> {
+    fn overlay_after(&self, version: u64) -> Result<Overlay, RefusalReason> {
         self.history().overlay_after(version).ok_or_else(|| {
             let (oldest, newest) = (self.history().oldest(), self.history().version());
             let zero = if oldest == 0 { "" } else { "0 and " };
@@ -351,7 +354,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The newest overlay without the changes of a version.
-    fn overlay_without(&self, version: u64) -> Result<Overlay, Refused> {
+    fn overlay_without(&self, version: u64) -> Result<Overlay, RefusalReason> {
         let history = self.history();
         if version == 0 || version > history.version() {
             let newest = history.version();
@@ -373,7 +376,7 @@ impl<'a> Judge<'a> {
         &self,
         overlay: &Overlay,
         before: Option<&Config>,
-    ) -> Result<(Configuration, Vec<Diagnostic>), Refused> {
+    ) -> Result<(Configuration, Vec<Diagnostic>), RefusalReason> {
         let version = self.history().version() + 1;
         let files = Arc::clone(&self.newest.files);
         match check_after(&self.main, files, (overlay, version), before) {
@@ -388,44 +391,47 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn trial(&self, number: u64, transaction: &Transaction) -> Judged {
+    fn trial(&self, number: u64, transaction: &Transaction) -> BatchResult {
         match self.configuration(transaction) {
             Ok((overlay, configuration, warnings)) => {
                 let is_unchanged = self.is_unchanged(&transaction.wanted, &overlay, &configuration);
                 let changes = configuration.config.changes_from(&self.newest.config);
                 if is_unchanged {
                     unchanged(self.changes, number, self.history().version(), warnings);
-                    return Judged::Nothing;
+                    return BatchResult::Nothing;
                 }
                 let takes_last = transaction.takes_last;
                 let trial = Trial { number, takes_last, configuration, changes, warnings };
-                Judged::Trial(Box::new(trial))
+                BatchResult::Trial(Box::new(trial))
             }
             Err((reason, diagnostics)) => {
                 self.changes.refuse(number, reason, diagnostics);
-                Judged::Nothing
+                BatchResult::Nothing
             }
         }
     }
 
     /// Checks a request for a new version, and accepts or refuses it.
-    fn request(&mut self, pending: Pending) {
+    fn request(&mut self, pending: PendingRequest) {
         let judged = match &pending.asked {
-            Asked::Transaction(transaction) => self.transaction(transaction),
-            Asked::TakeBack { version, to, comment } => self.taken_back(*version, *to, comment),
-            Asked::Confirm { .. } => return,
+            QueuedRequest::Transaction(transaction) => self.transaction(transaction),
+            QueuedRequest::TakeBack { version, to, comment } => {
+                self.taken_back(*version, *to, comment)
+            }
+            QueuedRequest::Confirm { .. } => return,
         };
         match judged {
-            Ok(Made::Version(version, configuration, warnings)) => {
+            Ok(ComposedVersion::Version(version, configuration, warnings)) => {
                 self.accept(pending, version, configuration, warnings);
             }
-            Ok(Made::Unchanged(warnings)) => {
+            Ok(ComposedVersion::Unchanged(warnings)) => {
                 let (version, changes) = (self.history().version(), Vec::new());
-                let verdict = Verdict { pending, version, is_unchanged: true, changes, warnings };
+                let verdict =
+                    AcceptedRequest { pending, version, is_unchanged: true, changes, warnings };
                 self.accepted.verdicts.push(verdict);
             }
             Err((reason, diagnostics)) => {
-                if let Asked::TakeBack { version, to, .. } = &pending.asked {
+                if let QueuedRequest::TakeBack { version, to, .. } = &pending.asked {
                     self.changes.tell(format!(
                         "cannot return from version {version} to version {to}: {reason}: roll back to another one"
                     ));
@@ -435,10 +441,10 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn transaction(&self, transaction: &Transaction) -> Result<Made, Refused> {
+    fn transaction(&self, transaction: &Transaction) -> Result<ComposedVersion, RefusalReason> {
         let (overlay, configuration, warnings) = self.configuration(transaction)?;
         if self.is_unchanged(&transaction.wanted, &overlay, &configuration) {
-            return Ok(Made::Unchanged(warnings));
+            return Ok(ComposedVersion::Unchanged(warnings));
         }
         let now = unix_ms();
         let version = Version {
@@ -452,18 +458,23 @@ impl<'a> Judge<'a> {
                 .map(|seconds| now.saturating_add(seconds.saturating_mul(1_000))),
             delta: self.history().overlay().delta(&overlay),
         };
-        Ok(Made::Version(Arc::new(version), Arc::new(configuration), warnings))
+        Ok(ComposedVersion::Version(Arc::new(version), Arc::new(configuration), warnings))
     }
 
     /// Whether a request changes nothing: the overlay stays the same, or values are set to what they are, perhaps at
     /// another place (a member as a whole). A default that is set explicitly is a change, since the value then no longer follows a profile. So is
     /// the removal of a change that has no effect at present, and the end of a version that nobody has confirmed.
-    fn is_unchanged(&self, wanted: &Wanted, overlay: &Overlay, after: &Configuration) -> bool {
+    fn is_unchanged(
+        &self,
+        wanted: &RequestedChanges,
+        overlay: &Overlay,
+        after: &Configuration,
+    ) -> bool {
         let only_sets = match wanted {
-            Wanted::Changes(changes) => {
+            RequestedChanges::Changes(changes) => {
                 changes.iter().all(|it| matches!(it, overlay::Change::Set { .. }))
             }
-            Wanted::RollBackTo(_) | Wanted::Revert(_) => false,
+            RequestedChanges::RollBackTo(_) | RequestedChanges::Revert(_) => false,
         };
         let is_same = || overlay == self.history().overlay();
         let before = self.last.as_ref().unwrap_or(&self.newest);
@@ -472,20 +483,25 @@ impl<'a> Judge<'a> {
     }
 
     /// The version that restores version `to` instead of `version`.
-    fn taken_back(&self, version: u64, to: u64, comment: &str) -> Result<Made, Refused> {
+    fn taken_back(
+        &self,
+        version: u64,
+        to: u64,
+        comment: &str,
+    ) -> Result<ComposedVersion, RefusalReason> {
         if self.history().version() != version {
             return Err((format!("version {version} is not the newest any more"), Vec::new()));
         }
         let overlay = self.overlay_after(to)?;
         let (configuration, warnings) = self.check(&overlay, None)?;
-        let wanted = Wanted::RollBackTo(to);
+        let wanted = RequestedChanges::RollBackTo(to);
         let version = own_version(self.history(), &overlay, wanted, comment);
-        Ok(Made::Version(version, Arc::new(configuration), warnings))
+        Ok(ComposedVersion::Version(version, Arc::new(configuration), warnings))
     }
 
     fn accept(
         &mut self,
-        pending: Pending,
+        pending: PendingRequest,
         version: Arc<Version>,
         configuration: Arc<Configuration>,
         warnings: Vec<Diagnostic>,
@@ -497,7 +513,8 @@ impl<'a> Judge<'a> {
             return self.changes.refuse(pending.number, reason, Vec::new());
         }
         let number = version.number;
-        let verdict = Verdict { pending, version: number, is_unchanged: false, changes, warnings };
+        let verdict =
+            AcceptedRequest { pending, version: number, is_unchanged: false, changes, warnings };
         self.accepted.verdicts.push(verdict);
         self.accepted.entries.push(Entry::Version(version));
         self.last = Some(configuration);
@@ -567,7 +584,7 @@ fn confirm(changes: &Changes, number: u64, version: u64, author: &str) {
 fn own_version(
     history: &History,
     overlay: &Overlay,
-    wanted: Wanted,
+    wanted: RequestedChanges,
     comment: &str,
 ) -> Arc<Version> {
     Arc::new(Version {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use weir_packet::{RungsAllowed, Seen};
+use weir_packet::{InterfaceState, RungsAllowed};
 
 /// The interval between checks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -12,7 +12,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Interfaces {
     pub names: Vec<String>,
     pub allowed: RungsAllowed,
-    seen: Seen,
+    seen: InterfaceState,
     looked_at: Instant,
 }
 

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::lock::{self, Lock, Present};
+use super::lock::{self, Lock, LockState};
 
 /// The packet paths in the kernel that were examined, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Detached {
+pub struct DetachedPaths {
     /// Names of removed packet paths.
     pub removed: Vec<String>,
     /// Names that a running process uses.
@@ -15,26 +15,26 @@ pub struct Detached {
 
 /// Removes the state that a process has left in the kernel: under all names, or under one. The state of a running process
 /// stays: without `name` it is skipped; with its name it is an error.
-pub fn detach_leftovers(name: Option<&str>) -> Result<Detached, String> {
+pub fn detach_leftovers(name: Option<&str>) -> Result<DetachedPaths, String> {
     detach_in(Path::new(lock::PINS), name)
 }
 
-fn detach_in(pins: &Path, name: Option<&str>) -> Result<Detached, String> {
+fn detach_in(pins: &Path, name: Option<&str>) -> Result<DetachedPaths, String> {
     let names = match name {
         Some(name) => vec![name.to_owned()],
         None => left_names(pins)?,
     };
-    let mut detached = Detached::default();
+    let mut detached = DetachedPaths::default();
     for left in names {
         // The lock is held until the directory is removed.
         let _lock = match Lock::take_present(pins, &left)? {
-            Present::Absent => continue,
-            Present::InUse if name.is_some() => return Err(lock::in_use(&left)),
-            Present::InUse => {
+            LockState::Absent => continue,
+            LockState::InUse if name.is_some() => return Err(lock::in_use(&left)),
+            LockState::InUse => {
                 detached.in_use.push(left);
                 continue;
             }
-            Present::Taken(lock) => lock,
+            LockState::Taken(lock) => lock,
         };
         let found = weir_packet::detach_leftovers(pins, Some(&left));
         detached.removed.extend(found.map_err(|error| error.to_string())?);
@@ -58,8 +58,8 @@ pub(super) enum Leftover {
 pub(super) fn remove(pins: &Path, name: &str) -> Leftover {
     // The lock is held until the directory is removed.
     let _lock = match Lock::take_present(pins, name) {
-        Ok(Present::Absent | Present::InUse) => return Leftover::None,
-        Ok(Present::Taken(lock)) => lock,
+        Ok(LockState::Absent | LockState::InUse) => return Leftover::None,
+        Ok(LockState::Taken(lock)) => lock,
         Err(error) => return Leftover::Stays(error),
     };
     match weir_packet::detach_leftovers(pins, Some(name)) {
@@ -71,7 +71,7 @@ pub(super) fn remove(pins: &Path, name: &str) -> Leftover {
 /// Names of packet paths without a running process. Names that cannot be checked are omitted.
 pub(super) fn abandoned(pins: &Path) -> Vec<String> {
     let is_abandoned =
-        |name: &String| matches!(Lock::take_present(pins, name), Ok(Present::Taken(_)));
+        |name: &String| matches!(Lock::take_present(pins, name), Ok(LockState::Taken(_)));
     left_names(pins).unwrap_or_default().into_iter().filter(is_abandoned).collect()
 }
 
@@ -114,16 +114,16 @@ mod tests {
             std::fs::create_dir_all(pins.join(name)).unwrap();
         }
         let held = Lock::take_present(&pins, "b").unwrap();
-        assert!(matches!(held, Present::Taken(_)));
+        assert!(matches!(held, LockState::Taken(_)));
         let error = detach_in(&pins, Some("b")).unwrap_err();
         assert_eq!(error, "another process has the packet path `b`");
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let detached = Detached { removed: names(&["a", "c"]), in_use: names(&["b"]) };
+        let detached = DetachedPaths { removed: names(&["a", "c"]), in_use: names(&["b"]) };
         assert_eq!(detach_in(&pins, None), Ok(detached));
         drop(held);
-        let detached = Detached { removed: names(&["b"]), in_use: names(&[]) };
+        let detached = DetachedPaths { removed: names(&["b"]), in_use: names(&[]) };
         assert_eq!(detach_in(&pins, None), Ok(detached));
-        assert_eq!(detach_in(&pins, Some("b")), Ok(Detached::default()));
+        assert_eq!(detach_in(&pins, Some("b")), Ok(DetachedPaths::default()));
         std::fs::remove_dir(&pins).unwrap();
     }
 }

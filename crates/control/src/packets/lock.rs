@@ -28,7 +28,7 @@ pub(super) fn folder(name: &str) -> PathBuf {
 
 /// The state of a lock that may exist.
 #[derive(Debug)]
-pub(super) enum Present {
+pub(super) enum LockState {
     Absent,
     /// Another process holds the lock.
     InUse,
@@ -49,12 +49,12 @@ impl Lock {
     }
 
     /// Acquires the lock of a packet path whose folder exists in `pins`.
-    pub fn take_present(pins: &Path, name: &str) -> Result<Present, String> {
+    pub fn take_present(pins: &Path, name: &str) -> Result<LockState, String> {
         let folder = pins.join(name);
         if !folder.is_dir() {
-            return Ok(Present::Absent);
+            return Ok(LockState::Absent);
         }
-        Ok(Self::try_folder(&folder)?.map_or(Present::InUse, Present::Taken))
+        Ok(Self::try_folder(&folder)?.map_or(LockState::InUse, LockState::Taken))
     }
 
     fn of_folder(name: &str, folder: &Path) -> Result<Self, String> {

@@ -31,11 +31,11 @@ use weir_packet::{Attachment, Flow, FlowFilter, Options, RungsAllowed};
 
 pub use host::{cookies_obstacle, obstacle};
 use leftovers::Leftover;
-pub use leftovers::{Detached, detach_leftovers};
+pub use leftovers::{DetachedPaths, detach_leftovers};
 pub use plan::check;
-pub use report::{Board, Ended, Report};
+pub use report::{Board, EndedFlowCounts, Report};
 pub use thread::EndedFlows;
-use thread::{Command, ENDED_FLOWS_MAX, Exit, Had, Keeper, Wanted};
+use thread::{Command, ENDED_FLOWS_MAX, Exit, Keeper, OpenedPath, PacketPathRequest};
 
 use crate::events::Events;
 
@@ -53,22 +53,22 @@ pub const LISTED_FLOWS_MAX: usize = 100_000;
 pub struct PacketPlane {
     events: Events,
     board: Board,
-    running: Option<Running>,
+    running: Option<PacketThread>,
     /// The events about forwarding paths that were reported last.
     told: Vec<String>,
     is_kept_at_exit: bool,
     /// Whether the active configuration has packet forwarding; `None`: no configuration is active yet.
     is_wanted: Option<bool>,
     /// The previous settings, while a new configuration is not accepted yet; `None`: no configuration is pending.
-    before: Option<Option<Wanted>>,
+    before: Option<Option<PacketPathRequest>>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct PacketThread {
     commands: SyncSender<Command>,
     thread: JoinHandle<()>,
     /// The settings and attachments in use, if there are any.
-    had: Option<(Wanted, Vec<Attachment>)>,
+    had: Option<(PacketPathRequest, Vec<Attachment>)>,
 }
 
 /// A handle to list and end flows from any thread.
@@ -125,7 +125,7 @@ impl PacketPlane {
         if self.running.is_some() {
             return None;
         }
-        let running = Running::start(&self.events, &self.board).ok()?;
+        let running = PacketThread::start(&self.events, &self.board).ok()?;
         let (done, is_done) = oneshot::channel();
         running.tell(Command::OpenAhead(wanted, done));
         self.running = Some(running);
@@ -138,7 +138,7 @@ impl PacketPlane {
         let wanted = wanted(&packets.path)?;
         let running = match &mut self.running {
             Some(running) => running,
-            none => none.insert(Running::start(&self.events, &self.board)?),
+            none => none.insert(PacketThread::start(&self.events, &self.board)?),
         };
         running.open(wanted)
     }
@@ -166,7 +166,7 @@ impl PacketPlane {
         self.running.as_ref().is_some_and(|running| running.had.is_some())
     }
 
-    fn had(&self) -> Option<Wanted> {
+    fn had(&self) -> Option<PacketPathRequest> {
         let (wanted, _) = self.running.as_ref()?.had.as_ref()?;
         Some(wanted.clone())
     }
@@ -352,7 +352,7 @@ pub fn member_label(address: IpAddr, port: Option<u16>) -> String {
 }
 
 /// The packet path that the settings describe. The error is the reason why it is impossible.
-fn wanted(settings: &PathSettings) -> Result<Wanted, String> {
+fn wanted(settings: &PathSettings) -> Result<PacketPathRequest, String> {
     let allowed = RungsAllowed { xdp: settings.rungs.xdp, tcx: settings.rungs.tcx };
     if !allowed.xdp && !allowed.tcx {
         return Err("`rungs` has neither `xdp` nor `tcx`".into());
@@ -371,7 +371,7 @@ fn wanted(settings: &PathSettings) -> Result<Wanted, String> {
         remembered_max: settings.remembered_max,
         ..Options::new(&settings.name)
     };
-    Ok(Wanted { options, interfaces, allowed })
+    Ok(PacketPathRequest { options, interfaces, allowed })
 }
 
 /// The interfaces in the settings, or all suitable ones.
@@ -382,7 +382,7 @@ fn interfaces(settings: &PathSettings) -> Vec<String> {
     }
 }
 
-impl Running {
+impl PacketThread {
     fn start(events: &Events, board: &Board) -> Result<Self, String> {
         let (commands, waiting) = sync_channel(COMMANDS_WAITING_MAX);
         let keeper = Keeper::new(events.clone(), board.clone());
@@ -393,7 +393,7 @@ impl Running {
         Ok(Self { commands, thread, had: None })
     }
 
-    fn open(&mut self, wanted: Wanted) -> Result<(), String> {
+    fn open(&mut self, wanted: PacketPathRequest) -> Result<(), String> {
         if self.had.as_ref().is_some_and(|(had, _)| *had == wanted) {
             return Ok(());
         }
@@ -403,7 +403,7 @@ impl Running {
         let answer =
             answer.map_err(|_| format!("no answer of the kernel within {OPEN_TIMEOUT:?}"))?;
         self.had = None;
-        let Had { attachments, taken_over } = answer?;
+        let OpenedPath { attachments, taken_over } = answer?;
         if !taken_over && attachments.iter().all(|it| it.rung.is_none()) {
             let why = |it: &Attachment| {
                 let refused = it.refused.iter().map(|it| format!("{}: {}", it.rung.name(), it.why));

@@ -14,7 +14,7 @@ use weir_config::snapshot::{Address, Pool};
 use weir_config::{Config, Diagnostic, Resolutions, Severity};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
-use weir_core::priority::{Standing, lowest_in_use};
+use weir_core::priority::{MemberPriority, lowest_in_use};
 use weir_exchange::shared::live::{LiveMember, LiveTable, TablePool};
 use weir_packet::plan::{self, Member, MemberName, MemberState, Plan, SourceAddress};
 
@@ -251,8 +251,8 @@ fn members(table: &LiveTable, pool: usize, keeps_port: bool) -> Vec<Member> {
 
 fn members_of(pool: &Pool, live: &TablePool, keeps_port: bool) -> Vec<Member> {
     let both = || pool.members.iter().zip(&live.members);
-    let standings: Vec<Standing> = both()
-        .map(|(member, live)| Standing {
+    let standings: Vec<MemberPriority> = both()
+        .map(|(member, live)| MemberPriority {
             priority: member.priority,
             active: is_in_service(member, live),
         })

@@ -43,7 +43,7 @@ pub struct Report {
     /// Maximum number of flows.
     pub flows_max: u32,
     /// Flows that were ended by sweeps and commands.
-    pub ended: Ended,
+    pub ended: EndedFlowCounts,
     /// The number of sent TCP resets.
     pub resets: u64,
     /// The last error; `None`: no error.
@@ -52,9 +52,9 @@ pub struct Report {
 
 /// The numbers of flows that weir has ended since its start, by reason.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Ended([u64; 5]);
+pub struct EndedFlowCounts([u64; 5]);
 
-impl Ended {
+impl EndedFlowCounts {
     const REASONS: [(EndedFor, &'static str); 5] = [
         (EndedFor::Idle, "idle"),
         (EndedFor::Closed, "closed"),

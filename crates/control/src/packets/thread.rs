@@ -13,7 +13,7 @@ use weir_config::snapshot::packet::Delivery;
 use weir_exchange::shared::live::LiveTable;
 use weir_packet::plan::Plan;
 use weir_packet::{
-    Attachment, Ended, Error, Flow, FlowFilter, Options, PacketPath, Resetter, RungsAllowed,
+    Attachment, EndedFlow, Error, Flow, FlowFilter, Options, PacketPath, Resetter, RungsAllowed,
     Shortage, Sweep,
 };
 
@@ -46,9 +46,9 @@ pub(super) const ENDED_FLOWS_MAX: usize = 1 << 16;
 /// Commands to the thread.
 pub(super) enum Command {
     /// Opens the packet path on these interfaces.
-    Open(Wanted, SyncSender<Result<Had, String>>),
+    Open(PacketPathRequest, SyncSender<Result<OpenedPath, String>>),
     /// As [`Self::Open`], for a caller that must not block.
-    OpenAhead(Wanted, oneshot::Sender<()>),
+    OpenAhead(PacketPathRequest, oneshot::Sender<()>),
     /// Applies this table.
     InForce(Arc<LiveTable>),
     /// Detaches from interfaces that are not requested any more.
@@ -76,7 +76,7 @@ pub(super) enum Exit {
 
 /// The requested settings of the packet path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct PacketPathRequest {
     pub options: Options,
     pub interfaces: Vec<String>,
     pub allowed: RungsAllowed,
@@ -84,7 +84,7 @@ pub(super) struct Wanted {
 
 /// The result of opening the packet path.
 #[derive(Debug)]
-pub(super) struct Had {
+pub(super) struct OpenedPath {
     pub attachments: Vec<Attachment>,
     /// Whether flows of a previous process were taken over.
     pub taken_over: bool,
@@ -228,7 +228,7 @@ impl Keeper {
     }
 
     /// Opens the packet path on these interfaces. After an error it is closed, unless it was attached before.
-    fn open(&mut self, wanted: Wanted) -> Result<Had, String> {
+    fn open(&mut self, wanted: PacketPathRequest) -> Result<OpenedPath, String> {
         if self.open.as_ref().is_some_and(|open| open.options != wanted.options) {
             self.close(false);
         }
@@ -274,7 +274,7 @@ impl Keeper {
                 let is_wanted = |it: &Attachment| open.wanted.contains(&it.interface);
                 let attachments = attachments.into_iter().filter(is_wanted).collect();
                 // Flows that were taken over may need interfaces that appear later.
-                Ok(Had { attachments, taken_over: self.report.taken_over })
+                Ok(OpenedPath { attachments, taken_over: self.report.taken_over })
             }
             Err(error) => {
                 let had_any = self.report.attachments.iter().any(|it| it.rung.is_some());
@@ -469,7 +469,7 @@ impl Keeper {
     }
 
     /// Counts ended flows, and sends their resets. Returns the number of sent resets.
-    fn account(&mut self, ended: &[Ended]) -> u64 {
+    fn account(&mut self, ended: &[EndedFlow]) -> u64 {
         let mut resets = 0;
         for flow in ended {
             self.report.ended.count(flow.why);

@@ -87,9 +87,13 @@ async fn workers_are_told_of_the_first_follower_and_of_the_last() {
     let second = requests.follow();
     requests.add(Arc::new(record(1, false)));
     requests.tell(EventLine { unix_ms: 1, level: "info", text: "weir started".into() });
-    let Some(Next::One(Followed::Request(got))) = first.next().await else { panic!() };
+    let Some(NextForFollower::One(FollowerMessage::Request(got))) = first.next().await else {
+        panic!()
+    };
     assert_eq!(got.id, Id::Number(1));
-    let Some(Next::One(Followed::Event(got))) = first.next().await else { panic!() };
+    let Some(NextForFollower::One(FollowerMessage::Event(got))) = first.next().await else {
+        panic!()
+    };
     assert_eq!(got.text, "weir started");
     drop(first);
     drop(second);
@@ -106,10 +110,12 @@ async fn what_a_slow_follower_misses_is_counted() {
         requests.add(Arc::new(record(number, false)));
     }
     requests.dropped.fetch_add(7, Relaxed);
-    let Some(Next::Missed(missed)) = follower.next().await else { panic!() };
+    let Some(NextForFollower::Missed(missed)) = follower.next().await else { panic!() };
     assert_eq!(missed, 7, "what workers have dropped");
-    let Some(Next::Missed(missed)) = follower.next().await else { panic!() };
+    let Some(NextForFollower::Missed(missed)) = follower.next().await else { panic!() };
     assert_eq!(missed, more as u64);
-    let Some(Next::One(Followed::Request(got))) = follower.next().await else { panic!() };
+    let Some(NextForFollower::One(FollowerMessage::Request(got))) = follower.next().await else {
+        panic!()
+    };
     assert_eq!(got.id, Id::Number(more as u128));
 }

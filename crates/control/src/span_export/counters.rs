@@ -12,12 +12,12 @@ pub struct SpanCounters {
     pub failed: AtomicU64,
     /// Spans that the collector refused.
     pub refused: AtomicU64,
-    failing: Mutex<Option<Failing>>,
+    failing: Mutex<Option<ExportFailure>>,
 }
 
 /// The export fails at the moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failing {
+pub struct ExportFailure {
     /// The collector.
     pub url: String,
     /// The last error.
@@ -26,12 +26,12 @@ pub struct Failing {
 
 impl SpanCounters {
     /// The error of the last request; `None`: the collector accepted it.
-    pub fn failing(&self) -> Option<Failing> {
+    pub fn failing(&self) -> Option<ExportFailure> {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the previous state.
-    pub(crate) fn set_failing(&self, failing: Option<Failing>) -> Option<Failing> {
+    pub(crate) fn set_failing(&self, failing: Option<ExportFailure>) -> Option<ExportFailure> {
         let mut place = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut place, failing)
     }

@@ -22,14 +22,14 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-use weir_config::snapshot::Exporting;
-use weir_outgoing::asking::until_retry;
+use weir_config::snapshot::TraceExport;
+use weir_outgoing::exchange::until_retry;
 use weir_telemetry::reports::SpanBatch;
 
-use self::counters::Failing;
+use self::counters::ExportFailure;
 use crate::events::Events;
 use crate::log_writer::AllLogCounters;
-use post::{Accepted, PostError, post};
+use post::{ExportResult, PostError, post};
 use request::Request;
 
 /// Capacity of the channel, in batches of all workers. A batch has at most about 32 KiB.
@@ -53,7 +53,7 @@ const FINISH_SLACK: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, Default)]
 struct Orders {
     /// The collector; `None`: spans are dropped.
-    exporting: Option<Arc<Exporting>>,
+    exporting: Option<Arc<TraceExport>>,
     /// The end of the time for sending; `None`: the process continues.
     until: Option<Instant>,
 }
@@ -69,7 +69,7 @@ pub struct SpanExport {
 impl SpanExport {
     /// Starts the thread.
     pub fn start(
-        exporting: Option<Arc<Exporting>>,
+        exporting: Option<Arc<TraceExport>>,
         counters: Arc<AllLogCounters>,
         events: Events,
     ) -> io::Result<Self> {
@@ -87,7 +87,7 @@ impl SpanExport {
     }
 
     /// Sets the collector.
-    pub fn apply(&self, exporting: Option<&Arc<Exporting>>) {
+    pub fn apply(&self, exporting: Option<&Arc<TraceExport>>) {
         self.orders.send_if_modified(|orders| {
             let is_other = orders.exporting.as_ref() != exporting;
             orders.exporting = exporting.cloned();
@@ -97,22 +97,22 @@ impl SpanExport {
 
     /// Sends the waiting spans until `until`, and ends. Must be called after the workers have ended. The returned value waits for
     /// the end.
-    pub fn finish(self, until: Instant) -> Finishing {
+    pub fn finish(self, until: Instant) -> EndingExporter {
         let Self { batches, orders, thread } = self;
         orders.send_modify(|orders| orders.until = Some(until));
         drop(batches);
-        Finishing { thread, until, _orders: orders }
+        EndingExporter { thread, until, _orders: orders }
     }
 }
 
 /// An exporter that ends.
-pub struct Finishing {
+pub struct EndingExporter {
     thread: JoinHandle<()>,
     until: Instant,
     _orders: watch::Sender<Orders>,
 }
 
-impl Finishing {
+impl EndingExporter {
     /// Waits for the end. Returns whether the exporter ended in time.
     pub fn wait(self) -> bool {
         // The thread then ends by itself.
@@ -221,10 +221,10 @@ impl Exporter {
 
     fn try_once(
         &mut self,
-        exporting: &Exporting,
+        exporting: &TraceExport,
         gathered: &SpanBatch,
         timeout: Duration,
-    ) -> Result<Accepted, PostError> {
+    ) -> Result<ExportResult, PostError> {
         let mut orders = self.orders.clone();
         let runtime = self.runtime()?;
         let body = Request { service_name: &exporting.service_name }.encode(&gathered.bytes);
@@ -257,7 +257,7 @@ impl Exporter {
         });
     }
 
-    fn note_accepted(&self, exporting: &Exporting, spans: u64, accepted: &Accepted) {
+    fn note_accepted(&self, exporting: &TraceExport, spans: u64, accepted: &ExportResult) {
         let refused = accepted.refused.min(spans);
         self.counters.spans.exported.fetch_add(spans - refused, Relaxed);
         self.counters.spans.refused.fetch_add(refused, Relaxed);
@@ -270,12 +270,12 @@ impl Exporter {
         }
     }
 
-    fn note_failure(&self, exporting: &Exporting, reason: String) {
+    fn note_failure(&self, exporting: &TraceExport, reason: String) {
         let url = exporting.url.origin();
-        let failing = Failing { url, reason };
+        let failing = ExportFailure { url, reason };
         let before = self.counters.spans.set_failing(Some(failing.clone()));
         if before.is_none_or(|before| before.url != failing.url) {
-            let Failing { url, reason } = failing;
+            let ExportFailure { url, reason } = failing;
             self.events.warning(SUBJECT, format_args!("cannot be sent to {url}: {reason}"));
         }
     }

@@ -11,9 +11,9 @@ use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::Error as TlsError;
 use tokio_rustls::rustls::pki_types::ServerName;
-use weir_config::snapshot::Exporting;
+use weir_config::snapshot::TraceExport;
 use weir_event_loop::error_text::io_error_text;
-use weir_outgoing::asking::{self, AskError};
+use weir_outgoing::exchange::{self, AskError};
 use weir_tls::explain;
 
 use super::request::refused;
@@ -25,7 +25,7 @@ const REASON_BYTES_MAX: usize = 200;
 
 /// The collector has accepted a request.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct ExportResult {
     /// The number of refused spans.
     pub refused: u64,
     /// The reason.
@@ -96,7 +96,7 @@ impl fmt::Display for PostError {
 }
 
 /// Sends a request.
-pub async fn post(exporting: &Exporting, body: Vec<u8>) -> Result<Accepted, PostError> {
+pub async fn post(exporting: &TraceExport, body: Vec<u8>) -> Result<ExportResult, PostError> {
     let url = &exporting.url;
     let mut request = hyper::Request::post(&url.path)
         .header(HOST, &url.authority)
@@ -110,14 +110,14 @@ pub async fn post(exporting: &Exporting, body: Vec<u8>) -> Result<Accepted, Post
     let connected = weir_outgoing::connect(&url.host, url.port).await;
     let stream = connected.map_err(PostError::Connect)?;
     let response = match &exporting.tls {
-        None => asking::exchange(stream, request, RESPONSE_BYTES_MAX).await,
+        None => exchange::exchange(stream, request, RESPONSE_BYTES_MAX).await,
         Some(tls) => {
             let name = tls.server_name.as_deref().unwrap_or(&url.host);
             let name = ServerName::try_from(name.to_owned())
                 .map_err(|_| PostError::Tls(format!("{name} is not a host name")))?;
             let connector = TlsConnector::from(Arc::clone(&tls.config));
             let secured = connector.connect(name, stream).await.map_err(in_words)?;
-            asking::exchange(secured, request, RESPONSE_BYTES_MAX).await
+            exchange::exchange(secured, request, RESPONSE_BYTES_MAX).await
         }
     };
     let response = response.map_err(PostError::Ask)?;
@@ -130,7 +130,7 @@ pub async fn post(exporting: &Exporting, body: Vec<u8>) -> Result<Accepted, Post
     let (refused, reason) = refused(response.body());
     let is_short = |at: &usize| reason.is_char_boundary(*at);
     let end = (0..=reason.len().min(REASON_BYTES_MAX)).rev().find(is_short).unwrap_or(0);
-    Ok(Accepted { refused, reason: reason[..end].escape_debug().to_string() })
+    Ok(ExportResult { refused, reason: reason[..end].escape_debug().to_string() })
 }
 
 /// The error of a TLS handshake.

@@ -9,8 +9,8 @@ use super::*;
 use crate::events::testing::Captured;
 use crate::testing::PATIENCE;
 
-fn exporting(port: u16, timeout_ms: u64) -> Arc<Exporting> {
-    Arc::new(Exporting {
+fn exporting(port: u16, timeout_ms: u64) -> Arc<TraceExport> {
+    Arc::new(TraceExport {
         url: HttpUrl {
             is_secure: false,
             authority: format!("127.0.0.1:{port}"),

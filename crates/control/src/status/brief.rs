@@ -6,7 +6,7 @@ use weir_api::dashboard::ProcessBrief;
 use weir_api::process::ProcessHealth;
 
 use crate::health::Judge;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use crate::problems::{problems, serving};
 use crate::time::rfc3339;
 
@@ -14,7 +14,7 @@ use crate::time::rfc3339;
 const PROBLEMS_MAX: usize = 20;
 
 /// The current summary.
-pub(crate) fn brief(observed: &Observed, judge: &Judge) -> ProcessBrief {
+pub(crate) fn brief(observed: &ObservedState, judge: &Judge) -> ProcessBrief {
     let mut problems = problems(observed, judge);
     let problems_count = problems.len();
     problems.truncate(PROBLEMS_MAX);

@@ -8,10 +8,10 @@ use weir_acme::{Basis, Window};
 use weir_api::certificate::{Acme, AcmeWindow, Certificate};
 use weir_config::snapshot::{DatedKind, Expiry, Snapshot, VirtualServer};
 use weir_tls::identity::Identity;
-use weir_tls::managed::Credential;
+use weir_tls::managed_certificate::Credential;
 
 use crate::time::{rfc3339, unix_ms};
-use crate::wording::Counted;
+use crate::wording::CountText;
 
 const DAY_S: i64 = 86_400;
 
@@ -76,7 +76,7 @@ pub(crate) fn expired_for_clients(snapshot: &Snapshot, board: &Board) -> Vec<Str
         }
     }
     if more > 0 {
-        told.push(format!("{} for clients expired too", Counted(more, "certificate")));
+        told.push(format!("{} for clients expired too", CountText(more, "certificate")));
     }
     told
 }

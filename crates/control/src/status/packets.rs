@@ -8,9 +8,9 @@ use weir_config::snapshot::packet::{self, Fallback, Packets};
 use weir_packet::Totals;
 
 use crate::health::{Judge, unserved};
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use crate::packets::{Report, cookies_obstacle, member_label};
-use crate::rates::{Counts, Rates, Way};
+use crate::rates::{CounterSource, Counts, Rates};
 
 fn counters(totals: &Totals) -> PacketCounters {
     let Totals { flows, packets_in, bytes_in, packets_out, bytes_out } = *totals;
@@ -18,7 +18,7 @@ fn counters(totals: &Totals) -> PacketCounters {
 }
 
 /// The packet path; `None`: the configuration has no virtual servers of type fast_l4.
-pub(crate) fn packet_path(judge: &Judge, observed: &Observed) -> Option<PacketPath> {
+pub(crate) fn packet_path(judge: &Judge, observed: &ObservedState) -> Option<PacketPath> {
     let packets = judge.table().snapshot.packets.as_ref()?;
     let report = observed.packets.report().unwrap_or_default();
     Some(PacketPath {
@@ -61,7 +61,7 @@ fn servers(judge: &Judge, packets: &Packets, report: &Report, rates: &Rates) -> 
             rungs: Some(report.rungs()),
             counters: totals.map(|(_, totals)| counters(totals)).unwrap_or_default(),
             rates: totals.and_then(|(name, totals)| {
-                rates.of(Way::Packets, name, &Counts::of_packets(totals))
+                rates.of(CounterSource::Packets, name, &Counts::of_packets(totals))
             }),
             members: members(it, report),
             ..server(judge, it, BY_PACKETS)

@@ -11,17 +11,17 @@ use weir_exchange::shared::live::LiveTable;
 
 use crate::health::Judge;
 use crate::monitors::UnknownMembers;
-use crate::observed::{self, Observed, WorkerPanic};
+use crate::observed_state::{self, ObservedState, WorkerPanic};
 use crate::problems::{problems, serving};
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 
 /// The current state of the process.
-pub(crate) fn process(observed: &Observed) -> Process {
+pub(crate) fn process(observed: &ObservedState) -> Process {
     judged(observed, &observed.judge())
 }
 
 /// The state of the process, with health as this judge has it.
-pub(super) fn judged(observed: &Observed, judge: &Judge) -> Process {
+pub(super) fn judged(observed: &ObservedState, judge: &Judge) -> Process {
     let table = judge.table();
     let workers = observed.workers.totals();
     let panic = |panic: WorkerPanic| Panic {
@@ -61,7 +61,7 @@ pub(super) fn judged(observed: &Observed, judge: &Judge) -> Process {
     }
 }
 
-fn configuration(observed: &Observed, table: &LiveTable) -> Configuration {
+fn configuration(observed: &ObservedState, table: &LiveTable) -> Configuration {
     let reloads = &observed.reloads;
     let history = observed.changes.history();
     Configuration {
@@ -78,7 +78,7 @@ fn configuration(observed: &Observed, table: &LiveTable) -> Configuration {
     }
 }
 
-fn waiting(waiting: &observed::Waiting, observed: &Observed) -> Waiting {
+fn waiting(waiting: &observed_state::WaitingConfiguration, observed: &ObservedState) -> Waiting {
     let pools = observed.monitors.awaited(&waiting.snapshot).into_iter();
     let pool = |found: UnknownMembers| WaitingPool {
         name: found.pool.to_string(),
@@ -90,7 +90,7 @@ fn waiting(waiting: &observed::Waiting, observed: &Observed) -> Waiting {
     }
 }
 
-fn log(observed: &Observed, workers: &WorkerTotals) -> LogCounts {
+fn log(observed: &ObservedState, workers: &WorkerTotals) -> LogCounts {
     let logs = &observed.logs;
     LogCounts {
         lines: logs.access.lines_written.load(Relaxed),

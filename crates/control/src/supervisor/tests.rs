@@ -164,7 +164,7 @@ async fn a_start_serves_when_the_first_probes_are_in() {
         &file,
         NameServers::System,
         None,
-        (events.clone(), Heritage::default()),
+        (events.clone(), InheritedState::default()),
     );
     let mut supervisor = prepared.await.unwrap();
     let client = tokio::spawn(ask(socket(listen), "/"));
@@ -279,7 +279,7 @@ async fn a_signal_ends_a_start_that_waits() {
         &file,
         NameServers::System,
         None,
-        (events.clone(), Heritage::default()),
+        (events.clone(), InheritedState::default()),
     );
     let supervisor = prepared.await.unwrap();
     assert!(listen.exists());

@@ -9,14 +9,14 @@ use std::time::Duration;
 use weir_telemetry::reports::Event;
 
 use crate::events::Events;
-use crate::observed::{Observed, WorkerPanic};
+use crate::observed_state::{ObservedState, WorkerPanic};
 use crate::time::unix_ms;
 
 /// Reports events of workers until the last worker has ended.
 pub(super) fn tell(
     worker_events: Receiver<Event>,
     events: Events,
-    observed: Arc<Observed>,
+    observed: Arc<ObservedState>,
 ) -> io::Result<()> {
     let tell = move || {
         for event in worker_events {

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use weir_config::snapshot::{Address, ListenPoint};
-use weir_event_loop::adopted::{self, Place};
+use weir_event_loop::adopted_sockets::{self, Place};
 use weir_event_loop::descriptors;
 use weir_event_loop::error_text::io_error_text;
 
@@ -14,12 +14,12 @@ use crate::events::Events;
 const SOCKETS_MAX: u32 = 4_096;
 
 /// Takes the sockets passed to this process. Call this first: their descriptors have fixed numbers.
-pub(crate) fn from_environment() -> Passed {
+pub(crate) fn from_environment() -> PassedSockets {
     let variable = |name| std::env::var(name).ok();
     let count = count(variable("LISTEN_PID"), variable("LISTEN_FDS"), std::process::id());
     let names = variable("LISTEN_FDNAMES").unwrap_or_default();
     let names = names.split(':').map(str::to_owned).chain(std::iter::repeat(String::new()));
-    Passed(descriptors::take_inherited(count).into_iter().zip(names).collect())
+    PassedSockets(descriptors::take_inherited(count).into_iter().zip(names).collect())
 }
 
 /// The number of sockets passed to the process `own`.
@@ -31,14 +31,14 @@ fn count(pid: Option<String>, count: Option<String>, own: u32) -> u32 {
 
 /// The passed sockets with their names.
 #[derive(Debug, Default)]
-pub(crate) struct Passed(Vec<(OwnedFd, String)>);
+pub(crate) struct PassedSockets(Vec<(OwnedFd, String)>);
 
-impl Passed {
+impl PassedSockets {
     /// The listening sockets. Others are reported and closed.
     pub(crate) fn listeners(self, events: &Events) -> Sockets {
         let mut sockets = Sockets::default();
         for (socket, name) in self.0 {
-            let address = match adopted::place(&socket) {
+            let address = match adopted_sockets::place(&socket) {
                 Ok(Place::Stream(address)) => Address::Socket(address),
                 Ok(Place::Datagrams(address)) => Address::Udp(address),
                 Ok(Place::Unix(path)) => Address::Unix(path),
@@ -88,7 +88,7 @@ mod tests {
         let passed: [(OwnedFd, &str); 3] =
             [(stream.into(), "web"), (datagrams.into(), "dns"), (client.into(), "odd")];
         let passed = passed.into_iter().map(|(socket, name)| (socket, name.to_owned()));
-        let sockets = Passed(passed.collect()).listeners(&events);
+        let sockets = PassedSockets(passed.collect()).listeners(&events);
         for address in [Address::Socket(first), Address::Udp(second)] {
             let point = ListenPoint::from(address);
             assert_eq!(sockets.listeners[&point].len(), 1);

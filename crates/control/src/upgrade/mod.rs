@@ -27,4 +27,4 @@ pub(crate) mod successor;
 mod wire;
 
 pub(crate) use launch::Launch;
-pub(crate) use wire::Failed;
+pub(crate) use wire::UpgradeFailure;

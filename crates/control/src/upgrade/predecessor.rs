@@ -12,12 +12,14 @@ use weir_config::snapshot::{Address, ListenPoint};
 use weir_core::admin_state::AdminState;
 use weir_core::persistence::keys::Keys;
 use weir_exchange::shared::live::LiveTable;
-use weir_exchange::shared::remembered::Remembered;
+use weir_exchange::shared::table_contents::TableContents;
 use weir_tls::tickets::{OwnSecrets, SECRET_BYTES};
 
 use super::launch;
 use super::process::Process;
-use super::wire::{Channel, Failed, FromSuccessor, MemberState, PROTOCOL, Tickets, ToSuccessor};
+use super::wire::{
+    Channel, FromSuccessor, MemberState, PROTOCOL, Tickets, ToSuccessor, UpgradeFailure,
+};
 
 /// Maximum wait for an answer of the predecessor.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -26,7 +28,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     channel: Channel,
-    said: UnboundedReceiver<Said>,
+    said: UnboundedReceiver<PredecessorEvent>,
     /// The number of the upgrade.
     pub number: u64,
     /// The name of the predecessor's packet path.
@@ -63,11 +65,11 @@ pub(crate) struct Sockets {
 
 /// An event from the predecessor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum PredecessorEvent {
     /// The predecessor has released the packet path.
     PacketsLeft,
     /// A persistence table.
-    Remembered(Remembered),
+    Remembered(TableContents),
     /// The permission to serve.
     Go,
     /// The predecessor has ended, or has closed the channel.
@@ -187,7 +189,7 @@ impl Predecessor {
     }
 
     /// Reports to the predecessor why this process failed.
-    pub(crate) fn tell_failure(channel: &FailureChannel, failed: Failed) {
+    pub(crate) fn tell_failure(channel: &FailureChannel, failed: UpgradeFailure) {
         // If the predecessor has ended, the report is lost.
         let _ = channel.0.send(&FromSuccessor::Failed(failed), &[]);
     }
@@ -215,16 +217,18 @@ impl Predecessor {
     }
 
     /// Waits for the next message of the predecessor; waits forever without a predecessor.
-    pub(crate) async fn said(this: &mut Option<Self>) -> Said {
+    pub(crate) async fn said(this: &mut Option<Self>) -> PredecessorEvent {
         let Some(it) = this else { return std::future::pending().await };
         match it.stage {
             Stage::Asking(until) => tokio::select! {
                 biased;
-                said = it.said.recv() => said.unwrap_or(Said::Gone),
-                () = sleep_until(until) => Said::Silent,
+                said = it.said.recv() => said.unwrap_or(PredecessorEvent::Gone),
+                () = sleep_until(until) => PredecessorEvent::Silent,
             },
             Stage::Orphaned => std::future::pending().await,
-            Stage::Starting | Stage::Serving => it.said.recv().await.unwrap_or(Said::Gone),
+            Stage::Starting | Stage::Serving => {
+                it.said.recv().await.unwrap_or(PredecessorEvent::Gone)
+            }
         }
     }
 }
@@ -238,16 +242,16 @@ fn secret(text: &str) -> Option<[u8; SECRET_BYTES]> {
 }
 
 /// Starts a thread that receives the messages of the predecessor.
-fn listen(channel: Channel) -> io::Result<UnboundedReceiver<Said>> {
+fn listen(channel: Channel) -> io::Result<UnboundedReceiver<PredecessorEvent>> {
     let (to_supervisor, said) = unbounded_channel();
     let hear = move || {
-        let mut table = Remembered::default();
+        let mut table = TableContents::default();
         loop {
             let said = match channel.receive::<ToSuccessor>() {
-                Ok(Some((ToSuccessor::PacketsLeft, _))) => Said::PacketsLeft,
-                Ok(Some((ToSuccessor::Go, _))) => Said::Go,
+                Ok(Some((ToSuccessor::PacketsLeft, _))) => PredecessorEvent::PacketsLeft,
+                Ok(Some((ToSuccessor::Go, _))) => PredecessorEvent::Go,
                 Ok(Some((ToSuccessor::Remembered(part), _))) => match part.add_to(&mut table) {
-                    Some(whole) => Said::Remembered(whole),
+                    Some(whole) => PredecessorEvent::Remembered(whole),
                     None => continue,
                 },
                 Ok(Some(_)) => continue,
@@ -257,7 +261,7 @@ fn listen(channel: Channel) -> io::Result<UnboundedReceiver<Said>> {
                 return;
             }
         }
-        // The receiver reports the end of the channel as `Said::Gone`.
+        // The receiver reports the end of the channel as `PredecessorEvent::Gone`.
     };
     std::thread::Builder::new().name("weir-upgrade".into()).spawn(hear)?;
     Ok(said)

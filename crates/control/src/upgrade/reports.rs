@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use weir_api::upgrade::{UpgradeReport, UpgradeState};
 
 use super::process::Process;
-use super::wire::Failed;
+use super::wire::UpgradeFailure;
 use crate::time::{rfc3339, unix_ms};
 
 /// The upgrades of this process and its predecessors.
@@ -75,9 +75,9 @@ impl Upgrades {
     }
 
     /// Records that the current upgrade has failed.
-    pub(crate) fn fail(&self, failed: Failed) {
+    pub(crate) fn fail(&self, failed: UpgradeFailure) {
         if let Some(last) = &mut self.inner().last {
-            let Failed { reason, diagnostics } = failed;
+            let UpgradeFailure { reason, diagnostics } = failed;
             let (number, pid) = (last.number, last.pid);
             let state = UpgradeState::Failed;
             *last =
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(upgrades.ask(None, None), Err(1));
         assert_eq!(upgrades.asked().await, Request { number: 1, ..Request::default() });
         upgrades.started(7);
-        upgrades.fail(Failed { reason: "too late".into(), diagnostics: String::new() });
+        upgrades.fail(UpgradeFailure { reason: "too late".into(), diagnostics: String::new() });
         let last = upgrades.last().unwrap();
         assert_eq!(
             (last.state, last.pid, last.reason.as_deref()),

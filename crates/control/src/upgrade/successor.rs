@@ -15,22 +15,22 @@ use tokio::time::{Instant, sleep_until};
 use weir_config::snapshot::ListenPoint;
 use weir_event_loop::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
-use weir_exchange::shared::remembered::Remembered;
+use weir_exchange::shared::table_contents::TableContents;
 
 use crate::time::monotonic_ms;
 
 use super::launch::Launch;
 use super::process::Process;
 use super::wire::{
-    At, Begin, Channel, Failed, FromSuccessor, MemberState, PROTOCOL, Part, SOCKETS_MAX, Tickets,
-    ToSuccessor,
+    Begin, Channel, FromSuccessor, ListenerPlace, MemberState, PROTOCOL, Part, SOCKETS_MAX,
+    Tickets, ToSuccessor, UpgradeFailure,
 };
 
 /// Maximum time from the permission to serve until the new process serves.
 const GO_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The state and sockets that are handed over to the new process.
-pub(crate) struct Estate {
+pub(crate) struct UpgradeHandOver {
     /// The number of the upgrade.
     pub number: u64,
     /// The listeners of all virtual servers.
@@ -49,9 +49,9 @@ pub(crate) struct Successor {
     /// The number of the upgrade.
     pub number: u64,
     /// The process. It is killed on drop, unless it has taken over.
-    child: Running,
+    child: ChildGuard,
     channel: Channel,
-    said: UnboundedReceiver<Said>,
+    said: UnboundedReceiver<SuccessorEvent>,
     timeout: Duration,
     deadline: Instant,
     /// Whether the packet path was released for the new process.
@@ -61,7 +61,7 @@ pub(crate) struct Successor {
 
 /// An event from the new process.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum SuccessorEvent {
     /// The new process needs the packet path.
     LeavePackets,
     /// The new process is ready to serve.
@@ -69,7 +69,7 @@ pub(crate) enum Said {
     /// The new process serves.
     Serves,
     /// The new process has failed.
-    Failed(Failed),
+    Failed(UpgradeFailure),
     /// The new process has ended, or has closed the channel.
     Gone,
     /// The timeout has passed.
@@ -82,7 +82,7 @@ impl Successor {
         launch: &Launch,
         binary: Option<&Path>,
         timeout: Duration,
-        estate: Estate,
+        estate: UpgradeHandOver,
         table: &LiveTable,
     ) -> Result<Self, String> {
         let fail = |error: io::Error| format!("cannot hand over: {}", io_error_text(&error));
@@ -91,27 +91,29 @@ impl Successor {
         let child = launch.start(binary, theirs)?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let process = pid.and_then(Process::of);
-        let child = Running(Some(child));
+        let child = ChildGuard(Some(child));
         let (to_supervisor, said) = unbounded_channel();
         let messages = of_table(table);
         let talk = move || {
             let last = match hand_over(&reading, estate, messages) {
-                Err(error) if !is_end(&error) => Said::failed(fail(error)),
+                Err(error) if !is_end(&error) => SuccessorEvent::failed(fail(error)),
                 // A process that has ended may have sent the reason before its end.
                 Err(_) | Ok(()) => loop {
                     let said = match reading.receive::<FromSuccessor>() {
-                        Ok(Some((FromSuccessor::LeavePackets, _))) => Said::LeavePackets,
-                        Ok(Some((FromSuccessor::Ready, _))) => Said::Ready,
-                        Ok(Some((FromSuccessor::Serves, _))) => Said::Serves,
-                        Ok(Some((FromSuccessor::Failed(failed), _))) => Said::Failed(failed),
+                        Ok(Some((FromSuccessor::LeavePackets, _))) => SuccessorEvent::LeavePackets,
+                        Ok(Some((FromSuccessor::Ready, _))) => SuccessorEvent::Ready,
+                        Ok(Some((FromSuccessor::Serves, _))) => SuccessorEvent::Serves,
+                        Ok(Some((FromSuccessor::Failed(failed), _))) => {
+                            SuccessorEvent::Failed(failed)
+                        }
                         Ok(None) => {
                             // The process is reported as gone even if it has not ended within this time.
                             let _ = process.map(|it| it.ends_within(END_PATIENCE));
-                            break Said::Gone;
+                            break SuccessorEvent::Gone;
                         }
                         Err(error) => {
                             let reason = format!("it is not understood: {}", io_error_text(&error));
-                            break Said::failed(reason);
+                            break SuccessorEvent::failed(reason);
                         }
                     };
                     if to_supervisor.send(said).is_err() {
@@ -136,12 +138,12 @@ impl Successor {
     }
 
     /// Waits for the next message of the new process; waits forever without one. Dropping the future loses nothing.
-    pub(crate) async fn said(successor: &mut Option<Self>) -> Said {
+    pub(crate) async fn said(successor: &mut Option<Self>) -> SuccessorEvent {
         let Some(successor) = successor else { return std::future::pending().await };
         tokio::select! {
             biased;
-            said = successor.said.recv() => said.unwrap_or(Said::Gone),
-            () = sleep_until(successor.deadline) => Said::TooLate,
+            said = successor.said.recv() => said.unwrap_or(SuccessorEvent::Gone),
+            () = sleep_until(successor.deadline) => SuccessorEvent::TooLate,
         }
     }
 
@@ -187,21 +189,23 @@ impl Successor {
     }
 
     /// Kills the new process if it has not ended. Returns the reason for its failure.
-    pub(crate) fn end(mut self, said: Said) -> Failed {
+    pub(crate) fn end(mut self, said: SuccessorEvent) -> UpgradeFailure {
         let when =
             if self.is_told_to_go { "after it was told to serve" } else { "before it was ready" };
         let reason = match said {
-            Said::Failed(failed) => return failed,
-            Said::TooLate if self.is_told_to_go => {
+            SuccessorEvent::Failed(failed) => return failed,
+            SuccessorEvent::TooLate if self.is_told_to_go => {
                 format!("the new process did not serve within {GO_TIMEOUT:?}")
             }
-            Said::TooLate => format!("the new process was not ready within {:?}", self.timeout),
+            SuccessorEvent::TooLate => {
+                format!("the new process was not ready within {:?}", self.timeout)
+            }
             _ => match self.child.end() {
                 Some(status) => format!("the new process ended ({status}) {when}"),
                 None => format!("the new process ended {when}"),
             },
         };
-        Failed { reason, diagnostics: String::new() }
+        UpgradeFailure { reason, diagnostics: String::new() }
     }
 }
 
@@ -211,9 +215,9 @@ impl Drop for Successor {
     }
 }
 
-impl Said {
+impl SuccessorEvent {
     fn failed(reason: String) -> Self {
-        Self::Failed(Failed { reason, diagnostics: String::new() })
+        Self::Failed(UpgradeFailure { reason, diagnostics: String::new() })
     }
 }
 
@@ -227,9 +231,9 @@ const END_PATIENCE: Duration = Duration::from_millis(200);
 
 /// A child process that is killed on drop.
 #[derive(Debug)]
-struct Running(Option<Child>);
+struct ChildGuard(Option<Child>);
 
-impl Running {
+impl ChildGuard {
     /// Kills the process if it has not ended. Returns its exit status.
     fn end(&mut self) -> Option<ExitStatus> {
         let mut child = self.0.take()?;
@@ -239,13 +243,13 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for UpgradeFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.reason)
     }
@@ -273,7 +277,7 @@ fn of_table(table: &LiveTable) -> Vec<ToSuccessor> {
 
 /// Sends the persistence tables.
 fn send_remembered(channel: &Channel, table: &LiveTable) -> io::Result<()> {
-    for table in Remembered::all(&table.stickies, monotonic_ms()) {
+    for table in TableContents::all(&table.stickies, monotonic_ms()) {
         for part in Part::parts(&table) {
             channel.send(&ToSuccessor::Remembered(part), &[])?;
         }
@@ -282,19 +286,23 @@ fn send_remembered(channel: &Channel, table: &LiveTable) -> io::Result<()> {
 }
 
 /// Sends everything that the new process needs to start.
-fn hand_over(channel: &Channel, estate: Estate, messages: Vec<ToSuccessor>) -> io::Result<()> {
-    let Estate { number, listeners, admins, of_manager, packets } = estate;
+fn hand_over(
+    channel: &Channel,
+    estate: UpgradeHandOver,
+    messages: Vec<ToSuccessor>,
+) -> io::Result<()> {
+    let UpgradeHandOver { number, listeners, admins, of_manager, packets } = estate;
     channel.send(&ToSuccessor::Begin(Begin { protocol: PROTOCOL, number, packets }), &[])?;
     for (point, sockets) in &listeners {
         for sockets in sockets.chunks(SOCKETS_MAX) {
-            channel.send(&ToSuccessor::Listeners(At::from(point)), sockets)?;
+            channel.send(&ToSuccessor::Listeners(ListenerPlace::from(point)), sockets)?;
         }
     }
     for (point, socket) in admins {
-        channel.send(&ToSuccessor::Admin(At::from(&point)), &[socket])?;
+        channel.send(&ToSuccessor::Admin(ListenerPlace::from(&point)), &[socket])?;
     }
     for point in &of_manager {
-        channel.send(&ToSuccessor::OfManager(At::from(point)), &[])?;
+        channel.send(&ToSuccessor::OfManager(ListenerPlace::from(point)), &[])?;
     }
     for message in messages {
         channel.send(&message, &[])?;

@@ -17,7 +17,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use weir_config::snapshot::{Address, ListenPoint};
-use weir_exchange::shared::remembered::Remembered;
+use weir_exchange::shared::table_contents::TableContents;
 
 use super::process::Process;
 
@@ -40,11 +40,11 @@ pub(super) enum ToSuccessor {
     /// The first message.
     Begin(Begin),
     /// The listeners of an address. The sockets are ancillary data.
-    Listeners(At),
+    Listeners(ListenerPlace),
     /// An admin listener. The socket is ancillary data.
-    Admin(At),
+    Admin(ListenerPlace),
     /// The listeners of this address were opened by a service manager.
-    OfManager(At),
+    OfManager(ListenerPlace),
     /// The secrets of a virtual server's session tickets.
     Tickets(Tickets),
     /// The state of a member, set by a command.
@@ -72,7 +72,7 @@ pub(super) enum FromSuccessor {
     /// The new process serves.
     Serves,
     /// The new process has failed.
-    Failed(Failed),
+    Failed(UpgradeFailure),
 }
 
 /// The start of the handover.
@@ -87,14 +87,14 @@ pub(super) struct Begin {
 
 /// The place of a listener: its address and interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct At {
-    address: Where,
+pub(super) struct ListenerPlace {
+    address: ListenerAddress,
     interface: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Where {
+enum ListenerAddress {
     Tcp(SocketAddr),
     Udp(SocketAddr),
     Unix(PathBuf),
@@ -148,7 +148,7 @@ const LABELS_MAX: usize = 200;
 
 impl Part {
     /// Splits a table into parts.
-    pub fn parts(table: &Remembered) -> impl Iterator<Item = Self> {
+    pub fn parts(table: &TableContents) -> impl Iterator<Item = Self> {
         let begin = Self { place: table.place.clone(), lengths: table.lengths, ..Self::default() };
         let labels = table.labels.chunks(LABELS_MAX);
         let labels = labels.map(|labels| Self { labels: labels.to_vec(), ..Self::default() });
@@ -162,7 +162,7 @@ impl Part {
     }
 
     /// Adds this part to `table`. Returns the table after its last part.
-    pub fn add_to(self, table: &mut Remembered) -> Option<Remembered> {
+    pub fn add_to(self, table: &mut TableContents) -> Option<TableContents> {
         if self.is_last {
             return Some(std::mem::take(table));
         }
@@ -183,30 +183,30 @@ impl Part {
 
 /// The reason why the new process cannot serve.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Failed {
+pub(crate) struct UpgradeFailure {
     pub reason: String,
     /// Errors in the configuration file, as `weir check` shows them.
     #[serde(default)]
     pub diagnostics: String,
 }
 
-impl From<&ListenPoint> for At {
+impl From<&ListenPoint> for ListenerPlace {
     fn from(point: &ListenPoint) -> Self {
         let address = match &point.address {
-            Address::Socket(address) => Where::Tcp(*address),
-            Address::Udp(address) => Where::Udp(*address),
-            Address::Unix(path) => Where::Unix(path.clone()),
+            Address::Socket(address) => ListenerAddress::Tcp(*address),
+            Address::Udp(address) => ListenerAddress::Udp(*address),
+            Address::Unix(path) => ListenerAddress::Unix(path.clone()),
         };
         Self { address, interface: point.interface.as_deref().map(str::to_owned) }
     }
 }
 
-impl From<At> for ListenPoint {
-    fn from(at: At) -> Self {
+impl From<ListenerPlace> for ListenPoint {
+    fn from(at: ListenerPlace) -> Self {
         let address = match at.address {
-            Where::Tcp(address) => Address::Socket(address),
-            Where::Udp(address) => Address::Udp(address),
-            Where::Unix(path) => Address::Unix(path),
+            ListenerAddress::Tcp(address) => Address::Socket(address),
+            ListenerAddress::Udp(address) => Address::Udp(address),
+            ListenerAddress::Unix(path) => Address::Unix(path),
         };
         Self { address, interface: at.interface.map(Into::into) }
     }
@@ -314,7 +314,8 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let mut point = ListenPoint::from(Address::Socket(address));
         point.interface = Some("lo".into());
-        ours.send(&ToSuccessor::Listeners(At::from(&point)), &[listener.into()]).unwrap();
+        ours.send(&ToSuccessor::Listeners(ListenerPlace::from(&point)), &[listener.into()])
+            .unwrap();
         ours.send(&ToSuccessor::Start, &[]).unwrap();
         let (message, sockets) = theirs.receive::<ToSuccessor>().unwrap().unwrap();
         let ToSuccessor::Listeners(at) = message else { panic!("{message:?}") };
@@ -336,7 +337,7 @@ mod tests {
         let (ours, theirs) = Channel::pair().unwrap();
         let theirs = Channel::of(theirs).unwrap();
         ours.send(&ToSuccessor::Start, &[]).unwrap();
-        let failed = Failed { reason: "it is too old".into(), diagnostics: String::new() };
+        let failed = UpgradeFailure { reason: "it is too old".into(), diagnostics: String::new() };
         theirs.send(&FromSuccessor::Failed(failed), &[]).unwrap();
         drop(theirs);
         let Some((FromSuccessor::Failed(failed), _)) = ours.receive().unwrap() else {
@@ -355,8 +356,8 @@ mod tests {
         ];
         for address in addresses {
             let point = ListenPoint::from(address);
-            let text = serde_json::to_string(&At::from(&point)).unwrap();
-            let at: At = serde_json::from_str(&text).unwrap();
+            let text = serde_json::to_string(&ListenerPlace::from(&point)).unwrap();
+            let at: ListenerPlace = serde_json::from_str(&text).unwrap();
             assert_eq!(ListenPoint::from(at), point);
         }
     }
@@ -366,13 +367,13 @@ mod tests {
         let (ours, theirs) = Channel::pair().unwrap();
         let theirs = Channel::of(theirs).unwrap();
         for count in [0, 1, 5_000] {
-            let table = Remembered {
+            let table = TableContents {
                 place: ["a".into(), "b".into(), String::new()],
                 labels: (0..count).map(|it| format!("unix:/{it}{}", "x".repeat(100))).collect(),
                 entries: (0..count).map(|it| (it << 40, u64::MAX - it)).collect(),
                 lengths: 5,
             };
-            let mut received = Remembered::default();
+            let mut received = TableContents::default();
             let mut whole = None;
             for part in Part::parts(&table) {
                 ours.send(&ToSuccessor::Remembered(part), &[]).unwrap();
@@ -381,7 +382,7 @@ mod tests {
                 whole = part.add_to(&mut received);
             }
             assert_eq!(whole.as_ref(), Some(&table));
-            assert_eq!(received, Remembered::default());
+            assert_eq!(received, TableContents::default());
         }
     }
 

@@ -66,14 +66,15 @@ impl ByKey {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Named;
+    use super::super::NamedMember;
     use super::super::simulation::Table;
     use super::*;
     use weir_testing::Random;
 
     fn table(members: usize) -> Arc<MaglevTable> {
         let names: Vec<String> = (0..members).map(|member| format!("10.0.0.{member}:80")).collect();
-        let named: Vec<Named> = names.iter().map(|name| Named { name, weight: 1 }).collect();
+        let named: Vec<NamedMember> =
+            names.iter().map(|name| NamedMember { name, weight: 1 }).collect();
         Arc::new(MaglevTable::new(&named))
     }
 

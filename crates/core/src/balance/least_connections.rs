@@ -157,7 +157,7 @@ const fn bucket_of(occupancy: u32, weight: u16) -> usize {
 /// Many members: kept in buckets by the load that was seen last.
 #[derive(Debug, Clone)]
 struct Buckets {
-    members: Box<[Seen]>,
+    members: Box<[MemberSnapshot]>,
     /// The circular lists of the buckets: one link per member, then one link per bucket, at which its list begins and
     /// ends.
     links: Box<[Link]>,
@@ -171,7 +171,7 @@ struct Buckets {
 
 /// A member as this worker saw it last.
 #[derive(Debug, Clone)]
-struct Seen {
+struct MemberSnapshot {
     occupancy: u32,
     weight: u16,
     /// The bucket that holds it, or [`PARKED`].
@@ -192,8 +192,11 @@ const _: () = assert!(BUCKETS < PARKED as usize);
 
 impl Buckets {
     fn new(weights: &[u16], first: usize) -> Self {
-        let seen =
-            |&weight: &u16| Seen { occupancy: 0, weight: clamp_weight(weight), bucket: PARKED };
+        let seen = |&weight: &u16| MemberSnapshot {
+            occupancy: 0,
+            weight: clamp_weight(weight),
+            bucket: PARKED,
+        };
         let alone = |node: u32| Link { previous: node, next: node };
         let mut buckets = Self {
             members: weights.iter().map(seen).collect(),

@@ -46,7 +46,7 @@ pub struct LeastResponseTime {
 
 /// The cheapest member so far.
 #[derive(Default)]
-struct Best {
+struct CheapestMember {
     cost: u64,
     index: Option<usize>,
 }
@@ -69,7 +69,7 @@ impl LeastResponseTime {
             }
             return picked;
         };
-        let mut best = Best::default();
+        let mut best = CheapestMember::default();
         let mut compared = usize::from(best.compare(self.first, &self.weights, view));
         for _ in 0..DRAWS_MAX {
             if compared == SAMPLES {
@@ -83,7 +83,7 @@ impl LeastResponseTime {
 
     /// The cheapest of all members.
     fn cheapest(&self, view: &impl View) -> Option<usize> {
-        let mut best = Best::default();
+        let mut best = CheapestMember::default();
         for index in (self.first..self.weights.len()).chain(0..self.first) {
             best.compare(index, &self.weights, view);
         }
@@ -95,7 +95,7 @@ impl LeastResponseTime {
     }
 }
 
-impl Best {
+impl CheapestMember {
     /// Compares a member; returns whether it is admitted.
     fn compare(&mut self, index: usize, weights: &[u16], view: &impl View) -> bool {
         if !view.admits(index) {

@@ -31,7 +31,7 @@ mod simulation_of_response_times;
 pub use by_key::ByKey;
 pub use least_connections::{LeastConnections, SCAN_MEMBERS_MAX};
 pub use least_response_time::LeastResponseTime;
-pub use maglev::{MaglevTable, Named, SLOTS_MIN};
+pub use maglev::{MaglevTable, NamedMember, SLOTS_MIN};
 pub use random_two::RandomTwo;
 pub use response_time::ResponseTime;
 pub use round_robin::RoundRobin;

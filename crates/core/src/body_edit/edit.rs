@@ -2,7 +2,7 @@
 
 use weir_http::media_types::MediaTypes;
 
-use super::found::Found;
+use super::next_match::NextMatch;
 use super::pattern::{PatternEdit, Searcher};
 use super::strings::{StringEdit, Tail};
 
@@ -10,7 +10,7 @@ use super::strings::{StringEdit, Tail};
 #[derive(Debug)]
 pub struct BodyEdit {
     /// The texts to replace.
-    pub what: What,
+    pub what: EditKind,
     /// The content types of bodies in which text is replaced.
     pub types: MediaTypes,
     /// Data after this many bytes, in the input or the output, stays unchanged.
@@ -19,14 +19,14 @@ pub struct BodyEdit {
 
 /// The texts to replace.
 #[derive(Debug)]
-pub enum What {
+pub enum EditKind {
     /// Strings, each with its replacement.
     Strings(StringEdit),
     /// Matches of a pattern.
     Pattern(Box<PatternEdit>),
 }
 
-impl What {
+impl EditKind {
     pub(super) fn searcher(&self) -> Option<Searcher> {
         match self {
             Self::Strings(_) => None,
@@ -41,11 +41,11 @@ impl What {
         (searcher, tail): (Option<&mut Searcher>, &mut Option<Tail>),
         (text, from): (&[u8], usize),
         is_end: bool,
-    ) -> Found {
+    ) -> NextMatch {
         match (self, searcher) {
             (Self::Strings(strings), _) => strings.find(tail, (text, from), is_end),
             (Self::Pattern(pattern), Some(searcher)) => pattern.find(searcher, text, from, is_end),
-            (Self::Pattern(_), None) => Found::Clear(text.len()),
+            (Self::Pattern(_), None) => NextMatch::Clear(text.len()),
         }
     }
 

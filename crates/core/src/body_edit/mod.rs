@@ -15,13 +15,13 @@
 //! body.
 
 mod edit;
-mod found;
+mod next_match;
 mod pattern;
 mod rewriter;
 mod searchers;
 mod strings;
 
-pub use edit::{BodyEdit, What};
+pub use edit::{BodyEdit, EditKind};
 pub use pattern::{
     MATCH_BYTES_DEFAULT, MATCH_BYTES_MAX, PatternEdit, PatternError, REPLACEMENT_BYTES_MAX,
 };

@@ -14,7 +14,7 @@ use regex_automata::util::captures::Captures;
 use regex_automata::util::start;
 use regex_automata::{Anchored, Input, MatchKind};
 
-use super::found::Found;
+use super::next_match::NextMatch;
 use crate::expression::parser::check_length;
 use crate::expression::pattern::Pattern;
 use crate::expression::replacement::{Part, parts};
@@ -131,7 +131,7 @@ impl PatternEdit {
         text: &[u8],
         mut from: usize,
         is_end: bool,
-    ) -> Found {
+    ) -> NextMatch {
         let window = self.match_bytes_max * WINDOW_MATCHES;
         loop {
             let to = text.len().min(from + window);
@@ -145,18 +145,18 @@ impl PatternEdit {
             }
             let Some(found) = found else {
                 let open = if is_end { to } else { self.open_from(searcher, text, (from, to)) };
-                return Found::Clear(open);
+                return NextMatch::Clear(open);
             };
             let start = found.start();
             let has_all = is_end || text.len() - start >= self.match_bytes_max;
             if !has_all {
                 let open = self.open_from(searcher, text, (from, start));
                 if open < start || !self.is_settled(searcher, &text[start..]) {
-                    return Found::Clear(open);
+                    return NextMatch::Clear(open);
                 }
             }
             if let Some(end) = self.match_at(searcher, text, start) {
-                return Found::Match { start, end, string: 0 };
+                return NextMatch::Match { start, end, string: 0 };
             }
             // The match exceeds the maximum length.
             from = start + 1;

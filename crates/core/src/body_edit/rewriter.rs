@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::edit::BodyEdit;
-use super::found::Found;
+use super::next_match::NextMatch;
 use super::searchers::Searchers;
 
 /// Replaces text in one body, piece by piece.
@@ -96,8 +96,8 @@ impl Rewriter {
         loop {
             let (start, end, string) =
                 match what.find((searcher.as_deref_mut(), &mut tail), (text, from), is_end) {
-                    Found::Match { start, end, string } => (start, end, string),
-                    Found::Clear(upto) => {
+                    NextMatch::Match { start, end, string } => (start, end, string),
+                    NextMatch::Clear(upto) => {
                         out.extend_from_slice(&text[from..upto]);
                         self.written_bytes += (upto - from) as u64;
                         from = upto;

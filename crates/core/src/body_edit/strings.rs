@@ -5,7 +5,7 @@ use std::fmt;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
-use super::found::Found;
+use super::next_match::NextMatch;
 
 /// Maximum number of strings in one action.
 pub const STRINGS_MAX: usize = 256;
@@ -87,17 +87,17 @@ impl StringEdit {
         tail: &mut Option<Tail>,
         (text, from): (&[u8], usize),
         is_end: bool,
-    ) -> Found {
+    ) -> NextMatch {
         let open = if is_end { text.len() } else { self.open_from(tail, text, from) };
         let found = self.search.find(Input::new(text).span(from..text.len()));
         match found {
             // The open part may become a longer match, or one that begins earlier.
-            Some(found) if found.start() < open => Found::Match {
+            Some(found) if found.start() < open => NextMatch::Match {
                 start: found.start(),
                 end: found.end(),
                 string: found.pattern().as_usize(),
             },
-            _ => Found::Clear(open),
+            _ => NextMatch::Clear(open),
         }
     }
 

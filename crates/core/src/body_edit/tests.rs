@@ -8,15 +8,15 @@ use super::*;
 fn strings(strings: &[(&str, &str)]) -> Arc<BodyEdit> {
     let strings: Vec<(&[u8], &[u8])> =
         strings.iter().map(|(from, to)| (from.as_bytes(), to.as_bytes())).collect();
-    edit(What::Strings(StringEdit::new(&strings).unwrap()), 1 << 20)
+    edit(EditKind::Strings(StringEdit::new(&strings).unwrap()), 1 << 20)
 }
 
 fn pattern(regex: &str, to: &str, match_bytes_max: usize) -> Arc<BodyEdit> {
     let pattern = PatternEdit::new(regex, to, match_bytes_max).unwrap();
-    edit(What::Pattern(Box::new(pattern)), 1 << 20)
+    edit(EditKind::Pattern(Box::new(pattern)), 1 << 20)
 }
 
-fn edit(what: What, size_bytes_max: u64) -> Arc<BodyEdit> {
+fn edit(what: EditKind, size_bytes_max: u64) -> Arc<BodyEdit> {
     let types = MediaTypes::parse(["*/*"]).unwrap();
     Arc::new(BodyEdit { what, types, size_bytes_max })
 }
@@ -88,7 +88,7 @@ fn many_strings_in_one_piece_cost_as_many_steps() {
 
 #[test]
 fn what_is_too_much_passes_as_it_is() {
-    let what = || What::Strings(StringEdit::new(&[(b"a", b"bbb"), (b"ac", b"")]).unwrap());
+    let what = || EditKind::Strings(StringEdit::new(&[(b"a", b"bbb"), (b"ac", b"")]).unwrap());
     let rewritten = |size_bytes_max, given: &[&str]| {
         let edit = edit(what(), size_bytes_max);
         let mut rewriter = Rewriter::new(edit);

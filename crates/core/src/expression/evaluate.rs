@@ -16,7 +16,7 @@ use super::fields::{Fields, Piece};
 use super::plan::{Address, Choice, Number, Test, Text};
 use super::slots::{HOST, Slots};
 use super::text_functions::{hash, integer};
-use super::{Condition, Purpose, Replaced, Replacement, Template, Value};
+use super::{Condition, Purpose, ReplaceResult, Replacement, Template, Value};
 use crate::jwt::{Claims, Refusal};
 
 /// An evaluation about one request, or about it and its response.
@@ -58,7 +58,7 @@ impl<'a> Evaluation<'a> {
         replacement: &Replacement,
         text: &[u8],
         out: &mut Vec<u8>,
-    ) -> Replaced {
+    ) -> ReplaceResult {
         replacement.apply(self.fields, text, out)
     }
 

@@ -55,9 +55,9 @@ pub enum PoolFact {
 
 /// Surroundings without any known values.
 #[derive(Debug, Clone, Copy)]
-pub struct Nowhere;
+pub struct NoSurroundings;
 
-impl Surroundings for Nowhere {
+impl Surroundings for NoSurroundings {
     fn seed(&self) -> u64 {
         0
     }

@@ -284,14 +284,14 @@ fn named(
 }
 
 /// A word of [`COMMANDS`] in a text.
-struct Found {
+struct ForeignCommand {
     range: Range<usize>,
     foreign: String,
     ours: String,
 }
 
 /// The first command of another product in the text, with its method, that `is_meant` accepts.
-fn found(text: &str, is_meant: impl Fn(&Range<usize>) -> bool) -> Option<Found> {
+fn found(text: &str, is_meant: impl Fn(&Range<usize>) -> bool) -> Option<ForeignCommand> {
     let lower = text.to_ascii_lowercase();
     let all = COMMANDS.iter().filter_map(|(foreign, ours)| {
         let start = lower.find(&foreign.to_ascii_lowercase())?;
@@ -302,7 +302,7 @@ fn found(text: &str, is_meant: impl Fn(&Range<usize>) -> bool) -> Option<Found> 
 }
 
 /// A command and the method after it, if the equivalent of both is known.
-fn with_method(text: &str, range: Range<usize>, ours: &str) -> Found {
+fn with_method(text: &str, range: Range<usize>, ours: &str) -> ForeignCommand {
     let is_value = ours.chars().all(|char| char.is_ascii_alphabetic() || char == '.');
     let rest = text[range.end..].strip_prefix('.').unwrap_or_default();
     let length = rest.find(|char: char| !(char.is_ascii_alphabetic() || char == '_'));
@@ -312,7 +312,7 @@ fn with_method(text: &str, range: Range<usize>, ours: &str) -> Found {
         Some((_, method)) => (range.start..range.end + 1 + word.len(), format!("{ours}{method}")),
         None => (range, ours.to_owned()),
     };
-    Found { foreign: text[range.clone()].to_owned(), ours, range }
+    ForeignCommand { foreign: text[range.clone()].to_owned(), ours, range }
 }
 
 /// Adds the equivalent of another product's command in the text. It replaces the help of an error within the command, or at
@@ -328,7 +328,9 @@ fn with_command(error: ExpressionError, text: &str) -> ExpressionError {
     let here = found(text, |range| (range.start..=range.end + 1).contains(&place));
     let found = here.or_else(|| found(text, |_| error.help.is_none()));
     match found {
-        Some(Found { foreign, ours, .. }) => error.help(format!("`{foreign}` is {ours} here")),
+        Some(ForeignCommand { foreign, ours, .. }) => {
+            error.help(format!("`{foreign}` is {ours} here"))
+        }
         None => error,
     }
 }

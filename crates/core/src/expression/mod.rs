@@ -43,7 +43,7 @@
 //!     tls: None,
 //!     response: None,
 //!     datagram: None,
-//!     around: &Nowhere,
+//!     around: &NoSurroundings,
 //!     unix_s: None,
 //! };
 //! let mut evaluation = fields.begin(facts);
@@ -91,12 +91,12 @@ pub use error::{ERRORS_MAX, ExpressionError};
 pub use evaluate::Evaluation;
 pub use facts::{
     CertificateFacts, CertificateName, ClientCertificate, DatagramFacts, Facts, MemberFacts,
-    Nowhere, PoolFact, ResponseFacts, Surroundings, TlsFacts,
+    NoSurroundings, PoolFact, ResponseFacts, Surroundings, TlsFacts,
 };
 pub use fields::Fields;
 pub use path_texts::{PathPlace, PathText};
 pub use reads::Reads;
-pub use replacement::{Replaced, Replacement, ReplacementError};
+pub use replacement::{ReplaceResult, Replacement, ReplacementError};
 pub use requirements::{KEYS_PER_CONDITION_MAX, Key, PathKey};
 pub use slots::Slots;
 pub use template::{Purpose, Template};

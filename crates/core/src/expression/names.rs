@@ -36,13 +36,13 @@ pub(super) enum Member {
     Clock,
     /// Alternative names of the client's certificate.
     Names(CertificateName),
-    Keyed(Keyed),
+    Keyed(KeyedGroup),
     Group(Group),
 }
 
 /// A group that is indexed by a name or a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keyed {
+pub(super) enum KeyedGroup {
     Query,
     Header,
     Cookie,
@@ -52,7 +52,7 @@ pub(super) enum Keyed {
     RadiusAttribute,
 }
 
-impl Keyed {
+impl KeyedGroup {
     /// The name as written in expressions.
     pub fn path(self) -> &'static str {
         match self {
@@ -147,10 +147,10 @@ impl Group {
                 ("raw_path", Member::Text(TextFact::RawPath)),
                 ("raw_query", Member::Text(TextFact::RawQuery)),
                 ("target", Member::Target),
-                ("query", Member::Keyed(Keyed::Query)),
+                ("query", Member::Keyed(KeyedGroup::Query)),
                 ("host", Member::Host),
-                ("headers", Member::Keyed(Keyed::Header)),
-                ("cookies", Member::Keyed(Keyed::Cookie)),
+                ("headers", Member::Keyed(KeyedGroup::Header)),
+                ("cookies", Member::Keyed(KeyedGroup::Cookie)),
                 ("scheme", Member::Text(TextFact::Scheme)),
                 ("version", Member::Text(TextFact::Version)),
                 ("user", Member::User),
@@ -186,12 +186,12 @@ impl Group {
             ],
             Self::Response => &[
                 ("status", Member::Number(NumberFact::Status)),
-                ("headers", Member::Keyed(Keyed::ResponseHeader)),
-                ("cookies", Member::Keyed(Keyed::ResponseCookie)),
+                ("headers", Member::Keyed(KeyedGroup::ResponseHeader)),
+                ("cookies", Member::Keyed(KeyedGroup::ResponseCookie)),
             ],
             Self::Datagram => &[],
-            Self::Sip => &[("headers", Member::Keyed(Keyed::SipHeader))],
-            Self::Radius => &[("attributes", Member::Keyed(Keyed::RadiusAttribute))],
+            Self::Sip => &[("headers", Member::Keyed(KeyedGroup::SipHeader))],
+            Self::Radius => &[("attributes", Member::Keyed(KeyedGroup::RadiusAttribute))],
             Self::Quic => &[("connection_id", Member::QuicConnectionId)],
             Self::Time => &[
                 ("hour", Member::Time(TimePart::Hour)),

@@ -36,7 +36,7 @@ pub(crate) enum Part {
 
 /// The result of a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replaced {
+pub enum ReplaceResult {
     /// Nothing matched, and nothing was appended.
     No,
     /// The complete new text was appended.
@@ -83,7 +83,12 @@ impl Replacement {
         Ok(Self { pattern, to: to.into() })
     }
 
-    pub(super) fn apply(&self, fields: &mut Fields, text: &[u8], out: &mut Vec<u8>) -> Replaced {
+    pub(super) fn apply(
+        &self,
+        fields: &mut Fields,
+        text: &[u8],
+        out: &mut Vec<u8>,
+    ) -> ReplaceResult {
         let start = out.len();
         let end_max = start.saturating_add(REPLACED_LENGTH_BYTES_MAX);
         let (pattern, machine) = fields.searcher(self.pattern);
@@ -111,14 +116,14 @@ impl Replacement {
             ControlFlow::Continue(())
         });
         let Some(rest) = rest else {
-            return Replaced::No;
+            return ReplaceResult::No;
         };
         out.extend_from_slice(rest);
         if out.len() > end_max || matches > MATCHES_MAX {
             out.truncate(start);
-            return Replaced::TooLong;
+            return ReplaceResult::TooLong;
         }
-        Replaced::Yes
+        ReplaceResult::Yes
     }
 }
 
@@ -207,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    fn replace(regex: &str, to: &str, text: &str) -> (Replaced, String) {
+    fn replace(regex: &str, to: &str, text: &str) -> (ReplaceResult, String) {
         let mut slots = Slots::new();
         let replacement = Replacement::compile(regex, to, &mut slots).unwrap();
         let mut fields = Fields::new(Arc::new(slots));
@@ -231,8 +236,8 @@ mod tests {
         ] {
             let found = replace(regex, to, text);
             let expected = match expected {
-                Some(text) => (Replaced::Yes, format!(">{text}")),
-                None => (Replaced::No, ">".to_owned()),
+                Some(text) => (ReplaceResult::Yes, format!(">{text}")),
+                None => (ReplaceResult::No, ">".to_owned()),
             };
             assert_eq!(found, expected, "{regex} {to} {text}");
         }
@@ -241,12 +246,12 @@ mod tests {
     #[test]
     fn the_result_is_bounded() {
         let text = "a".repeat(MATCHES_MAX);
-        assert_eq!(replace("a", "bb", &text).0, Replaced::Yes);
+        assert_eq!(replace("a", "bb", &text).0, ReplaceResult::Yes);
         let (outcome, out) = replace("a", "bb", &"a".repeat(MATCHES_MAX + 1));
-        assert_eq!((outcome, out.as_str()), (Replaced::TooLong, ">"));
+        assert_eq!((outcome, out.as_str()), (ReplaceResult::TooLong, ">"));
         let text = "a".repeat(REPLACED_LENGTH_BYTES_MAX / 2);
-        assert_eq!(replace("^.*", "$0$0$0", &text).0, Replaced::TooLong);
-        assert_eq!(replace("^", "bb", &text.repeat(2)).0, Replaced::TooLong);
+        assert_eq!(replace("^.*", "$0$0$0", &text).0, ReplaceResult::TooLong);
+        assert_eq!(replace("^", "bb", &text.repeat(2)).0, ReplaceResult::TooLong);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use weir_http::h1::{HeadLimits, Parsed, parse_request, parse_response};
+use weir_http::h1::{HeadLimits, ParseProgress, parse_request, parse_response};
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme};
 use weir_http::path::TargetForm;
 
@@ -89,10 +89,10 @@ impl Sample {
             slots: slots(),
         };
         let parsed = parse_request(&sample.input, &LIMITS, TargetForm::default(), &mut sample.head);
-        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}: {request}");
+        assert!(matches!(parsed, Ok(ParseProgress::Complete { .. })), "{parsed:?}: {request}");
         let parsed =
             parse_response(&sample.response_input, &LIMITS, Method::Get, &mut sample.response);
-        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}: {response}");
+        assert!(matches!(parsed, Ok(ParseProgress::Complete { .. })), "{parsed:?}: {response}");
         sample
     }
 

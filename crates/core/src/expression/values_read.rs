@@ -5,7 +5,7 @@
 use super::Condition;
 use super::evaluate::Evaluation;
 use super::facts::{PoolFact, Values};
-use super::names::{Group, Keyed, Member, POOL_FACTS, POOLS, ROOTS};
+use super::names::{Group, KeyedGroup, Member, POOL_FACTS, POOLS, ROOTS};
 use super::plan::{Address, Choice, Number, Test, Text};
 use super::slots::{Slots, Source};
 
@@ -189,7 +189,7 @@ fn path_of(is_it: impl Fn(Member) -> bool) -> Option<String> {
         .map(|(group, (name, _))| format!("{}.{name}", group.path()))
 }
 
-fn keyed(keyed: Keyed, key: &str) -> String {
+fn keyed(keyed: KeyedGroup, key: &str) -> String {
     format!("{}['{key}']", keyed.path())
 }
 
@@ -199,15 +199,17 @@ fn of_slot(slots: &Slots, slot: u32) -> (String, PartRead) {
     match &slots.sources()[slot as usize] {
         Source::Host => of(Member::Host),
         Source::Target => of(Member::Target),
-        Source::Query(name) => (keyed(Keyed::Query, name), PartRead::Query(name.to_string())),
-        Source::Header(name) => (keyed(Keyed::Header, name), PartRead::Header(name.to_string())),
-        Source::Cookie(name) => (keyed(Keyed::Cookie, name), PartRead::Cookie),
-        Source::ResponseHeader(name) => {
-            (keyed(Keyed::ResponseHeader, name), PartRead::Header(name.to_string()))
+        Source::Query(name) => (keyed(KeyedGroup::Query, name), PartRead::Query(name.to_string())),
+        Source::Header(name) => {
+            (keyed(KeyedGroup::Header, name), PartRead::Header(name.to_string()))
         }
-        Source::ResponseCookie(name) => (keyed(Keyed::ResponseCookie, name), PartRead::Cookie),
+        Source::Cookie(name) => (keyed(KeyedGroup::Cookie, name), PartRead::Cookie),
+        Source::ResponseHeader(name) => {
+            (keyed(KeyedGroup::ResponseHeader, name), PartRead::Header(name.to_string()))
+        }
+        Source::ResponseCookie(name) => (keyed(KeyedGroup::ResponseCookie, name), PartRead::Cookie),
         Source::DatagramBytes(from, bytes) => other(format!("datagram.bytes({from}, {bytes})")),
-        Source::SipHeader(name) => other(keyed(Keyed::SipHeader, name)),
+        Source::SipHeader(name) => other(keyed(KeyedGroup::SipHeader, name)),
         Source::RadiusAttribute(number) => other(format!("radius.attributes[{number}]")),
         Source::RadiusVendorAttribute(vendor, number) => {
             other(format!("radius.vendor_attribute({vendor}, {number})"))
@@ -223,9 +225,11 @@ fn of_slot(slots: &Slots, slot: u32) -> (String, PartRead) {
 
 fn of_values(values: &Values) -> (String, PartRead) {
     match values {
-        Values::Header(name) => (keyed(Keyed::Header, name), PartRead::Header(name.to_string())),
+        Values::Header(name) => {
+            (keyed(KeyedGroup::Header, name), PartRead::Header(name.to_string()))
+        }
         Values::ResponseHeader(name) => {
-            (keyed(Keyed::ResponseHeader, name), PartRead::Header(name.to_string()))
+            (keyed(KeyedGroup::ResponseHeader, name), PartRead::Header(name.to_string()))
         }
         Values::Names(kind) => {
             (path_of(|it| it == Member::Names(*kind)).unwrap_or_default(), PartRead::Other)

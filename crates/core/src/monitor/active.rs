@@ -21,7 +21,7 @@ const FIRST_PROBE_SPREAD_MS: u64 = 100;
 
 /// The result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ProbeOutcome {
     /// The answer was as expected.
     Passed,
     /// No answer, or a wrong one.
@@ -30,7 +30,7 @@ pub enum Outcome {
     Drain,
 }
 
-impl Outcome {
+impl ProbeOutcome {
     /// The result for a reverse monitor, which passes when the probe fails. A drain stays a drain.
     pub fn reversed(self) -> Self {
         match self {
@@ -41,7 +41,7 @@ impl Outcome {
     }
 }
 
-impl From<bool> for Outcome {
+impl From<bool> for ProbeOutcome {
     /// The outcome of a probe that can only pass or fail.
     fn from(passed: bool) -> Self {
         if passed { Self::Passed } else { Self::Failed }
@@ -107,16 +107,16 @@ impl MonitorState {
     /// Cost: constant.
     pub fn on_result(
         &mut self,
-        outcome: Outcome,
+        outcome: ProbeOutcome,
         now_ms: u64,
         schedule: &Schedule,
     ) -> Option<Transition> {
         let (to, needed) = match (outcome, self.health) {
-            (Outcome::Failed, _) => (Health::Down, schedule.fall),
-            (Outcome::Passed, Health::Down) => (Health::Up, schedule.rise),
-            (Outcome::Drain, Health::Down) => (Health::Draining, schedule.rise),
-            (Outcome::Passed, _) => (Health::Up, 1),
-            (Outcome::Drain, _) => (Health::Draining, 1),
+            (ProbeOutcome::Failed, _) => (Health::Down, schedule.fall),
+            (ProbeOutcome::Passed, Health::Down) => (Health::Up, schedule.rise),
+            (ProbeOutcome::Drain, Health::Down) => (Health::Draining, schedule.rise),
+            (ProbeOutcome::Passed, _) => (Health::Up, 1),
+            (ProbeOutcome::Drain, _) => (Health::Draining, 1),
         };
         if to == self.health {
             self.streak = 0;
@@ -187,8 +187,8 @@ mod tests {
                 .map(|result| {
                     let before = state.health();
                     let outcome = match result {
-                        '~' => Outcome::Drain,
-                        result => Outcome::from(result == '+'),
+                        '~' => ProbeOutcome::Drain,
+                        result => ProbeOutcome::from(result == '+'),
                     };
                     let change = state.on_result(outcome, 0, &schedule(rise, fall));
                     assert_eq!(change.is_some(), before != state.health());
@@ -226,21 +226,26 @@ mod tests {
     #[test]
     fn a_reverse_monitor_is_up_when_the_probe_fails() {
         let mut state = MonitorState::new();
-        let mut after = |outcome: Outcome| {
+        let mut after = |outcome: ProbeOutcome| {
             state.on_result(outcome.reversed(), 0, &schedule(2, 2));
             state.health()
         };
-        let outcomes = [Outcome::Failed, Outcome::Passed, Outcome::Passed, Outcome::Failed];
+        let outcomes = [
+            ProbeOutcome::Failed,
+            ProbeOutcome::Passed,
+            ProbeOutcome::Passed,
+            ProbeOutcome::Failed,
+        ];
         assert_eq!(outcomes.map(&mut after), [Up, Up, Down, Down]);
-        assert_eq!(after(Outcome::Failed), Up);
-        assert_eq!(after(Outcome::Drain), Draining);
+        assert_eq!(after(ProbeOutcome::Failed), Up);
+        assert_eq!(after(ProbeOutcome::Drain), Draining);
     }
 
     #[test]
     fn a_trusting_monitor_needs_its_failures() {
         let mut state = MonitorState::trusting();
         let changes: Vec<bool> = (0..3)
-            .map(|_| state.on_result(Outcome::Failed, 0, &schedule(2, 3)).is_some())
+            .map(|_| state.on_result(ProbeOutcome::Failed, 0, &schedule(2, 3)).is_some())
             .collect();
         assert_eq!(changes, [false, false, true]);
     }
@@ -251,7 +256,7 @@ mod tests {
         let check = |delay_s: u64, results: &[(u64, bool)], expected: Option<u64>| {
             let mut state = MonitorState::new();
             for &(at_s, passed) in results {
-                state.on_result(Outcome::from(passed), at_s * 1_000, &with(delay_s));
+                state.on_result(ProbeOutcome::from(passed), at_s * 1_000, &with(delay_s));
             }
             let until_s = state.held_up_until_ms(&with(delay_s)).map(|until_ms| until_ms / 1_000);
             assert_eq!(until_s, expected, "{delay_s} {results:?}");
@@ -278,8 +283,8 @@ mod tests {
             let mut state = MonitorState::new();
             let states = results.iter().map(|&(at_s, result)| {
                 let outcome = match result {
-                    '~' => Outcome::Drain,
-                    result => Outcome::from(result == '+'),
+                    '~' => ProbeOutcome::Drain,
+                    result => ProbeOutcome::from(result == '+'),
                 };
                 state.on_result(outcome, at_s * 1_000, &schedule);
                 match state.health() {

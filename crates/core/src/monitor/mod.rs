@@ -6,8 +6,8 @@
 mod active;
 mod passive;
 
-pub use active::{MonitorState, Outcome, Transition};
-pub use passive::{Circuit, Ejected, EjectionBounds, Passive, TRIAL_MS, may_eject};
+pub use active::{MonitorState, ProbeOutcome, Transition};
+pub use passive::{Circuit, Ejection, EjectionBounds, Passive, TRIAL_MS, may_eject};
 
 /// The times of a monitor's probes, and the number of results that change the health. Durations in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -84,7 +84,7 @@ pub struct EjectionBounds {
 
 /// The ejection of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ejected {
+pub struct Ejection {
     /// The end of the ejection; after it, the member is on trial.
     pub until_ms: u64,
 }
@@ -177,7 +177,7 @@ impl Passive {
         now_ms: u64,
         settings: &PassiveSettings,
         bounds: EjectionBounds,
-    ) -> (Self, Option<Ejected>) {
+    ) -> (Self, Option<Ejection>) {
         if self.is_ejected(now_ms) {
             return (self, None);
         }
@@ -188,7 +188,7 @@ impl Passive {
             let doublings = u32::from(ejections - 1).min(u32::BITS);
             let eject_ms = (first_ms << doublings).min(longest_ms);
             let until_ms = now_ms.saturating_add(eject_ms).min(TIME_MASK);
-            return (Self::pack(EJECTED, ejections, until_ms), Some(Ejected { until_ms }));
+            return (Self::pack(EJECTED, ejections, until_ms), Some(Ejection { until_ms }));
         }
         let (failures, first_ms) = self.row_with_failure(now_ms, settings);
         // The trial of a member that must not be ejected has failed: the next failure asks again.
@@ -248,7 +248,7 @@ mod tests {
         let (state, ejected) = state.on_failure(2_000, &SETTINGS, FREE);
         assert_eq!((state.failures(), ejected), (2, None));
         let (state, ejected) = state.on_failure(11_000, &SETTINGS, FREE);
-        assert_eq!(ejected, Some(Ejected { until_ms: 41_000 }));
+        assert_eq!(ejected, Some(Ejection { until_ms: 41_000 }));
         assert!(state.is_ejected(40_999) && !state.is_ejected(41_000));
     }
 
@@ -279,7 +279,7 @@ mod tests {
     fn after_recovery_one_failure_ejects_and_one_success_clears() {
         let over = Passive::from_bits(EJECTED | 500);
         let (again, ejected) = over.on_failure(600, &SETTINGS, FREE);
-        assert_eq!(ejected, Some(Ejected { until_ms: 30_600 }));
+        assert_eq!(ejected, Some(Ejection { until_ms: 30_600 }));
         assert!(again.is_ejected(600));
         let cleared = over.on_success(600);
         assert!(cleared.is_clean());
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn extremes() {
         let one = PassiveSettings { failures: 1, ..SETTINGS };
-        assert_eq!(Passive::CLEAN.on_failure(7, &one, FREE).1, Some(Ejected { until_ms: 30_007 }));
+        assert_eq!(Passive::CLEAN.on_failure(7, &one, FREE).1, Some(Ejection { until_ms: 30_007 }));
         let none = PassiveSettings { failures: 0, ..SETTINGS };
         assert!(Passive::CLEAN.on_failure(7, &none, FREE).1.is_some());
         let most = PassiveSettings { failures: u16::MAX, window_ms: u32::MAX, eject_ms: u32::MAX };
@@ -304,7 +304,7 @@ mod tests {
         let (state, _) = Passive::CLEAN.on_failure(u64::MAX, &SETTINGS, FREE);
         assert_eq!(state.failures(), 1);
         let (state, ejected) = Passive::CLEAN.on_failure(u64::MAX, &one, FREE);
-        assert_eq!(ejected, Some(Ejected { until_ms: TIME_MASK }));
+        assert_eq!(ejected, Some(Ejection { until_ms: TIME_MASK }));
         assert_eq!(state.to_bits(), EJECTED | 1 << TIME_BITS | TIME_MASK);
         let forever = EjectionBounds { eject_max_ms: u32::MAX, allowed: true };
         let mut state = Passive::CLEAN;
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(state.ejections(), 5);
         let state = state.on_success(now_ms);
         let ejected = state.on_failure(now_ms, &one, bounds).1;
-        assert_eq!(ejected, Some(Ejected { until_ms: now_ms + 30_000 }));
+        assert_eq!(ejected, Some(Ejection { until_ms: now_ms + 30_000 }));
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
         // The trial succeeds, fails, or gets no answer.
         assert_eq!(trial.on_success(31_500), Passive::CLEAN);
         let (again, ejected) = trial.on_failure(31_500, &one, FREE);
-        assert_eq!((again.ejections(), ejected), (2, Some(Ejected { until_ms: 61_500 })));
+        assert_eq!((again.ejections(), ejected), (2, Some(Ejection { until_ms: 61_500 })));
         assert_eq!(trial.circuit(31_000 + TRIAL_MS), Circuit::HalfOpen);
         assert_eq!(trial.begin_trial(40_000).unwrap().circuit(44_999), Circuit::OnTrial);
     }

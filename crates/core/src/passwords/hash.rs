@@ -38,10 +38,10 @@ static BCRYPT: LazyLock<Encoding> = LazyLock::new(|| {
 /// A password hash.
 pub(super) struct Hash {
     text: Box<[u8]>,
-    how: How,
+    how: HashScheme,
 }
 
-enum How {
+enum HashScheme {
     Bcrypt { cost: u32, salt: [u8; 16], hash: [u8; BCRYPT_HASH_BYTES] },
     Argon2(Box<OfArgon2>),
 }
@@ -96,7 +96,7 @@ impl Hash {
         let how = if let Some(rest) = plain.strip_prefix("$2") {
             bcrypt(rest)?
         } else if let Some(rest) = plain.strip_prefix("$argon2") {
-            How::Argon2(Box::new(argon2(rest)?))
+            HashScheme::Argon2(Box::new(argon2(rest)?))
         } else {
             return Err(match plain {
                 _ if plain.starts_with("$apr1$") || plain.starts_with("$1$") => {
@@ -120,7 +120,7 @@ impl Hash {
     /// Whether the password matches the hash. Slow on purpose.
     pub fn verifies(&self, password: &[u8]) -> bool {
         match &self.how {
-            How::Bcrypt { cost, salt, hash } => {
+            HashScheme::Bcrypt { cost, salt, hash } => {
                 // A zero byte follows the password if there is room for it.
                 let mut key = password[..password.len().min(BCRYPT_PASSWORD_BYTES_MAX)].to_vec();
                 if key.len() < BCRYPT_PASSWORD_BYTES_MAX {
@@ -129,7 +129,7 @@ impl Hash {
                 let found = ::bcrypt::bcrypt(*cost, *salt, &key);
                 is_same(&found[..BCRYPT_HASH_BYTES], hash)
             }
-            How::Argon2(of) => {
+            HashScheme::Argon2(of) => {
                 let mut found = vec![0; of.hash.len()];
                 let made = of.argon2.hash_password_into(password, &of.salt, &mut found);
                 made.is_ok() && is_same(&found, &of.hash)
@@ -143,7 +143,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Parses the text after `$2`: `y$05$`, 22 characters of salt, 31 of hash.
-fn bcrypt(rest: &str) -> Result<How, HashError> {
+fn bcrypt(rest: &str) -> Result<HashScheme, HashError> {
     const MALFORMED: HashError = HashError::Malformed("bcrypt");
     let mut parts = rest.split('$');
     let (version, cost, text) = match (parts.next(), parts.next(), parts.next(), parts.next()) {
@@ -165,7 +165,7 @@ fn bcrypt(rest: &str) -> Result<How, HashError> {
     let decode = |text: &str| BCRYPT.decode(text.as_bytes()).map_err(|_| MALFORMED);
     let salt = decode(salt)?.try_into().map_err(|_| MALFORMED)?;
     let hash = decode(hash)?.try_into().map_err(|_| MALFORMED)?;
-    Ok(How::Bcrypt { cost, salt, hash })
+    Ok(HashScheme::Bcrypt { cost, salt, hash })
 }
 
 /// Parses the text after `$argon2`: `id$v=19$m=65536,t=3,p=4$salt$hash`.
@@ -253,7 +253,7 @@ mod tests {
         let salt = [7; 16];
         let made = ::bcrypt::bcrypt(4, salt, &[b'a'; 72]);
         let hash = made[..BCRYPT_HASH_BYTES].try_into().unwrap();
-        let hash = Hash { text: Box::default(), how: How::Bcrypt { cost: 4, salt, hash } };
+        let hash = Hash { text: Box::default(), how: HashScheme::Bcrypt { cost: 4, salt, hash } };
         for (length, expected) in [(72, true), (73, true), (1024, true), (71, false), (0, false)] {
             assert_eq!(hash.verifies(&vec![b'a'; length]), expected, "{length}");
         }

@@ -1,7 +1,7 @@
 //! Simulation: clients with cookies for two pools and with entries in a table, while members come and go, keys change
 //! and time passes. No client may move without a cause.
 
-use super::cookie::{CookieTokens, Found, OtherTokens, SetCookieFields, Standing};
+use super::cookie::{CookieTokens, OtherTokens, SetCookieFields, TokenForm, TokenMember};
 use super::keys::Keys;
 use super::source::{SourceEntry, Timeout};
 use super::{MemberState, stays};
@@ -128,7 +128,7 @@ impl World {
     }
 
     /// The member in a client's cookie, and the tokens of other pools.
-    fn read(&self, jar: usize, pool: usize) -> (Option<Found>, OtherTokens) {
+    fn read(&self, jar: usize, pool: usize) -> (Option<TokenMember>, OtherTokens) {
         let mut others = OtherTokens::default();
         let field = [self.jars[jar].as_bytes()];
         (self.pools[pool].tokens.read(field, "WEIR", &mut others), others)
@@ -175,7 +175,7 @@ impl World {
         match &mut client.by {
             By::Cookie { jar, pool } => {
                 let found = self.read(*jar, *pool).0.expect("just found");
-                if found.standing != Standing::Current {
+                if found.standing != TokenForm::Current {
                     self.assign(client, self.members[found.member as usize]);
                 }
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_http::fields::forwarded_values;
 
-use super::authenticator::{Authenticator, How, Login};
+use super::authenticator::{Authenticator, CredentialsKind, Login};
 use super::decision::{AnswerBody, Decision, End, remove_cookies};
 use crate::expression::{Evaluation, Facts};
 use crate::jwt::{Refusal, TokenPlace};
@@ -19,21 +19,24 @@ impl Decision {
         facts: &Facts<'_>,
     ) {
         match &by.how {
-            How::Password(users) => match Credentials::of(facts.request, facts.request_input) {
-                Some(credentials) => {
-                    evaluation.set_user(&credentials.user);
-                    if !by.forwards {
-                        self.request.fields.remove(b"Authorization");
+            CredentialsKind::Password(users) => {
+                match Credentials::of(facts.request, facts.request_input) {
+                    Some(credentials) => {
+                        evaluation.set_user(&credentials.user);
+                        if !by.forwards {
+                            self.request.fields.remove(b"Authorization");
+                        }
+                        let (by, users) = (Arc::clone(by), Arc::clone(users));
+                        self.authentication.logins.push(Login::new(by, users, credentials));
                     }
-                    let (by, users) = (Arc::clone(by), Arc::clone(users));
-                    self.authentication.logins.push(Login::new(by, users, credentials));
+                    None => {
+                        let why = (401, "there is no user with a password");
+                        self.refuse(by, why, evaluation, || by.basic_challenge());
+                    }
                 }
-                None => {
-                    let why = (401, "there is no user with a password");
-                    self.refuse(by, why, evaluation, || by.basic_challenge());
-                }
-            },
-            How::Token { reader, place, user_claim } => match evaluation.token(*reader) {
+            }
+            CredentialsKind::Token { reader, place, user_claim } => match evaluation.token(*reader)
+            {
                 Ok(claims) => {
                     self.work.scratch.clear();
                     claims.write(user_claim, &mut self.work.scratch);
@@ -47,7 +50,7 @@ impl Decision {
                 }
                 Err(refusal) => self.refuse_token(by, refusal, evaluation),
             },
-            How::External(_) => {
+            CredentialsKind::External(_) => {
                 let asked = &mut self.authentication.externals;
                 if !asked.iter().any(|it| Arc::ptr_eq(it, by)) {
                     asked.push(Arc::clone(by));
@@ -138,7 +141,7 @@ mod tests {
             name: "api".into(),
             realm: "shop".into(),
             forwards,
-            how: How::Token {
+            how: CredentialsKind::Token {
                 reader,
                 place: TokenPlace::Authorization,
                 user_claim: user_claim.into(),

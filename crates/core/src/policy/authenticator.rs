@@ -18,12 +18,12 @@ pub struct Authenticator {
     /// Whether credentials are forwarded to members.
     pub forwards: bool,
     /// The kind of credentials that are required.
-    pub how: How,
+    pub how: CredentialsKind,
 }
 
 /// The kind of credentials.
 #[derive(Debug)]
-pub enum How {
+pub enum CredentialsKind {
     /// By a token.
     Token {
         /// The index of the token's reader in the snapshot's expressions.
@@ -43,8 +43,8 @@ impl Authenticator {
     /// The external service, if this authentication uses one.
     pub fn external(&self) -> Option<&External> {
         match &self.how {
-            How::External(external) => Some(external),
-            How::Token { .. } | How::Password(_) => None,
+            CredentialsKind::External(external) => Some(external),
+            CredentialsKind::Token { .. } | CredentialsKind::Password(_) => None,
         }
     }
 

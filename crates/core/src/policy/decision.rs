@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_http::cookie_attributes;
-use weir_http::cookies::{self, Remaining};
+use weir_http::cookies::{self, RemainingCookies};
 use weir_http::edits::{Change, FieldEdits, RequestEdits};
 use weir_http::fields::forwarded_values;
 use weir_http::is_authority;
@@ -16,7 +16,7 @@ use super::action::{
 use super::authenticator::{Authenticator, Login};
 use super::rules::{Policy, Rules, Strategy};
 use crate::body_edit::BodyEdit;
-use crate::expression::{Evaluation, Facts, Replaced, Template};
+use crate::expression::{Evaluation, Facts, ReplaceResult, Template};
 use crate::persistence::cookie::OtherTokens;
 
 /// The decisions of the policies. It is reused from request to request.
@@ -60,7 +60,7 @@ pub struct Decision {
     pub authentication: Authentication,
     /// Pools that get a copy of the request.
     pub mirrors: Vec<Arc<Mirror>>,
-    pub(super) work: Work,
+    pub(super) work: PolicyBuffers,
 }
 
 /// Pending questions about a request's user.
@@ -89,7 +89,7 @@ impl Authentication {
 
 /// Work buffers for following policies.
 #[derive(Debug, Default)]
-pub(super) struct Work {
+pub(super) struct PolicyBuffers {
     pub scratch: Vec<u8>,
     candidates: Vec<u32>,
     target: Target,
@@ -380,9 +380,11 @@ impl Decision {
                 let now = self.request.query().or(facts.request.query(facts.request_input));
                 self.work.scratch.clear();
                 match rewrite(how, now.unwrap_or_default(), evaluation, &mut self.work.scratch) {
-                    Replaced::Yes => self.request.query_mut().extend_from_slice(&self.work.scratch),
-                    Replaced::TooLong => self.work.target.is_too_long = true,
-                    Replaced::No => {}
+                    ReplaceResult::Yes => {
+                        self.request.query_mut().extend_from_slice(&self.work.scratch)
+                    }
+                    ReplaceResult::TooLong => self.work.target.is_too_long = true,
+                    ReplaceResult::No => {}
                 }
             }
             Action::RewriteHost(how) => {
@@ -390,11 +392,11 @@ impl Decision {
                 let now = self.request.authority().unwrap_or(now);
                 self.work.scratch.clear();
                 match rewrite(how, now, evaluation, &mut self.work.scratch) {
-                    Replaced::Yes => {
+                    ReplaceResult::Yes => {
                         self.request.authority_mut().extend_from_slice(&self.work.scratch)
                     }
-                    Replaced::TooLong => self.work.target.is_too_long = true,
-                    Replaced::No => {}
+                    ReplaceResult::TooLong => self.work.target.is_too_long = true,
+                    ReplaceResult::No => {}
                 }
             }
             Action::RemoveCookies(names) => {
@@ -438,12 +440,12 @@ impl Decision {
         let now = self.work.target.path(facts);
         self.work.scratch.clear();
         match rewrite(how, now, evaluation, &mut self.work.scratch) {
-            Replaced::Yes => {
+            ReplaceResult::Yes => {
                 self.work.target.is_path_given = true;
                 std::mem::swap(&mut self.work.target.path, &mut self.work.scratch);
             }
-            Replaced::TooLong => self.work.target.is_too_long = true,
-            Replaced::No => {}
+            ReplaceResult::TooLong => self.work.target.is_too_long = true,
+            ReplaceResult::No => {}
         }
     }
 
@@ -531,11 +533,11 @@ fn rewrite(
     text: &[u8],
     evaluation: &mut Evaluation<'_>,
     out: &mut Vec<u8>,
-) -> Replaced {
+) -> ReplaceResult {
     match how {
         Rewrite::Text(template) => {
             evaluation.render(template, out);
-            Replaced::Yes
+            ReplaceResult::Yes
         }
         Rewrite::Pattern(replacement) => evaluation.replace(replacement, text, out),
     }
@@ -559,10 +561,10 @@ fn change<'v>(
             edits.note_changed(name);
             edits.change_each(name, received, scratch, |value, out| {
                 match rewrite(how, value, evaluation, out) {
-                    Replaced::Yes => Change::Changed,
-                    Replaced::No => Change::None,
+                    ReplaceResult::Yes => Change::Changed,
+                    ReplaceResult::No => Change::None,
                     // A value that could not be changed must not be forwarded unchanged.
-                    Replaced::TooLong => Change::Removed,
+                    ReplaceResult::TooLong => Change::Removed,
                 }
             });
         }
@@ -578,9 +580,9 @@ pub(super) fn remove_cookies<'v>(
 ) {
     edits.change_each(b"Cookie", received, scratch, |value, out| {
         match cookies::write_without(value, |name, _| is_removed(name), out) {
-            Remaining::Unchanged => Change::None,
-            Remaining::Rewritten => Change::Changed,
-            Remaining::Nothing => Change::Removed,
+            RemainingCookies::Unchanged => Change::None,
+            RemainingCookies::Rewritten => Change::Changed,
+            RemainingCookies::Nothing => Change::Removed,
         }
     });
 }

@@ -65,7 +65,7 @@ pub struct External {
 
 /// The meaning of a service's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judgement {
+pub enum ServiceVerdict {
     /// The request is accepted.
     LetIn,
     /// The request is denied: the client gets the service's response.
@@ -119,12 +119,12 @@ impl External {
     }
 
     /// The meaning of a response.
-    pub fn judge(&self, head: &ResponseHead, input: &[u8]) -> Judgement {
+    pub fn judge(&self, head: &ResponseHead, input: &[u8]) -> ServiceVerdict {
         let user = self.user.iter();
         let (judgement, read) = match head.status {
-            200..=299 => (Judgement::LetIn, &self.added),
-            300..=499 => (Judgement::Denied, &self.answered),
-            _ => return Judgement::Failed,
+            200..=299 => (ServiceVerdict::LetIn, &self.added),
+            300..=499 => (ServiceVerdict::Denied, &self.answered),
+            _ => return ServiceVerdict::Failed,
         };
         // Control characters, which are tolerated in responses of some members, must not split the head that receives the
         // value.
@@ -134,7 +134,7 @@ impl External {
         if read.all(|name| named(head, input, name).all(is_sound)) {
             judgement
         } else {
-            Judgement::Failed
+            ServiceVerdict::Failed
         }
     }
 
@@ -164,7 +164,7 @@ fn line(out: &mut Vec<u8>, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
 
 #[cfg(test)]
 mod tests {
-    use weir_http::h1::{HeadLimits, Parsed, parse_response};
+    use weir_http::h1::{HeadLimits, ParseProgress, parse_response};
     use weir_http::message::Method;
 
     use super::*;
@@ -215,20 +215,20 @@ mod tests {
     fn answers_are_judged_by_status_and_what_is_read_of_them() {
         let limits = HeadLimits { head_size_max: 65_536, headers_max: 100 };
         for (status, fields, expected, user) in [
-            (200, "X-User: ann\r\n", Judgement::LetIn, "ann"),
-            (204, "", Judgement::LetIn, ""),
-            (299, "X-User: ann\r\nX-User: eve\r\n", Judgement::LetIn, "ann"),
-            (302, "Location: /login\r\n", Judgement::Denied, ""),
-            (401, "", Judgement::Denied, ""),
-            (499, "", Judgement::Denied, ""),
-            (500, "X-User: ann\r\n", Judgement::Failed, "ann"),
-            (503, "", Judgement::Failed, ""),
-            (599, "", Judgement::Failed, ""),
+            (200, "X-User: ann\r\n", ServiceVerdict::LetIn, "ann"),
+            (204, "", ServiceVerdict::LetIn, ""),
+            (299, "X-User: ann\r\nX-User: eve\r\n", ServiceVerdict::LetIn, "ann"),
+            (302, "Location: /login\r\n", ServiceVerdict::Denied, ""),
+            (401, "", ServiceVerdict::Denied, ""),
+            (499, "", ServiceVerdict::Denied, ""),
+            (500, "X-User: ann\r\n", ServiceVerdict::Failed, "ann"),
+            (503, "", ServiceVerdict::Failed, ""),
+            (599, "", ServiceVerdict::Failed, ""),
         ] {
             let text = format!("HTTP/1.1 {status} X\r\n{fields}Content-Length: 0\r\n\r\n");
             let mut head = ResponseHead::new();
             let parsed = parse_response(text.as_bytes(), &limits, Method::Get, &mut head);
-            assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{text}");
+            assert!(matches!(parsed, Ok(ParseProgress::Complete { .. })), "{text}");
             let external = external();
             assert_eq!(external.judge(&head, text.as_bytes()), expected, "{text}");
             assert_eq!(external.user(&head, text.as_bytes()), user.as_bytes(), "{text}");
@@ -244,18 +244,18 @@ mod tests {
         parse_response(&text, &limits, Method::Get, &mut head).expect("a head");
         let at = text.iter().position(|&byte| byte == b'!').expect("it is there");
         for (byte, expected) in [
-            (b'\n', Judgement::Failed),
-            (b'\r', Judgement::Failed),
-            (0, Judgement::Failed),
-            (0x7f, Judgement::Failed),
-            (b'\t', Judgement::LetIn),
-            (0xc3, Judgement::LetIn),
+            (b'\n', ServiceVerdict::Failed),
+            (b'\r', ServiceVerdict::Failed),
+            (0, ServiceVerdict::Failed),
+            (0x7f, ServiceVerdict::Failed),
+            (b'\t', ServiceVerdict::LetIn),
+            (0xc3, ServiceVerdict::LetIn),
         ] {
             text[at] = byte;
             assert_eq!(external().judge(&head, &text), expected, "{byte}");
         }
         let (other, unread) = (text.windows(7).position(|it| it == b"X-Other"), b'\n');
         text[other.expect("it is there") + 9] = unread;
-        assert_eq!(external().judge(&head, &text), Judgement::LetIn, "nobody reads it");
+        assert_eq!(external().judge(&head, &text), ServiceVerdict::LetIn, "nobody reads it");
     }
 }

@@ -16,7 +16,7 @@ pub use action::{
     Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Mirror, NamedCookies,
     PoolChoice, Rewrite, Secure, WafMode,
 };
-pub use authenticator::{Authenticator, How, Login};
+pub use authenticator::{Authenticator, CredentialsKind, Login};
 pub use decision::{AnswerBody, Authentication, Decision, End, HandOver, Lines, RewriteError};
 pub use index::RuleIndex;
 pub use rules::{Policy, Rule, Rules, Strategy};

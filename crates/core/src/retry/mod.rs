@@ -12,7 +12,7 @@ pub use budget::{BudgetSettings, RetryBudget};
 
 /// The progress of sending a request on the connection that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendProgress {
     /// No byte was passed to the kernel: the member cannot have processed it.
     Nothing,
     /// Some or all of the request was sent, and every byte is still available for a retry.
@@ -27,7 +27,7 @@ pub struct FailedAttempt {
     /// Whether the method is idempotent (`weir_http::message::Method::is_idempotent`).
     pub idempotent: bool,
     /// The part of the request that the member may have seen.
-    pub sent: Sent,
+    pub sent: SendProgress,
     /// Whether a byte of a response, or of an interim one (1xx), has arrived.
     pub response_started: bool,
     /// Whether the connection has served an earlier request. The member may have closed it while it was idle, which is not a
@@ -44,9 +44,9 @@ pub struct FailedAttempt {
 pub fn may_retry(failed: &FailedAttempt) -> bool {
     let allowed = failed.tries_left > 0 || failed.reused_connection;
     let safe = match failed.sent {
-        Sent::Nothing => true,
-        Sent::Replayable => failed.idempotent,
-        Sent::Consumed => false,
+        SendProgress::Nothing => true,
+        SendProgress::Replayable => failed.idempotent,
+        SendProgress::Consumed => false,
     };
     allowed && safe && !failed.response_started
 }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn only_safe_requests_are_repeated() {
-        use Sent::*;
+        use SendProgress::*;
         // idempotent, sent, response started, reused, tries left, expected
         let table = [
             (true, Nothing, false, false, 1, true),
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn nothing_is_repeated_after_a_response_byte() {
         for idempotent in [false, true] {
-            for sent in [Sent::Nothing, Sent::Replayable, Sent::Consumed] {
+            for sent in [SendProgress::Nothing, SendProgress::Replayable, SendProgress::Consumed] {
                 for reused_connection in [false, true] {
                     for tries_left in 0..=u8::MAX {
                         assert!(!may_retry(&FailedAttempt {

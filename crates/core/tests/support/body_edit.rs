@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_core::body_edit::{BodyEdit, PatternEdit, Rewriter, Searchers, StringEdit, What};
+use weir_core::body_edit::{BodyEdit, EditKind, PatternEdit, Rewriter, Searchers, StringEdit};
 use weir_http::media_types::MediaTypes;
 
 /// Expressions with their replacements.
@@ -48,7 +48,7 @@ enum Plain {
 }
 
 impl Case {
-    fn new(what: What, plain: Plain, (match_bytes_max, size_bytes_max): (usize, u64)) -> Self {
+    fn new(what: EditKind, plain: Plain, (match_bytes_max, size_bytes_max): (usize, u64)) -> Self {
         let name = match &plain {
             Plain::Strings(strings) => format!("{strings:?}"),
             Plain::Pattern(regex, to) => format!("{regex} {to}"),
@@ -69,10 +69,10 @@ fn cases() -> Vec<Case> {
             let anchored = regex::bytes::RegexBuilder::new(&anchored).unicode(false).build();
             let to = to.replace("$3$2$1.", "${3}${2}${1}.");
             let plain = Plain::Pattern(anchored.expect("a pattern"), to);
-            cases.push(Case::new(What::Pattern(Box::new(pattern)), plain, limits));
+            cases.push(Case::new(EditKind::Pattern(Box::new(pattern)), plain, limits));
         }
         for strings in STRINGS {
-            let what = What::Strings(StringEdit::new(strings).expect("good strings"));
+            let what = EditKind::Strings(StringEdit::new(strings).expect("good strings"));
             cases.push(Case::new(what, Plain::Strings(strings), limits));
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use weir_config::snapshot::ListenPoint;
-use weir_exchange::parts::job::Job;
+use weir_exchange::parts::inspection_job::InspectionJob;
 use weir_exchange::shared::live::LiveTable;
 
 use crate::sessions::AskedSessions;
@@ -42,7 +42,7 @@ pub enum Command {
     /// Starts or stops recording all requests.
     Follow(bool),
     /// An inspection is back. It is not from the control plane, but from a thread for inspections.
-    Inspected(Box<Job>),
+    Inspected(Box<InspectionJob>),
     /// Sets this flag, which shows that the loop makes turns.
     Answer(Arc<AtomicBool>),
     /// Opens a file, for tests.

@@ -17,15 +17,15 @@ use weir_exchange::shared::live::LiveTable;
 use weir_exchange::termination::Termination;
 
 use super::Worker;
-use super::desk::Desk;
-use super::world::{Draining, World};
+use super::edge::WorkerEdge;
+use super::world::{DrainDeadlines, World};
 use crate::owners::owner_key;
 use crate::worker::command::{Command, LISTENER_MESSAGE};
 use crate::worker::state::client::Client;
 use crate::worker::state::destination::Destination;
 use crate::worker::state::listener::Listener;
 use crate::worker::state::stage::Stage;
-use crate::worker::{recording, subrequests, sweeps};
+use crate::worker::{log_settings, subrequests, sweeps};
 
 /// The time in which a client that has connected before a stop may send its first request; at most half of the drain time.
 const FIRST_REQUEST_MS: u64 = 1_000;
@@ -38,16 +38,16 @@ impl Worker {
                 return;
             };
             match receive(socket) {
-                Ok(Received::Listener(descriptor)) => {
+                Ok(ControlMessage::Listener(descriptor)) => {
                     self.handed_over.push_back(descriptor.map(Descriptor::from))
                 }
-                Ok(Received::Command) => {
+                Ok(ControlMessage::Command) => {
                     if let Ok(command) = self.commands.try_recv() {
                         self.obey(io, command);
                     }
                 }
                 // The control plane has ended, so the worker stops, too.
-                Ok(Received::End) => return io.stop(),
+                Ok(ControlMessage::End) => return io.stop(),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
                 Err(error) => {
@@ -79,8 +79,8 @@ impl Worker {
                 self.sweeps.begin(asked);
                 sweeps::note_chores(self);
             }
-            Command::Follow(is_followed) => recording::follow(&mut self.world, is_followed),
-            Command::Inspected(job) => subrequests::came_back(self, io, *job),
+            Command::Follow(is_followed) => log_settings::follow(&mut self.world, is_followed),
+            Command::Inspected(job) => subrequests::inspection_returned(self, io, *job),
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
             Command::Open(path, answer) => {
@@ -104,7 +104,7 @@ impl Worker {
         let next = LocalTable::new(&live, Some(&self.world.table), self.world.id);
         for member in self.world.table.members_gone_in(&next) {
             member.retired.set(true);
-            self.desk(io).close_idle(&member);
+            self.edge(io).close_idle(&member);
         }
         self.world.log.flush(&self.world.counted);
         self.world.side_logs.flush(&self.world.counted);
@@ -114,8 +114,8 @@ impl Worker {
         self.world.live = live;
         self.sweeps.watch(&self.world.table);
         sweeps::note_chores(self);
-        recording::log_as_configured(&mut self.world);
-        self.desk(io).remove_listeners(removed);
+        log_settings::log_as_configured(&mut self.world);
+        self.edge(io).remove_listeners(removed);
         self.world.refresh_listeners();
         self.refresh_idle_clients();
         self.world.set_leave_times(leave_by_ms);
@@ -125,7 +125,7 @@ impl Worker {
                 Some(socket) if matches!(address.address, Address::Udp(_)) => {
                     self.udp.add_listener(io, &mut self.world, socket, address);
                 }
-                Some(socket) => self.desk(io).add_listener(socket, address),
+                Some(socket) => self.edge(io).add_listener(socket, address),
                 None => self
                     .world
                     .notices
@@ -174,7 +174,7 @@ impl World {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     fn add_listener(&mut self, socket: Descriptor, address: ListenPoint) {
         let Some(server) = self.world.table.server_at(&address) else {
             return;
@@ -222,8 +222,8 @@ impl Worker {
                 let stays = !self.world.is_draining() && client.leave_by_ms.is_none();
                 let is_new = io.sent_bytes(client.token) == 0;
                 let is_spared = client.leave_by_ms.is_none()
-                    && (Draining::spares_idle(self.world.draining)
-                        || is_new && Draining::spares_new(self.world.draining));
+                    && (DrainDeadlines::spares_idle(self.world.draining)
+                        || is_new && DrainDeadlines::spares_new(self.world.draining));
                 match client.stage {
                     Stage::Idle => !stays && !is_spared,
                     // HTTP/2 clients get a GOAWAY first, so that no request is lost.
@@ -236,8 +236,8 @@ impl Worker {
         for key in keys {
             let Some(client) = self.world.clients.get(key) else { continue };
             match client.stage {
-                Stage::Streams => self.desk(io).announce_end(key),
-                _ => self.desk(io).leave_idle(key),
+                Stage::Streams => self.edge(io).announce_end(key),
+                _ => self.edge(io).leave_idle(key),
             }
         }
     }
@@ -253,12 +253,12 @@ impl Worker {
             None => accept_last(self, io, &addresses),
             Some(_) => self.udp.leave_unread(io),
         }
-        self.desk(io).remove_listeners(&addresses);
+        self.edge(io).remove_listeners(&addresses);
         let now_ms = io.now_ms();
         let idle_until_ms = idle_ms.map(|idle_ms| now_ms.saturating_add(idle_ms));
         let until_ms = now_ms.saturating_add(timeout_ms);
         let first_until_ms = Some(now_ms.saturating_add(FIRST_REQUEST_MS.min(timeout_ms / 2)));
-        self.world.draining = Some(Draining { until_ms, idle_until_ms, first_until_ms });
+        self.world.draining = Some(DrainDeadlines { until_ms, idle_until_ms, first_until_ms });
         self.close_idle_clients(io);
     }
 
@@ -270,7 +270,7 @@ impl Worker {
         let has_ended = self.world.clients.is_empty()
             && self.udp.is_empty()
             // The log still gets what they find.
-            && self.world.tools.elsewhere.left() == 0
+            && self.world.tools.offloaded.left() == 0
             && self.world.counted.member_connections_leaving.get() == 0;
         let draining = self.world.draining;
         if draining.is_some_and(|draining| has_ended || now_ms >= draining.until_ms) {
@@ -315,7 +315,7 @@ impl Worker {
                     self.with_any(io, exchange, |it, at| it.truncate(at, Termination::Stopped))
                 }
                 Stage::Streams => self.stop_http2(io, key),
-                _ => self.desk(io).close_client(key),
+                _ => self.edge(io).close_client(key),
             }
         }
     }
@@ -331,7 +331,7 @@ fn accept_last(worker: &mut Worker, io: &mut EventLoop, removed: &[ListenPoint])
     }
 }
 
-enum Received {
+enum ControlMessage {
     /// A listener; `None`: the process had no free descriptor for it.
     Listener(Option<OwnedFd>),
     /// The channel has a command.
@@ -340,7 +340,7 @@ enum Received {
 }
 
 /// Receives one message of the control socket.
-fn receive(socket: &OwnedFd) -> Result<Received, Errno> {
+fn receive(socket: &OwnedFd) -> Result<ControlMessage, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut kind = [0; 1];
@@ -355,8 +355,8 @@ fn receive(socket: &OwnedFd) -> Result<Received, Errno> {
         _ => None,
     });
     Ok(match kind[0] {
-        _ if message.bytes == 0 => Received::End,
-        LISTENER_MESSAGE => Received::Listener(descriptor),
-        _ => Received::Command,
+        _ if message.bytes == 0 => ControlMessage::End,
+        LISTENER_MESSAGE => ControlMessage::Listener(descriptor),
+        _ => ControlMessage::Command,
     })
 }

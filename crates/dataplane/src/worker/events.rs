@@ -7,21 +7,21 @@ use rustix::io::Errno;
 use weir_core::datagram::{Flow, Train};
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey};
 use weir_exchange::arena::{ClientKey, ConnectionKey};
-use weir_exchange::edge::Passing;
-use weir_tls::{Established, TlsError};
+use weir_exchange::edge::TunnelBytes;
+use weir_tls::{HandshakeResult, TlsError};
 
 use crate::owners::key_of;
 use crate::worker::client::http2_memory;
 use crate::worker::{Worker, member, sooner, subrequests, sweeps};
 
 /// The side whose socket has an event.
-enum Side {
+enum SocketOwner {
     Client(ClientKey),
     Member(ConnectionKey),
     Neither,
 }
 
-impl Side {
+impl SocketOwner {
     #[inline]
     fn of(owner: Owner) -> Self {
         match owner {
@@ -37,24 +37,24 @@ impl Side {
 }
 
 /// Counts bytes of a tunnel that were moved directly from this side to the other.
-fn passed(worker: &mut Worker, io: &mut EventLoop, from: &Side, count: usize) {
+fn passed(worker: &mut Worker, io: &mut EventLoop, from: &SocketOwner, count: usize) {
     let world = &mut worker.world;
     world.counted.bytes_spliced.add(count as u64);
-    let passing = Passing::Moved(count);
+    let passing = TunnelBytes::Moved(count);
     match *from {
-        Side::Client(key) => {
+        SocketOwner::Client(key) => {
             let Some(client) = world.clients.get(key) else { return };
             client.server.counters.bytes_received.add(count as u64);
             let Some(exchange) = client.exchange() else { return };
             worker.with_tunnel(io, exchange, |it, at| it.client_passed(at, passing));
         }
-        Side::Member(key) => {
+        SocketOwner::Member(key) => {
             let Some(connection) = world.members.get(key) else { return };
             connection.member.counters.bytes_received.add(count as u64);
             let Some(exchange) = connection.exchange else { return };
             worker.with_tunnel(io, exchange, |it, at| it.member_passed(at, passing));
         }
-        Side::Neither => {}
+        SocketOwner::Neither => {}
     }
 }
 
@@ -73,7 +73,7 @@ impl Handler for Worker {
     }
 
     fn make_room(&mut self, io: &mut EventLoop) -> bool {
-        member::connection::make_room(&mut self.desk(io))
+        member::connection::make_room(&mut self.edge(io))
     }
 
     fn accept_failed(&mut self, io: &mut EventLoop, _listener: OwnerKey, error: Errno) {
@@ -81,74 +81,74 @@ impl Handler for Worker {
     }
 
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {
-        if let Side::Member(key) = Side::of(owner) {
+        if let SocketOwner::Member(key) = SocketOwner::of(owner) {
             self.member_connected(io, key, result);
         }
     }
 
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
-        match Side::of(owner) {
-            Side::Client(key) => self.client_received(io, key, bytes),
-            Side::Member(key) => self.member_received(io, key, bytes),
-            Side::Neither => {}
+        match SocketOwner::of(owner) {
+            SocketOwner::Client(key) => self.client_received(io, key, bytes),
+            SocketOwner::Member(key) => self.member_received(io, key, bytes),
+            SocketOwner::Neither => {}
         }
     }
 
     fn passed(&mut self, io: &mut EventLoop, owner: Owner, bytes: usize) {
-        passed(self, io, &Side::of(owner), bytes);
+        passed(self, io, &SocketOwner::of(owner), bytes);
     }
 
     fn ended(&mut self, io: &mut EventLoop, owner: Owner) {
-        match Side::of(owner) {
-            Side::Client(key) => self.client_ended(io, key),
-            Side::Member(key) => self.member_ended(io, key),
-            Side::Neither => {}
+        match SocketOwner::of(owner) {
+            SocketOwner::Client(key) => self.client_ended(io, key),
+            SocketOwner::Member(key) => self.member_ended(io, key),
+            SocketOwner::Neither => {}
         }
     }
 
     fn failed(&mut self, io: &mut EventLoop, owner: Owner, _error: Errno) {
-        match Side::of(owner) {
-            Side::Client(key) => self.client_failed(io, key),
-            Side::Member(key) => self.member_failed(io, key),
-            Side::Neither => {}
+        match SocketOwner::of(owner) {
+            SocketOwner::Client(key) => self.client_failed(io, key),
+            SocketOwner::Member(key) => self.member_failed(io, key),
+            SocketOwner::Neither => {}
         }
     }
 
-    fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: Established) {
-        match Side::of(owner) {
-            Side::Client(key) => self.client_secured(io, key, &established),
-            Side::Member(key) => self.member_ready(io, key),
-            Side::Neither => {}
+    fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: HandshakeResult) {
+        match SocketOwner::of(owner) {
+            SocketOwner::Client(key) => self.client_secured(io, key, &established),
+            SocketOwner::Member(key) => self.member_ready(io, key),
+            SocketOwner::Neither => {}
         }
     }
 
     fn confirmed(&mut self, io: &mut EventLoop, owner: Owner) {
-        if let Side::Client(key) = Side::of(owner) {
+        if let SocketOwner::Client(key) = SocketOwner::of(owner) {
             self.client_confirmed(io, key);
         }
     }
 
     fn insecure(&mut self, io: &mut EventLoop, owner: Owner, error: &TlsError) {
-        match Side::of(owner) {
-            Side::Client(key) => self.client_insecure(io, key, error),
-            Side::Member(key) => self.member_insecure(io, key, error),
-            Side::Neither => {}
+        match SocketOwner::of(owner) {
+            SocketOwner::Client(key) => self.client_insecure(io, key, error),
+            SocketOwner::Member(key) => self.member_insecure(io, key, error),
+            SocketOwner::Neither => {}
         }
     }
 
     fn drained(&mut self, io: &mut EventLoop, owner: Owner) {
-        match Side::of(owner) {
-            Side::Client(key) => self.client_drained(io, key),
-            Side::Member(key) => self.member_drained(io, key),
-            Side::Neither => {}
+        match SocketOwner::of(owner) {
+            SocketOwner::Client(key) => self.client_drained(io, key),
+            SocketOwner::Member(key) => self.member_drained(io, key),
+            SocketOwner::Neither => {}
         }
     }
 
     fn timer(&mut self, io: &mut EventLoop, owner: Owner) {
-        match Side::of(owner) {
-            Side::Client(key) => self.client_timer(io, key),
-            Side::Member(key) => self.member_timer(io, key),
-            Side::Neither => {
+        match SocketOwner::of(owner) {
+            SocketOwner::Client(key) => self.client_timer(io, key),
+            SocketOwner::Member(key) => self.member_timer(io, key),
+            SocketOwner::Neither => {
                 if let Owner::Session(key) = owner
                     && let Some(key) = key_of(key)
                 {
@@ -190,11 +190,11 @@ impl Handler for Worker {
     }
 
     fn closed(&mut self, io: &mut EventLoop, owner: Owner) {
-        match Side::of(owner) {
-            Side::Client(key) => self.desk(io).forget_client(key),
+        match SocketOwner::of(owner) {
+            SocketOwner::Client(key) => self.edge(io).forget_client(key),
             // The member connection was removed when it started to linger.
-            Side::Member(_) => self.world.counted.member_connections_leaving.subtract(1),
-            Side::Neither => {}
+            SocketOwner::Member(_) => self.world.counted.member_connections_leaving.subtract(1),
+            SocketOwner::Neither => {}
         }
     }
 
@@ -224,8 +224,8 @@ impl Handler for Worker {
         if self.world.leave_by_ms.is_some() || self.world.is_draining() {
             due_ms = sooner(due_ms, self.drain_step(io));
         }
-        self.desk(io).flush_members();
-        self.desk(io).flush_clients();
+        self.edge(io).flush_members();
+        self.edge(io).flush_clients();
         http2_memory::heed(self, io);
         let has_kept = !self.inspections.are_none();
         if has_unbegun || has_kept || !self.world.queues.lost_streams.is_empty() {

@@ -2,33 +2,33 @@
 //!
 //! The path of a request through this folder: `client` (bytes to a request head) -> [`Transaction`] (decisions, the member,
 //! failures, the response) -> `member` (a connection to the member, its response). Shared parts: `world` has the state that
-//! operations change, `desk` executes the operations of a transaction, `waiting` has the requests that wait for a member,
+//! operations change, `edge` executes the operations of a transaction, `waiting_requests` has the requests that wait for a member,
 //! `commands` executes the commands of the control plane, `events` passes the events of the loop on.
 
 mod body;
 mod client;
+mod client_end;
 mod command;
 mod commands;
 mod compression_load;
-mod desk;
+mod edge;
 mod events;
-mod finishing;
-mod joined;
-mod leaving;
+mod log_settings;
 mod member;
 mod notices;
-mod recording;
 #[cfg(feature = "simulation")]
 mod remains;
 mod setup;
 #[cfg(all(test, not(feature = "simulation"), target_pointer_width = "64"))]
 mod sizes;
+mod small_frames;
 mod state;
 mod straight;
 mod subrequests;
 mod sweeps;
+mod transaction_end;
 mod udp;
-mod waiting;
+mod waiting_requests;
 mod world;
 
 use std::collections::VecDeque;
@@ -36,14 +36,14 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use crate::inspection_queue::KeptInspections;
-use desk::Desk;
-use state::waiting::Waiting;
+use edge::WorkerEdge;
+use state::waiting_requests::WaitingRequests;
 use sweeps::Sweeps;
 use udp::Udp;
 use weir_event_loop::{Descriptor, EventLoop, Token};
 use weir_exchange::arena::{Arena, ExchangeKey, OfExchange};
 use weir_exchange::local::table::LocalTable;
-use weir_exchange::parts::ends::After;
+use weir_exchange::parts::transaction_ends::NextClientState;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::relay::Relay;
@@ -79,7 +79,7 @@ impl Worker {
     pub fn new(setup: Setup, control: Token) -> Self {
         let inspections = KeptInspections::new(setup.id, setup.inspectors.clone());
         let (mut world, commands) = World::new(setup);
-        recording::log_as_configured(&mut world);
+        log_settings::log_as_configured(&mut world);
         let mut worker = Self {
             exchanges: Arena::default(),
             inbox: Inbox::default(),
@@ -102,7 +102,7 @@ impl Worker {
         &mut self,
         io: &mut EventLoop,
         key: ExchangeKey,
-        act: impl FnOnce(&mut Exchange, &mut Desk<'_>) -> R,
+        act: impl FnOnce(&mut Exchange, &mut WorkerEdge<'_>) -> R,
     ) -> R {
         self.with_any(io, key, |it, at| {
             it.http_mut().map_or_else(R::default, |exchange| act(exchange, at))
@@ -114,7 +114,7 @@ impl Worker {
         &mut self,
         io: &mut EventLoop,
         key: ExchangeKey,
-        act: impl FnOnce(&mut Tunnel, &mut Desk<'_>) -> R,
+        act: impl FnOnce(&mut Tunnel, &mut WorkerEdge<'_>) -> R,
     ) -> R {
         self.with_any(io, key, |it, at| {
             it.tunnel_mut().map_or_else(R::default, |tunnel| act(tunnel, at))
@@ -126,7 +126,7 @@ impl Worker {
         &mut self,
         io: &mut EventLoop,
         key: ExchangeKey,
-        act: impl FnOnce(&mut Relay, &mut Desk<'_>),
+        act: impl FnOnce(&mut Relay, &mut WorkerEdge<'_>),
     ) {
         self.with_any(io, key, |it, at| {
             if let Transaction::Relay(relay) = it {
@@ -141,26 +141,26 @@ impl Worker {
         &mut self,
         io: &mut EventLoop,
         key: ExchangeKey,
-        act: impl FnOnce(&mut Transaction, &mut Desk<'_>) -> R,
+        act: impl FnOnce(&mut Transaction, &mut WorkerEdge<'_>) -> R,
     ) -> R {
         let Some(transaction) = self.exchanges.get_mut(key) else { return R::default() };
-        let result = act(transaction, &mut Desk { io: &mut *io, world: &mut self.world });
+        let result = act(transaction, &mut WorkerEdge { io: &mut *io, world: &mut self.world });
         if let Some(after) = transaction.ends_mut().over.take() {
-            self.go_on_after(io, key, after);
+            self.continue_client(io, key, after);
         }
-        while let Some(errand) = self.world.tools.errands.pop() {
-            subrequests::run(self, io, errand);
+        while let Some(deferred) = self.world.tools.deferred_work.pop() {
+            subrequests::run(self, io, deferred);
         }
         result
     }
 
     /// Continues with the client connection after a transaction has ended.
-    fn go_on_after(&mut self, io: &mut EventLoop, key: ExchangeKey, after: After) {
+    fn continue_client(&mut self, io: &mut EventLoop, key: ExchangeKey, after: NextClientState) {
         match after {
-            After::Tunnel { has_member_ended } => {
+            NextClientState::Tunnel { has_member_ended } => {
                 return become_tunnel(self, io, key, has_member_ended);
             }
-            After::Subrequest => return subrequests::ended(self, io, key),
+            NextClientState::Subrequest => return subrequests::ended(self, io, key),
             _ => {}
         }
         let Some(transaction) = self.exchanges.get(key) else { return };
@@ -170,25 +170,30 @@ impl Worker {
         let is_shared = self.world.clients.get(client).is_none_or(|it| it.streams().is_some());
         match after {
             // A shared connection stays open when one of its streams ends.
-            After::Response(_) | After::Whole | After::Broken { .. } | After::Gone { .. }
+            NextClientState::Response(_)
+            | NextClientState::Whole
+            | NextClientState::Broken { .. }
+            | NextClientState::Gone { .. }
                 if is_shared => {}
-            After::Response(outcome) => self.response_ended(io, client, outcome),
-            After::Whole => self.desk(io).leave(client, true),
-            After::Gone { must_reset: true } => self.desk(io).reset_client(client),
-            After::Gone { must_reset: false } => self.desk(io).close_client(client),
-            After::Broken { must_reset } => self.desk(io).cut_client(client, must_reset),
-            After::Cut { termination, must_reset } => {
+            NextClientState::Response(outcome) => self.response_ended(io, client, outcome),
+            NextClientState::Whole => self.edge(io).leave(client, true),
+            NextClientState::Gone { must_reset: true } => self.edge(io).reset_client(client),
+            NextClientState::Gone { must_reset: false } => self.edge(io).close_client(client),
+            NextClientState::Broken { must_reset } => self.edge(io).cut_client(client, must_reset),
+            NextClientState::Cut { termination, must_reset } => {
                 // All exchanges on the connection end with it.
                 self.abandon_streams(io, client, termination);
-                self.desk(io).cut_client(client, must_reset);
+                self.edge(io).cut_client(client, must_reset);
             }
-            After::Nothing | After::Subrequest | After::Tunnel { .. } => {}
+            NextClientState::Nothing
+            | NextClientState::Subrequest
+            | NextClientState::Tunnel { .. } => {}
         }
     }
 
     /// The sockets and the state, for calls of transactions.
-    fn desk<'a>(&'a mut self, io: &'a mut EventLoop) -> Desk<'a> {
-        Desk { io, world: &mut self.world }
+    fn edge<'a>(&'a mut self, io: &'a mut EventLoop) -> WorkerEdge<'a> {
+        WorkerEdge { io, world: &mut self.world }
     }
 
     /// Resets the worker after a panic, because the state of all connections is unreliable. Corrects the shared counts that
@@ -212,12 +217,12 @@ impl Worker {
         self.world.tools.encoders.forget_taken();
         self.world.queues = Queues::default();
         self.world.recorder.forget();
-        self.world.tools.errands.clear();
-        self.world.tools.elsewhere.forget();
+        self.world.tools.deferred_work.clear();
+        self.world.tools.offloaded.forget();
         let kept = self.inspections.forget();
         self.world.counted.waf_inspections_away.subtract(kept as u64);
         self.world.tools.mirrors_under_way = 0;
-        self.world.waiting = Waiting::default();
+        self.world.waiting = WaitingRequests::default();
         self.world.members.clear();
         // A removed object may be added again, and must have the correct number of open requests.
         let departed = &self.world.live.departed;

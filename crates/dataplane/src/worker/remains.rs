@@ -32,7 +32,7 @@ impl Worker {
         look("notes of requests", self.world.recorder.open());
         look("places under limits", self.world.tools.limit_places.len());
         look("requests that wait", self.world.waiting.len());
-        look("inspections", self.world.tools.elsewhere.left());
+        look("inspections", self.world.tools.offloaded.left());
         look("inspections to go on with", usize::from(!self.inspections.are_none()));
         look("bytes of encoders", self.world.tools.encoders.taken_bytes());
         look_at_counts(&self.world, &mut look);

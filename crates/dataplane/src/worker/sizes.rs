@@ -1,7 +1,7 @@
 //! Tests of the sizes of objects that a worker has many of, in bytes. They must not grow unnoticed.
 
 use weir_exchange::arena::Slot;
-use weir_exchange::parts::remembered::Remembered;
+use weir_exchange::parts::request_context::RequestContext;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 
@@ -25,7 +25,7 @@ fn nothing_is_larger_than_today() {
     check::<MemberStream>(136);
     check::<Transaction>(464);
     check::<Exchange>(464);
-    check::<Remembered>(784);
+    check::<RequestContext>(784);
 }
 
 #[track_caller]

@@ -1,15 +1,15 @@
 //! Tunnels between two plain connections. The event loop may move data directly between their sockets. It tells the worker how
 //! many bytes it has moved (`events`).
 
-use weir_event_loop::{EventLoop, Reading};
+use weir_event_loop::{EventLoop, ReadMode};
 use weir_exchange::edge;
-use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 
 use crate::worker::world::World;
 
 /// Allows the event loop to move data directly from one side to the other, if neither side is a stream. The loop checks
 /// whether both connections are plain.
-pub fn offer(io: &mut EventLoop, world: &World, ends: &Ends, from: edge::Side) {
+pub fn offer(io: &mut EventLoop, world: &World, ends: &TransactionEnds, from: edge::Side) {
     let client =
         world.clients.find(ends.caller.client()).filter(|_| ends.caller.stream().is_none());
     let member = ends.phase.connection().and_then(|key| world.members.get(key));
@@ -20,5 +20,5 @@ pub fn offer(io: &mut EventLoop, world: &World, ends: &Ends, from: edge::Side) {
         edge::Side::Client => (client.token, member.token),
         edge::Side::Member => (member.token, client.token),
     };
-    io.read_as(source, Reading::Straight(sink));
+    io.read_as(source, ReadMode::Straight(sink));
 }

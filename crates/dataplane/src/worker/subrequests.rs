@@ -1,35 +1,35 @@
-//! Executes the errands of transactions after the call that ordered them: starts and ends weir's own requests, and sends
+//! Executes the deferred work of transactions after the call that ordered them: starts and ends weir's own requests, and sends
 //! inspections elsewhere.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::parts::caller::Caller;
-use weir_exchange::parts::errand::{Errand, Order};
-use weir_exchange::parts::job::Job;
+use weir_exchange::parts::deferred_work::{DeferredWork, SubrequestOrder};
+use weir_exchange::parts::inspection_job::InspectionJob;
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::transaction::stages::{self, mirror};
-use weir_exchange::transaction::{Transaction, awaiting, subrequest};
+use weir_exchange::transaction::{Transaction, subrequest, verdict_waits};
 
 use super::Worker;
-use super::desk::Desk;
+use super::edge::WorkerEdge;
 use super::world::World;
 use crate::inspection_queue::KeptInspections;
 
-/// Executes an errand of a transaction.
-pub fn run(worker: &mut Worker, io: &mut EventLoop, errand: Errand) {
-    match errand {
-        Errand::Client(client) => worker.client_goes_on(io, client),
-        Errand::Begin(mut order) => begin(worker, io, &mut order),
-        Errand::Inspect(job) => {
+/// Executes deferred work of a transaction.
+pub fn run(worker: &mut Worker, io: &mut EventLoop, deferred: DeferredWork) {
+    match deferred {
+        DeferredWork::Client(client) => worker.client_goes_on(io, client),
+        DeferredWork::Begin(mut order) => begin(worker, io, &mut order),
+        DeferredWork::Inspect(job) => {
             inspect(&mut worker.inspections, &worker.world.counted, job);
         }
-        Errand::Leave { child, is_late } => {
+        DeferredWork::Leave { child, is_late } => {
             worker.with(io, child, |it, at| subrequest::leave(it, at, is_late));
         }
     }
 }
 
-fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut Order) {
+fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut SubrequestOrder) {
     // The transaction that ordered the request may have ended.
     if let Some(parent) = order.parent
         && !worker.with(io, parent, |it, _| stages::awaits_child(it))
@@ -37,8 +37,8 @@ fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut Order) {
         return;
     }
     let buffer = io.take_buffer();
-    let mut desk = Desk { io: &mut *io, world: &mut worker.world };
-    let child = subrequest::begin(&mut desk, &mut worker.exchanges, order, buffer);
+    let mut edge = WorkerEdge { io: &mut *io, world: &mut worker.world };
+    let child = subrequest::begin(&mut edge, &mut worker.exchanges, order, buffer);
     match (child, order.parent) {
         (Some(child), parent) => {
             if let Some(parent) = parent {
@@ -57,7 +57,7 @@ fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut Order) {
 }
 
 /// Sends an inspection elsewhere, or keeps it until there is a place.
-fn inspect(inspections: &mut KeptInspections, counted: &WorkerCounters, job: Box<Job>) {
+fn inspect(inspections: &mut KeptInspections, counted: &WorkerCounters, job: Box<InspectionJob>) {
     let is_sent = inspections.add(job);
     counted.waf_inspections_away.add(1);
     match is_sent {
@@ -69,10 +69,10 @@ fn inspect(inspections: &mut KeptInspections, counted: &WorkerCounters, job: Box
 /// Goes on with the inspections that are kept, for one turn. Must be called in each round of the event loop while there are some.
 pub fn go_on_with_inspections(worker: &mut Worker, io: &mut EventLoop) {
     loop {
-        if let Some((job, panic)) = worker.inspections.go_on() {
+        if let Some((job, panic)) = worker.inspections.resume() {
             let World { id, notices, .. } = &worker.world;
             panic.into_iter().for_each(|it| notices.tell_of_panicked_inspection(*id, it));
-            came_back(worker, io, *job);
+            inspection_returned(worker, io, *job);
         }
         if !worker.inspections.are_too_many() {
             return;
@@ -81,13 +81,15 @@ pub fn go_on_with_inspections(worker: &mut Worker, io: &mut EventLoop) {
 }
 
 /// An inspection is back, from a thread or from those that are kept. The key of its transaction finds nothing if that has ended.
-pub fn came_back(worker: &mut Worker, io: &mut EventLoop, job: Job) {
+pub fn inspection_returned(worker: &mut Worker, io: &mut EventLoop, job: InspectionJob) {
     let counted = &worker.world.counted;
     counted.waf_inspections_away.subtract(1);
     counted.waf_inspections_lost.add(u64::from(job.is_lost()));
-    match worker.world.tools.elsewhere.end(&job) {
-        Some(left) => awaiting::came_back_late(&mut worker.desk(io), left, job),
-        None => worker.with(io, job.exchange, |it, at| awaiting::came_back(it, at, job)),
+    match worker.world.tools.offloaded.end(&job) {
+        Some(left) => verdict_waits::unawaited_inspection_returned(&mut worker.edge(io), left, job),
+        None => {
+            worker.with(io, job.exchange, |it, at| verdict_waits::inspection_returned(it, at, job))
+        }
     }
 }
 

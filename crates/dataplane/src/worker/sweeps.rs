@@ -20,7 +20,8 @@ use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 
 use crate::sessions::{
-    AskedSessions, ListedSession, Seen, SessionFilter, SessionKind, SessionsAnswer, SessionsDeed,
+    AskedSessions, ListedSession, SessionFilter, SessionKind, SessionView, SessionsAnswer,
+    SessionsDeed,
 };
 use crate::worker::world::World;
 use crate::worker::{Worker, sooner};
@@ -213,7 +214,7 @@ fn member_of(transaction: &Transaction) -> Option<&LocalMember> {
 }
 
 /// A transaction as filters see it; `None`: it is no session.
-fn seen<'a>(world: &World, now_us: u64, transaction: &'a Transaction) -> Option<Seen<'a>> {
+fn seen<'a>(world: &World, now_us: u64, transaction: &'a Transaction) -> Option<SessionView<'a>> {
     let kind = match transaction {
         Transaction::Http(_) => return None,
         Transaction::Relay(_) => SessionKind::Tcp,
@@ -223,7 +224,7 @@ fn seen<'a>(world: &World, now_us: u64, transaction: &'a Transaction) -> Option<
     let ends = transaction.ends();
     let pool = ends.phase.attempt().map_or(&ends.tries.pool, |attempt| &attempt.lease.pool);
     let member: Option<&Arc<LiveMember>> = member_of(transaction).map(|member| &member.live);
-    Some(Seen {
+    Some(SessionView {
         kind,
         virtual_server: &ends.server.live.name,
         pool: &pool.live.name,
@@ -237,7 +238,7 @@ fn seen<'a>(world: &World, now_us: u64, transaction: &'a Transaction) -> Option<
 
 impl Sweep {
     /// Lists a session. Returns whether there is room for more.
-    fn list(&mut self, seen: &Seen<'_>, max: usize, worker: usize) -> bool {
+    fn list(&mut self, seen: &SessionView<'_>, max: usize, worker: usize) -> bool {
         if self.answer.listed.len() >= max {
             self.answer.more = true;
             return false;
@@ -257,7 +258,7 @@ impl Sweep {
     }
 
     /// What becomes of a session that the filter is asked about: `Some(true)`: it ends; `None`: the sweep is over.
-    fn judge(&mut self, seen: &Seen<'_>, worker: usize) -> Option<bool> {
+    fn judge(&mut self, seen: &SessionView<'_>, worker: usize) -> Option<bool> {
         let (filter, max) = match &self.purpose {
             Purpose::List(filter, max) => (filter, Some(*max)),
             Purpose::End(filter) => (filter, None),
@@ -302,7 +303,7 @@ pub fn do_chores(worker: &mut Worker, io: &mut EventLoop) -> Option<u64> {
         worker.world.note_turn_for_budget(io.clock().now_us());
     }
     let watch_ms = worker.sweeps.look_at_members(&worker.world.table, io.now_ms());
-    let sweep_ms = go_on(worker, io);
+    let sweep_ms = continue_sweep(worker, io);
     note_chores(worker);
     sooner(watch_ms, sweep_ms)
 }
@@ -314,7 +315,7 @@ pub fn note_chores(worker: &mut Worker) {
 }
 
 /// Does a part of the first sweep. Returns the time of the next part.
-fn go_on(worker: &mut Worker, io: &mut EventLoop) -> Option<u64> {
+fn continue_sweep(worker: &mut Worker, io: &mut EventLoop) -> Option<u64> {
     let mut sweep = worker.sweeps.under_way.pop_front()?;
     let next = match sweep.at {
         Place::Transactions(at) => sweep_transactions(worker, io, &mut sweep, at),

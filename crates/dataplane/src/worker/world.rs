@@ -9,13 +9,13 @@ use weir_event_loop::{Token, clock, random};
 use weir_exchange::arena::{
     Arena, ClientKey, ConnectionKey, ExchangeKey, OfClient, OfConnection, OfListener,
 };
-use weir_exchange::local::around::Sources;
+use weir_exchange::local::surroundings::Sources;
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::caller::Caller;
-use weir_exchange::parts::ends::Ends;
-use weir_exchange::parts::job::TURN;
+use weir_exchange::parts::inspection_job::TURN;
 use weir_exchange::parts::tools::Tools;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::shared::counters::{Own, PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 use weir_http::h2::hpack::HeaderBlock;
@@ -27,7 +27,7 @@ use weir_telemetry::side_logs::SideLogs;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
 use crate::worker::setup::Setup;
-use crate::worker::state::bound::Bound;
+use crate::worker::state::bound_connections::BoundConnections;
 use crate::worker::state::client::Client;
 use crate::worker::state::frames::Frames;
 use crate::worker::state::http2_memory::Http2Memory;
@@ -36,7 +36,7 @@ use crate::worker::state::lost_stream::LostStream;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::streams::{MemberStream, Stream, StreamRoom};
-use crate::worker::state::waiting::Waiting;
+use crate::worker::state::waiting_requests::WaitingRequests;
 
 /// Memory for the message that is being read. It is borrowed while the worker processes the message.
 #[derive(Default)]
@@ -80,7 +80,7 @@ pub struct Spare {
 #[derive(Default)]
 pub struct HeldOfClients {
     /// The idle member connections that belong to clients, by their keys.
-    pub bound: BTreeMap<u64, Bound>,
+    pub bound: BTreeMap<u64, BoundConnections>,
     /// What clients with HTTP/2 make the worker hold.
     pub http2_memory: Http2Memory,
 }
@@ -104,10 +104,10 @@ pub struct World {
     /// The earliest deadline of a client that must leave after a reload.
     pub leave_by_ms: Option<u64>,
     /// The deadlines of the process while it drains.
-    pub draining: Option<Draining>,
+    pub draining: Option<DrainDeadlines>,
     pub wall: WallClock,
     /// Requests that wait for a member or for the end of a delay.
-    pub waiting: Waiting,
+    pub waiting: WaitingRequests,
     pub queues: Queues,
     pub spare: Spare,
     pub tools: Tools,
@@ -134,7 +134,7 @@ impl World {
         tools.cpu_us = clock::thread_cpu_us;
         tools.held_room.count(counters.own(id));
         if inspectors.is_some() {
-            tools.elsewhere.turn = TURN;
+            tools.offloaded.turn = TURN;
         }
         let world = Self {
             id,
@@ -153,7 +153,7 @@ impl World {
             leave_by_ms: None,
             draining: None,
             wall: WallClock::default(),
-            waiting: Waiting::default(),
+            waiting: WaitingRequests::default(),
             queues: Queues::default(),
             spare: Spare::default(),
             tools,
@@ -162,26 +162,26 @@ impl World {
     }
 
     /// The stream of an exchange on its client connection.
-    pub fn stream(&self, ends: &Ends) -> Option<&Stream> {
+    pub fn stream(&self, ends: &TransactionEnds) -> Option<&Stream> {
         let Caller::Client(client, Some(stream)) = ends.caller else { return None };
         self.clients.get(client)?.streams()?.get(stream)
     }
 
     /// The stream of an exchange on its client connection, mutable.
-    pub fn stream_mut(&mut self, ends: &Ends) -> Option<&mut Stream> {
+    pub fn stream_mut(&mut self, ends: &TransactionEnds) -> Option<&mut Stream> {
         let Caller::Client(client, Some(stream)) = ends.caller else { return None };
         self.clients.get_mut(client)?.streams_mut()?.get_mut(stream)
     }
 
     /// The stream of an exchange on its member connection.
-    pub fn member_stream(&self, ends: &Ends) -> Option<&MemberStream> {
+    pub fn member_stream(&self, ends: &TransactionEnds) -> Option<&MemberStream> {
         let link = ends.phase.link()?;
         let http2 = self.members.get(link.connection)?.http2.as_ref()?;
         http2.streams.get(link.stream?)
     }
 
     /// The stream of an exchange on its member connection, with everything needed to send on it.
-    pub fn member_stream_mut(&mut self, ends: &Ends) -> Option<StreamOf<'_>> {
+    pub fn member_stream_mut(&mut self, ends: &TransactionEnds) -> Option<StreamOf<'_>> {
         let Link { connection: key, stream } = ends.phase.link()?;
         let connection = self.members.get_mut(key)?;
         let http2 = connection.http2.as_mut()?;
@@ -197,7 +197,7 @@ impl World {
 
 /// The deadlines of a draining process.
 #[derive(Debug, Clone, Copy)]
-pub struct Draining {
+pub struct DrainDeadlines {
     /// The time at which the remaining clients are closed.
     pub until_ms: u64,
     /// The time until which idle HTTP/1 clients may send one more request; `None`: they are closed at once.
@@ -206,7 +206,7 @@ pub struct Draining {
     pub first_until_ms: Option<u64>,
 }
 
-impl Draining {
+impl DrainDeadlines {
     /// Whether the process is draining, but idle clients may still send one more request.
     pub fn spares_idle(this: Option<Self>) -> bool {
         this.is_some_and(|draining| draining.idle_until_ms.is_some())

@@ -14,7 +14,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use weir_core::datagram::{Flow, Train};
 
-use crate::datagrams::{BATCH_MAX, Desk, Outbox, Outgoing};
+use crate::datagrams::{BATCH_MAX, DatagramState, Outbox, OutgoingTrain};
 use crate::event_loop::EventLoop;
 use crate::kernel::Descriptor;
 use crate::socket::State;
@@ -40,7 +40,7 @@ impl<'a> Datagrams<'a> {
 
     /// Registers a listener.
     pub fn listen(&mut self, fd: Descriptor, owner: Owner) -> Result<Token, Errno> {
-        self.desk();
+        self.datagram_state();
         // Level-triggered: data that remains after the socket's share of the turn is reported again without bookkeeping.
         self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
     }
@@ -55,7 +55,7 @@ impl<'a> Datagrams<'a> {
         if self.io.open_count >= self.io.room.accept_below || !self.has_share() {
             return Err(Errno::MFILE);
         }
-        self.desk();
+        self.datagram_state();
         let fd = self.io.kernel.connect_datagrams(to, source)?;
         self.io.session_sockets += 1;
         self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
@@ -69,7 +69,7 @@ impl<'a> Datagrams<'a> {
         let mut lost = 0;
         let sent = send_train(&mut &*fd, train, &mut lost);
         if lost > 0 {
-            self.desk().lost += lost;
+            self.datagram_state().lost += lost;
         }
         sent
     }
@@ -139,7 +139,7 @@ impl<'a> Datagrams<'a> {
 
     /// Drops the queued datagrams of a listener. `is_read`: the listener is read after that. Returns their number.
     fn discard(&mut self, token: Token, is_read: bool) -> u64 {
-        let mut inbox = std::mem::take(&mut self.desk().inbox);
+        let mut inbox = std::mem::take(&mut self.datagram_state().inbox);
         let mut count = 0;
         if let Some(fd) = self.io.sockets.get(token).and_then(|socket| socket.fd.as_ref()) {
             fd.set_datagram_queue(is_read);
@@ -148,41 +148,44 @@ impl<'a> Datagrams<'a> {
                 count += inbox.trains(messages).map(|(_, train)| train.count() as u64).sum::<u64>();
             }
         }
-        self.desk().inbox = inbox;
+        self.datagram_state().inbox = inbox;
         count
     }
 
     /// Sends to a client at the end of the turn.
     pub fn answer(&mut self, listener: Token, flow: Flow, train: Train<'_>) {
-        if self.desk().outbox.push(listener, flow, train) {
+        if self.datagram_state().outbox.push(listener, flow, train) {
             self.flush();
         }
     }
 
     /// The number of datagrams that the kernel did not accept since the last query.
     pub fn take_lost(&mut self) -> u64 {
-        self.io.datagrams.as_mut().map_or(0, |desk| std::mem::take(&mut desk.lost))
+        self.io
+            .datagrams
+            .as_mut()
+            .map_or(0, |datagram_state| std::mem::take(&mut datagram_state.lost))
     }
 
     /// Sends the collected datagrams.
     pub fn flush(&mut self) {
-        let Some(desk) = &mut self.io.datagrams else { return };
-        if desk.outbox.is_empty() {
+        let Some(datagram_state) = &mut self.io.datagrams else { return };
+        if datagram_state.outbox.is_empty() {
             return;
         }
-        let mut outbox = std::mem::take(&mut desk.outbox);
+        let mut outbox = std::mem::take(&mut datagram_state.outbox);
         let lost = self.send_batches(&outbox);
         outbox.clear();
-        if let Some(desk) = &mut self.io.datagrams {
-            desk.outbox = outbox;
-            desk.lost += lost;
+        if let Some(datagram_state) = &mut self.io.datagrams {
+            datagram_state.outbox = outbox;
+            datagram_state.lost += lost;
         }
     }
 
     /// Sends the collected datagrams. Returns the number of lost datagrams.
     fn send_batches(&mut self, outbox: &Outbox) -> u64 {
         let (mut at, mut lost) = (0, 0);
-        let mut batch = [Outgoing::NOTHING; BATCH_MAX];
+        let mut batch = [OutgoingTrain::NOTHING; BATCH_MAX];
         while let Some((listener, count)) = outbox.batch(at, &mut batch) {
             let batch = &batch[..count];
             let socket = self.io.sockets.get(listener);
@@ -196,8 +199,8 @@ impl<'a> Datagrams<'a> {
         lost
     }
 
-    fn desk(&mut self) -> &mut Desk {
-        self.io.datagrams.get_or_insert_with(|| Box::new(Desk::new()))
+    fn datagram_state(&mut self) -> &mut DatagramState {
+        self.io.datagrams.get_or_insert_with(|| Box::new(DatagramState::new()))
     }
 }
 

@@ -15,10 +15,10 @@ const READS_IN_A_ROW_MAX: usize = 4;
 
 /// Delivers the received datagrams of a socket, within its share of the turn.
 pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
-    let Some(mut desk) = io.datagrams.take() else { return };
+    let Some(mut datagram_state) = io.datagrams.take() else { return };
     // The inbox is moved out of the loop, so that the handler can use both.
-    let mut inbox = std::mem::take(&mut desk.inbox);
-    io.datagrams = Some(desk);
+    let mut inbox = std::mem::take(&mut datagram_state.inbox);
+    io.datagrams = Some(datagram_state);
     let mut lost = 0;
     for round in 0..READS_IN_A_ROW_MAX {
         let Some(socket) = io.sockets.get(token) else { break };
@@ -67,8 +67,8 @@ pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token)
             }
         }
     }
-    if let Some(desk) = &mut io.datagrams {
-        desk.inbox = inbox;
-        desk.lost += lost;
+    if let Some(datagram_state) = &mut io.datagrams {
+        datagram_state.inbox = inbox;
+        datagram_state.lost += lost;
     }
 }

@@ -7,7 +7,7 @@
 use rustix::io::Errno;
 use weir_core::datagram::Train;
 
-use crate::datagrams::Outgoing;
+use crate::datagrams::OutgoingTrain;
 use crate::kernel::Descriptor;
 
 /// Maximum number of attempts to send a datagram, because the kernel may report errors of other datagrams.
@@ -105,7 +105,7 @@ pub(super) fn is_unreachable(error: Errno) -> bool {
 }
 
 /// Sends a whole batch, even if parts of it fail. Returns the number of lost datagrams.
-pub(super) fn send_all(fd: &Descriptor, batch: &[Outgoing<'_>]) -> u64 {
+pub(super) fn send_all(fd: &Descriptor, batch: &[OutgoingTrain<'_>]) -> u64 {
     let (mut at, mut lost) = (0, 0);
     while at < batch.len() {
         match fd.send_to_clients(&batch[at..]) {
@@ -122,12 +122,12 @@ pub(super) fn send_all(fd: &Descriptor, batch: &[Outgoing<'_>]) -> u64 {
 }
 
 /// Sends the datagrams of a refused train separately. Returns the number of lost datagrams.
-fn lost_of_train(fd: &Descriptor, outgoing: &Outgoing<'_>, error: Errno) -> u64 {
+fn lost_of_train(fd: &Descriptor, outgoing: &OutgoingTrain<'_>, error: Errno) -> u64 {
     let train = outgoing.train();
     if train.count() == 1 || matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) {
         return train.count() as u64;
     }
-    let is_lost = |bytes| fd.send_to_clients(&[Outgoing::alone(outgoing, bytes)]).is_err();
+    let is_lost = |bytes| fd.send_to_clients(&[OutgoingTrain::alone(outgoing, bytes)]).is_err();
     train.iter().map(|bytes| u64::from(is_lost(bytes))).sum()
 }
 

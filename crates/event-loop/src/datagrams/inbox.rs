@@ -11,7 +11,7 @@ pub(crate) const SLOT_BYTES: usize = 65_536;
 
 /// The properties of a received message, except for its bytes.
 #[derive(Debug, Clone, Copy)]
-struct Arrival {
+struct ReceivedMessage {
     flow: Option<Flow>,
     length: usize,
     /// The size of each datagram in the message.
@@ -19,14 +19,14 @@ struct Arrival {
 }
 
 const NOBODY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-const NOTHING: Arrival =
-    Arrival { flow: Some(Flow { client: NOBODY, local: None }), length: 0, size: 1 };
+const NOTHING: ReceivedMessage =
+    ReceivedMessage { flow: Some(Flow { client: NOBODY, local: None }), length: 0, size: 1 };
 
 /// The buffer for a batch of messages. Pages that have never been written use no memory.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<ReceivedMessage>,
 }
 
 impl Inbox {
@@ -48,7 +48,7 @@ impl Inbox {
     /// Records a received message: its sender, its length, and the size of its datagrams if there are several.
     pub fn note(&mut self, slot: usize, flow: Option<Flow>, length: usize, size: Option<usize>) {
         let size = size.filter(|size| *size > 0).unwrap_or(length).max(1);
-        let arrival = Arrival { flow, length: length.min(SLOT_BYTES), size };
+        let arrival = ReceivedMessage { flow, length: length.min(SLOT_BYTES), size };
         if let Some(noted) = self.arrivals.get_mut(slot) {
             *noted = arrival;
         }

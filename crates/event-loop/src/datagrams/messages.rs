@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use weir_core::datagram::Flow;
 
 use super::inbox::Inbox;
-use super::{BATCH_MAX, Outgoing};
+use super::{BATCH_MAX, OutgoingTrain};
 
 /// Space for control messages: an address, and a size. It consists of words because of their alignment.
 type Control = [u64; 12];
@@ -163,7 +163,7 @@ fn told_errors(header: &msghdr) -> Vec<libc::sock_extended_err> {
 /// Sends a batch. On a connected socket, messages have no addresses. Returns the number of messages that were accepted.
 pub(crate) fn send(
     fd: BorrowedFd<'_>,
-    batch: &[Outgoing<'_>],
+    batch: &[OutgoingTrain<'_>],
     is_connected: bool,
 ) -> Result<usize, Errno> {
     let mut parts: [MaybeUninit<Parts>; BATCH_MAX] = [const { MaybeUninit::uninit() }; BATCH_MAX];
@@ -237,7 +237,7 @@ unsafe fn name(header: &msghdr) -> Option<SocketAddr> {
 
 /// The contents of the control messages of a received message.
 #[derive(Default)]
-struct Beside {
+struct AncillaryData {
     /// The destination address.
     local: Option<IpAddr>,
     /// Whether the destination is a multicast or broadcast address, from which no response can be sent.
@@ -246,7 +246,7 @@ struct Beside {
     size: Option<usize>,
 }
 
-impl Beside {
+impl AncillaryData {
     /// `own`: the address of this host that a response would have.
     fn ask_v4(&mut self, asked: Ipv4Addr, own: Ipv4Addr) {
         self.local = Some(asked.into());
@@ -264,8 +264,8 @@ impl Beside {
 ///
 /// # Safety
 /// The header points to control messages that the kernel has written.
-unsafe fn beside(header: &msghdr) -> Beside {
-    let mut told = Beside::default();
+unsafe fn beside(header: &msghdr) -> AncillaryData {
+    let mut told = AncillaryData::default();
     // SAFETY: the macros iterate over the messages within the length that the kernel has set, and each kind has the length
     // that is read.
     unsafe {
@@ -410,7 +410,7 @@ mod tests {
             let member = UdpSocket::from(connect_datagrams(address, None).unwrap());
             let bytes: Vec<u8> = (0..2_950_usize).map(|at| (at / 100) as u8).collect();
             let train = Train { bytes: &bytes, size: 100 };
-            assert_eq!(send(member.as_fd(), &[Outgoing::to_member(train)], true), Ok(1));
+            assert_eq!(send(member.as_fd(), &[OutgoingTrain::to_member(train)], true), Ok(1));
             let all = received(&socket, 30);
             let sent: Vec<Vec<u8>> = train.iter().map(<[u8]>::to_vec).collect();
             assert_eq!(all.iter().map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>(), sent);
@@ -420,7 +420,7 @@ mod tests {
             let mut outbox = crate::datagrams::Outbox::default();
             let token = crate::token::Token::from_data(rustix::event::epoll::EventData::new_u64(7));
             outbox.push(token, Flow { client, local: None }, train);
-            let mut batch = [Outgoing::NOTHING; BATCH_MAX];
+            let mut batch = [OutgoingTrain::NOTHING; BATCH_MAX];
             let (_, count) = outbox.batch(0, &mut batch).expect("something");
             assert_eq!(send(socket.as_fd(), &batch[..count], false), Ok(1));
             assert_eq!(received(&member, 30).len(), 30);
@@ -441,7 +441,7 @@ mod tests {
             let mut outbox = crate::datagrams::Outbox::default();
             let token = crate::token::Token::from_data(rustix::event::epoll::EventData::new_u64(7));
             outbox.push(token, flow, Train::one(b"answer"));
-            let mut batch = [Outgoing::NOTHING; BATCH_MAX];
+            let mut batch = [OutgoingTrain::NOTHING; BATCH_MAX];
             let (_, count) = outbox.batch(0, &mut batch).expect("something");
             assert_eq!(send(socket.as_fd(), &batch[..count], false), Ok(1));
             // A connected socket accepts the response only from the address to which it sent.

@@ -6,21 +6,21 @@ mod outbox;
 
 pub(crate) use inbox::Inbox;
 pub(crate) use messages::{UDP_GRO, forget_errors, receive, send, took_too_long};
-pub(crate) use outbox::{Outbox, Outgoing};
+pub(crate) use outbox::{Outbox, OutgoingTrain};
 
 /// Maximum number of messages in one batch of a listener.
 pub const BATCH_MAX: usize = 32;
 
 /// State for datagrams. A loop creates it with its first datagram socket.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct DatagramState {
     pub inbox: Inbox,
     pub outbox: Outbox,
     /// The number of datagrams that the kernel did not accept since the last query.
     pub lost: u64,
 }
 
-impl Desk {
+impl DatagramState {
     pub fn new() -> Self {
         Self { inbox: Inbox::new(), outbox: Outbox::default(), lost: 0 }
     }

@@ -15,13 +15,13 @@ const NOWHERE: Flow =
 
 /// A train to be sent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outgoing<'a> {
+pub(crate) struct OutgoingTrain<'a> {
     pub flow: Flow,
     bytes: &'a [u8],
     size: usize,
 }
 
-impl<'a> Outgoing<'a> {
+impl<'a> OutgoingTrain<'a> {
     /// A placeholder in a batch.
     pub const NOTHING: Self = Self { flow: NOWHERE, bytes: b"", size: 1 };
 
@@ -79,13 +79,17 @@ impl Outbox {
 
     /// Fills a batch with trains for one listener, in order, starting at this index. Returns the listener and the number of
     /// trains; `None`: no trains are left.
-    pub fn batch<'a>(&'a self, at: usize, into: &mut [Outgoing<'a>]) -> Option<(Token, usize)> {
+    pub fn batch<'a>(
+        &'a self,
+        at: usize,
+        into: &mut [OutgoingTrain<'a>],
+    ) -> Option<(Token, usize)> {
         let listener = self.entries.get(at)?.listener;
         let entries = self.entries[at..].iter().take_while(|entry| entry.listener == listener);
         let mut count = 0;
         for (place, entry) in into.iter_mut().zip(entries) {
             let bytes = &self.bytes[entry.start..entry.start + entry.length];
-            *place = Outgoing { flow: entry.flow, bytes, size: entry.size };
+            *place = OutgoingTrain { flow: entry.flow, bytes, size: entry.size };
             count += 1;
         }
         Some((listener, count))

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
-use super::pipe::{Ending, Pipe};
-use super::{Reach, State};
+use super::pipe::{DirectionEnd, Pipe};
+use super::{Reachability, State};
 
 /// The direction of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Direction {
 
 /// The state of one end of a connection.
 #[derive(Debug, Default)]
-pub struct Side {
+pub struct EndState {
     /// Whether the end is open.
     pub is_open: bool,
     /// Whether its close sends a reset.
@@ -46,7 +46,7 @@ pub struct Side {
 
 /// Unrequested data of the peer, and weir's reaction to it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unasked {
+pub struct UnrequestedData {
     /// The number of bytes before that data that weir has not received yet.
     pub before: usize,
     /// Whether weir can know of the data.
@@ -71,9 +71,9 @@ pub struct Connection {
     /// The direction from weir to the peer.
     pub outward: Pipe,
     /// The state of weir's end.
-    pub ours: Side,
+    pub ours: EndState,
     /// The state of the peer's end.
-    pub theirs: Side,
+    pub theirs: EndState,
     /// The event data of weir's end, if it is watched.
     pub watch: Option<u64>,
     /// Whether the connection is in the list of connections with events.
@@ -81,7 +81,7 @@ pub struct Connection {
     /// The task that waits at the peer's end.
     pub waiter: Option<u32>,
     /// Unrequested data that the peer has sent.
-    pub unasked: Option<Unasked>,
+    pub unasked: Option<UnrequestedData>,
 }
 
 impl Connection {
@@ -93,8 +93,8 @@ impl Connection {
             is_in_backlog: false,
             inward: Pipe::new(inward),
             outward: Pipe::new(outward),
-            ours: Side::default(),
-            theirs: Side { is_open: true, ..Side::default() },
+            ours: EndState::default(),
+            theirs: EndState { is_open: true, ..EndState::default() },
             watch: None,
             in_ready: false,
             waiter: None,
@@ -111,7 +111,7 @@ impl Connection {
     }
 
     /// The sender of a direction.
-    pub fn sender(&mut self, direction: Direction) -> &mut Side {
+    pub fn sender(&mut self, direction: Direction) -> &mut EndState {
         match direction {
             Direction::In => &mut self.theirs,
             Direction::Out => &mut self.ours,
@@ -119,7 +119,7 @@ impl Connection {
     }
 
     /// The receiver of a direction.
-    pub fn receiver(&mut self, direction: Direction) -> &mut Side {
+    pub fn receiver(&mut self, direction: Direction) -> &mut EndState {
         self.sender(direction.back())
     }
 
@@ -133,7 +133,7 @@ impl Connection {
             return EventFlags::empty();
         }
         let mut flags = EventFlags::empty();
-        let has_ended = self.inward.ending == Ending::FinArrived;
+        let has_ended = self.inward.ending == DirectionEnd::FinArrived;
         if !self.inward.arrived.is_empty() || has_ended {
             flags |= EventFlags::IN;
         }
@@ -176,16 +176,16 @@ impl State {
         pipe.arrived.push(&pipe.flight.as_slice()[..count]);
         pipe.flight.take(count);
         let mut has_come = count > 0;
-        if pipe.ending == Ending::Reset {
-            pipe.ending = Ending::ResetArrived;
+        if pipe.ending == DirectionEnd::Reset {
+            pipe.ending = DirectionEnd::ResetArrived;
             pipe.flight.clear();
             connection.take_reset(direction);
             self.narrate(id, |_| format!("a reset arrives, {direction:?}"));
             has_come = true;
             // The sender can observe the reset, too.
             self.notify_sender(id, direction);
-        } else if pipe.ending == Ending::Fin && pipe.flight.is_empty() {
-            pipe.ending = Ending::FinArrived;
+        } else if pipe.ending == DirectionEnd::Fin && pipe.flight.is_empty() {
+            pipe.ending = DirectionEnd::FinArrived;
             pipe.had_fin = true;
             self.narrate(id, |_| format!("an end arrives, {direction:?}"));
             has_come = true;
@@ -206,10 +206,11 @@ impl State {
             return self.forget_if_closed(id);
         }
         let address = connection.peer;
-        let reach = self.servers.get(&address).map_or(Reach::Refusing, |server| server.reach);
+        let reach =
+            self.servers.get(&address).map_or(Reachability::Refusing, |server| server.reach);
         match reach {
-            Reach::Silent => return,
-            Reach::Open => {
+            Reachability::Silent => return,
+            Reachability::Open => {
                 self.connection(id).is_connecting = false;
                 if let Some(server) = self.servers.get_mut(&address) {
                     server.waiting.push_back(id);
@@ -219,8 +220,10 @@ impl State {
                     self.set_moving(id, Direction::Out);
                 }
             }
-            Reach::Refusing | Reach::Exhausted => self.fail_connecting(id, Errno::CONNREFUSED),
-            Reach::Unreachable => self.fail_connecting(id, Errno::HOSTUNREACH),
+            Reachability::Refusing | Reachability::Exhausted => {
+                self.fail_connecting(id, Errno::CONNREFUSED)
+            }
+            Reachability::Unreachable => self.fail_connecting(id, Errno::HOSTUNREACH),
         }
         self.tell(id);
     }
@@ -243,7 +246,7 @@ impl State {
         let connection = self.connection(id);
         let pipe = connection.pipe(direction);
         pipe.flight.truncate(kept);
-        pipe.ending = Ending::Reset;
+        pipe.ending = DirectionEnd::Reset;
         // Data of the other direction has no receiver.
         connection.pipe(direction.back()).flight.clear();
         self.set_moving(id, direction);
@@ -289,8 +292,8 @@ impl State {
             self.reset(id, direction);
         } else if !was_reset {
             let pipe = connection.pipe(direction);
-            if pipe.ending == Ending::None {
-                pipe.ending = Ending::Fin;
+            if pipe.ending == DirectionEnd::None {
+                pipe.ending = DirectionEnd::Fin;
             }
             if pipe.can_move() {
                 self.set_moving(id, direction);

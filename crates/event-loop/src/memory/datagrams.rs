@@ -8,7 +8,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use weir_core::datagram::Flow;
 
-use super::end::{End, What};
+use super::end::{DescriptorKind, End};
 use super::{Network, State};
 use crate::datagrams::Inbox;
 
@@ -228,7 +228,7 @@ impl End {
         &self,
         call: impl FnOnce(&mut Datagrams, u32) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        let What::Datagrams(id) = self.what() else { return Err(Errno::OPNOTSUPP) };
+        let DescriptorKind::Datagrams(id) = self.what() else { return Err(Errno::OPNOTSUPP) };
         let mut state = self.network().0.borrow_mut();
         if state.is_time_to_panic() {
             drop(state);

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
 use super::connection::Direction;
-use super::pipe::Ending;
+use super::pipe::DirectionEnd;
 use super::{Network, PANIC_AS_TOLD, State};
 
 /// Percentage of short sends that send nothing, because the kernel has no memory for them.
@@ -15,7 +15,7 @@ const NO_MEMORY_PERCENT: usize = 10;
 
 /// The kind of a descriptor.
 #[derive(Debug, Clone, Copy)]
-pub enum What {
+pub enum DescriptorKind {
     /// A listener for this address.
     Listener(SocketAddr),
     /// The connection with this number.
@@ -28,27 +28,27 @@ pub enum What {
 #[derive(Debug)]
 pub struct End {
     network: Network,
-    what: What,
+    what: DescriptorKind,
 }
 
 impl End {
     pub(super) fn listener(network: Network, address: SocketAddr) -> Self {
-        Self { network, what: What::Listener(address) }
+        Self { network, what: DescriptorKind::Listener(address) }
     }
 
     pub(super) fn stream(network: Network, id: u32) -> Self {
-        Self { network, what: What::Stream(id) }
+        Self { network, what: DescriptorKind::Stream(id) }
     }
 
     pub(super) fn datagrams(network: Network, id: u32) -> Self {
-        Self { network, what: What::Datagrams(id) }
+        Self { network, what: DescriptorKind::Datagrams(id) }
     }
 
     pub(super) fn network(&self) -> &Network {
         &self.network
     }
 
-    pub(super) fn what(&self) -> What {
+    pub(super) fn what(&self) -> DescriptorKind {
         self.what
     }
 
@@ -57,7 +57,7 @@ impl End {
         &self,
         call: impl FnOnce(&mut State, u32) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        let What::Stream(id) = self.what else { return Err(Errno::NOTCONN) };
+        let DescriptorKind::Stream(id) = self.what else { return Err(Errno::NOTCONN) };
         let mut state = self.network.0.borrow_mut();
         if state.is_time_to_panic() {
             drop(state);
@@ -77,7 +77,7 @@ impl End {
 
     /// Accepts the next connection of a listener.
     pub fn accept(&self) -> Result<(Self, SocketAddr), Errno> {
-        let What::Listener(address) = self.what else { return Err(Errno::INVAL) };
+        let DescriptorKind::Listener(address) = self.what else { return Err(Errno::INVAL) };
         let mut state = self.network.0.borrow_mut();
         let fails = state.weather.accept_failures_permille;
         let is_failure = state.random.below(1_000) < fails;
@@ -158,8 +158,8 @@ impl End {
                 if let Some(error) = connection.ours.error.take() {
                     return Err(error);
                 }
-                let has_ended =
-                    connection.ours.was_reset || connection.inward.ending == Ending::FinArrived;
+                let has_ended = connection.ours.was_reset
+                    || connection.inward.ending == DirectionEnd::FinArrived;
                 state.narrate(id, |_| format!("weir receives an end: {has_ended}"));
                 return if has_ended { Ok(0) } else { Err(Errno::AGAIN) };
             }
@@ -191,8 +191,8 @@ impl End {
             connection.ours.has_shut = true;
             state.narrate(id, |_| "weir shuts".to_owned());
             let connection = state.connection(id);
-            if connection.outward.ending == Ending::None {
-                connection.outward.ending = Ending::Fin;
+            if connection.outward.ending == DirectionEnd::None {
+                connection.outward.ending = DirectionEnd::Fin;
                 state.set_moving(id, Direction::Out);
             }
             // The connection is writable according to epoll now, because it was shut.
@@ -203,7 +203,7 @@ impl End {
 
     /// Makes a close of this end send a reset.
     pub fn reset_on_close(&self) {
-        if let What::Stream(id) = self.what {
+        if let DescriptorKind::Stream(id) = self.what {
             self.network.0.borrow_mut().connection(id).ours.resets = true;
         }
     }
@@ -236,13 +236,13 @@ impl Drop for End {
         let mut state = self.network.0.borrow_mut();
         state.open -= 1;
         match self.what {
-            What::Stream(id) => {
+            DescriptorKind::Stream(id) => {
                 state.connection(id).watch = None;
                 state.narrate(id, |it| format!("weir closes, reset: {}", it.ours.resets));
                 state.close(id, Direction::Out);
             }
-            What::Datagrams(id) => state.datagrams.close(id),
-            What::Listener(address) => {
+            DescriptorKind::Datagrams(id) => state.datagrams.close(id),
+            DescriptorKind::Listener(address) => {
                 let backlog = state.listeners.remove(&address).map(|it| it.backlog);
                 for id in backlog.unwrap_or_default() {
                     state.connection(id).is_in_backlog = false;

@@ -35,7 +35,7 @@ use connection::{Connection, Direction};
 pub use datagrams::DatagramWeather;
 use datagrams::Datagrams;
 pub use end::End;
-pub use peer::{Peer, Ready};
+pub use peer::{Peer, Readiness};
 
 /// The time at which simulations start: 2026-01-01 00:00:00 UTC.
 pub const BEGINNING_UNIX_US: u64 = 1_767_225_600_000_000;
@@ -90,7 +90,7 @@ pub const PANIC_AS_TOLD: &str = "as told";
 
 /// Probabilities of network faults.
 #[derive(Debug, Clone, Copy)]
-pub struct Weather {
+pub struct NetworkFaults {
     /// Percentage of sends that accept less than there is room for.
     pub short_sends_percent: usize,
     /// Percentage of calls during which data arrives.
@@ -107,7 +107,7 @@ pub struct Weather {
 
 /// The result of connecting to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum Reachability {
     /// Connects succeed.
     Open,
     /// Connects are refused.
@@ -123,7 +123,7 @@ pub enum Reach {
 /// An address to which weir connects.
 #[derive(Debug)]
 struct Server {
-    reach: Reach,
+    reach: Reachability,
     /// Connections that the peer has not accepted yet.
     waiting: VecDeque<u32>,
 }
@@ -138,7 +138,7 @@ struct Listener {
 #[derive(Debug)]
 struct State {
     random: Random,
-    weather: Weather,
+    weather: NetworkFaults,
     connections: Vec<Option<Connection>>,
     free: Vec<u32>,
     listeners: HashMap<SocketAddr, Listener>,
@@ -169,7 +169,7 @@ pub struct Network(Rc<RefCell<State>>);
 
 impl Network {
     /// A network without open descriptors, and with a maximum number of descriptors.
-    pub fn new(seed: u64, weather: Weather, descriptors_max: usize) -> Self {
+    pub fn new(seed: u64, weather: NetworkFaults, descriptors_max: usize) -> Self {
         Self(Rc::new(RefCell::new(State {
             random: Random::new(seed),
             weather,
@@ -230,7 +230,7 @@ impl Network {
     }
 
     /// Sets the result of later connects to this address.
-    pub fn set_reach(&self, address: SocketAddr, reach: Reach) {
+    pub fn set_reach(&self, address: SocketAddr, reach: Reachability) {
         let mut state = self.0.borrow_mut();
         let server =
             state.servers.entry(address).or_insert(Server { reach, waiting: VecDeque::new() });
@@ -261,13 +261,13 @@ impl Network {
     pub fn connect(&self, to: Endpoint<'_>) -> Result<End, Errno> {
         let Endpoint::Socket(address) = to else { return Err(Errno::OPNOTSUPP) };
         let mut state = self.0.borrow_mut();
-        match state.servers.get(&address).map_or(Reach::Refusing, |server| server.reach) {
-            Reach::Unreachable => return Err(Errno::NETUNREACH),
-            Reach::Exhausted => {
+        match state.servers.get(&address).map_or(Reachability::Refusing, |server| server.reach) {
+            Reachability::Unreachable => return Err(Errno::NETUNREACH),
+            Reachability::Exhausted => {
                 const ERRORS: [Errno; 3] = [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL];
                 return Err(ERRORS[state.random.below(ERRORS.len())]);
             }
-            Reach::Open | Reach::Refusing | Reach::Silent => {}
+            Reachability::Open | Reachability::Refusing | Reachability::Silent => {}
         }
         let id = state.open_connection(address);
         state.open += 1;
@@ -416,14 +416,14 @@ impl State {
 
     fn watch(&mut self, end: &End, data: Option<u64>) -> Result<(), Errno> {
         match end.what() {
-            end::What::Listener(address) => {
+            end::DescriptorKind::Listener(address) => {
                 self.listeners.get_mut(&address).ok_or(Errno::NOENT)?.watch = data;
             }
-            end::What::Stream(id) => {
+            end::DescriptorKind::Stream(id) => {
                 self.connection(id).watch = data;
                 self.tell(id);
             }
-            end::What::Datagrams(id) => self.datagrams.watch(id, data),
+            end::DescriptorKind::Datagrams(id) => self.datagrams.watch(id, data),
         }
         Ok(())
     }

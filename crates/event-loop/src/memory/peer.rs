@@ -4,13 +4,13 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
 use super::Network;
-use super::connection::{Direction, Unasked};
+use super::connection::{Direction, UnrequestedData};
 use super::end::excerpt;
-use super::pipe::Ending;
+use super::pipe::DirectionEnd;
 
 /// The condition for which a task waits at an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ready {
+pub struct Readiness {
     /// Data or an end can be read.
     pub read: bool,
     /// Data can be written.
@@ -47,8 +47,8 @@ impl Peer {
             if let Some(error) = connection.theirs.error.take() {
                 return Err(error.into());
             }
-            let has_ended =
-                connection.theirs.was_reset || connection.outward.ending == Ending::FinArrived;
+            let has_ended = connection.theirs.was_reset
+                || connection.outward.ending == DirectionEnd::FinArrived;
             return if has_ended { Ok(0) } else { Err(ErrorKind::WouldBlock.into()) };
         }
         into[..count].copy_from_slice(&arrived.as_slice()[..count]);
@@ -96,10 +96,10 @@ impl Peer {
         let connection = state.connection(self.id);
         let is_quiet = connection.outward.flight.is_empty()
             && connection.outward.arrived.is_empty()
-            && connection.outward.ending == Ending::None
+            && connection.outward.ending == DirectionEnd::None
             && connection.inward.flight.is_empty()
             && (tail.is_empty() || connection.inward.arrived.is_empty())
-            && connection.inward.ending == Ending::None
+            && connection.inward.ending == DirectionEnd::None
             && connection.unasked.is_none()
             && connection.ours.is_open;
         if !is_quiet {
@@ -111,7 +111,8 @@ impl Peer {
         arrived.push(surplus);
         // epoll reports the data, unless weir's end is about to retry a send.
         let is_known = !tail.is_empty() || !connection.ours.wants_room;
-        connection.unasked = Some(Unasked { before, is_known, ..Unasked::default() });
+        connection.unasked =
+            Some(UnrequestedData { before, is_known, ..UnrequestedData::default() });
         state.narrate(self.id, |_| {
             format!("peer sends unasked, behind {}: {}", excerpt(tail), excerpt(surplus))
         });
@@ -120,7 +121,7 @@ impl Peer {
     }
 
     /// The reaction of weir's end to unrequested data.
-    pub fn unasked(&self) -> Option<Unasked> {
+    pub fn unasked(&self) -> Option<UnrequestedData> {
         self.network.0.borrow_mut().connection(self.id).unasked
     }
 
@@ -131,8 +132,8 @@ impl Peer {
         connection.theirs.has_shut = true;
         state.narrate(self.id, |_| "peer shuts".to_owned());
         let connection = state.connection(self.id);
-        if connection.inward.ending == Ending::None && !connection.theirs.was_reset {
-            connection.inward.ending = Ending::Fin;
+        if connection.inward.ending == DirectionEnd::None && !connection.theirs.was_reset {
+            connection.inward.ending = DirectionEnd::Fin;
             state.set_moving(self.id, Direction::In);
         }
     }
@@ -141,7 +142,7 @@ impl Peer {
     pub fn is_delivered(&self) -> bool {
         let mut state = self.network.0.borrow_mut();
         let connection = state.connection(self.id);
-        connection.inward.flight.is_empty() && connection.inward.ending == Ending::FinArrived
+        connection.inward.flight.is_empty() && connection.inward.ending == DirectionEnd::FinArrived
     }
 
     /// Makes a close of this end send a reset.
@@ -150,12 +151,12 @@ impl Peer {
     }
 
     /// Whether the condition holds. If not, the task is woken when it may hold.
-    pub fn is_ready(&mut self, wants: Ready, task: u32) -> bool {
+    pub fn is_ready(&mut self, wants: Readiness, task: u32) -> bool {
         let mut state = self.network.0.borrow_mut();
         let connection = state.connection(self.id);
         let has_ended = connection.theirs.was_reset
             || connection.theirs.error.is_some()
-            || connection.outward.ending == Ending::FinArrived;
+            || connection.outward.ending == DirectionEnd::FinArrived;
         let can_read = !connection.outward.arrived.is_empty() || has_ended;
         let can_write = connection.inward.free() > 0 || connection.theirs.was_reset;
         if (wants.read && can_read) || (wants.write && can_write) {

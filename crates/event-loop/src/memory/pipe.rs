@@ -54,7 +54,7 @@ impl Bytes {
 
 /// The state of the end of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum DirectionEnd {
     /// The direction is open.
     None,
     /// FIN is in flight after the bytes.
@@ -75,7 +75,7 @@ pub struct Pipe {
     /// Bytes that arrived and were not received.
     pub arrived: Bytes,
     /// The state of its end.
-    pub ending: Ending,
+    pub ending: DirectionEnd,
     /// Whether FIN has arrived, even if a reset followed.
     pub had_fin: bool,
     /// Maximum number of arrived bytes.
@@ -94,7 +94,7 @@ impl Pipe {
         Self {
             flight: Bytes::default(),
             arrived: Bytes::default(),
-            ending: Ending::None,
+            ending: DirectionEnd::None,
             had_fin: false,
             window,
             room,
@@ -115,13 +115,13 @@ impl Pipe {
 
     /// Whether a reset was sent. The receiver receives nothing more.
     pub fn is_broken(&self) -> bool {
-        matches!(self.ending, Ending::Reset | Ending::ResetArrived)
+        matches!(self.ending, DirectionEnd::Reset | DirectionEnd::ResetArrived)
     }
 
     /// Whether data or an end can travel.
     pub fn can_move(&self) -> bool {
         self.fitting() > 0
-            || self.ending == Ending::Reset
-            || (self.ending == Ending::Fin && self.flight.is_empty())
+            || self.ending == DirectionEnd::Reset
+            || (self.ending == DirectionEnd::Fin && self.flight.is_empty())
     }
 }

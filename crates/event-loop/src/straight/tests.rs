@@ -113,7 +113,7 @@ fn socket(io: &mut EventLoop, owner: Owner) -> (TcpStream, Token) {
 /// A direction that may be spliced, and the peers at its ends.
 fn tunnel(io: &mut EventLoop) -> (TcpStream, Tunnel, TcpStream) {
     let ((from, source), (to, sink)) = (socket(io, SOURCE), socket(io, SINK));
-    io.read_as(source, Reading::Straight(sink));
+    io.read_as(source, ReadMode::Straight(sink));
     let (copied, passed) = (Vec::new(), Vec::new());
     let until = Instant::now() + SCENARIO;
     let tunnel = Tunnel {
@@ -339,9 +339,9 @@ fn to_a_secure_socket_nothing_goes_straight() {
     let config = client_config(&settings).unwrap();
     let session = Session::client(&config, "shop.example".try_into().unwrap()).unwrap();
     io.secure(tunnel.sink, session, b"");
-    io.read_as(tunnel.source, Reading::Straight(tunnel.sink));
+    io.read_as(tunnel.source, ReadMode::Straight(tunnel.sink));
     assert!(io.sockets.get(tunnel.source).unwrap().is_read_as_usual());
-    io.read_as(tunnel.sink, Reading::Straight(tunnel.source));
+    io.read_as(tunnel.sink, ReadMode::Straight(tunnel.source));
     assert!(io.sockets.get(tunnel.sink).unwrap().is_read_as_usual());
 }
 

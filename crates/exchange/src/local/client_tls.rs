@@ -8,7 +8,7 @@ use weir_core::expression::{CertificateFacts, CertificateName, ClientCertificate
 use weir_tls::certificate::{self, AlternativeName};
 use weir_tls::identity::subject_of;
 use weir_tls::server::suite_name;
-use weir_tls::{CertificateDer, Established, ProtocolVersion};
+use weir_tls::{CertificateDer, HandshakeResult, ProtocolVersion};
 
 /// Results of a client's TLS handshake.
 #[derive(Debug)]
@@ -51,7 +51,11 @@ struct Certificate {
 
 impl ClientTls {
     /// The results for a client that requested this name.
-    pub fn new(server_name: &str, established: &Established, lets_in: Option<Arc<[u8]>>) -> Self {
+    pub fn new(
+        server_name: &str,
+        established: &HandshakeResult,
+        lets_in: Option<Arc<[u8]>>,
+    ) -> Self {
         let version = match established.version {
             ProtocolVersion::TLSv1_2 => "1.2",
             _ => "1.3",

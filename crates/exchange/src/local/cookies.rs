@@ -53,7 +53,7 @@ impl Sealer for OwnSeals {
 
 /// The Cookie fields of a request, as the member receives them.
 #[derive(Default)]
-pub struct Opened {
+pub struct UnsealedCookies {
     /// The values in order.
     pub fields: Vec<Vec<u8>>,
     /// The names of sealed cookies whose seal is invalid.
@@ -80,8 +80,8 @@ impl CookieKeeper {
         (head, input): (&RequestHead, &[u8]),
         edits: &mut FieldEdits,
         scratch: &mut Vec<u8>,
-    ) -> Opened {
-        let mut opened = Opened::default();
+    ) -> UnsealedCookies {
+        let mut opened = UnsealedCookies::default();
         let received = forwarded_values(&head.fields, input, COOKIE);
         // Policies may have changed the fields of the request.
         edits.change_each(COOKIE, received, scratch, |field, out| {

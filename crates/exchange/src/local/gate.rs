@@ -11,9 +11,9 @@ use weir_core::policy::{Decision, End, Policy};
 use weir_http::message::{RequestHead, Scheme};
 use weir_http::path::PathForm;
 
-use crate::local::around::{Around, Known, Sources};
-use crate::local::key_limits::{KeyLimits, LimitPlace, Limited};
+use crate::local::key_limits::{KeyLimitResult, KeyLimits, LimitPlace};
 use crate::local::pool::LocalPool;
+use crate::local::surroundings::{RequestSurroundings, SeedAndTime, Sources};
 use crate::shared::live::{LiveTable, RuleCount};
 use crate::termination::Termination;
 
@@ -28,7 +28,7 @@ pub enum Moment<'a> {
 
 /// The addresses of a connection.
 #[derive(Debug, Clone, Copy)]
-pub struct Whence {
+pub struct ConnectionAddresses {
     /// The client; `None`: a unix socket.
     pub client: Option<std::net::SocketAddr>,
     /// The address that the client connected to; `None`: a unix socket, or no policy reads it.
@@ -93,7 +93,7 @@ impl Gate {
     pub fn ask(
         &self,
         moment: Moment<'_>,
-        whence: Whence,
+        whence: ConnectionAddresses,
         (worker, now, sources): (usize, Clock, Sources),
         decision: &mut Decision,
         (scratch, held): (&mut Vec<u8>, &mut Vec<LimitPlace>),
@@ -102,8 +102,12 @@ impl Gate {
             Moment::Accepted => (Scheme::Http, None),
             Moment::Named(tls) => (Scheme::Https, Some(tls)),
         };
-        let around =
-            Around::new((sources, now), &self.pools, &self.snapshot.time_zone, Known::default());
+        let around = RequestSurroundings::new(
+            (sources, now),
+            &self.pools,
+            &self.snapshot.time_zone,
+            SeedAndTime::default(),
+        );
         let facts = Facts {
             request: &self.nothing,
             request_input: b"",
@@ -127,8 +131,8 @@ impl Gate {
         for index in 0..decision.rate_limits.len() {
             let limit = decision.rate_limits[index] as usize;
             match self.limits.count(limit, &facts, &mut evaluation, now, (scratch, held)) {
-                Limited::Passes | Limited::Delayed(_) => {}
-                Limited::Refused { .. } | Limited::Closed => {
+                KeyLimitResult::Passes | KeyLimitResult::Delayed(_) => {}
+                KeyLimitResult::Refused { .. } | KeyLimitResult::Closed => {
                     return Some(TurnedAway { why: Termination::RateLimit, must_reset: false });
                 }
             }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_config::snapshot::{Exceed, KeyLimit, KeyMeasure, LimitKey, Snapshot};
+use weir_config::snapshot::{KeyLimit, KeyMeasure, LimitAction, LimitKey, Snapshot};
 use weir_core::clock::Clock;
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::keyed_hash::KeyedHash;
@@ -50,7 +50,7 @@ impl ConnectionPlaces {
 
 /// The result of counting a request or connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limited {
+pub enum KeyLimitResult {
     /// It is permitted.
     Passes,
     /// It is delayed until then.
@@ -89,30 +89,33 @@ impl KeyLimits {
         evaluation: &mut Evaluation<'_>,
         now: Clock,
         (scratch, held): (&mut Vec<u8>, &mut Vec<LimitPlace>),
-    ) -> Limited {
+    ) -> KeyLimitResult {
         let limit: &KeyLimit = &self.snapshot.key_limits[index];
         let Some(key) = self.key_of(limit, facts, evaluation, scratch) else {
-            return Limited::Passes;
+            return KeyLimitResult::Passes;
         };
         let table = &self.tables[index];
         let rate = match &limit.measure {
             KeyMeasure::Rate(rate) => rate,
             KeyMeasure::AtATime(max) if table.enter(key, *max) => {
                 held.push(LimitPlace::Key(Arc::clone(table), key));
-                return Limited::Passes;
+                return KeyLimitResult::Passes;
             }
-            KeyMeasure::AtATime(_) if limit.exceed == Exceed::Close => return Limited::Closed,
+            KeyMeasure::AtATime(_) if limit.exceed == LimitAction::Close => {
+                return KeyLimitResult::Closed;
+            }
             KeyMeasure::AtATime(_) => {
-                return Limited::Refused { retry_after_s: RETRY_AT_A_TIME_S };
+                return KeyLimitResult::Refused { retry_after_s: RETRY_AT_A_TIME_S };
             }
         };
         match (table.admit(key, rate, now.now_us()), limit.exceed) {
-            (Admission::Pass { .. }, _) => Limited::Passes,
-            (Admission::Delay { until_us, .. }, _) => Limited::Delayed(until_us),
-            (Admission::Refuse { .. }, Exceed::Close) => Limited::Closed,
-            (Admission::Refuse { retry_after_us }, Exceed::Reject | Exceed::Delay { .. }) => {
-                Limited::Refused { retry_after_s: retry_after_s(retry_after_us) }
-            }
+            (Admission::Pass { .. }, _) => KeyLimitResult::Passes,
+            (Admission::Delay { until_us, .. }, _) => KeyLimitResult::Delayed(until_us),
+            (Admission::Refuse { .. }, LimitAction::Close) => KeyLimitResult::Closed,
+            (
+                Admission::Refuse { retry_after_us },
+                LimitAction::Reject | LimitAction::Delay { .. },
+            ) => KeyLimitResult::Refused { retry_after_s: retry_after_s(retry_after_us) },
         }
     }
 

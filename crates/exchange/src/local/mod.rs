@@ -1,6 +1,5 @@
 //! A worker's view of the active configuration, and of a request's client.
 
-pub mod around;
 pub mod client_address;
 pub mod client_tls;
 pub mod cookies;
@@ -10,8 +9,9 @@ pub mod key_limits;
 pub mod location;
 pub mod pool;
 pub mod stickiness;
+pub mod surroundings;
 pub mod table;
 pub mod traffic;
 #[cfg(test)]
 mod traffic_simulation;
-pub mod withheld;
+pub mod withheld_names;

@@ -13,7 +13,7 @@ use weir_core::clock::Clock;
 use weir_core::limit::Admission;
 use weir_core::monitor::{EjectionBounds, may_eject};
 use weir_core::persistence::{self, MemberState};
-use weir_core::priority::{Standing, lowest_in_use};
+use weir_core::priority::{MemberPriority, lowest_in_use};
 use weir_core::queue::anybody_waits;
 use weir_core::retry::RetryBudget;
 use weir_core::slow_start::{self, Ramp};
@@ -116,7 +116,7 @@ pub enum NoMember {
 
 /// The result of an attempt to occupy a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Grasp {
+enum Claim {
     /// The member is occupied.
     Taken,
     /// The member has reached its limit on concurrent requests.
@@ -332,7 +332,7 @@ impl LocalPool {
             && !tried.contains(&member)
             && self.keeps(member, now)
         {
-            if self.grasp(member, now) == Grasp::Taken {
+            if self.grasp(member, now) == Claim::Taken {
                 let choice = &mut *self.choice.borrow_mut();
                 let place = choice.place.get(member as usize).copied().unwrap_or(u32::MAX);
                 if let (Some(balancer), true) = (&mut choice.balancer, place != u32::MAX) {
@@ -358,30 +358,30 @@ impl LocalPool {
         // Another worker may take the last place of a member between selection and occupation. Each time, the member
         // counts as full in the next selection.
         for _ in 0..=eligible.len() {
-            let not = avoided.as_ref().map_or(tried, Avoided::members);
+            let not = avoided.as_ref().map_or(tried, AvoidedMembers::members);
             let candidates = Candidates { pool: self, eligible, tried: not, now };
             let Some(place) = balancer.pick(&candidates, key) else { break };
             let member = eligible[place];
             match self.grasp(member, now) {
-                Grasp::Taken => {
+                Claim::Taken => {
                     balancer.started(place);
                     return Ok(member);
                 }
                 // The member counts as full in the next selection.
-                Grasp::Full => {}
-                Grasp::AboveRate if Avoided::add(&mut avoided, tried, member) => {}
-                Grasp::OnTrial => {
+                Claim::Full => {}
+                Claim::AboveRate if AvoidedMembers::add(&mut avoided, tried, member) => {}
+                Claim::OnTrial => {
                     on_trial = on_trial.or(Some((place, member)));
-                    if !Avoided::add(&mut avoided, tried, member) {
+                    if !AvoidedMembers::add(&mut avoided, tried, member) {
                         break;
                     }
                 }
-                Grasp::AboveRate => break,
+                Claim::AboveRate => break,
             }
         }
         // A member on trial is better than none.
         if let Some((place, member)) = on_trial
-            && self.take_place(member, now) == Grasp::Taken
+            && self.take_place(member, now) == Claim::Taken
         {
             balancer.started(place);
             return Ok(member);
@@ -396,7 +396,7 @@ impl LocalPool {
         let takes_others =
             self.look(now).place.get(member as usize).is_some_and(|&place| place != u32::MAX);
         let is_occupied =
-            !takes_others && self.keeps(member, now) && self.grasp(member, now) == Grasp::Taken;
+            !takes_others && self.keeps(member, now) && self.grasp(member, now) == Claim::Taken;
         is_occupied.then_some(member)
     }
 
@@ -416,18 +416,18 @@ impl LocalPool {
     }
 
     /// Occupies a member, unless it is full or on trial by another request.
-    fn grasp(&self, member: u32, now: Clock) -> Grasp {
+    fn grasp(&self, member: u32, now: Clock) -> Claim {
         let live = &self.members[member as usize].live;
-        let Some(begins_trial) = live.enter_trial(now.now_ms()) else { return Grasp::OnTrial };
+        let Some(begins_trial) = live.enter_trial(now.now_ms()) else { return Claim::OnTrial };
         let grasp = self.take_place(member, now);
-        if grasp != Grasp::Taken && begins_trial {
+        if grasp != Claim::Taken && begins_trial {
             live.leave_trial();
         }
         grasp
     }
 
     /// Occupies a member, unless it is full.
-    fn take_place(&self, member: u32, now: Clock) -> Grasp {
+    fn take_place(&self, member: u32, now: Clock) -> Claim {
         let settings = &self.settings.members[member as usize];
         let live = &self.members[member as usize].live;
         let before = live.occupancy.fetch_add(1, SeqCst);
@@ -435,10 +435,10 @@ impl LocalPool {
         let is_in_time =
             |rate| matches!(live.rate.admit(rate, now.now_us()), Admission::Pass { .. });
         if has_room && settings.rate.as_ref().is_none_or(is_in_time) {
-            return Grasp::Taken;
+            return Claim::Taken;
         }
         live.occupancy.fetch_sub(1, SeqCst);
-        if has_room { Grasp::AboveRate } else { Grasp::Full }
+        if has_room { Claim::AboveRate } else { Claim::Full }
     }
 
     /// Whether a client of this member stays with it, and the member has a place for it now.
@@ -519,14 +519,14 @@ impl LocalPool {
             member.weight > 0
                 && live.state(member.state).admission(live.health()) == Admittance::All
         };
-        let mut standings: Vec<Standing> = Vec::with_capacity(self.members.len());
+        let mut standings: Vec<MemberPriority> = Vec::with_capacity(self.members.len());
         for (index, member) in self.members.iter().enumerate() {
             let ejected_until_ms = member.live.ejected_until_ms(now_ms);
             if let Some(until_ms) = ejected_until_ms {
                 choice.valid_until_ms = choice.valid_until_ms.min(until_ms);
             }
             let active = ejected_until_ms.is_none() && takes_all(index);
-            standings.push(Standing { priority: settings.members[index].priority, active });
+            standings.push(MemberPriority { priority: settings.members[index].priority, active });
         }
         if !standings.iter().any(|standing| standing.active) {
             // If all enabled members that are up are ejected, they are used anyway: a bad member is better than none.
@@ -565,12 +565,12 @@ impl LocalPool {
 }
 
 /// Members that must not be selected: tried ones, and those found without a place.
-struct Avoided {
+struct AvoidedMembers {
     members: [u32; TRIES_MAX],
     count: usize,
 }
 
-impl Avoided {
+impl AvoidedMembers {
     fn new(tried: &[u32]) -> Self {
         let count = tried.len().min(TRIES_MAX);
         let mut members = [0; TRIES_MAX];
@@ -601,7 +601,7 @@ mod tests {
     use weir_core::monitor::Health;
 
     use super::*;
-    use crate::outside::Outside;
+    use crate::environment::Environment;
     use crate::shared::live::LiveTable;
 
     fn at(now_ms: u64) -> Clock {
@@ -616,7 +616,7 @@ mod tests {
         let loaded = weir_config::parse("test.yaml", &text);
         let config = loaded.config.expect("a good configuration");
         let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
-        let table = LiveTable::build(Arc::clone(&snapshot), None, workers, &Outside::known());
+        let table = LiveTable::build(Arc::clone(&snapshot), None, workers, &Environment::known());
         let local = |worker: usize| {
             LocalPool::new(&snapshot, 0, &table.pools[0], None, worker, worker as u64)
         };

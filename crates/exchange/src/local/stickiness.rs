@@ -20,7 +20,7 @@ pub struct Stickiness {
 
 /// The result of persistence for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum PersistenceResult {
     /// The client stayed at its member.
     Kept,
     /// The client moved to another member.
@@ -29,7 +29,7 @@ pub enum Kept {
     New,
 }
 
-impl Kept {
+impl PersistenceResult {
     /// The word for the log.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -56,17 +56,17 @@ impl Stickiness {
     }
 
     /// The client is served by this member: counts the result of persistence.
-    pub fn count(&self, member: u32, counters: &VirtualServerCounters) -> Kept {
+    pub fn count(&self, member: u32, counters: &VirtualServerCounters) -> PersistenceResult {
         match self.known {
             Some(known) if known == member => {
                 counters.persistence_kept.add(1);
-                Kept::Kept
+                PersistenceResult::Kept
             }
             Some(_) => {
                 counters.persistence_moved.add(1);
-                Kept::Moved
+                PersistenceResult::Moved
             }
-            None => Kept::New,
+            None => PersistenceResult::New,
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::local::copies;
 use crate::local::gate::Gate;
 use crate::local::pool::{LocalMember, LocalPool};
 use crate::local::traffic::Traffic;
-use crate::local::withheld::{Claims, Withheld};
+use crate::local::withheld_names::{Claims, WithheldNames};
 use crate::shared::counters::{Own, VirtualServerCounters};
 use crate::shared::live::{LivePool, LiveTable, LiveVirtualServer};
 use crate::shared::server_tls::LiveTls;
@@ -161,7 +161,7 @@ fn http2_limits(settings: &HttpSettings) -> http2::Limits {
 /// The input for the virtual servers of a table.
 struct Servers<'a> {
     table: &'a LiveTable,
-    withheld: Withheld<'a>,
+    withheld: WithheldNames<'a>,
     copy_mark: Rc<[u8]>,
     pools: &'a Rc<[Rc<LocalPool>]>,
     fields: Rc<RefCell<Fields>>,
@@ -270,7 +270,7 @@ impl LocalTable {
             .collect();
         let servers = Servers {
             table,
-            withheld: Withheld::of(snapshot),
+            withheld: WithheldNames::of(snapshot),
             copy_mark: copies::mark(&table.stickies.own_keys),
             pools: &pools,
             fields: Rc::new(RefCell::new(Fields::new(Arc::clone(&snapshot.slots)))),
@@ -340,7 +340,7 @@ mod tests {
     use weir_config::{Resolutions, parse};
 
     use super::*;
-    use crate::outside::Outside;
+    use crate::environment::Environment;
 
     fn snapshot(text: &str) -> Arc<Snapshot> {
         let parsed = parse("test.yaml", text);
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn each_finds_those_that_it_hands_requests_to() {
-        let live = LiveTable::build(snapshot(HANDED_OVER), None, 1, &Outside::known());
+        let live = LiveTable::build(snapshot(HANDED_OVER), None, 1, &Environment::known());
         let table = LocalTable::new(&live, None, 0);
         let server = |name: &str| Rc::clone(table.server(name).expect("it is there"));
         let (a, b, c, d) = (server("a"), server("b"), server("c"), server("d"));
@@ -381,7 +381,7 @@ mod tests {
             if let Some(acme) = snapshot.acme.as_mut().filter(|_| is_provided) {
                 acme.challenges = Some(Arc::default());
             }
-            let live = LiveTable::build(Arc::new(snapshot), None, 1, &Outside::known());
+            let live = LiveTable::build(Arc::new(snapshot), None, 1, &Environment::known());
             let table = LocalTable::new(&live, None, 0);
             let of = |name: &str| {
                 let server = table.server(name).expect("it is there");
@@ -407,7 +407,7 @@ mod tests {
                  policies: {{ r: {{ rules: [ {{ then: [ {{ set_header: {{ X-A: b }} }} ] }} ] }} }}\n\
                  pools: {{ p: {{ members: [ 127.0.0.1:9001 ] }} }}\n"
             );
-            let live = LiveTable::build(snapshot(&text), None, 1, &Outside::known());
+            let live = LiveTable::build(snapshot(&text), None, 1, &Environment::known());
             let table = LocalTable::new(&live, None, 0);
             table.server("a").expect("it is there").is_plain
         };
@@ -432,10 +432,10 @@ mod tests {
     fn a_snapshot_that_was_replaced_is_dropped_with_the_last_request() {
         let first = snapshot(HANDED_OVER);
         let gone = Arc::downgrade(&first);
-        let live = LiveTable::build(first, None, 1, &Outside::known());
+        let live = LiveTable::build(first, None, 1, &Environment::known());
         let table = LocalTable::new(&live, None, 0);
         let under_way = Rc::clone(table.server("a").expect("it is there"));
-        let next = LiveTable::build(snapshot(HANDED_OVER), Some(&live), 1, &Outside::known());
+        let next = LiveTable::build(snapshot(HANDED_OVER), Some(&live), 1, &Environment::known());
         let _in_force = LocalTable::new(&next, Some(&table), 0);
         drop((table, live));
         let other = under_way.other(1).expect("its own one is there as long as it is");

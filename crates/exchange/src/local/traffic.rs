@@ -11,21 +11,21 @@ use weir_core::clock::Clock;
 use weir_core::expression::{Evaluation, Facts, Fields};
 use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
 use weir_core::limit::{Admission, retry_after_s};
-use weir_core::persistence::cookie::{HiddenCookies, OtherTokens, Standing};
+use weir_core::persistence::cookie::{HiddenCookies, OtherTokens, TokenForm};
 use weir_core::persistence::{path_parameter, session_id};
 use weir_core::policy::{
     Action, Decision, End, Policy, PoolChoice, RewriteError, Rule, Rules, Split, place_of,
 };
-use weir_http::cookies::{self, Remaining};
+use weir_http::cookies::{self, RemainingCookies};
 use weir_http::edits::{Change, FieldEdits};
 
-use crate::local::around::{Around, Known, Sources};
 use crate::local::client_address::named;
 use crate::local::key_limits::{
-    ConnectionPlaces, KeyLimits, LimitPlace, Limited, RETRY_AT_A_TIME_S,
+    ConnectionPlaces, KeyLimitResult, KeyLimits, LimitPlace, RETRY_AT_A_TIME_S,
 };
 use crate::local::pool::{LocalPool, Preference};
 use crate::local::stickiness::Stickiness;
+use crate::local::surroundings::{RequestSurroundings, SeedAndTime, Sources};
 use crate::shared::live::{LiveTable, LiveVirtualServer, RuleCount};
 use crate::shared::logins::Logins;
 use crate::shared::places::Places;
@@ -62,19 +62,19 @@ pub struct Traffic {
 }
 
 /// The preference for a member of a pool, and the persistence of the client.
-type Asked = (Preference, Option<Stickiness>);
+type MemberPreference = (Preference, Option<Stickiness>);
 
 /// The persistence of a request in one of several weighted pools.
 struct OfPool {
     pool: usize,
-    asked: Asked,
+    asked: MemberPreference,
     /// Tokens of other pools in the cookie.
     others: OtherTokens,
 }
 
 /// The decision about a request.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum RoutingVerdict {
     /// The request goes to a member.
     Forward(Route),
     /// Another virtual server decides.
@@ -196,8 +196,12 @@ impl Traffic {
     }
 
     /// The values for expressions of a request: random number, time and pools.
-    pub fn around(&self, (sources, now): (Sources, Clock), known: Known) -> Around<'_> {
-        Around::new((sources, now), &self.pools, &self.snapshot.time_zone, known)
+    pub fn around(
+        &self,
+        (sources, now): (Sources, Clock),
+        known: SeedAndTime,
+    ) -> RequestSurroundings<'_> {
+        RequestSurroundings::new((sources, now), &self.pools, &self.snapshot.time_zone, known)
     }
 
     /// The pool with this index in the snapshot.
@@ -216,10 +220,10 @@ impl Traffic {
         facts: &Facts<'_>,
         evaluation: &mut Evaluation<'_>,
         decision: &mut Decision,
-    ) -> Verdict {
+    ) -> RoutingVerdict {
         let policies = &self.settings().policies;
         decision.edit_response_unconditionally(policies, evaluation, facts);
-        Verdict::Misdirected
+        RoutingVerdict::Misdirected
     }
 
     /// Decides about a request. `decision` must be cleared; `scratch` is temporary. The places added to `held` must be
@@ -232,7 +236,7 @@ impl Traffic {
         now: Clock,
         decision: &mut Decision,
         (scratch, held, draw): (&mut Vec<u8>, &mut Vec<LimitPlace>, u64),
-    ) -> Verdict {
+    ) -> RoutingVerdict {
         let server = self.settings();
         let mut not_before_us = 0;
         if let Some(refused) =
@@ -244,23 +248,25 @@ impl Traffic {
         }
         let form = server.http.target.path;
         if let Err(error) = decision.follow_request(&server.policies, evaluation, facts, form) {
-            return Verdict::Failed(error);
+            return RoutingVerdict::Failed(error);
         }
         for index in 0..decision.rate_limits.len() {
             let limit = decision.rate_limits[index] as usize;
             match self.key_limits.count(limit, facts, evaluation, now, (scratch, held)) {
-                Limited::Passes => {}
-                Limited::Delayed(until_us) => not_before_us = not_before_us.max(until_us),
-                Limited::Refused { retry_after_s } => return Verdict::Limited { retry_after_s },
-                Limited::Closed => return Verdict::LimitClosed,
+                KeyLimitResult::Passes => {}
+                KeyLimitResult::Delayed(until_us) => not_before_us = not_before_us.max(until_us),
+                KeyLimitResult::Refused { retry_after_s } => {
+                    return RoutingVerdict::Limited { retry_after_s };
+                }
+                KeyLimitResult::Closed => return RoutingVerdict::LimitClosed,
             }
         }
         match decision.end {
             None => {}
             Some(End::VirtualServer(to)) => {
-                return Verdict::HandedOver { to: to as usize, not_before_us };
+                return RoutingVerdict::HandedOver { to: to as usize, not_before_us };
             }
-            Some(_) => return Verdict::End { not_before_us },
+            Some(_) => return RoutingVerdict::End { not_before_us },
         }
         let chosen = match &decision.pool {
             None => (server.pool, None),
@@ -273,20 +279,20 @@ impl Traffic {
         self.hide_cookies(facts, decision, scratch);
         let (pool, (preference, stickiness)) =
             self.settle(chosen, facts, evaluation, now, decision, scratch);
-        Verdict::Forward(Route { pool, preference, not_before_us, stickiness })
+        RoutingVerdict::Forward(Route { pool, preference, not_before_us, stickiness })
     }
 
     /// Replaces the selected pool by its fallback if needed, and finds the client's member in it; `asked` is the result
     /// for the selected pool.
     fn settle(
         &self,
-        (chosen, asked): (usize, Option<Asked>),
+        (chosen, asked): (usize, Option<MemberPreference>),
         facts: &Facts<'_>,
         evaluation: &mut Evaluation<'_>,
         now: Clock,
         decision: &mut Decision,
         scratch: &mut Vec<u8>,
-    ) -> (usize, Asked) {
+    ) -> (usize, MemberPreference) {
         let asked = match asked {
             Some(asked) => asked,
             None => self.preference(chosen, facts, evaluation, now, decision, scratch),
@@ -309,29 +315,31 @@ impl Traffic {
         now: Clock,
         not_before_us: &mut u64,
         (scratch, held): (&mut Vec<u8>, &mut Vec<LimitPlace>),
-    ) -> Option<Verdict> {
+    ) -> Option<RoutingVerdict> {
         let server = self.settings();
         if let Some(rate) = &server.limits.requests
             && let Admission::Refuse { retry_after_us } =
                 live.used.requests.admit(rate, now.now_us())
         {
-            return Some(Verdict::Limited { retry_after_s: retry_after_s(retry_after_us) });
+            return Some(RoutingVerdict::Limited { retry_after_s: retry_after_s(retry_after_us) });
         }
         if let Some(max) = server.limits.requests_max {
             let before = live.used.requests_under_way.fetch_add(1, Relaxed);
             held.push(LimitPlace::Server(Arc::clone(live)));
             if before >= max {
-                return Some(Verdict::Limited { retry_after_s: RETRY_AT_A_TIME_S });
+                return Some(RoutingVerdict::Limited { retry_after_s: RETRY_AT_A_TIME_S });
             }
         }
         for &limit in &server.limits.per_key {
             match self.key_limits.count(limit, facts, evaluation, now, (scratch, held)) {
-                Limited::Passes => {}
-                Limited::Delayed(until_us) => *not_before_us = (*not_before_us).max(until_us),
-                Limited::Refused { retry_after_s } => {
-                    return Some(Verdict::Limited { retry_after_s });
+                KeyLimitResult::Passes => {}
+                KeyLimitResult::Delayed(until_us) => {
+                    *not_before_us = (*not_before_us).max(until_us)
                 }
-                Limited::Closed => return Some(Verdict::LimitClosed),
+                KeyLimitResult::Refused { retry_after_s } => {
+                    return Some(RoutingVerdict::Limited { retry_after_s });
+                }
+                KeyLimitResult::Closed => return Some(RoutingVerdict::LimitClosed),
             }
         }
         None
@@ -347,7 +355,7 @@ impl Traffic {
         now: Clock,
         decision: &mut Decision,
         (scratch, draw): (&mut Vec<u8>, u64),
-    ) -> (usize, Option<Asked>) {
+    ) -> (usize, Option<MemberPreference>) {
         let mut place = None;
         let mut all = self.asked.borrow_mut();
         all.clear();
@@ -439,7 +447,7 @@ impl Traffic {
         now: Clock,
         decision: &mut Decision,
         scratch: &mut Vec<u8>,
-    ) -> Asked {
+    ) -> MemberPreference {
         let chosen = decision.member.as_deref().and_then(|label| self.pools[pool].member(label));
         if let Some(member) = chosen {
             return (Preference::Member(member), None);
@@ -553,7 +561,7 @@ fn ask(
         Sticky::Insert(insert) => {
             let fields = named(&head.fields, input, b"cookie");
             let found = insert.tokens.read(fields, &insert.name, others);
-            let is_stale = found.is_none_or(|found| found.standing != Standing::Current);
+            let is_stale = found.is_none_or(|found| found.standing != TokenForm::Current);
             (found.map(|found| Preference::Member(found.member)), stickiness(is_stale, None))
         }
         Sticky::Address { of, places } => {
@@ -607,9 +615,9 @@ fn remove_cookies<'v>(
 ) {
     edits.change_each(b"Cookie", received, scratch, |value, out| {
         match cookies::write_without(value, &is_removed, out) {
-            Remaining::Unchanged => Change::None,
-            Remaining::Rewritten => Change::Changed,
-            Remaining::Nothing => Change::Removed,
+            RemainingCookies::Unchanged => Change::None,
+            RemainingCookies::Rewritten => Change::Changed,
+            RemainingCookies::Nothing => Change::Removed,
         }
     });
 }

@@ -9,17 +9,17 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use weir_core::admin_state::AdminState;
 use weir_core::clock::Clock;
-use weir_core::expression::{Facts, Nowhere};
+use weir_core::expression::{Facts, NoSurroundings};
 use weir_core::monitor::Health;
 use weir_core::policy::Decision;
-use weir_http::h1::{HeadLimits, Parsed, parse_request};
+use weir_http::h1::{HeadLimits, ParseProgress, parse_request};
 use weir_http::message::{RequestHead, Scheme};
 use weir_http::path::TargetForm;
 
+use crate::environment::Environment;
 use crate::local::pool::LocalPool;
 use crate::local::table::LocalTable;
-use crate::local::traffic::Verdict;
-use crate::outside::Outside;
+use crate::local::traffic::RoutingVerdict;
 use crate::shared::live::{LiveMember, LiveTable};
 use crate::shared::sticky::Sticky;
 
@@ -111,7 +111,7 @@ impl World {
             snapshot(&orders, false, persistence),
             None,
             WORKERS,
-            &Outside::known(),
+            &Environment::known(),
         );
         table.enter_into_force(NOW_MS);
         let workers = (0..WORKERS).map(|id| LocalTable::new(&table, None, id)).collect();
@@ -187,7 +187,7 @@ impl World {
             }
         }
         let next = snapshot(&self.orders, self.is_switching, self.persistence);
-        let table = LiveTable::build(next, Some(&self.table), WORKERS, &Outside::known());
+        let table = LiveTable::build(next, Some(&self.table), WORKERS, &Environment::known());
         table.enter_into_force(NOW_MS);
         self.workers = self
             .workers
@@ -216,7 +216,7 @@ impl World {
         let limits = HeadLimits { head_size_max: 8_192, headers_max: 20 };
         let mut head = RequestHead::new();
         let parsed = parse_request(&input, &limits, TargetForm::default(), &mut head);
-        assert!(matches!(parsed, Ok(Parsed::Complete { .. })));
+        assert!(matches!(parsed, Ok(ParseProgress::Complete { .. })));
         let facts = Facts {
             request: &head,
             request_input: &input,
@@ -226,7 +226,7 @@ impl World {
             tls: None,
             response: None,
             datagram: None,
-            around: &Nowhere,
+            around: &NoSurroundings,
             unix_s: None,
         };
         let now = Clock::at_us(self.now_ms * 1_000);
@@ -236,7 +236,7 @@ impl World {
         let scratches = (&mut scratch, &mut held, 0);
         let verdict =
             traffic.decide(&facts, &mut evaluation, &server.live, now, &mut decision, scratches);
-        let Verdict::Forward(route) = verdict else { panic!("{verdict:?}") };
+        let RoutingVerdict::Forward(route) = verdict else { panic!("{verdict:?}") };
         assert_eq!(route.pool, wanted);
         let pool = Rc::clone(traffic.pool(route.pool));
         let member = pool.occupy(&[], now, route.preference).ok()?;

@@ -8,7 +8,7 @@ use crate::local::pool::LocalMember;
 
 /// The log output of a finished transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Logged {
+pub enum LogOutput {
     /// No output. A transaction without output costs one comparison.
     Nothing,
     /// A line of the access log, in this format.
@@ -17,7 +17,7 @@ pub enum Logged {
     Record(AccessFormat),
 }
 
-impl Logged {
+impl LogOutput {
     /// A line in this format, and a record if `is_recorded`.
     pub fn of(format: AccessFormat, is_recorded: bool) -> Self {
         match (format, is_recorded) {
@@ -50,7 +50,7 @@ impl Logged {
 /// Counters and log data of a transaction.
 pub struct Account {
     /// The log output of the transaction.
-    pub logged: Logged,
+    pub logged: LogOutput,
     /// The request's part of the log line.
     pub log_request: Vec<u8>,
     /// The number of the request id in logs ([`super::request_ids`]); 0: from a trusted proxy or the access log.
@@ -111,7 +111,7 @@ impl Times {
 
 impl Account {
     /// The account of a new transaction.
-    pub fn begin(begun_us: u64, logged: Logged, log_request: Vec<u8>) -> Self {
+    pub fn begin(begun_us: u64, logged: LogOutput, log_request: Vec<u8>) -> Self {
         Self {
             logged,
             log_request,

@@ -8,11 +8,11 @@ use weir_core::expression::Facts;
 use weir_http::message::{RequestHead, Scheme};
 
 use crate::arena::{ClientKey, ExchangeKey, StreamKey};
-use crate::local::around::Around;
 use crate::local::client_address::client_of;
 use crate::local::client_tls::ClientTls;
+use crate::local::surroundings::RequestSurroundings;
 use crate::local::table::LocalServer;
-use crate::parts::account::Logged;
+use crate::parts::account::LogOutput;
 
 /// A received request.
 pub struct Arrival<'a> {
@@ -23,7 +23,7 @@ pub struct Arrival<'a> {
     /// The virtual server that decides: that of the listener, or the one to which the request was handed over.
     pub server: &'a Rc<LocalServer>,
     /// The origin; `None`: no decision needs it.
-    pub from: Option<Whence>,
+    pub from: Option<RequestOrigin>,
     /// Whether it arrived as early data, before the handshake was complete.
     pub is_early: bool,
     /// Whether member connections belong to the client connection.
@@ -36,7 +36,7 @@ pub struct Arrival<'a> {
 
 /// The origin of a request.
 #[derive(Clone)]
-pub struct Whence {
+pub struct RequestOrigin {
     /// The connection's peer.
     pub peer: Option<SocketAddr>,
     /// The address that the client connected to; `None`: a unix socket.
@@ -102,7 +102,7 @@ impl Arrival<'_> {
     }
 
     /// The facts for rules.
-    pub fn facts<'a>(&'a self, around: &'a Around<'a>) -> Facts<'a> {
+    pub fn facts<'a>(&'a self, around: &'a RequestSurroundings<'a>) -> Facts<'a> {
         Facts {
             request: self.head,
             request_input: self.input,
@@ -127,7 +127,7 @@ pub struct Registration {
     /// The client's stream; `None`: HTTP/1.
     pub stream: Option<StreamKey>,
     /// The format of the access log.
-    pub logged: Logged,
+    pub logged: LogOutput,
     /// The request's part of the log line.
     pub log_request: Vec<u8>,
 }

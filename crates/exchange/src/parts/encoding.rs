@@ -4,8 +4,8 @@ use weir_compression::{Encoder, FlushWhen, RequestTraits, entity_tags};
 use weir_http::fields::values;
 use weir_http::message::ResponseHead;
 
+use crate::parts::body_rewrite::BodyRewrite;
 use crate::parts::messages::Message;
-use crate::parts::rewriting::Rewriting;
 
 /// Facts about a request that compression of the response needs.
 pub struct Codings {
@@ -39,7 +39,7 @@ pub struct Filters {
 #[derive(Default)]
 pub struct Transforms {
     /// Replacement of text.
-    pub rewriting: Option<Rewriting>,
+    pub rewriting: Option<BodyRewrite>,
     /// Compression.
     pub encoding: Option<Encoding>,
 }
@@ -66,7 +66,7 @@ pub enum Encoding {
 
 /// The result of transforming a part of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoded {
+pub enum EncodeResult {
     /// The output was written.
     Sound,
     /// The rest is not needed.

@@ -4,7 +4,7 @@ use weir_http::message::ResponseHead;
 use weir_waf::inspection::{Limit, Verdict};
 
 use crate::parts::end::{End, OwnedEnd};
-use crate::parts::held::HeldBody;
+use crate::parts::held_memory::HeldBody;
 
 /// What is known of a response, and of its request, before there is a verdict.
 pub struct ResponseFacts {
@@ -82,7 +82,7 @@ impl HeldResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::held::HeldRoom;
+    use crate::parts::held_memory::HeldRoom;
 
     #[test]
     fn the_limit_of_the_request_counts_unless_there_is_a_finding() {

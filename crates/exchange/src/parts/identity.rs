@@ -21,9 +21,9 @@ pub struct Identity {
     /// The time of the decision, in seconds since 1970: rules for the response evaluate tokens at the same time.
     pub unix_s: Option<u64>,
     /// Pending password checks.
-    pub checks: Vec<Checking>,
+    pub checks: Vec<PasswordCheck>,
     /// Services to ask, one after another, from the last to the first.
-    pub asks: Vec<Asking>,
+    pub asks: Vec<AuthorisationQuery>,
 }
 
 impl Identity {
@@ -34,7 +34,7 @@ impl Identity {
 }
 
 /// A question to an authorisation service about the request.
-pub struct Asking {
+pub struct AuthorisationQuery {
     /// The authentication that requires it.
     pub by: Arc<Authenticator>,
     /// The pool of the service.
@@ -61,7 +61,7 @@ pub enum Progress {
     Answered(Option<Box<Reply>>),
 }
 
-impl Asking {
+impl AuthorisationQuery {
     /// Whether the service is to be asked, and the request for that has not begun.
     pub fn awaits_beginning(&self) -> bool {
         matches!(self.progress, Progress::Asked(None))
@@ -78,7 +78,7 @@ impl Asking {
     }
 }
 
-impl fmt::Debug for Asking {
+impl fmt::Debug for AuthorisationQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Asking").field("by", &self.by.name).finish_non_exhaustive()
     }
@@ -86,7 +86,7 @@ impl fmt::Debug for Asking {
 
 /// A pending password check.
 #[derive(Debug)]
-pub struct Checking {
+pub struct PasswordCheck {
     /// The authentication that requires it.
     pub by: Arc<Authenticator>,
     /// The tag of the user and password; `None`: there is no such user.

@@ -33,7 +33,7 @@ pub enum HeadKind {
 }
 
 /// A part of a body for a client.
-pub struct Sending<'a> {
+pub struct ClientBodyPart<'a> {
     /// The text of the pieces.
     pub input: &'a [u8],
     /// The data.

@@ -1,11 +1,11 @@
 //! Messages of transactions for operators.
 
 use crate::local::pool::{LocalMember, LocalPool};
-use crate::parts::ends::Ends;
 use crate::parts::failure::Blame;
-use crate::parts::inspected::Inspected;
-use crate::parts::remembered::Remembered;
-use crate::parts::traced::{Record, Traced};
+use crate::parts::inspection_report::InspectionReport;
+use crate::parts::request_context::RequestContext;
+use crate::parts::request_trace::{Record, RequestTrace};
+use crate::parts::transaction_ends::TransactionEnds;
 use crate::termination::Termination;
 
 /// Messages of transactions for operators.
@@ -31,15 +31,15 @@ pub enum Notice<'a> {
         why: Blame,
     },
     /// A request was inspected, and the outcome must be logged.
-    Inspected(&'a Inspected<'a>),
+    Inspected(&'a InspectionReport<'a>),
     /// A transaction with recorded spans has ended.
     Traced {
         /// Its connections.
-        ends: &'a Ends,
+        ends: &'a TransactionEnds,
         /// The decision about it.
-        remembered: &'a Remembered,
+        context: &'a RequestContext,
         /// Its trace.
-        traced: &'a Traced,
+        traced: &'a RequestTrace,
         /// Its record.
         record: &'a Record,
         /// How it ended.

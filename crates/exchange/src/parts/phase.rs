@@ -8,14 +8,14 @@
 
 use crate::arena::{ConnectionKey, MemberStreamKey};
 use crate::parts::attempt::{Attempt, Link};
-use crate::parts::parked::Parked;
 use crate::parts::tries::Lease;
+use crate::parts::wait_state::WaitState;
 use crate::termination::Termination;
 
 /// How far a transaction is.
 pub enum Phase {
     /// It has no member, and the client has nothing of a response but interim ones: it passes its stages, waits, or ends.
-    Before(Parked),
+    Before(WaitState),
     /// It has a place at a member. `None`: the head of the response has not arrived.
     Asked(Attempt, Option<Begun>),
     /// The response has begun, and its member has been left: the transaction ends, or delivers the rest, in the same call.
@@ -23,7 +23,7 @@ pub enum Phase {
     /// The response is complete here, and held until it is judged. Then the transaction ends for this reason.
     Judge(Termination),
     /// The response is complete here, but the client's HTTP/2 windows hold back the rest of it.
-    Deliver(Rest),
+    Deliver(RestOfResponse),
 }
 
 /// A response that has begun.
@@ -46,7 +46,7 @@ impl Begun {
 
 /// The rest of a response that the client's windows hold back.
 #[derive(Debug, Clone, Copy)]
-pub struct Rest {
+pub struct RestOfResponse {
     /// The termination reason after delivery.
     pub ends_as: Termination,
     /// Bytes that the client has sent since.
@@ -55,7 +55,7 @@ pub struct Rest {
 
 impl Phase {
     /// The beginning.
-    pub const START: Self = Self::Before(Parked::No);
+    pub const START: Self = Self::Before(WaitState::No);
 
     /// The attempt; `None`: there is no member.
     #[inline]
@@ -164,40 +164,40 @@ impl Phase {
 // A transaction without a member.
 impl Phase {
     /// What it waits for.
-    pub fn parked(&self) -> &Parked {
+    pub fn wait_state(&self) -> &WaitState {
         match self {
-            Self::Before(parked) => parked,
-            Self::Asked(..) | Self::Left(_) | Self::Judge(_) | Self::Deliver(_) => &Parked::No,
+            Self::Before(wait_state) => wait_state,
+            Self::Asked(..) | Self::Left(_) | Self::Judge(_) | Self::Deliver(_) => &WaitState::No,
         }
     }
 
     /// It waits for this from now on.
-    pub fn park(&mut self, what: Parked) {
+    pub fn park(&mut self, what: WaitState) {
         debug_assert!(matches!(self, Self::Before(_)), "what waits has no member, and no response");
-        if let Self::Before(parked) = self {
-            *parked = what;
+        if let Self::Before(wait_state) = self {
+            *wait_state = what;
         }
     }
 
     /// It does not wait at a stage any more.
     pub fn leave_stages(&mut self) {
-        if let Self::Before(parked @ Parked::AtStage) = self {
-            *parked = Parked::No;
+        if let Self::Before(wait_state @ WaitState::AtStage) = self {
+            *wait_state = WaitState::No;
         }
     }
 
     /// It does not wait any more.
-    pub fn end_wait(&mut self) -> Parked {
+    pub fn end_wait(&mut self) -> WaitState {
         match self {
-            Self::Before(parked) => std::mem::take(parked),
-            Self::Asked(..) | Self::Left(_) | Self::Judge(_) | Self::Deliver(_) => Parked::No,
+            Self::Before(wait_state) => std::mem::take(wait_state),
+            Self::Asked(..) | Self::Left(_) | Self::Judge(_) | Self::Deliver(_) => WaitState::No,
         }
     }
 
     /// Takes the reserved place.
     pub fn take_place(&mut self) -> Option<Lease> {
         match self {
-            Self::Before(parked) => parked.take_place(),
+            Self::Before(wait_state) => wait_state.take_place(),
             Self::Asked(..) | Self::Left(_) | Self::Judge(_) | Self::Deliver(_) => None,
         }
     }
@@ -212,8 +212,8 @@ mod tests {
     use weir_core::clock::Clock;
 
     use super::*;
+    use crate::environment::Environment;
     use crate::local::pool::{LocalPool, Preference};
-    use crate::outside::Outside;
     use crate::shared::live::LiveTable;
 
     fn pool() -> Rc<LocalPool> {
@@ -221,7 +221,7 @@ mod tests {
             pools: { p: { members: [ 127.0.0.1:1 ] } }\n";
         let config = weir_config::parse("test.yaml", text).config.expect("a good configuration");
         let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
-        let table = LiveTable::build(Arc::clone(&snapshot), None, 1, &Outside::known());
+        let table = LiveTable::build(Arc::clone(&snapshot), None, 1, &Environment::known());
         Rc::new(LocalPool::new(&snapshot, 0, &table.pools[0], None, 0, 0))
     }
 
@@ -278,12 +278,12 @@ mod tests {
 
     #[test]
     fn only_a_wait_at_a_stage_ends_with_the_stages() {
-        for (parked, is_left) in
-            [(Parked::No, true), (Parked::AtStage, true), (Parked::Beside, false)]
+        for (wait_state, is_left) in
+            [(WaitState::No, true), (WaitState::AtStage, true), (WaitState::Beside, false)]
         {
-            let mut phase = Phase::Before(parked);
+            let mut phase = Phase::Before(wait_state);
             phase.leave_stages();
-            assert_eq!(matches!(phase, Phase::Before(Parked::No)), is_left);
+            assert_eq!(matches!(phase, Phase::Before(WaitState::No)), is_left);
         }
     }
 }

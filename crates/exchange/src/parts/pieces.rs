@@ -14,14 +14,14 @@ pub struct Pieces {
     /// The number of input bytes that were parsed.
     pub consumed: usize,
     /// The next step after the data.
-    pub next: Next,
+    pub next: AfterData,
 }
 
 impl Pieces {
     /// Without data.
     pub fn none() -> Self {
         let ranges = [(0, 0); PIECES_MAX];
-        Self { ranges, count: 0, data_bytes: 0, consumed: 0, next: Next::Again }
+        Self { ranges, count: 0, data_bytes: 0, consumed: 0, next: AfterData::Again }
     }
 
     /// A whole buffer of this size; nothing follows.
@@ -29,16 +29,16 @@ impl Pieces {
         let mut ranges = [(0, 0); PIECES_MAX];
         ranges[0] = (0, data_bytes as u32);
         let count = usize::from(data_bytes > 0);
-        Self { ranges, count, data_bytes, consumed: data_bytes, next: Next::Done }
+        Self { ranges, count, data_bytes, consumed: data_bytes, next: AfterData::Done }
     }
 
     /// A whole buffer of this size; more may follow.
     pub fn part(data_bytes: usize) -> Self {
-        Self { next: Next::More, ..Self::whole(data_bytes) }
+        Self { next: AfterData::More, ..Self::whole(data_bytes) }
     }
 
     /// A whole buffer of this size, transformed from data that `next` follows.
-    pub fn made(data_bytes: usize, next: Next) -> Self {
+    pub fn made(data_bytes: usize, next: AfterData) -> Self {
         Self { next, ..Self::whole(data_bytes) }
     }
 
@@ -56,7 +56,7 @@ impl Pieces {
 
 /// The next step after the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum AfterData {
     /// More ranges than fit in one call; call again with the rest.
     Again,
     /// More of the body, which has not arrived yet.
@@ -80,7 +80,7 @@ pub fn gather(
     };
     pieces.ranges[0] = (0, bytes as u32);
     (pieces.count, pieces.data_bytes, pieces.consumed) = (1, bytes, bytes);
-    pieces.next = Next::Done;
+    pieces.next = AfterData::Done;
     Ok(())
 }
 
@@ -99,9 +99,9 @@ fn gather_parts(
                 pieces.consumed += end;
                 continue;
             }
-            BodyStep::NeedMore { consumed } => (consumed, Next::More),
-            BodyStep::Trailers { consumed } => (consumed, Next::Trailers),
-            BodyStep::End { consumed } => (consumed, Next::Done),
+            BodyStep::NeedMore { consumed } => (consumed, AfterData::More),
+            BodyStep::Trailers { consumed } => (consumed, AfterData::Trailers),
+            BodyStep::End { consumed } => (consumed, AfterData::Done),
         };
         pieces.consumed += consumed;
         pieces.next = next;

@@ -1,6 +1,6 @@
 //! A request for a member, and the stored part of it for retries.
 
-use weir_http::bound;
+use weir_http::connection_authentication;
 use weir_http::edits::RequestEdits;
 use weir_http::h1::write_request_head;
 use weir_http::h2::Answer;
@@ -17,7 +17,7 @@ pub const KEPT_PIECE_BYTES_MAX: usize = 4096;
 
 /// The member connections that a transaction may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ConnectionChoice {
     /// Any connection that others may use, too.
     Any,
     /// It must be new, and must not use HTTP/2.
@@ -30,9 +30,9 @@ pub enum Wanted {
 
 /// The requirements of a transaction on its member connection.
 #[derive(Debug, Clone, Copy)]
-pub struct Need {
+pub struct ConnectionNeed {
     /// The connections that it may use.
-    pub wanted: Wanted,
+    pub wanted: ConnectionChoice,
     /// The request can be sent again if the connection is stale.
     pub is_repeatable: bool,
     /// It becomes a tunnel, which needs its own connection.
@@ -47,15 +47,15 @@ pub struct Need {
     pub is_replayable: bool,
 }
 
-impl Need {
+impl ConnectionNeed {
     /// Whether the connection must be new, and must not use HTTP/2.
     pub fn is_fresh(self) -> bool {
-        self.wanted == Wanted::Fresh
+        self.wanted == ConnectionChoice::Fresh
     }
 
     /// Whether the request authenticates the connection.
     pub fn is_authenticating(self) -> bool {
-        self.wanted == Wanted::Authenticating
+        self.wanted == ConnectionChoice::Authenticating
     }
 }
 
@@ -72,7 +72,7 @@ enum Replay {
 
 /// How much of a request has arrived from its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Coming {
+enum RequestArrival {
     /// Not everything.
     More,
     /// All of it.
@@ -111,16 +111,20 @@ pub struct Request {
     /// The framing of the body toward the member.
     pub framing: Framing,
     /// The member connections that it may use.
-    pub wanted: Wanted,
-    coming: Coming,
+    pub wanted: ConnectionChoice,
+    coming: RequestArrival,
     /// Its body was held, was not sent to a member yet, and is too long to be stored for a retry.
     pub has_long_body_ahead: bool,
 }
 
 /// The member connections that a request with these changes may use: what the member gets decides, whoever has put it there.
 #[inline]
-fn wanted_of(edits: &RequestEdits) -> Wanted {
-    if edits.fields.binds_connection() { Wanted::Authenticating } else { Wanted::Any }
+fn wanted_of(edits: &RequestEdits) -> ConnectionChoice {
+    if edits.fields.binds_connection() {
+        ConnectionChoice::Authenticating
+    } else {
+        ConnectionChoice::Any
+    }
 }
 
 impl Request {
@@ -164,7 +168,11 @@ impl Request {
             trailers: None,
             framing: head.framing,
             wanted: wanted_of(edits),
-            coming: if head.framing.is_empty() { Coming::Whole } else { Coming::More },
+            coming: if head.framing.is_empty() {
+                RequestArrival::Whole
+            } else {
+                RequestArrival::More
+            },
             has_long_body_ahead: false,
         }
     }
@@ -178,8 +186,8 @@ impl Request {
         debug_assert!(!self.is_sent(), "a head that is out stays as it is");
         let (mut text, mut lines) = (Vec::new(), Vec::new());
         for (name, value) in fields {
-            if bound::is_credentials(name, value) {
-                self.wanted = Wanted::Authenticating;
+            if connection_authentication::is_credentials(name, value) {
+                self.wanted = ConnectionChoice::Authenticating;
             }
             text.extend_from_slice(name);
             text.extend_from_slice(b": ");
@@ -241,8 +249,8 @@ impl Request {
     }
 
     /// The requirements on the member connection.
-    pub fn need(&self) -> Need {
-        Need {
+    pub fn need(&self) -> ConnectionNeed {
+        ConnectionNeed {
             wanted: self.wanted,
             is_repeatable: self.method.is_idempotent()
                 && self.is_whole()
@@ -274,26 +282,26 @@ impl Request {
     /// Whether all of it has arrived from the client.
     #[inline]
     pub fn is_whole(&self) -> bool {
-        self.coming == Coming::Whole
+        self.coming == RequestArrival::Whole
     }
 
     /// Whether the client has cut it off.
     pub fn is_cut(&self) -> bool {
-        self.coming == Coming::Cut
+        self.coming == RequestArrival::Cut
     }
 
     /// A part has arrived, perhaps the last one.
     #[inline]
     pub fn receive(&mut self, is_last: bool) {
         if is_last {
-            self.coming = Coming::Whole;
+            self.coming = RequestArrival::Whole;
         }
     }
 
     /// The client has cut it off.
     pub fn cut(&mut self) {
-        if self.coming == Coming::More {
-            self.coming = Coming::Cut;
+        if self.coming == RequestArrival::More {
+            self.coming = RequestArrival::Cut;
         }
     }
 
@@ -357,7 +365,7 @@ mod tests {
     use weir_http::path::TargetForm;
 
     use super::*;
-    use crate::local::around::Sources;
+    use crate::local::surroundings::Sources;
 
     #[test]
     fn fields_are_added_to_each_form_of_a_head() {
@@ -395,9 +403,9 @@ mod tests {
         let limits = HeadLimits { head_size_max: 1_000, headers_max: 10 };
         parse_request(text, &limits, TargetForm::default(), &mut head).expect("a head");
         for (name, value, expected) in [
-            ("Authorization", "Negotiate YII=", Wanted::Authenticating),
-            ("Authorization", "Bearer abc", Wanted::Any),
-            ("X-User", "Negotiate", Wanted::Any),
+            ("Authorization", "Negotiate YII=", ConnectionChoice::Authenticating),
+            ("Authorization", "Bearer abc", ConnectionChoice::Any),
+            ("X-User", "Negotiate", ConnectionChoice::Any),
         ] {
             let tools = Tools::new(|| 0, Sources { unix_s: || 0, fill_randomly: |_| {} });
             let (message, edits) = ((&head, &text[..]), &RequestEdits::NONE);

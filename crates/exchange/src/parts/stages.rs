@@ -2,7 +2,7 @@
 
 use weir_core::policy::Decision;
 
-use crate::parts::considered::Ending;
+use crate::parts::request_decisions::EndWithoutMember;
 
 /// A stage between the head of a request and its member. A request passes its stages in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,11 +25,11 @@ pub enum Stage {
 }
 
 /// What stages need to know of a request that was delayed, or whose end was decided with its head.
-pub struct Foreseen {
+pub struct DelayedDecision {
     /// Until when [`Stage::Delay`] waits; 0: it does not wait, or has waited.
     pub not_before_us: u64,
     /// How the request ends at [`Stage::End`].
-    pub end: Option<(Ending, Box<Decision>)>,
+    pub end: Option<(EndWithoutMember, Box<Decision>)>,
 }
 
 /// All stages, in order.
@@ -74,7 +74,7 @@ impl Stages {
 
 /// What a stage says of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum StageResult {
     /// It goes on to the next stage.
     On,
     /// It waits. Except for its body, it comes to this stage again.

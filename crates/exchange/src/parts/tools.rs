@@ -6,21 +6,21 @@ use weir_core::policy::{Decision, place_of};
 use weir_http::edits::FieldEdits;
 use weir_http::message::ResponseHead;
 
-use crate::local::around::Sources;
 use crate::local::key_limits::LimitPlace;
-use crate::parts::elsewhere::Elsewhere;
+use crate::local::surroundings::Sources;
+use crate::parts::deferred_work::DeferredWork;
 use crate::parts::encoding::{Encoding, Transforms};
-use crate::parts::errand::Errand;
-use crate::parts::held::HeldRoom;
-use crate::parts::identity::{Asking, Progress};
-use crate::parts::remembered::{Remembered, SPARE_BYTES_MAX, SPARE_MAX};
+use crate::parts::held_memory::HeldRoom;
+use crate::parts::identity::{AuthorisationQuery, Progress};
+use crate::parts::offloaded_inspections::OffloadedInspections;
+use crate::parts::request_context::{RequestContext, SPARE_BYTES_MAX, SPARE_MAX};
 use crate::parts::request_ids::RequestIds;
 use crate::parts::scratch::Scratch;
 
 /// Tools that transactions share, one after another. An `Option` is `None` while the tool is in use.
 pub struct Tools {
     /// Work to do after the current call.
-    pub errands: Vec<Errand>,
+    pub deferred_work: Vec<DeferredWork>,
     /// The number of open copies of requests.
     pub mirrors_under_way: u32,
     /// Output buffers.
@@ -36,11 +36,11 @@ pub struct Tools {
     /// Places under limits that the current request holds; empty between requests.
     pub limit_places: Vec<LimitPlace>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
-    spare_remembered: Vec<Box<Remembered>>,
+    spare_remembered: Vec<Box<RequestContext>>,
     /// Memory limit for bodies that are held for inspection.
     pub held_room: HeldRoom,
     /// Inspections that go on on another thread.
-    pub elsewhere: Elsewhere,
+    pub offloaded: OffloadedInspections,
     /// Request ids for logs.
     pub request_ids: RequestIds,
     /// The state of the random numbers that distribute requests.
@@ -65,7 +65,7 @@ impl Tools {
     /// New tools.
     pub fn new(time_us: fn() -> u64, sources: Sources) -> Self {
         Self {
-            errands: Vec::new(),
+            deferred_work: Vec::new(),
             mirrors_under_way: 0,
             scratch: Scratch::default(),
             decision: None,
@@ -74,7 +74,7 @@ impl Tools {
             own_head: None,
             limit_places: Vec::new(),
             held_room: HeldRoom::default(),
-            elsewhere: Elsewhere::default(),
+            offloaded: OffloadedInspections::default(),
             request_ids: RequestIds::default(),
             draws: None,
             notes_rules: false,
@@ -102,21 +102,21 @@ impl Tools {
     }
 
     /// An empty box for data of a request.
-    pub fn take_remembered(&mut self) -> Box<Remembered> {
+    pub fn take_remembered(&mut self) -> Box<RequestContext> {
         self.spare_remembered.pop().unwrap_or_default()
     }
 
     /// Takes back the data of a request, and its buffers.
-    pub fn give_remembered(&mut self, mut remembered: Box<Remembered>) {
-        let asks = remembered.identity.iter_mut().flat_map(|identity| identity.asks.drain(..));
-        for Asking { progress, .. } in asks {
+    pub fn give_remembered(&mut self, mut context: Box<RequestContext>) {
+        let asks = context.identity.iter_mut().flat_map(|identity| identity.asks.drain(..));
+        for AuthorisationQuery { progress, .. } in asks {
             if let Progress::Asked(Some(child)) = progress {
-                self.errands.push(Errand::Leave { child, is_late: false });
+                self.deferred_work.push(DeferredWork::Leave { child, is_late: false });
             }
         }
-        remembered.clear();
-        if self.spare_remembered.len() < SPARE_MAX && remembered.kept_bytes() <= SPARE_BYTES_MAX {
-            self.spare_remembered.push(remembered);
+        context.clear();
+        if self.spare_remembered.len() < SPARE_MAX && context.kept_bytes() <= SPARE_BYTES_MAX {
+            self.spare_remembered.push(context);
         }
     }
 

@@ -27,7 +27,7 @@ impl Drop for Lease {
 }
 
 /// Members that were tried. Most requests need one.
-enum Tried {
+enum TriedMembers {
     None,
     One([u32; 1]),
     Several(Vec<u32>),
@@ -39,7 +39,7 @@ pub struct Tries {
     pub pool: Rc<LocalPool>,
     /// The preference for a member.
     pub preference: Preference,
-    tried: Tried,
+    tried: TriedMembers,
     /// weir looked for a member. It does not for a request that a rule answers or refuses.
     pub was_sought: bool,
     /// The number of attempts.
@@ -58,7 +58,7 @@ impl Tries {
         Self {
             pool,
             preference,
-            tried: Tried::None,
+            tried: TriedMembers::None,
             was_sought: false,
             count: 0,
             failure: None,
@@ -85,18 +85,18 @@ impl Tries {
     /// The members tried so far.
     pub fn tried(&self) -> &[u32] {
         match &self.tried {
-            Tried::None => &[],
-            Tried::One(member) => member,
-            Tried::Several(members) => members,
+            TriedMembers::None => &[],
+            TriedMembers::One(member) => member,
+            TriedMembers::Several(members) => members,
         }
     }
 
     /// Records an attempt with this member.
     pub fn note(&mut self, member: u32) {
         match &mut self.tried {
-            Tried::None => self.tried = Tried::One([member]),
-            Tried::One([first]) => self.tried = Tried::Several(vec![*first, member]),
-            Tried::Several(members) => members.push(member),
+            TriedMembers::None => self.tried = TriedMembers::One([member]),
+            TriedMembers::One([first]) => self.tried = TriedMembers::Several(vec![*first, member]),
+            TriedMembers::Several(members) => members.push(member),
         }
         self.count += 1;
     }
@@ -119,7 +119,7 @@ impl Tries {
             self.preference = moved(member).map_or(Preference::Any, Preference::Member);
         }
         let tried: Vec<u32> = self.tried().iter().filter_map(|member| moved(*member)).collect();
-        self.tried = Tried::Several(tried);
+        self.tried = TriedMembers::Several(tried);
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::outside::Outside;
+    use crate::environment::Environment;
     use crate::shared::live::LiveTable;
 
     fn pool_of_three() -> Rc<LocalPool> {
@@ -136,7 +136,7 @@ mod tests {
             pools: { p: { members: [ 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3 ] } }\n";
         let config = weir_config::parse("test.yaml", text).config.expect("a good configuration");
         let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
-        let table = LiveTable::build(Arc::clone(&snapshot), None, 1, &Outside::known());
+        let table = LiveTable::build(Arc::clone(&snapshot), None, 1, &Environment::known());
         Rc::new(LocalPool::new(&snapshot, 0, &table.pools[0], None, 0, 0))
     }
 

@@ -77,7 +77,7 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use weir_http::h1::{HeadLimits, Parsed, parse_request};
+    use weir_http::h1::{HeadLimits, ParseProgress, parse_request};
     use weir_http::path::TargetForm;
 
     use super::*;
@@ -117,7 +117,7 @@ mod tests {
             let mut head = RequestHead::new();
             let limits = HeadLimits { head_size_max: 4096, headers_max: 100 };
             let parsed = parse_request(text.as_bytes(), &limits, TargetForm::default(), &mut head);
-            assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{text}: {parsed:?}");
+            assert!(matches!(parsed, Ok(ParseProgress::Complete { .. })), "{text}: {parsed:?}");
             Handshake::of(&head, text.as_bytes())
         };
         let with = |key: &str| format!("Sec-WebSocket-Key: {key}\r\n");

@@ -5,12 +5,12 @@ use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::Decision;
 use weir_waf::inspection::Inspection;
 
-use crate::local::traffic::{Traffic, Verdict};
+use crate::local::traffic::{RoutingVerdict, Traffic};
 use crate::parts::arrival::Arrival;
-use crate::parts::ends::Ends;
 use crate::parts::failure::MemberFailure;
-use crate::parts::inspected::Outcome;
-use crate::parts::inspecting::Terms;
+use crate::parts::inspection::Terms;
+use crate::parts::inspection_report::InspectionOutcome;
+use crate::parts::transaction_ends::TransactionEnds;
 
 /// Observes decisions about a request.
 pub trait Witness {
@@ -24,7 +24,7 @@ pub trait Witness {
 /// A step of the decision.
 pub enum Step<'a, 'e> {
     /// A virtual server has decided about a request: limits, policies, pool and persistence.
-    Decided(Decided<'a, 'e>),
+    Decided(ServerDecision<'a, 'e>),
     /// The web application firewall begins to inspect the request.
     Inspects(&'a Terms),
     /// The web application firewall has a result.
@@ -34,16 +34,16 @@ pub enum Step<'a, 'e> {
         /// The findings.
         inspection: &'a Inspection,
         /// The result.
-        outcome: Outcome,
+        outcome: InspectionOutcome,
         /// The status of the answer; 0: the request continues.
         status: u16,
     },
     /// The search for a member begins for a request that has waited.
-    Seeks(&'a Ends),
+    Seeks(&'a TransactionEnds),
     /// A member failed to serve the request.
     Failed {
         /// The transaction; its current attempt has failed.
-        ends: &'a Ends,
+        ends: &'a TransactionEnds,
         /// The member.
         member: u32,
         /// The reason.
@@ -52,7 +52,7 @@ pub enum Step<'a, 'e> {
 }
 
 /// The decision of a virtual server about a request, and its input.
-pub struct Decided<'a, 'e> {
+pub struct ServerDecision<'a, 'e> {
     /// The request.
     pub arrival: &'a Arrival<'a>,
     /// The settings that decided.
@@ -64,5 +64,5 @@ pub struct Decided<'a, 'e> {
     /// The decision of the policies.
     pub decision: &'a Decision,
     /// The resulting verdict.
-    pub verdict: &'a Verdict,
+    pub verdict: &'a RoutingVerdict,
 }

@@ -7,8 +7,8 @@ use weir_core::datagram::Train;
 
 use crate::arena::{ListenerKey, SessionKey};
 use crate::edge::Turn;
-use crate::local::around::Sources;
 use crate::local::pool::LocalPool;
+use crate::local::surroundings::Sources;
 use crate::local::table::LocalServer;
 use crate::parts::failure::MemberFailure;
 use crate::parts::notice::Notice;

@@ -188,7 +188,7 @@ impl<S: Copy> Session<S> {
             && self.account.bytes_received == train.bytes.len() as u64;
         let failure = if is_new { failure } else { MemberFailure::Abort };
         self.tries.failure = Some(failure);
-        self.leave_member(at, Some(failure));
+        self.release_member(at, Some(failure));
         let may_repeat = is_new
             && is_whole
             && self.tries.left() > 0
@@ -203,7 +203,7 @@ impl<S: Copy> Session<S> {
     pub fn timed_out(&mut self, at: &mut impl SessionEdge<Socket = S>) {
         let is_awaited = self.settings.responses_max.is_some_and(|max| max > 0);
         if is_awaited && self.account.answered_us == 0 {
-            self.leave_member(at, Some(MemberFailure::Timeout));
+            self.release_member(at, Some(MemberFailure::Timeout));
             return self.end(at, Termination::MemberTimeout);
         }
         self.end(at, Termination::IdleTimeout);
@@ -217,7 +217,7 @@ impl<S: Copy> Session<S> {
         if why == Termination::Complete && self.has_all_answers() {
             self.put_socket_back(at);
         }
-        self.leave_member(at, None);
+        self.release_member(at, None);
         count_relay(&self.server.counters, why);
         self.over = Some(why);
         at.finish(self, why);
@@ -242,7 +242,7 @@ impl<S: Copy> Session<S> {
     }
 
     /// Releases the member and closes the socket. `failure`: counts as a failure of the member.
-    pub(super) fn leave_member(
+    pub(super) fn release_member(
         &mut self,
         at: &mut impl SessionEdge<Socket = S>,
         failure: Option<MemberFailure>,

@@ -12,10 +12,10 @@
 //! kernel has reused the port for another session with that member. With `sessions_per_socket_max`, another session may
 //! use the socket later, but only if this one got exactly the expected number of answers.
 
-mod beginning;
 pub mod edge;
 mod events;
-mod kept;
+mod persistence;
+mod start;
 mod table;
 
 use std::rc::Rc;
@@ -27,13 +27,13 @@ use weir_core::datagram::Flow;
 use crate::arena::{ListenerKey, SessionKey};
 use crate::local::key_limits::ConnectionPlaces;
 use crate::local::pool::{LocalMember, LocalPool};
-use crate::local::stickiness::{Kept as Stayed, Stickiness};
+use crate::local::stickiness::{PersistenceResult as Stayed, Stickiness};
 use crate::local::table::LocalServer;
 use crate::parts::tries::{Lease, Tries};
-use crate::session::kept::Kept;
+use crate::session::persistence::SessionPersistence;
 use crate::termination::Termination;
 
-pub use beginning::{Refusal, Tools, admit};
+pub use start::{Refusal, Tools, admit};
 pub use table::Sessions;
 
 /// The origin of a session's datagrams.
@@ -89,7 +89,7 @@ pub struct Session<S> {
     lease: Option<Lease>,
     stickiness: Option<Stickiness>,
     /// State of persistence by QUIC connection IDs.
-    kept: Option<Box<Kept>>,
+    kept: Option<Box<SessionPersistence>>,
     /// The first datagram, kept for a retry until the member answers.
     held: Vec<u8>,
     /// Some answers were dropped because of `amplification_max`.

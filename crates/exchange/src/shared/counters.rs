@@ -34,11 +34,11 @@ impl Counter {
 
 /// One block of counters per worker, each on its own cache lines.
 #[derive(Debug)]
-pub struct PerWorker<T>(Box<[Arc<Padded<T>>]>);
+pub struct PerWorker<T>(Box<[Arc<CachePadded<T>>]>);
 
 /// The block of one worker, kept by that worker.
 #[derive(Debug)]
-pub struct Own<T>(Arc<Padded<T>>);
+pub struct Own<T>(Arc<CachePadded<T>>);
 
 impl<T> Deref for Own<T> {
     type Target = T;
@@ -52,12 +52,12 @@ impl<T> Deref for Own<T> {
 /// 128 bytes, two cache lines: the prefetcher fetches adjacent lines in pairs, which would cause false sharing.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Padded<T>(T);
+struct CachePadded<T>(T);
 
 impl<T: Block> PerWorker<T> {
     /// Zeroed blocks for this many workers.
     pub fn new(workers: usize) -> Self {
-        Self((0..workers).map(|_| Arc::new(Padded(T::default()))).collect())
+        Self((0..workers).map(|_| Arc::new(CachePadded(T::default()))).collect())
     }
 
     /// The number of workers.

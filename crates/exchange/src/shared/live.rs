@@ -28,7 +28,7 @@
 //! | `Challenges`: what a certificate authority verifies | twice per name and order | control | one per name of the orders under way |
 //! | keys of tokens (`TokenReader`) | when other keys were fetched | control | 64 keys per authentication |
 
-mod copied;
+mod copy;
 mod former;
 
 use std::collections::HashMap;
@@ -41,11 +41,11 @@ use weir_config::snapshot::{
     Address, Balance, KeyLimit, KeyMeasure, Pool, RuleName, Snapshot, VirtualServer,
 };
 use weir_core::admin_state::AdminState;
-use weir_core::balance::{MaglevTable, Named, ResponseTime};
+use weir_core::balance::{MaglevTable, NamedMember, ResponseTime};
 use weir_core::keyed_hash::KeyedHash;
 use weir_core::monitor::{Circuit, EjectionBounds, Health, Passive, PassiveSettings};
 
-use crate::outside::Outside;
+use crate::environment::Environment;
 use crate::shared::counters::{
     HistogramTotals, MemberCounters, MemberTimes, Own, OwnPoolCounters, PerWorker, PoolCounters,
     RuleCounters, VirtualServerCounters,
@@ -56,7 +56,7 @@ use crate::shared::shared_table::{KeyedLimit, SharedLimit};
 use crate::shared::sticky::Stickies;
 use crate::shared::waf_rules::WafRules;
 
-pub use former::Departed;
+pub use former::RemovedObjects;
 
 /// A snapshot together with the live state of its objects. The vectors have the order of the snapshot.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub struct LiveTable {
     /// The number of findings of each rule of the web application firewall.
     pub waf_rules: WafRules,
     /// Objects that were removed from the configuration but are still in use.
-    pub departed: Departed,
+    pub departed: RemovedObjects,
     /// The number of this table within the process, from 1.
     pub generation: u64,
     workers: usize,
@@ -415,7 +415,7 @@ impl LiveTable {
         snapshot: Arc<Snapshot>,
         previous: Option<&Self>,
         workers: usize,
-        outside: &Outside,
+        outside: &Environment,
     ) -> Self {
         let former = Former::of(previous);
         let server = |server: &VirtualServer| {
@@ -452,7 +452,7 @@ impl LiveTable {
             logins: logins(&snapshot, previous, outside),
             rules: rules(&snapshot, previous, workers),
             waf_rules: WafRules::build(&snapshot, previous.map(|table| &table.waf_rules)),
-            departed: Departed::default(),
+            departed: RemovedObjects::default(),
             generation,
             workers,
             snapshot,
@@ -531,7 +531,7 @@ fn key_limits(snapshot: &Snapshot, former: &Former, now_us: u64) -> Vec<Arc<Keye
 fn logins(
     snapshot: &Snapshot,
     previous: Option<&LiveTable>,
-    outside: &Outside,
+    outside: &Environment,
 ) -> Option<Arc<Logins>> {
     let before = previous.and_then(|table| table.logins.clone());
     before.or_else(|| {
@@ -550,7 +550,7 @@ fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> V
 }
 
 /// A hash with a random key of this process.
-fn own_hash(outside: &Outside) -> KeyedHash {
+fn own_hash(outside: &Environment) -> KeyedHash {
     KeyedHash::new(outside.random())
 }
 
@@ -608,8 +608,8 @@ impl TablePool {
         let is_keyed = is_keyed || !matches!(pool.balance, Balance::Method(_));
         let maglev = is_keyed.then(|| {
             let members = pool.members.iter();
-            let members: Vec<Named<'_>> = members
-                .map(|member| Named { name: &member.label, weight: member.weight })
+            let members: Vec<NamedMember<'_>> = members
+                .map(|member| NamedMember { name: &member.label, weight: member.weight })
                 .collect();
             Arc::new(MaglevTable::new(&members))
         });
@@ -630,7 +630,7 @@ mod tests {
         );
         let config = weir_config::parse("test.yaml", &text).config.expect("a good configuration");
         let snapshot = config.snapshot(&weir_config::Resolutions::default());
-        LiveTable::build(Arc::new(snapshot), previous, 1, &Outside::known())
+        LiveTable::build(Arc::new(snapshot), previous, 1, &Environment::known())
     }
 
     #[test]
@@ -658,7 +658,7 @@ mod tests {
             );
             let config = weir_config::parse("test.yaml", &text).config.expect("a configuration");
             let snapshot = config.snapshot(&weir_config::Resolutions::default());
-            LiveTable::build(Arc::new(snapshot), previous, 1, &Outside::known())
+            LiveTable::build(Arc::new(snapshot), previous, 1, &Environment::known())
         };
         let by_member = "metrics: { latency_histograms: member }";
         let count =

@@ -13,7 +13,7 @@ use aws_lc_rs::hmac;
 use weir_core::passwords::TAG_BYTES;
 use weir_core::policy::Login;
 
-use crate::outside::Outside;
+use crate::environment::Environment;
 
 /// The time for which a successful password check is remembered, in seconds.
 pub const KNOWN_FOR_S: u64 = 5 * 60;
@@ -37,7 +37,7 @@ const _: () = assert!(KNOWN_FOR_S < TIME_MASK / 2 && (CHECKS_PER_CLIENT_MAX as u
 /// The password checks of all workers.
 pub struct Logins {
     key: hmac::Key,
-    known: Known,
+    known: KnownLogins,
     queue: SyncSender<Check>,
     waiting: Mutex<Receiver<Check>>,
     /// The number of checking threads.
@@ -71,7 +71,7 @@ pub type Tag = [u8; TAG_BYTES];
 
 /// The reason why a password is not checked: the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Overloaded;
+pub struct CheckQueueFull;
 
 const PENDING: u8 = 0;
 const RIGHT: u8 = 1;
@@ -106,11 +106,11 @@ impl Drop for Check {
 
 impl Logins {
     /// No users and no checking threads.
-    pub fn new(outside: &Outside) -> Self {
+    pub fn new(outside: &Environment) -> Self {
         let (queue, waiting) = sync_channel(CHECKS_MAX);
         Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, &outside.random::<32>()),
-            known: Known::default(),
+            known: KnownLogins::default(),
             queue,
             waiting: Mutex::new(waiting),
             threads: AtomicUsize::new(0),
@@ -141,9 +141,9 @@ impl Logins {
         self: &Arc<Self>,
         login: Login,
         client: Option<IpAddr>,
-    ) -> Result<Ticket, Overloaded> {
+    ) -> Result<Ticket, CheckQueueFull> {
         if self.threads.load(Relaxed) == 0 {
-            return Err(Overloaded);
+            return Err(CheckQueueFull);
         }
         let place = self.place(client);
         let answer = Arc::new(AtomicU8::new(PENDING));
@@ -151,11 +151,11 @@ impl Logins {
         // From here on, dropping the check releases the place.
         let check = Check { login, answer: Arc::clone(&answer), logins: Arc::clone(self), place };
         if before >= CHECKS_PER_CLIENT_MAX {
-            return Err(Overloaded);
+            return Err(CheckQueueFull);
         }
         match self.queue.try_send(check) {
             Ok(()) => Ok(Ticket(answer)),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(Overloaded),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(CheckQueueFull),
         }
     }
 
@@ -195,23 +195,23 @@ impl Logins {
 
 /// Successful logins by tag, two words each. A reader that races with two writers may combine halves of two tags; no
 /// login has such a combination as its tag.
-struct Known(Box<[[[AtomicU64; 2]; PLACES]]>);
+struct KnownLogins(Box<[[[AtomicU64; 2]; PLACES]]>);
 
-impl Default for Known {
+impl Default for KnownLogins {
     fn default() -> Self {
         Self((0..SETS).map(|_| Default::default()).collect())
     }
 }
 
 /// A tag, split into the words of a place.
-struct Cut {
+struct TagPlace {
     set: usize,
     first: u64,
     /// The second word without the time.
     second: u64,
 }
 
-impl Cut {
+impl TagPlace {
     fn of(tag: &Tag) -> Self {
         let word = |at: usize| {
             tag[at..at + 8].iter().fold(0_u64, |word, byte| word << 8 | u64::from(*byte))
@@ -227,9 +227,9 @@ fn left_s(second: u64, now_s: u64) -> u64 {
     if left > KNOWN_FOR_S { 0 } else { left }
 }
 
-impl Known {
+impl KnownLogins {
     fn has(&self, tag: &Tag, now_s: u64) -> bool {
-        let cut = Cut::of(tag);
+        let cut = TagPlace::of(tag);
         self.0[cut.set].iter().any(|[first, second]| {
             let (first, second) = (first.load(Relaxed), second.load(Relaxed));
             first == cut.first && second & !TIME_MASK == cut.second && left_s(second, now_s) > 0
@@ -238,7 +238,7 @@ impl Known {
 
     /// Replaces the entry of the tag, or the entry that expires first.
     fn put(&self, tag: &Tag, now_s: u64) {
-        let cut = Cut::of(tag);
+        let cut = TagPlace::of(tag);
         let places = &self.0[cut.set];
         let own = places.iter().position(|[first, _]| first.load(Relaxed) == cut.first);
         let left = |at: &usize| left_s(places[*at][1].load(Relaxed), now_s);
@@ -252,7 +252,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use weir_core::passwords::{Credentials, Users};
-    use weir_core::policy::{Authenticator, How};
+    use weir_core::policy::{Authenticator, CredentialsKind};
 
     use super::*;
 
@@ -264,7 +264,7 @@ mod tests {
             name: "staff".into(),
             realm: "staff".into(),
             forwards: true,
-            how: How::Password(Arc::clone(&users)),
+            how: CredentialsKind::Password(Arc::clone(&users)),
         });
         let (user, password) = (Box::from(*b"ann"), password.as_bytes().into());
         Login::new(by, users, Credentials { user, password })
@@ -279,7 +279,7 @@ mod tests {
     fn who_was_right_is_known_for_a_while() {
         // Also when the time wraps around.
         for now_s in [0, 1, 1_000, TIME_MASK - 10, TIME_MASK, TIME_MASK + 1, 1 << 40] {
-            let known = Known::default();
+            let known = KnownLogins::default();
             assert!(!known.has(&tag(1), now_s));
             known.put(&tag(1), now_s);
             for (after_s, expected) in [
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_newest_are_known() {
-        let known = Known::default();
+        let known = KnownLogins::default();
         let all = (SETS * PLACES * 4) as u64;
         for number in 0..all {
             known.put(&tag(number), number / 100);
@@ -314,13 +314,13 @@ mod tests {
 
     #[test]
     fn checks_have_bounds() {
-        let logins = Arc::new(Logins::new(&Outside::known()));
+        let logins = Arc::new(Logins::new(&Environment::known()));
         let client = |number: u8| Some(IpAddr::from([192, 0, 2, number]));
         let ask = |number: u8| logins.ask(login("abc"), client(number));
-        assert_eq!(ask(1).err(), Some(Overloaded), "nobody checks");
+        assert_eq!(ask(1).err(), Some(CheckQueueFull), "nobody checks");
         logins.set_threads(1);
         let own: Vec<Ticket> = (0..CHECKS_PER_CLIENT_MAX).map(|_| ask(1).expect("room")).collect();
-        assert_eq!(ask(1).err(), Some(Overloaded));
+        assert_eq!(ask(1).err(), Some(CheckQueueFull));
         let mut others = Vec::new();
         while let (Ok(ticket), true) = (ask(others.len() as u8 / 4 + 2), others.len() <= CHECKS_MAX)
         {

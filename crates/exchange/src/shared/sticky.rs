@@ -17,7 +17,7 @@ use weir_core::persistence::cookie::{
 use weir_core::persistence::keys::{KEY_BYTES, Key, Keys};
 use weir_core::policy::{Action, Secure};
 
-use crate::outside::Outside;
+use crate::environment::Environment;
 use crate::shared::connection_ids::ConnectionIds;
 use crate::shared::places::{MadeFor, Places, ToldBy};
 
@@ -115,13 +115,13 @@ pub struct Stickies {
 }
 
 /// Random secret keys.
-fn drawn_keys(outside: &Outside) -> Arc<Keys> {
+fn drawn_keys(outside: &Environment) -> Arc<Keys> {
     Arc::new(Keys::single(Key::new(outside.random::<KEY_BYTES>())))
 }
 
 impl Stickies {
     /// The state for a snapshot; remembered clients are taken over from `previous`.
-    pub fn build(snapshot: &Snapshot, previous: Option<&Self>, outside: &Outside) -> Self {
+    pub fn build(snapshot: &Snapshot, previous: Option<&Self>, outside: &Environment) -> Self {
         let now_ms = outside.clock.now_ms();
         let drawn_keys =
             previous.map_or_else(|| drawn_keys(outside), |it| Arc::clone(&it.drawn_keys));
@@ -133,7 +133,7 @@ impl Stickies {
             own_keys: Arc::clone(&own_keys),
         };
         for server in &snapshot.virtual_servers {
-            let reach = Reach::of(server, snapshot);
+            let reach = ReachablePools::of(server, snapshot);
             for &persistence in &reach.persistence {
                 for &pool in &reach.pools {
                     let (persistence, pool) =
@@ -240,22 +240,22 @@ fn place_of(server: &VirtualServer, persistence: &Persistence, pool: &Pool) -> P
 
 /// The persistences that requests of a virtual server can reach, by their indexes.
 pub fn reached_persistence(server: &VirtualServer, snapshot: &Snapshot) -> Vec<usize> {
-    Reach::of(server, snapshot).persistence
+    ReachablePools::of(server, snapshot).persistence
 }
 
 /// The pools that requests of a virtual server can reach, by their indexes: its own, those that rules select, and their
 /// fallbacks.
 pub fn reached_pools(server: &VirtualServer, snapshot: &Snapshot) -> Vec<usize> {
-    Reach::of(server, snapshot).pools
+    ReachablePools::of(server, snapshot).pools
 }
 
 /// The pools and persistences that requests of a virtual server can reach.
-struct Reach {
+struct ReachablePools {
     pools: Vec<usize>,
     persistence: Vec<usize>,
 }
 
-impl Reach {
+impl ReachablePools {
     fn of(server: &VirtualServer, snapshot: &Snapshot) -> Self {
         let mut reach =
             Self { pools: Vec::new(), persistence: server.persistence.into_iter().collect() };

@@ -4,13 +4,13 @@ use weir_http::h1::{Persistence, ResponseForward};
 use weir_http::message::{Framing, ResponseHead};
 
 use crate::edge::Edge;
-use crate::parts::ends::After;
 use crate::parts::messages::{HeadKind, OutHead};
+use crate::parts::transaction_ends::NextClientState;
 use crate::parts::websocket::{Handshake, write_accept};
 use crate::shared::counters::count_status;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::inspect;
 use crate::transaction::policy::keep_cookies;
+use crate::transaction::request_inspection;
 use crate::transaction::tracing::note_member_status;
 
 impl Exchange {
@@ -24,7 +24,7 @@ impl Exchange {
         self.response_began(at, head.status, false);
         count_status!(self.ends.server.counters, head.status);
         // The following bytes are not a response.
-        inspect::leave(&mut self.scrutiny, at, &self.ends.server);
+        request_inspection::leave(&mut self.inspection_state, at, &self.ends.server);
         note_member_status(&mut self.ends, head.status);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         if let Some(mut answer) = self.edit_response(at, head, input, &mut edits) {
@@ -52,6 +52,6 @@ impl Exchange {
         let message = at.head(&mut self.ends, &out, HeadKind::Final, false);
         self.ends.send_head_alone(at, message);
         at.tools().response_edits = edits;
-        self.ends.over = Some(After::Tunnel { has_member_ended });
+        self.ends.over = Some(NextClientState::Tunnel { has_member_ended });
     }
 }

@@ -1,7 +1,7 @@
 //! Attempts at members: the first one, and what follows when one is lost.
 
 use weir_config::snapshot::Maintenance;
-use weir_core::retry::{FailedAttempt, Sent, may_retry};
+use weir_core::retry::{FailedAttempt, SendProgress, may_retry};
 use weir_http::edits::FieldEdits;
 
 use crate::edge::Edge;
@@ -9,9 +9,9 @@ use crate::parts::failure::{Loss, MemberFailure};
 use crate::parts::phase::Begun;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::losing::{is_whole_with_its_head, response_whole};
-use crate::transaction::seeking::Found;
-use crate::transaction::tracing::{note_failed, tell_anew};
+use crate::transaction::lost_streams::{is_whole_with_its_head, response_whole};
+use crate::transaction::member_search::MemberSearchResult;
+use crate::transaction::tracing::{begin_attempt_span, note_failed};
 
 /// The status of a maintenance redirect: 302, temporary (RFC 9110 section 15.4.3).
 const MAINTENANCE_REDIRECT: u16 = 302;
@@ -22,14 +22,14 @@ impl Exchange {
     pub fn dispatch(&mut self, at: &mut impl Edge) -> bool {
         let need = self.request.need();
         let is_full = match self.ends.find_member(at, need) {
-            Found::Member => {
+            MemberSearchResult::Member => {
                 if self.filters.codings.is_some() {
                     self.filters.limit_reads(at, &mut self.ends);
                 }
                 return true;
             }
-            Found::Waits => return false,
-            Found::Nobody { is_full } => is_full,
+            MemberSearchResult::Waits => return false,
+            MemberSearchResult::Nobody { is_full } => is_full,
         };
         let (status, termination) = self.ends.why_nobody();
         let instead = self.ends.tries.pool.settings().instead.maintenance.clone();
@@ -61,12 +61,12 @@ impl Exchange {
             }
             Some(Begun::Held | Begun::Judging) => {
                 note_failed(&mut self.ends, at, reason, true);
-                self.ends.leave_member(at, Some(reason));
+                self.ends.release_member(at, Some(reason));
                 return self.respond(at, reason.status(), reason.termination());
             }
             Some(Begun::Sent) => {
                 note_failed(&mut self.ends, at, reason, true);
-                self.ends.leave_member(at, Some(reason));
+                self.ends.release_member(at, Some(reason));
                 return self.truncate(at, reason.termination());
             }
         }
@@ -75,9 +75,9 @@ impl Exchange {
         let may_be_stale = attempt.is_some_and(|attempt| attempt.may_be_stale);
         let response_started = attempt.is_some_and(|attempt| attempt.response_seen);
         let sent = match (nothing_sent, self.request.is_replayable()) {
-            (true, _) => Sent::Nothing,
-            (false, true) => Sent::Replayable,
-            (false, false) => Sent::Consumed,
+            (true, _) => SendProgress::Nothing,
+            (false, true) => SendProgress::Replayable,
+            (false, false) => SendProgress::Consumed,
         };
         let attempt = FailedAttempt {
             idempotent: self.request.method.is_idempotent(),
@@ -99,7 +99,7 @@ impl Exchange {
         }
         note_failed(&mut self.ends, at, reason, !nothing_sent);
         let is_blamed = !stale && !is_counted;
-        self.ends.leave_member(at, is_blamed.then_some(reason));
+        self.ends.release_member(at, is_blamed.then_some(reason));
         if !repeat {
             return self.respond(at, reason.status(), reason.termination());
         }
@@ -107,7 +107,7 @@ impl Exchange {
             return;
         }
         if !nothing_sent {
-            tell_anew(self.ends.remembered.as_deref_mut(), at, &mut self.request);
+            begin_attempt_span(self.ends.context.as_deref_mut(), at, &mut self.request);
         }
         if self.dispatch(at) {
             self.resend(at, &unsent);
@@ -129,11 +129,11 @@ impl Exchange {
             }
             Err(reason) => {
                 note_failed(&mut self.ends, at, reason, true);
-                self.ends.leave_member(at, Some(reason));
+                self.ends.release_member(at, Some(reason));
                 if self.is_over() {
                     return;
                 }
-                tell_anew(self.ends.remembered.as_deref_mut(), at, &mut self.request);
+                begin_attempt_span(self.ends.context.as_deref_mut(), at, &mut self.request);
                 self.ends.tries.failure = Some(reason);
                 if !self.ends.tries.pool.may_retry(at.turn().now_ms()) {
                     return self.respond(at, reason.status(), reason.termination());

@@ -2,7 +2,7 @@
 
 use weir_http::edits::FieldEdits;
 
-use crate::local::{copies, withheld};
+use crate::local::{copies, withheld_names};
 use crate::parts::arrival::Arrival;
 
 /// Withholds fields of the client that members take from weir alone. A request that was handed over has lost them at its
@@ -12,6 +12,6 @@ pub fn withhold_claims(arrival: &Arrival<'_>, edits: &mut FieldEdits) {
     let claims = &arrival.server.claims;
     if !claims.names.is_empty() && arrival.entry().is_none() {
         let is_copy = copies::is_copy((arrival.head, arrival.input), &claims.copy_mark);
-        withheld::withhold(&claims.names, is_copy, edits);
+        withheld_names::withhold(&claims.names, is_copy, edits);
     }
 }

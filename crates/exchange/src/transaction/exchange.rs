@@ -5,14 +5,14 @@ use weir_http::message::Framing;
 
 use crate::edge::Edge;
 use crate::parts::encoding::Filters;
-use crate::parts::ends::Ends;
-use crate::parts::inspecting::{Of, Scrutiny};
+use crate::parts::inspection::{InspectedPart, InspectionState};
 use crate::parts::pace::Pace;
-use crate::parts::parked::Parked;
 use crate::parts::phase::Phase;
 use crate::parts::reply::Reply;
 use crate::parts::request::Request;
-use crate::parts::stages::{Foreseen, Stages};
+use crate::parts::stages::{DelayedDecision, Stages};
+use crate::parts::transaction_ends::TransactionEnds;
+use crate::parts::wait_state::WaitState;
 
 /// A request of at most this many bytes is kept for a retry.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
@@ -20,7 +20,7 @@ pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
 /// An exchange: one request and its response.
 pub struct Exchange {
     /// The client connection, the member connection, and facts about them.
-    pub ends: Ends,
+    pub ends: TransactionEnds,
     /// Both the client and weir allow another request on the connection so far.
     pub keep_alive: bool,
     /// The client announced that this is its last request.
@@ -36,13 +36,13 @@ pub struct Exchange {
     /// The client of HTTP/1 has ended its sending side behind its request, and has left if nothing of its response flows.
     pub is_client_leaving: bool,
     /// State of the inspection by the web application firewall; `None`: nothing to inspect.
-    pub scrutiny: Option<Box<Scrutiny>>,
+    pub inspection_state: Option<Box<InspectionState>>,
     /// The response so far, if the request is weir's own; `None`: it is a client's.
     pub reply: Option<Box<Reply>>,
     /// The stages that are left before it gets a member.
     pub stages: Stages,
     /// What stages need to know of a request that was delayed, or whose end was decided with its head.
-    pub foreseen: Option<Box<Foreseen>>,
+    pub delayed_decision: Option<Box<DelayedDecision>>,
     /// The filters of the response.
     pub filters: Filters,
 }
@@ -88,15 +88,15 @@ impl Exchange {
 
 /// Whether the body of the request is held until it is judged.
 pub fn is_judged_whole(exchange: &Exchange) -> bool {
-    matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_)))
+    matches!(exchange.inspection_state.as_deref(), Some(InspectionState::Reading(_)))
 }
 
 /// Whether the body of the request is held until it is judged, or will be if rules read it.
 pub fn may_be_judged_whole(exchange: &Exchange) -> bool {
-    match exchange.scrutiny.as_deref() {
-        Some(Scrutiny::Reading(_)) => true,
-        Some(Scrutiny::Judging(judging)) => {
-            matches!(judging.of, Of::Head(announced) if announced.has_body())
+    match exchange.inspection_state.as_deref() {
+        Some(InspectionState::Reading(_)) => true,
+        Some(InspectionState::Judging(judging)) => {
+            matches!(judging.of, InspectedPart::Head(announced) if announced.has_body())
                 && judging.terms.holds_bodies()
         }
         _ => false,
@@ -105,12 +105,12 @@ pub fn may_be_judged_whole(exchange: &Exchange) -> bool {
 
 /// Whether arriving body data is held.
 pub fn is_held_now(exchange: &Exchange) -> bool {
-    matches!(exchange.ends.phase, Phase::Before(Parked::ForBody))
+    matches!(exchange.ends.phase, Phase::Before(WaitState::ForBody))
 }
 
 /// Whether the body of the request waits for the verdict on the head of the response: its first bytes have yet to show whether it
 /// is that of a gRPC call, which the verdict is needed for.
 pub fn is_held_up(exchange: &Exchange) -> bool {
-    let response = exchange.scrutiny.as_deref().and_then(Scrutiny::response);
+    let response = exchange.inspection_state.as_deref().and_then(InspectionState::response);
     response.is_some_and(|response| response.facts.look.is_some())
 }

@@ -4,47 +4,47 @@
 //! streams, and reads nothing before it becomes a tunnel.
 
 pub mod agreement;
-pub mod asking;
 mod attempts;
-pub mod awaiting;
-mod beginning;
 pub mod challenge;
 mod claims;
-mod concluding;
-mod delivering;
+pub mod connections;
 pub mod early_data;
-pub mod ending;
-pub mod ends;
 pub mod exchange;
+pub mod exchange_end;
 pub mod filters;
-mod handing;
-pub mod inspect;
-pub mod inspect_response;
-pub mod judging;
-pub mod learning;
-pub mod losing;
-mod naming;
+mod hand_over;
+mod inspection_results;
+pub mod learned_persistence;
+pub mod long_inspection;
+pub mod lost_streams;
+pub mod member_request;
+pub mod member_search;
 pub mod patience;
 pub mod policy;
-pub mod receiving;
 pub mod relay;
-mod repeating;
+mod request_id;
+pub mod request_inspection;
 pub mod response;
-pub mod seeking;
-pub mod sending;
+pub mod response_data;
+mod response_delivery;
+pub mod response_inspection;
+mod response_start;
+mod retry_on;
+mod stage_wait;
 pub mod stages;
 pub mod subrequest;
 pub mod tracing;
 pub mod trailers;
 pub mod tunnel;
 pub mod unusual;
-mod waiting;
+pub mod upload;
+pub mod verdict_waits;
 
 use crate::edge::{Edge, Lag, Release, Side};
 use crate::parts::end::End;
-use crate::parts::ends::{After, Ends, LetOut};
 use crate::parts::failure::{Loss, MemberFailure, Progress};
 use crate::parts::pieces::Pieces;
+use crate::parts::transaction_ends::{LetOut, NextClientState, TransactionEnds};
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::relay::Relay;
@@ -62,7 +62,7 @@ pub enum Transaction {
 
 impl Transaction {
     /// The part that all transactions have: the two connections and facts about them.
-    pub fn ends(&self) -> &Ends {
+    pub fn ends(&self) -> &TransactionEnds {
         match self {
             Self::Http(exchange) => &exchange.ends,
             Self::Relay(relay) => &relay.ends,
@@ -71,7 +71,7 @@ impl Transaction {
     }
 
     /// The part that all transactions have, mutable.
-    pub fn ends_mut(&mut self) -> &mut Ends {
+    pub fn ends_mut(&mut self) -> &mut TransactionEnds {
         match self {
             Self::Http(exchange) => &mut exchange.ends,
             Self::Relay(relay) => &mut relay.ends,
@@ -104,17 +104,17 @@ impl Transaction {
     }
 
     /// The transaction's wait is over: continues.
-    pub fn go_on(&mut self, at: &mut impl Edge) {
+    pub fn resume(&mut self, at: &mut impl Edge) {
         match self {
-            Self::Http(exchange) => exchange.go_on(at),
-            Self::Relay(relay) => relay.go_on(at),
+            Self::Http(exchange) => exchange.resume(at),
+            Self::Relay(relay) => relay.resume(at),
             // A timer that was set while it waited, and has no meaning for a tunnel.
             Self::Tunnel(_) => {}
         }
     }
 
     /// The transaction's wait for a member timed out.
-    pub fn waited_in_vain(&mut self, at: &mut impl Edge) {
+    pub fn wait_timed_out(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.respond(at, 503, Termination::QueueTimeout),
             Self::Relay(relay) => relay.truncate(at, Termination::QueueTimeout),
@@ -130,7 +130,7 @@ impl Transaction {
     /// Ends because the client is gone. The caller closes the client connection.
     pub fn abandon(&mut self, at: &mut impl Edge, why: Termination) {
         match self {
-            Self::Http(exchange) => exchange.abandon(at, why, After::Nothing),
+            Self::Http(exchange) => exchange.abandon(at, why, NextClientState::Nothing),
             Self::Relay(relay) => relay.abandon(at, why),
             Self::Tunnel(tunnel) => tunnel.abandon(at, why),
         }

@@ -1,7 +1,7 @@
 //! Timeouts of both sides of an exchange.
 
 use crate::edge::Edge;
-use crate::parts::inspecting::Scrutiny;
+use crate::parts::inspection::InspectionState;
 use crate::parts::pace::Pace;
 use crate::parts::phase::Begun;
 use crate::transaction::exchange::Exchange;
@@ -10,7 +10,7 @@ impl Exchange {
     /// Sets the client's deadline for progress.
     pub fn await_client(&mut self, at: &mut impl Edge) {
         let mut until_ms = at.turn().now_ms() + self.pace.client_timeout_ms(&self.ends.server);
-        if let Some(Scrutiny::Reading(reading)) = self.scrutiny.as_deref() {
+        if let Some(InspectionState::Reading(reading)) = self.inspection_state.as_deref() {
             // A held body must be complete at some time, or it would occupy memory forever.
             until_ms = until_ms.min(reading.until_ms);
         }

@@ -12,22 +12,22 @@ use crate::local::pool::Preference;
 use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Registration};
 use crate::parts::caller::Caller;
-use crate::parts::considered::Ending;
-use crate::parts::ends::{After, Ends};
 use crate::parts::failure::{Loss, MemberFailure};
-use crate::parts::handed_over::Course;
+use crate::parts::hand_over::DecidedOrHandedOver;
 use crate::parts::phase::Phase;
-use crate::parts::request::{Need, Wanted};
+use crate::parts::request::{ConnectionChoice, ConnectionNeed};
+use crate::parts::request_decisions::EndWithoutMember;
 use crate::parts::stream_end::StreamEnd;
+use crate::parts::transaction_ends::{NextClientState, TransactionEnds};
 use crate::parts::tries::Tries;
 use crate::shared::counters::VirtualServerCounters;
 use crate::termination::Termination;
+use crate::transaction::member_search::MemberSearchResult;
 use crate::transaction::policy::consider;
-use crate::transaction::seeking::Found;
 
 /// A reused connection would contain another client's dialogue.
-const NEED: Need = Need {
-    wanted: Wanted::Fresh,
+const NEED: ConnectionNeed = ConnectionNeed {
+    wanted: ConnectionChoice::Fresh,
     is_repeatable: false,
     is_tunnel: false,
     has_body: false,
@@ -39,33 +39,33 @@ const NEED: Need = Need {
 /// A relayed connection without a connected member.
 pub struct Relay {
     /// The two connections.
-    pub ends: Ends,
+    pub ends: TransactionEnds,
     /// Policies or limits that end the connection.
-    cut: Option<Cut>,
+    cut: Option<RelayEnd>,
 }
 
 /// How a connection without a member ends.
 #[derive(Clone, Copy)]
-struct Cut {
+struct RelayEnd {
     why: Termination,
     must_reset: bool,
 }
 
-impl Cut {
-    fn of(ending: Ending, decision: &Decision) -> Self {
+impl RelayEnd {
+    fn of(ending: EndWithoutMember, decision: &Decision) -> Self {
         match ending {
-            Ending::Policy => {
+            EndWithoutMember::Policy => {
                 let must_reset = matches!(decision.end, Some(End::Reset));
                 Self { why: Termination::Policy, must_reset }
             }
-            Ending::Closed | Ending::Limited { .. } => {
+            EndWithoutMember::Closed | EndWithoutMember::Limited { .. } => {
                 Self { why: Termination::RateLimit, must_reset: false }
             }
-            Ending::Failed
-            | Ending::Blocked
-            | Ending::Challenge
-            | Ending::Misdirected
-            | Ending::Overloaded => {
+            EndWithoutMember::Failed
+            | EndWithoutMember::Blocked
+            | EndWithoutMember::Challenge
+            | EndWithoutMember::Misdirected
+            | EndWithoutMember::Overloaded => {
                 debug_assert!(false, "there is no request of which this could be said");
                 Self { why: Termination::PolicyFailed, must_reset: true }
             }
@@ -82,20 +82,20 @@ impl Relay {
         pool: usize,
     ) -> Self {
         let server = arrival.server;
-        let (pool, preference, remembered, cut) = match &server.traffic {
+        let (pool, preference, context, cut) = match &server.traffic {
             None => (Rc::clone(&server.pool), Preference::Any, None, None),
             Some(traffic) => {
                 let mut decision: Box<Decision> = at.tools().decision.take().unwrap_or_default();
                 decision.pool = Some(PoolChoice::One(pool as u32));
                 let course = consider(at, arrival, traffic, &mut decision, None);
                 let found = match course {
-                    Course::Decided(found) => {
-                        let cut = found.ending.map(|ending| Cut::of(ending, &decision));
+                    DecidedOrHandedOver::Decided(found) => {
+                        let cut = found.ending.map(|ending| RelayEnd::of(ending, &decision));
                         let pool = Rc::clone(traffic.pool(found.pool));
-                        (pool, found.preference, found.remembered, cut)
+                        (pool, found.preference, found.context, cut)
                     }
-                    Course::HandedOver(_) => {
-                        let cut = Cut::of(Ending::Failed, &decision);
+                    DecidedOrHandedOver::HandedOver(_) => {
+                        let cut = RelayEnd::of(EndWithoutMember::Failed, &decision);
                         (Rc::clone(&server.pool), Preference::Any, None, Some(cut))
                     }
                 };
@@ -109,7 +109,7 @@ impl Relay {
             pool.note_request(turn.now_ms());
         }
         let Registration { key, client, stream, logged, log_request } = registration;
-        let ends = Ends {
+        let ends = TransactionEnds {
             key,
             over: None,
             caller: Caller::Client(client, stream),
@@ -117,18 +117,18 @@ impl Relay {
             tries: Tries::new(pool, preference),
             phase: Phase::START,
             server: Rc::clone(server),
-            remembered,
+            context,
             account: Account::begin(turn.now_us(), logged, log_request),
         };
         Self { ends, cut }
     }
 
     /// Connects to a member, unless the relay has ended.
-    pub fn go_on(&mut self, at: &mut impl Edge) {
+    pub fn resume(&mut self, at: &mut impl Edge) {
         match self.cut.take() {
             None => self.find_member(at),
-            Some(Cut { why, must_reset }) => {
-                self.end(at, why, After::Cut { termination: why, must_reset });
+            Some(RelayEnd { why, must_reset }) => {
+                self.end(at, why, NextClientState::Cut { termination: why, must_reset });
             }
         }
     }
@@ -136,8 +136,8 @@ impl Relay {
     /// Finds a member, and opens a connection to it.
     fn find_member(&mut self, at: &mut impl Edge) {
         match self.ends.find_member(at, NEED) {
-            Found::Member | Found::Waits => {}
-            Found::Nobody { .. } => {
+            MemberSearchResult::Member | MemberSearchResult::Waits => {}
+            MemberSearchResult::Nobody { .. } => {
                 let (_, why) = self.ends.why_nobody();
                 self.truncate(at, why);
             }
@@ -156,12 +156,12 @@ impl Relay {
                 live.note_response_time(clock.now_ms(), elapsed_us, false);
             }
             live.mark_success(clock.now_ms());
-            if let Some(remembered) = &mut ends.remembered {
-                let stickiness = remembered.stickiness.as_ref();
-                remembered.kept = stickiness.map(|it| it.count(member, &ends.server.counters));
+            if let Some(context) = &mut ends.context {
+                let stickiness = context.stickiness.as_ref();
+                context.kept = stickiness.map(|it| it.count(member, &ends.server.counters));
             }
         }
-        ends.over = Some(After::Tunnel { has_member_ended: false });
+        ends.over = Some(NextClientState::Tunnel { has_member_ended: false });
     }
 
     /// The connection to the member could not be opened. Nothing was read from the client, so another member can
@@ -173,7 +173,7 @@ impl Relay {
         let may_repeat = !matches!(reason, MemberFailure::Timeout | MemberFailure::Malformed)
             && ends.tries.left() > 0
             && ends.tries.pool.may_retry(at.turn().now_ms());
-        ends.leave_member(at, (!loss.is_counted).then_some(reason));
+        ends.release_member(at, (!loss.is_counted).then_some(reason));
         if !may_repeat {
             return self.truncate(at, reason.termination());
         }
@@ -183,23 +183,23 @@ impl Relay {
     /// The client has ended its sending side. It may still wait for the member's data.
     pub fn client_finished(&mut self, at: &mut impl Edge) {
         if self.ends.gives_up_its_place() {
-            self.end(at, Termination::ClientAbort, After::Gone { must_reset: false });
+            self.end(at, Termination::ClientAbort, NextClientState::Gone { must_reset: false });
         }
     }
 
     /// Ends with a reset, so that the part does not look complete.
     pub fn truncate(&mut self, at: &mut impl Edge, why: Termination) {
-        self.end(at, why, After::Broken { must_reset: true });
+        self.end(at, why, NextClientState::Broken { must_reset: true });
     }
 
     /// Ends because the client is gone. The caller closes the client connection.
     pub fn abandon(&mut self, at: &mut impl Edge, why: Termination) {
-        self.end(at, why, After::Nothing);
+        self.end(at, why, NextClientState::Nothing);
     }
 
-    fn end(&mut self, at: &mut impl Edge, why: Termination, after: After) {
+    fn end(&mut self, at: &mut impl Edge, why: Termination, after: NextClientState) {
         at.release(&mut self.ends, Release::Reset { is_told: false });
-        self.ends.leave_member(at, None);
+        self.ends.release_member(at, None);
         if self.ends.over.is_none() {
             count_relay(&self.ends.server.counters, why);
             self.ends.end(at, why, StreamEnd::of_tunnel(why));

@@ -5,21 +5,21 @@ use weir_http::message::{ResponseHead, Version};
 use crate::edge::{Edge, Release};
 use crate::parts::caller::Caller;
 use crate::parts::end::End;
-use crate::parts::ends::LetOut;
 use crate::parts::messages::Message;
 use crate::parts::pace::Pace;
-use crate::parts::phase::{Begun, Phase, Rest};
+use crate::parts::phase::{Begun, Phase, RestOfResponse};
 use crate::parts::pieces::Pieces;
+use crate::parts::transaction_ends::LetOut;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
-use crate::transaction::beginning::begin_judged;
-use crate::transaction::concluding::answer_blocked;
-use crate::transaction::delivering::{Fate, deliver};
 use crate::transaction::exchange::Exchange;
-use crate::transaction::losing::watch_leaving_client;
-use crate::transaction::sending::{Passed, send_interim, send_judged};
+use crate::transaction::inspection_results::answer_blocked;
+use crate::transaction::lost_streams::watch_leaving_client;
+use crate::transaction::response_data::{ForwardResult, send_interim, send_judged};
+use crate::transaction::response_delivery::{DeliveryDecision, deliver};
+use crate::transaction::response_start::begin_judged;
 use crate::transaction::tracing::note_member_status;
-use crate::transaction::{inspect_response, repeating};
+use crate::transaction::{response_inspection, retry_on};
 
 /// Begins a response with a status of 400 or above: it may be a failure of the member, and may be retried on another
 /// one.
@@ -31,7 +31,7 @@ fn begin_failing(
     (input, body): (&[u8], &[u8]),
 ) -> Message {
     let is_failure = head.status >= 500;
-    if repeating::repeat(exchange, at, head, body) {
+    if retry_on::repeat(exchange, at, head, body) {
         return at.tools().scratch.take();
     }
     exchange.response_began(at, head.status, is_failure);
@@ -48,7 +48,7 @@ fn begin_known(
 ) -> Message {
     let is_kept = match exchange.ends.caller {
         Caller::Client(..) => {
-            exchange.scrutiny.is_some() && is_kept_back(exchange, at, (head, input))
+            exchange.inspection_state.is_some() && is_kept_back(exchange, at, (head, input))
         }
         Caller::Parent(_) | Caller::Nobody => {
             let is_awaited = exchange.ends.caller != Caller::Nobody;
@@ -71,10 +71,10 @@ fn is_kept_back(
     message: (&ResponseHead, &[u8]),
 ) -> bool {
     let of = (&exchange.ends, exchange.request.method);
-    match inspect_response::begin(&mut exchange.scrutiny, at, of, message) {
-        Fate::Forward(()) => return false,
-        Fate::Hold(how) => exchange.ends.phase.begin(how),
-        Fate::Block(block) => answer_blocked(exchange, at, &block),
+    match response_inspection::begin(&mut exchange.inspection_state, at, of, message) {
+        DeliveryDecision::Forward(()) => return false,
+        DeliveryDecision::Hold(how) => exchange.ends.phase.begin(how),
+        DeliveryDecision::Block(block) => answer_blocked(exchange, at, &block),
     }
     true
 }
@@ -122,7 +122,7 @@ impl Exchange {
         head: Message,
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
-    ) -> Passed {
+    ) -> ForwardResult {
         match self.ends.phase {
             Phase::Asked(_, Some(Begun::Sent)) => {}
             Phase::Asked(_, Some(Begun::Held | Begun::Judging)) => {
@@ -130,11 +130,17 @@ impl Exchange {
                 at.tools().scratch.give(head);
                 if let Some(reply) = self.reply.as_deref_mut() {
                     let is_enough = reply.keep_body((input, pieces), !matches!(end, End::No));
-                    return if is_enough { Passed::Enough } else { Passed::On };
+                    return if is_enough { ForwardResult::Enough } else { ForwardResult::On };
                 }
                 let data = pieces.of(input);
-                let fate = inspect_response::hold(&mut self.scrutiny, at, &self.ends, data, end);
-                return fate.map_or(Passed::Over, |fate| deliver(self, at, fate));
+                let fate = response_inspection::hold(
+                    &mut self.inspection_state,
+                    at,
+                    &self.ends,
+                    data,
+                    end,
+                );
+                return fate.map_or(ForwardResult::Over, |fate| deliver(self, at, fate));
             }
             Phase::Before(_)
             | Phase::Asked(_, None)
@@ -143,7 +149,7 @@ impl Exchange {
             | Phase::Deliver(_) => {
                 // The client got another response already.
                 at.tools().scratch.give(head);
-                return Passed::Over;
+                return ForwardResult::Over;
             }
         }
         send_judged(self, at, head, (input, pieces), end)
@@ -213,9 +219,9 @@ impl Exchange {
     pub fn member_body(&mut self, at: &mut impl Edge, head: Message, data: &[u8], end: End<'_>) {
         let mut is_end = !matches!(end, End::No);
         match self.send_response(at, head, (data, &Pieces::part(data.len())), end) {
-            Passed::On => {}
-            Passed::Enough => is_end = true,
-            Passed::Over => return,
+            ForwardResult::On => {}
+            ForwardResult::Enough => is_end = true,
+            ForwardResult::Over => return,
         }
         if is_end {
             return self.response_done(at, true);
@@ -230,7 +236,7 @@ impl Exchange {
     pub fn response_done(&mut self, at: &mut impl Edge, is_reusable: bool) {
         let is_kept = is_reusable && self.request.is_whole();
         at.release(&mut self.ends, if is_kept { Release::Keep } else { Release::Drop });
-        self.ends.leave_member(at, None);
+        self.ends.release_member(at, None);
         self.complete(at, Termination::Complete);
     }
 
@@ -240,7 +246,7 @@ impl Exchange {
             self.await_client(at);
             return sent.data_bytes > 0;
         }
-        if let Phase::Deliver(Rest { ends_as, .. }) = self.ends.phase {
+        if let Phase::Deliver(RestOfResponse { ends_as, .. }) = self.ends.phase {
             self.end_answered(at, ends_as);
         } else if !self.ends.is_client_behind(at) {
             self.client_takes_more(at);

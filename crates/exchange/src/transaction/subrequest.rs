@@ -5,24 +5,24 @@
 use std::rc::Rc;
 
 use weir_http::edits::RequestEdits;
-use weir_http::h1::{HeadLimits, Parsed, parse_request};
+use weir_http::h1::{HeadLimits, ParseProgress, parse_request};
 use weir_http::message::{Framing, RequestHead};
 use weir_http::path::{PathForm, RawBytes, TargetForm};
 
 use crate::arena::{Arena, ExchangeKey, OfExchange};
 use crate::edge::{Edge, Release};
 use crate::local::copies;
-use crate::parts::account::{Account, Logged};
+use crate::parts::account::{Account, LogOutput};
 use crate::parts::caller::Caller;
+use crate::parts::deferred_work::SubrequestOrder;
 use crate::parts::encoding::Filters;
-use crate::parts::ends::{After, Ends};
-use crate::parts::errand::Order;
 use crate::parts::failure::MemberFailure;
 use crate::parts::pace::Pace;
 use crate::parts::phase::Phase;
-use crate::parts::request::{Request, Wanted};
+use crate::parts::request::{ConnectionChoice, Request};
 use crate::parts::stages::Stages;
 use crate::parts::stream_end::StreamEnd;
+use crate::parts::transaction_ends::{NextClientState, TransactionEnds};
 use crate::parts::tries::Tries;
 use crate::termination::Termination;
 use crate::transaction::Transaction;
@@ -34,7 +34,7 @@ use crate::transaction::tracing::remember;
 const LIMITS: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
 /// What weir changes in the head of the request.
-fn edits_of(order: &Order) -> RequestEdits {
+fn edits_of(order: &SubrequestOrder) -> RequestEdits {
     let mut edits = RequestEdits::default();
     if order.parent.is_none() {
         copies::mark_copy(&order.server.claims.copy_mark, &mut edits.fields);
@@ -50,13 +50,13 @@ fn edits_of(order: &Order) -> RequestEdits {
 pub fn begin(
     at: &mut impl Edge,
     transactions: &mut Arena<OfExchange, Transaction>,
-    order: &mut Order,
+    order: &mut SubrequestOrder,
     buffer: Vec<u8>,
 ) -> Option<ExchangeKey> {
     let mut head = RequestHead::new();
     let form = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Encode };
     let parsed = parse_request(&order.text, &LIMITS, form, &mut head);
-    if !matches!(parsed, Ok(Parsed::Complete { length }) if length == order.text.len()) {
+    if !matches!(parsed, Ok(ParseProgress::Complete { length }) if length == order.text.len()) {
         return None;
     }
     let body = order.body.as_deref();
@@ -66,7 +66,7 @@ pub fn begin(
     let mut request = Request::of(at.tools(), message, forms, &edits, buffer);
     if head.unusual.binds_connection {
         // No other request may follow on its connection.
-        request.wanted = Wanted::Authenticating;
+        request.wanted = ConnectionChoice::Authenticating;
     }
     if let Some(body) = body {
         // The request is in the state after a failed member: all of it is stored.
@@ -74,7 +74,7 @@ pub fn begin(
         request.receive(true);
         request.send();
     }
-    let remembered = remember(at.tools(), order.traced.take(), message);
+    let context = remember(at.tools(), order.traced.take(), message);
     let turn = at.turn();
     order.pool.note_request(turn.now_ms());
     let key = transactions.next_key();
@@ -82,7 +82,7 @@ pub fn begin(
     // Nobody waits for a copy: if it cannot be sent at once, it is dropped.
     tries.never_waits = order.parent.is_none();
     transactions.insert(Transaction::Http(Exchange {
-        ends: Ends {
+        ends: TransactionEnds {
             key,
             over: None,
             caller: order.parent.map_or(Caller::Nobody, Caller::Parent),
@@ -90,8 +90,8 @@ pub fn begin(
             tries,
             phase: Phase::START,
             server: Rc::clone(&order.server),
-            remembered,
-            account: Account::begin(turn.now_us(), Logged::Nothing, Vec::new()),
+            context,
+            account: Account::begin(turn.now_us(), LogOutput::Nothing, Vec::new()),
         },
         filters: Filters::default(),
         keep_alive: false,
@@ -101,10 +101,10 @@ pub fn begin(
         response_framing: Framing::None,
         is_client_leaving: false,
         client_ended: false,
-        scrutiny: None,
+        inspection_state: None,
         reply: Some(Box::default()),
         stages: Stages::NONE,
-        foreseen: None,
+        delayed_decision: None,
     }));
     Some(key)
 }
@@ -123,7 +123,7 @@ pub fn enter(exchange: &mut Exchange, at: &mut impl Edge) {
 /// Ends the request before its response has arrived. `is_late`: counts as a failure of the member.
 pub fn leave(exchange: &mut Exchange, at: &mut impl Edge, is_late: bool) {
     at.release(&mut exchange.ends, Release::Drop);
-    exchange.ends.leave_member(at, is_late.then_some(MemberFailure::Timeout));
+    exchange.ends.release_member(at, is_late.then_some(MemberFailure::Timeout));
     end(exchange, at, Termination::Stopped);
 }
 
@@ -140,5 +140,5 @@ pub fn end(exchange: &mut Exchange, at: &mut impl Edge, why: Termination) {
     }
     exchange.ends.end(at, why, StreamEnd::of_broken(why));
     at.recycle(std::mem::take(&mut exchange.request.bytes));
-    exchange.ends.over = Some(After::Subrequest);
+    exchange.ends.over = Some(NextClientState::Subrequest);
 }

@@ -3,7 +3,7 @@
 //! | event | action |
 //! |---|---|
 //! | policies have decided | [`begin`]: the trace of a trusted client is continued, or a new one begins; `traceparent` for the member |
-//! | an attempt has failed, or is repeated by its status | [`note_failed`], [`note_repeated`]; [`tell_anew`] gives the next attempt a span of its own |
+//! | an attempt has failed, or is repeated by its status | [`note_failed`], [`note_repeated`]; [`begin_attempt_span`] gives the next attempt a span of its own |
 //! | weir makes a request itself | [`child`] |
 //! | a transaction ends | [`report`] |
 //!
@@ -21,13 +21,13 @@ use weir_http::trace_context::{NAME, SAMPLED, STATE_NAME, TraceParent};
 use crate::edge::Edge;
 use crate::local::client_address::named;
 use crate::parts::arrival::Arrival;
-use crate::parts::ends::Ends;
 use crate::parts::failure::MemberFailure;
 use crate::parts::notice::Notice;
-use crate::parts::remembered::Remembered;
 use crate::parts::request::Request;
+use crate::parts::request_context::RequestContext;
+use crate::parts::request_trace::{FinishedAttempt, Kind, Record, RequestTrace, TEXT_BYTES_MAX};
 use crate::parts::tools::Tools;
-use crate::parts::traced::{Attempted, Kind, Record, TEXT_BYTES_MAX, Traced};
+use crate::parts::transaction_ends::TransactionEnds;
 use crate::termination::Termination;
 
 /// Begins or continues the trace of a request, and sets the fields for its member.
@@ -36,7 +36,7 @@ pub fn begin(
     arrival: &Arrival<'_>,
     decision: &mut Decision,
     tools: &Tools,
-) -> Traced {
+) -> RequestTrace {
     let is_trusted = arrival.peer().is_some_and(|peer| settings.trust.contains(peer.ip()));
     let (fields, input) = (&arrival.head.fields, arrival.input);
     let parent = is_trusted.then(|| TraceParent::among(fields, input)).flatten();
@@ -44,7 +44,7 @@ pub fn begin(
     let is_sampled =
         parent.map_or_else(|| settings.samples(trace_id), |parent| parent.is_sampled());
     let span_id = new_span_id(tools);
-    let traced = Traced {
+    let traced = RequestTrace {
         trace_id,
         span_id,
         parent_id: parent.map_or(0, |parent| parent.span_id),
@@ -57,7 +57,7 @@ pub fn begin(
     traced
 }
 
-impl Traced {
+impl RequestTrace {
     /// Sets the trace fields of the request head for a member.
     pub fn tell_member(&self, fields: &mut FieldEdits) {
         fields.set(NAME, |out| out.extend_from_slice(&self.told().value()));
@@ -125,10 +125,10 @@ fn new_span_id(tools: &Tools) -> u64 {
 }
 
 /// The trace context of a request that weir makes because of another one; `None`: that one is not traced.
-pub fn child(ends: &Ends, tools: &Tools, kind: Kind) -> Option<Box<Traced>> {
-    let parent = ends.remembered.as_deref()?.traced.as_deref()?;
+pub fn child(ends: &TransactionEnds, tools: &Tools, kind: Kind) -> Option<Box<RequestTrace>> {
+    let parent = ends.context.as_deref()?.traced.as_deref()?;
     let record = parent.record.is_some().then(|| of_head(kind, &RequestHead::new(), b""));
-    Some(Box::new(Traced {
+    Some(Box::new(RequestTrace {
         told_id: if record.is_some() { new_span_id(tools) } else { parent.span_id },
         record,
         ..*parent
@@ -138,25 +138,25 @@ pub fn child(ends: &Ends, tools: &Tools, kind: Kind) -> Option<Box<Traced>> {
 /// Completes the trace context with the head of a request that weir makes itself.
 pub fn remember(
     tools: &mut Tools,
-    traced: Option<Box<Traced>>,
+    traced: Option<Box<RequestTrace>>,
     (head, input): (&RequestHead, &[u8]),
-) -> Option<Box<Remembered>> {
+) -> Option<Box<RequestContext>> {
     let mut traced = traced?;
     if let Some(record) = &mut traced.record {
         *record = of_head(record.kind, head, input);
         record.version = Version::Http11;
     }
-    let mut remembered = tools.take_remembered();
-    remembered.traced = Some(traced);
-    Some(remembered)
+    let mut context = tools.take_remembered();
+    context.traced = Some(traced);
+    Some(context)
 }
 
-fn record_mut(ends: &mut Ends) -> Option<&mut Record> {
-    ends.remembered.as_deref_mut()?.traced.as_deref_mut()?.record.as_deref_mut()
+fn record_mut(ends: &mut TransactionEnds) -> Option<&mut Record> {
+    ends.context.as_deref_mut()?.traced.as_deref_mut()?.record.as_deref_mut()
 }
 
 /// Records the status from the member of the current attempt.
-pub fn note_member_status(ends: &mut Ends, status: u16) {
+pub fn note_member_status(ends: &mut TransactionEnds, status: u16) {
     if let Some(record) = record_mut(ends) {
         record.member_status = status;
     }
@@ -164,24 +164,29 @@ pub fn note_member_status(ends: &mut Ends, status: u16) {
 
 /// Records that the current attempt failed. `is_sent`: part of the request may have reached the member.
 #[cold]
-pub fn note_failed(ends: &mut Ends, at: &mut impl Edge, failure: MemberFailure, is_sent: bool) {
+pub fn note_failed(
+    ends: &mut TransactionEnds,
+    at: &mut impl Edge,
+    failure: MemberFailure,
+    is_sent: bool,
+) {
     close_attempt(ends, at, Some(failure), is_sent);
 }
 
 /// Records that the member's response is dropped because the request is repeated.
 #[cold]
-pub fn note_repeated(ends: &mut Ends, at: &mut impl Edge, status: u16) {
+pub fn note_repeated(ends: &mut TransactionEnds, at: &mut impl Edge, status: u16) {
     note_member_status(ends, status);
     close_attempt(ends, at, None, true);
 }
 
 fn close_attempt(
-    ends: &mut Ends,
+    ends: &mut TransactionEnds,
     at: &mut impl Edge,
     failure: Option<MemberFailure>,
     is_sent: bool,
 ) {
-    let traced = ends.remembered.as_deref().and_then(|it| it.traced.as_deref());
+    let traced = ends.context.as_deref().and_then(|it| it.traced.as_deref());
     let now_us = at.turn().now_us();
     let Some(attempted) = traced.and_then(|traced| attempted(ends, traced, now_us, failure)) else {
         return;
@@ -190,24 +195,24 @@ fn close_attempt(
     let span_id = if is_sent { attempted.span_id } else { new_span_id(at.tools()) };
     let closed = (ends.account.times.try_us, ends.tries.count);
     if let Some(record) = record_mut(ends) {
-        record.attempts.push(Attempted { span_id, ..attempted });
+        record.attempts.push(FinishedAttempt { span_id, ..attempted });
         (record.member_status, record.closed) = (0, closed);
     }
 }
 
 /// The current attempt, as if it ended now; `None`: there is none, or it is not recorded.
 pub fn attempted(
-    ends: &Ends,
-    traced: &Traced,
+    ends: &TransactionEnds,
+    traced: &RequestTrace,
     now_us: u64,
     failure: Option<MemberFailure>,
-) -> Option<Attempted> {
+) -> Option<FinishedAttempt> {
     let record = traced.record.as_deref()?;
     let times = &ends.account.times;
     if times.try_us == 0 || record.closed == (times.try_us, ends.tries.count) {
         return None;
     }
-    Some(Attempted {
+    Some(FinishedAttempt {
         span_id: traced.told_id,
         pool: Rc::clone(&ends.tries.pool),
         member: Rc::clone(ends.account.last_member.as_ref()?),
@@ -222,8 +227,12 @@ pub fn attempted(
 
 /// Gives the next attempt a span of its own, and updates `traceparent` in the request head.
 #[cold]
-pub fn tell_anew(remembered: Option<&mut Remembered>, at: &mut impl Edge, request: &mut Request) {
-    let traced = remembered.and_then(|it| it.traced.as_deref_mut());
+pub fn begin_attempt_span(
+    context: Option<&mut RequestContext>,
+    at: &mut impl Edge,
+    request: &mut Request,
+) {
+    let traced = context.and_then(|it| it.traced.as_deref_mut());
     let Some(traced) = traced.filter(|traced| traced.record.is_some()) else { return };
     let before = traced.told().value();
     traced.told_id = new_span_id(at.tools());
@@ -231,11 +240,16 @@ pub fn tell_anew(remembered: Option<&mut Remembered>, at: &mut impl Edge, reques
 }
 
 /// Reports the spans of a finished transaction.
-pub fn report(ends: &Ends, at: &mut impl Edge, remembered: &Remembered, why: Termination) {
-    let traced = remembered.traced.as_deref();
+pub fn report(
+    ends: &TransactionEnds,
+    at: &mut impl Edge,
+    context: &RequestContext,
+    why: Termination,
+) {
+    let traced = context.traced.as_deref();
     if let Some(record) = traced.and_then(|traced| traced.record.as_deref())
         && let Some(traced) = traced
     {
-        at.tell(Notice::Traced { ends, remembered, traced, record, why });
+        at.tell(Notice::Traced { ends, context, traced, record, why });
     }
 }

@@ -8,9 +8,9 @@ use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
 use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
 
 use crate::local::table::LocalServer;
-use crate::parts::ends::Ends;
-use crate::parts::remembered::Remembered;
+use crate::parts::request_context::RequestContext;
 use crate::parts::tools::Tools;
+use crate::parts::transaction_ends::TransactionEnds;
 
 /// Whether trailers may follow a body: with HTTP/1, only after chunks.
 fn may_follow(framing: Framing, version: Version) -> bool {
@@ -34,19 +34,19 @@ pub fn keep_edits(
     server: &LocalServer,
     head: &RequestHead,
     edits: &RequestEdits,
-    remembered: Option<Box<Remembered>>,
-) -> Option<Box<Remembered>> {
+    context: Option<Box<RequestContext>>,
+) -> Option<Box<RequestContext>> {
     let may_come = server.http.request_trailers == RequestTrailers::Forward
         && may_follow(head.framing, head.version);
     if !may_come || edits.fields.added().next().is_none() && !edits.fields.hold_for_trailers() {
-        return remembered;
+        return context;
     }
-    let mut remembered = remembered.unwrap_or_else(|| tools.take_remembered());
-    remembered.request_names.note_with_added(&edits.fields);
-    Some(remembered)
+    let mut context = context.unwrap_or_else(|| tools.take_remembered());
+    context.request_names.note_with_added(&edits.fields);
+    Some(context)
 }
 
-impl Remembered {
+impl RequestContext {
     /// Stores the changes to a response's head, for its trailers.
     pub fn note_response_edits(&mut self, head: &ResponseHead, edits: &FieldEdits) {
         if may_follow(head.framing, head.version) || head.is_open {
@@ -56,20 +56,20 @@ impl Remembered {
 }
 
 /// Selects the request trailers that are forwarded.
-pub fn of_request(ends: &Ends) -> TrailerEdits<'_> {
-    match (ends.server.http.request_trailers, &ends.remembered) {
+pub fn of_request(ends: &TransactionEnds) -> TrailerEdits<'_> {
+    match (ends.server.http.request_trailers, &ends.context) {
         (RequestTrailers::Drop, _) => TrailerEdits::Drop,
-        (RequestTrailers::Forward, Some(remembered)) => {
-            TrailerEdits::OfClient(Some(&remembered.request_names))
+        (RequestTrailers::Forward, Some(context)) => {
+            TrailerEdits::OfClient(Some(&context.request_names))
         }
         (RequestTrailers::Forward, None) => TrailerEdits::OfClient(None),
     }
 }
 
 /// Selects the response trailers that are forwarded.
-pub fn of_response(ends: &Ends) -> TrailerEdits<'_> {
-    match &ends.remembered {
-        Some(remembered) => TrailerEdits::KeepBut(&remembered.response_names),
+pub fn of_response(ends: &TransactionEnds) -> TrailerEdits<'_> {
+    match &ends.context {
+        Some(context) => TrailerEdits::KeepBut(&context.response_names),
         None => TrailerEdits::Keep,
     }
 }

@@ -10,12 +10,12 @@
 //! | the connection is lost | `abandon` | `member_lost`; a stream: `member_left` |
 //! | the idle timeout has passed | `timer` | `timer` |
 
-use crate::edge::{Edge, Flow, Lag, Passing, Release, Side};
+use crate::edge::{Edge, Flow, Lag, Release, Side, TunnelBytes};
 use crate::parts::attempt::Attempt;
 use crate::parts::end::{End, OwnedEnd};
-use crate::parts::ends::{After, Ends, LetOut};
 use crate::parts::failure::MemberFailure;
 use crate::parts::stream_end::StreamEnd;
+use crate::parts::transaction_ends::{LetOut, NextClientState, TransactionEnds};
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::relay::{Relay, count_relay};
@@ -39,7 +39,7 @@ pub enum Origin {
 /// A tunnel: bytes in both directions.
 pub struct Tunnel {
     /// The client connection, the member connection, and facts about them.
-    pub ends: Ends,
+    pub ends: TransactionEnds,
     origin: Origin,
     /// Why the member connection was lost, if it did not end in order.
     failure: Option<MemberFailure>,
@@ -64,7 +64,7 @@ impl Tunnel {
         Self::between(relay.ends, Origin::Relay)
     }
 
-    fn between(ends: Ends, origin: Origin) -> Self {
+    fn between(ends: TransactionEnds, origin: Origin) -> Self {
         Self {
             ends,
             origin,
@@ -112,11 +112,11 @@ impl Tunnel {
 
     /// Bytes from the client.
     pub fn client_sent(&mut self, at: &mut impl Edge, bytes: &[u8]) {
-        self.client_passed(at, Passing::Bytes(bytes));
+        self.client_passed(at, TunnelBytes::Bytes(bytes));
     }
 
     /// Bytes from the client: in memory, or already moved.
-    pub fn client_passed(&mut self, at: &mut impl Edge, bytes: Passing<'_>) {
+    pub fn client_passed(&mut self, at: &mut impl Edge, bytes: TunnelBytes<'_>) {
         if self.ends.phase.connection().is_none() {
             return;
         }
@@ -134,7 +134,10 @@ impl Tunnel {
     /// Data arrived on the client's stream, possibly with its end.
     pub fn client_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         let is_end = !matches!(end, End::No);
-        self.client_passed(at, if is_end { Passing::Last(data) } else { Passing::Bytes(data) });
+        self.client_passed(
+            at,
+            if is_end { TunnelBytes::Last(data) } else { TunnelBytes::Bytes(data) },
+        );
         if is_end {
             self.client_ended(at);
         }
@@ -145,11 +148,11 @@ impl Tunnel {
 
     /// Bytes from the member.
     pub fn member_sent(&mut self, at: &mut impl Edge, bytes: &[u8]) {
-        self.member_passed(at, Passing::Bytes(bytes));
+        self.member_passed(at, TunnelBytes::Bytes(bytes));
     }
 
     /// Bytes from the member: in memory, or already moved.
-    pub fn member_passed(&mut self, at: &mut impl Edge, bytes: Passing<'_>) {
+    pub fn member_passed(&mut self, at: &mut impl Edge, bytes: TunnelBytes<'_>) {
         self.ends.account.times.note_first_byte(at.turn().now_us());
         self.has_member_sent |= bytes.count() > 0;
         if bytes.count() > 0 {
@@ -164,7 +167,10 @@ impl Tunnel {
     /// Data arrived on the member's stream, possibly with its end.
     pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         let is_end = !matches!(end, End::No);
-        self.member_passed(at, if is_end { Passing::Last(data) } else { Passing::Bytes(data) });
+        self.member_passed(
+            at,
+            if is_end { TunnelBytes::Last(data) } else { TunnelBytes::Bytes(data) },
+        );
         if !self.ends.is_client_behind(at) {
             self.ends.give_member_window(at);
         }
@@ -235,7 +241,7 @@ impl Tunnel {
 
     /// The member accepts more data: forwards what was held, and lets the client continue.
     fn let_client_send(&mut self, at: &mut impl Edge) {
-        match at.let_on(&mut self.ends) {
+        match at.resume_client(&mut self.ends) {
             Some((held, OwnedEnd::No)) if held.is_empty() => self.ends.give_window(at),
             Some((held, end)) => {
                 // `client_data` counts it a second time.
@@ -248,7 +254,7 @@ impl Tunnel {
     }
 
     /// All data of the client was handled, and its sending side has ended behind that.
-    pub fn heed_end(&mut self, at: &mut impl Edge) {
+    pub fn handle_client_end(&mut self, at: &mut impl Edge) {
         if !self.has_client_ended {
             self.client_ended(at);
         }
@@ -295,7 +301,7 @@ impl Tunnel {
         self.ends.phase.take_link();
         self.note_member_end(at, true);
         self.failure = Some(reason);
-        self.ends.leave_member(at, None);
+        self.ends.release_member(at, None);
         if self.has_member_ended && self.origin == Origin::Request {
             // All data of the member has arrived, and it can receive no more.
             self.has_client_ended = true;
@@ -341,14 +347,14 @@ impl Tunnel {
         }
         let why = self.failure.map_or(Termination::Complete, MemberFailure::termination);
         self.drop_member(at);
-        self.end(at, why, After::Whole);
+        self.end(at, why, NextClientState::Whole);
     }
 
     /// Ends in a way that shows the client that data is missing.
     pub fn truncate(&mut self, at: &mut impl Edge, termination: Termination) {
         self.drop_member(at);
         // An orderly end would make the part look like the whole. The client's stream is reset with it.
-        self.end(at, termination, After::Broken { must_reset: true });
+        self.end(at, termination, NextClientState::Broken { must_reset: true });
     }
 
     /// Ends because the client is gone. The caller closes the client connection.
@@ -357,15 +363,15 @@ impl Tunnel {
             at.release(&mut self.ends, Release::ResetWhenTaken);
         }
         self.drop_member(at);
-        self.end(at, termination, After::Nothing);
+        self.end(at, termination, NextClientState::Nothing);
     }
 
     fn drop_member(&mut self, at: &mut impl Edge) {
         at.release(&mut self.ends, Release::Reset { is_told: self.has_client_ended });
-        self.ends.leave_member(at, None);
+        self.ends.release_member(at, None);
     }
 
-    fn end(&mut self, at: &mut impl Edge, termination: Termination, after: After) {
+    fn end(&mut self, at: &mut impl Edge, termination: Termination, after: NextClientState) {
         if self.is_over() {
             return;
         }

@@ -6,7 +6,7 @@ use weir_http::message::{Method, RequestHead, Version};
 
 use crate::edge::Edge;
 use crate::parts::arrival::Arrival;
-use crate::parts::request::Wanted;
+use crate::parts::request::ConnectionChoice;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 
@@ -32,14 +32,14 @@ pub fn is_answered(exchange: &mut Exchange, at: &mut impl Edge, head: &RequestHe
         return true;
     }
     if head.unusual.binds_connection {
-        exchange.request.wanted = Wanted::Authenticating;
+        exchange.request.wanted = ConnectionChoice::Authenticating;
     }
     if head.unusual.has_upgrade
         && let Some(why) = why_not_offered(exchange, head)
     {
         let tools = at.tools();
-        let remembered = exchange.ends.remembered.get_or_insert_with(|| tools.take_remembered());
-        remembered.marks.push(|out| {
+        let context = exchange.ends.context.get_or_insert_with(|| tools.take_remembered());
+        context.marks.push(|out| {
             out.extend_from_slice(b"upgrade not offered: ");
             out.extend_from_slice(why.as_bytes());
         });

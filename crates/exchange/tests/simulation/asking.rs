@@ -7,10 +7,10 @@ use weir_exchange::edge::Release;
 use weir_exchange::local::pool::LocalMember;
 use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::end::{End, OwnedEnd};
-use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::pieces::Pieces;
-use weir_exchange::parts::request::{Need, Request};
+use weir_exchange::parts::request::{ConnectionNeed, Request};
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 use weir_http::h1::{CHUNK_HEADER_SIZE_MAX, write_chunk_header};
 use weir_http::message::Framing;
@@ -27,8 +27,8 @@ const SMALL_BYTES: usize = 4_096;
 /// Gets a connection to a member for an exchange: an idle one, or a new one.
 pub fn connect(
     world: &mut World,
-    ends: &mut Ends,
-    (member, need): (u32, Need),
+    ends: &mut TransactionEnds,
+    (member, need): (u32, ConnectionNeed),
     is_again: bool,
 ) -> Result<(), MemberFailure> {
     if let Some(failure) = world.bad_connects.pop_front() {
@@ -64,7 +64,7 @@ pub fn connect(
 fn kept(
     world: &mut World,
     local: &LocalMember,
-    need: Need,
+    need: ConnectionNeed,
     is_http2: bool,
 ) -> Option<ConnectionKey> {
     let list = if is_http2 { &local.multiplexed } else { &local.idle };
@@ -85,7 +85,7 @@ fn kept(
 
 fn open(
     world: &mut World,
-    ends: &Ends,
+    ends: &TransactionEnds,
     local: &LocalMember,
     member: u32,
     is_http2: bool,
@@ -101,7 +101,7 @@ fn open(
 }
 
 /// Sends bytes on the connection to the member.
-fn send(world: &mut World, ends: &Ends, bytes: &[u8]) {
+fn send(world: &mut World, ends: &TransactionEnds, bytes: &[u8]) {
     let now_ms = world.now_ms();
     let Some(connection) = world.member(ends) else { return };
     let attempt = connection.attempt;
@@ -115,7 +115,7 @@ fn send(world: &mut World, ends: &Ends, bytes: &[u8]) {
 /// Sends a request, or a further part of it.
 pub fn ask(
     world: &mut World,
-    ends: &mut Ends,
+    ends: &mut TransactionEnds,
     request: &mut Request,
     (input, pieces): (&[u8], &Pieces),
     end: End<'_>,
@@ -163,7 +163,7 @@ fn frame(framing: Framing, (input, pieces): (&[u8], &Pieces), end: End<'_>, out:
 
 fn ask_on_stream(
     world: &mut World,
-    ends: &mut Ends,
+    ends: &mut TransactionEnds,
     request: &mut Request,
     (input, pieces): (&[u8], &Pieces),
     end: End<'_>,
@@ -187,7 +187,7 @@ fn ask_on_stream(
     send_on_stream(world, ends, &data, end);
 }
 
-fn open_stream(world: &mut World, ends: &Ends, request: &Request, is_end: bool) {
+fn open_stream(world: &mut World, ends: &TransactionEnds, request: &Request, is_end: bool) {
     let Some(connection) = world.member(ends) else { return };
     let attempt = connection.attempt;
     let Some(stream) = &mut connection.stream else { return };
@@ -198,7 +198,7 @@ fn open_stream(world: &mut World, ends: &Ends, request: &Request, is_end: bool) 
     send(world, ends, &request.bytes[..request.head_bytes as usize]);
 }
 
-fn send_on_stream(world: &mut World, ends: &Ends, data: &[u8], end: End<'_>) {
+fn send_on_stream(world: &mut World, ends: &TransactionEnds, data: &[u8], end: End<'_>) {
     let Some(connection) = world.member(ends) else { return };
     let attempt = connection.attempt;
     let Some(stream) = connection.stream.as_mut().filter(|stream| stream.is_opened) else { return };
@@ -214,7 +214,7 @@ fn send_on_stream(world: &mut World, ends: &Ends, data: &[u8], end: End<'_>) {
 }
 
 /// Sends waiting bytes of a request, as far as the window allows. Returns whether any bytes waited.
-pub fn let_out(world: &mut World, ends: &Ends) -> bool {
+pub fn let_out(world: &mut World, ends: &TransactionEnds) -> bool {
     let Some(connection) = world.member(ends) else { return false };
     let attempt = connection.attempt;
     let Some(stream) = connection.stream.as_mut().filter(|it| !it.pending.is_empty()) else {
@@ -233,7 +233,12 @@ pub fn let_out(world: &mut World, ends: &Ends) -> bool {
 }
 
 /// Sends a request again, on another connection.
-pub fn ask_again(world: &mut World, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
+pub fn ask_again(
+    world: &mut World,
+    ends: &mut TransactionEnds,
+    request: &mut Request,
+    unsent: &[u8],
+) {
     request.send();
     if ends.phase.member_stream().is_none() {
         let bytes = if unsent.is_empty() { &request.bytes } else { unsent };
@@ -255,13 +260,13 @@ pub fn ask_again(world: &mut World, ends: &mut Ends, request: &mut Request, unse
 }
 
 /// Whether a stream waits for the member's SETTINGS before it is opened.
-pub fn awaits_settings(world: &mut World, ends: &Ends, request: &Request) -> bool {
+pub fn awaits_settings(world: &mut World, ends: &TransactionEnds, request: &Request) -> bool {
     let stream = world.member(ends).and_then(|it| it.stream.as_ref());
     stream.is_some_and(|stream| !stream.is_opened) && request.websocket.is_some()
 }
 
 /// Requests a WebSocket, if the member is known to support it. Before the SETTINGS arrive, the request waits.
-pub fn ask_for_tunnel(world: &mut World, ends: &Ends, request: &Request) {
+pub fn ask_for_tunnel(world: &mut World, ends: &TransactionEnds, request: &Request) {
     let connection = ends.phase.connection();
     match world.member(ends).and_then(|it| it.takes_tunnels) {
         None => {}
@@ -274,7 +279,7 @@ pub fn ask_for_tunnel(world: &mut World, ends: &Ends, request: &Request) {
 }
 
 /// Sends bytes of a tunnel, and possibly its end.
-pub fn pass(world: &mut World, ends: &Ends, bytes: &[u8], is_end: bool) {
+pub fn pass(world: &mut World, ends: &TransactionEnds, bytes: &[u8], is_end: bool) {
     if ends.phase.member_stream().is_none() {
         return send(world, ends, bytes);
     }
@@ -287,7 +292,7 @@ pub fn pass(world: &mut World, ends: &Ends, bytes: &[u8], is_end: bool) {
 }
 
 /// Ends the sending direction of a tunnel to the member.
-pub fn half_close(world: &mut World, ends: &Ends) {
+pub fn half_close(world: &mut World, ends: &TransactionEnds) {
     if ends.phase.member_stream().is_some() {
         return pass(world, ends, b"", true);
     }
@@ -299,7 +304,7 @@ pub fn half_close(world: &mut World, ends: &Ends) {
 }
 
 /// The deadline of a member that reads slowly; 0: there is no sign of progress.
-pub fn patience_until_ms(world: &mut World, ends: &Ends, timeout_ms: u64) -> u64 {
+pub fn patience_until_ms(world: &mut World, ends: &TransactionEnds, timeout_ms: u64) -> u64 {
     let Some(connection) = world.member(ends) else { return 0 };
     let (progress_ms, is_queued) = (connection.progress_ms, !connection.queued.is_empty());
     match &connection.stream {
@@ -311,7 +316,7 @@ pub fn patience_until_ms(world: &mut World, ends: &Ends, timeout_ms: u64) -> u64
 }
 
 /// Releases the connection to the member. Returns whether a part of the request was sent on its stream.
-pub fn release(world: &mut World, ends: &mut Ends, how: Release) -> bool {
+pub fn release(world: &mut World, ends: &mut TransactionEnds, how: Release) -> bool {
     let Some(Link { connection: key, stream }) = ends.phase.take_link() else {
         leave_line(world, ends);
         return false;
@@ -341,8 +346,8 @@ pub fn release(world: &mut World, ends: &mut Ends, how: Release) -> bool {
 }
 
 /// Removes a transaction from the queue, if it waits there.
-pub fn leave_line(world: &mut World, ends: &mut Ends) {
-    if ends.phase.parked().is_in_queue() {
+pub fn leave_line(world: &mut World, ends: &mut TransactionEnds) {
+    if ends.phase.wait_state().is_in_queue() {
         world.queue.leave(&ends.tries.pool, &ends.phase.end_wait());
     }
 }

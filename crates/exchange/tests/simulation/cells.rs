@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_exchange::parts::parked::Parked;
 use weir_exchange::parts::phase::{Begun, Phase};
+use weir_exchange::parts::wait_state::WaitState;
 use weir_exchange::transaction::Transaction;
 
 /// The state of a transaction between two events.
@@ -55,16 +55,16 @@ impl State {
             Transaction::Tunnel(_) if phase.attempt().is_some() => Self::Tunnel,
             Transaction::Tunnel(_) => Self::TunnelAlone,
             Transaction::Relay(_) => match phase {
-                Phase::Before(Parked::InLine(_) | Parked::Beside) => Self::RelayInLine,
+                Phase::Before(WaitState::InLine(_) | WaitState::Beside) => Self::RelayInLine,
                 Phase::Asked(..) => Self::RelayAsked,
                 _ => Self::RelayBefore,
             },
             Transaction::Http(_) => match phase {
-                Phase::Before(Parked::No) => Self::Before,
-                Phase::Before(Parked::AtStage) => Self::AtStage,
-                Phase::Before(Parked::ForBody) => Self::ForBody,
-                Phase::Before(Parked::InLine(_) | Parked::Beside) => Self::InLine,
-                Phase::Before(Parked::Called(_)) => Self::Called,
+                Phase::Before(WaitState::No) => Self::Before,
+                Phase::Before(WaitState::AtStage) => Self::AtStage,
+                Phase::Before(WaitState::ForBody) => Self::ForBody,
+                Phase::Before(WaitState::InLine(_) | WaitState::Beside) => Self::InLine,
+                Phase::Before(WaitState::Called(_)) => Self::Called,
                 Phase::Asked(_, None) => Self::Asked,
                 Phase::Asked(_, Some(Begun::Held)) => Self::Held,
                 Phase::Asked(_, Some(Begun::Judging)) => Self::Judging,

@@ -1,8 +1,8 @@
 //! The client's actions, as the client connection reports them to the transaction.
 
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::ends::LetOut;
 use weir_exchange::parts::pieces::Pieces;
+use weir_exchange::parts::transaction_ends::LetOut;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 
@@ -72,7 +72,7 @@ pub fn goes_on(router: &mut Router) {
         input(router);
     }
     if router.world.client.has_ended && !router.world.client.has_input() {
-        router.with_tunnel(Some(On::ClientEnds), |it, at| it.heed_end(at));
+        router.with_tunnel(Some(On::ClientEnds), |it, at| it.handle_client_end(at));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The inspector: it returns inspections at any time, also those of transactions that have ended.
 
 use weir_exchange::parts::phase::Begun;
-use weir_exchange::transaction::awaiting;
+use weir_exchange::transaction::verdict_waits;
 
 use super::cells::On;
 use super::router::Router;
@@ -14,16 +14,18 @@ pub fn answers(router: &mut Router, at: usize) {
     let mut job = router.world.jobs.remove(at);
     job.run();
     assert!(!job.is_lost(), "no inspection panics");
-    let left = router.world.tools.elsewhere.end(&job);
+    let left = router.world.tools.offloaded.end(&job);
     let of_response = router.http().is_some_and(|it| it.ends.phase.begun() == Some(Begun::Judging));
     let whose = if left.is_some() { 2 } else { usize::from(of_response) };
     router.world.came_back[whose] += 1;
     match left {
-        Some(left) => awaiting::came_back_late(&mut router.world, left, job),
+        Some(left) => verdict_waits::unawaited_inspection_returned(&mut router.world, left, job),
         None => {
             let is_its = router.ends().is_some_and(|ends| ends.key == job.exchange);
             assert!(is_its, "a transaction that has ended has left something for it");
-            router.with_http(Some(On::Inspected), |it, at| awaiting::came_back(it, at, job));
+            router.with_http(Some(On::Inspected), |it, at| {
+                verdict_waits::inspection_returned(it, at, job)
+            });
         }
     }
 }
@@ -33,5 +35,5 @@ pub fn answers_all(router: &mut Router) {
     while !router.world.jobs.is_empty() {
         answers(router, 0);
     }
-    assert_eq!(router.world.tools.elsewhere.left(), 0, "nothing is left for inspections");
+    assert_eq!(router.world.tools.offloaded.left(), 0, "nothing is left for inspections");
 }

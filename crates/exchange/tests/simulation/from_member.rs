@@ -8,7 +8,7 @@ use weir_exchange::parts::phase::Phase;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::sending::Passed;
+use weir_exchange::transaction::response_data::ForwardResult;
 use weir_http::message::Framing;
 
 use super::asking;
@@ -257,7 +257,7 @@ fn passes(router: &mut Router, head: Message, bytes: usize, is_end: bool) {
     let passed = router
         .with_http(Some(On::MemberData), |it, at| it.send_response(at, head, (data, &pieces), end));
     match (passed, is_done) {
-        (Passed::Over, _) => {}
+        (ForwardResult::Over, _) => {}
         (_, true) => router.with_http(Some(On::Complete), |it, at| it.response_done(at, true)),
         (_, false) => {
             router.with_http(None, |it, at| it.pace_response(at));
@@ -288,7 +288,7 @@ pub fn ends(router: &mut Router) {
     let rest = (&b""[..], &Pieces::whole(0));
     let passed = router
         .with_http(Some(On::MemberEnds), |it, at| it.send_response(at, nothing, rest, End::Data));
-    if passed == Passed::Over {
+    if passed == ForwardResult::Over {
         return;
     }
     if let Some(connection) = connection(router) {

@@ -1,7 +1,7 @@
 //! The transaction's request to an authorisation service, and the service's responses.
 
 use weir_exchange::arena::ExchangeKey;
-use weir_exchange::parts::errand::Errand;
+use weir_exchange::parts::deferred_work::DeferredWork;
 use weir_exchange::parts::reply::Reply;
 use weir_exchange::transaction::stages;
 use weir_http::h1::{HeadLimits, parse_response};
@@ -12,12 +12,12 @@ use super::router::Router;
 
 const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
-/// Executes an errand of the transaction: begins or cancels its request to the service.
-pub fn run(router: &mut Router, errand: Errand) {
-    match errand {
-        Errand::Client(_) => unreachable!("the client goes on by itself here"),
-        Errand::Inspect(job) => router.world.jobs.push(*job),
-        Errand::Begin(order) => {
+/// Executes deferred work of the transaction: begins or cancels its request to the service.
+pub fn run(router: &mut Router, deferred: DeferredWork) {
+    match deferred {
+        DeferredWork::Client(_) => unreachable!("the client goes on by itself here"),
+        DeferredWork::Inspect(job) => router.world.jobs.push(*job),
+        DeferredWork::Begin(order) => {
             let number = router.world.plan.number;
             let text = String::from_utf8_lossy(&order.text);
             assert!(text.contains(&format!("X-Forwarded-Uri: /{number}\r\n")), "{text}");
@@ -31,7 +31,7 @@ pub fn run(router: &mut Router, errand: Errand) {
                 child.into_iter().for_each(|child| stages::child_began(it, child))
             });
         }
-        Errand::Leave { child, .. } => {
+        DeferredWork::Leave { child, .. } => {
             assert_eq!(router.world.asked.take(), Some(child), "what was asked is left");
         }
     }

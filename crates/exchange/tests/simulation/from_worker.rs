@@ -5,8 +5,8 @@ use std::rc::Rc;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::NoMember;
 use weir_exchange::parts::failure::{Loss, MemberFailure, Progress};
-use weir_exchange::parts::parked::Parked;
 use weir_exchange::parts::tries::Lease;
+use weir_exchange::parts::wait_state::WaitState;
 use weir_exchange::termination::Termination;
 
 use super::asking;
@@ -19,29 +19,32 @@ pub fn serve_waiting(router: &mut Router) {
     let now = router.world.clock;
     if router.world.delayed_until_us.is_some_and(|until_us| until_us <= now.now_us()) {
         router.world.delayed_until_us = None;
-        router.with(Some(On::Resumes), |it, at| it.go_on(at));
+        router.with(Some(On::Resumes), |it, at| it.resume(at));
     }
     let Some(it) = &mut router.it else { return };
     let ends = it.ends_mut();
-    if !ends.phase.parked().is_in_queue() {
+    if !ends.phase.wait_state().is_in_queue() {
         return;
     }
     let pool = Rc::clone(&ends.tries.pool);
     if router.world.queue.due_ms().is_some_and(|until_ms| until_ms <= now.now_ms()) {
         router.world.queue.take_out(&pool);
         ends.phase.end_wait();
-        return router.with(Some(On::WaitedInVain), |it, at| it.waited_in_vain(at));
+        return router.with(Some(On::WaitedInVain), |it, at| it.wait_timed_out(at));
     }
-    let tried =
-        if matches!(ends.phase.parked(), Parked::InLine(_)) { &[] } else { ends.tries.tried() };
+    let tried = if matches!(ends.phase.wait_state(), WaitState::InLine(_)) {
+        &[]
+    } else {
+        ends.tries.tried()
+    };
     let place = match pool.occupy(tried, now, ends.tries.preference) {
         Ok(member) => Some(Lease::of(&pool, member)),
         Err(NoMember::Full) => return,
         Err(NoMember::Down) => None,
     };
-    ends.phase.park(Parked::Called(place));
+    ends.phase.park(WaitState::Called(place));
     router.world.queue.take_out(&pool);
-    router.with(Some(On::Resumes), |it, at| it.go_on(at));
+    router.with(Some(On::Resumes), |it, at| it.resume(at));
 }
 
 /// The timer that expires first.

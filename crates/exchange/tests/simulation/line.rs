@@ -7,9 +7,9 @@ use weir_core::clock::Clock;
 use weir_core::queue::Line;
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::pool::{LocalPool, Preference};
-use weir_exchange::parts::ends::Ends;
-use weir_exchange::parts::parked::Parked;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::parts::tries::Lease;
+use weir_exchange::parts::wait_state::WaitState;
 
 /// The waiting transaction, and the occupied places.
 #[derive(Default)]
@@ -56,7 +56,7 @@ impl Queue {
     /// Adds a transaction to the queue. False: it cannot wait.
     pub fn join(
         &mut self,
-        ends: &mut Ends,
+        ends: &mut TransactionEnds,
         is_sent: bool,
         has_client_ended: bool,
         now_ms: u64,
@@ -70,22 +70,22 @@ impl Queue {
         if ends.tries.tried().is_empty() && !is_sent {
             let line = self.line.get_or_insert_with(|| Line::new(4));
             let Ok(ticket) = line.push(ends.key, now_ms, settings.timeout_ms) else { return false };
-            ends.phase.park(Parked::InLine(ticket));
+            ends.phase.park(WaitState::InLine(ticket));
         } else {
             self.beside = Some((ends.key, now_ms + settings.timeout_ms));
-            ends.phase.park(Parked::Beside);
+            ends.phase.park(WaitState::Beside);
         }
         self.publish(&pool);
         true
     }
 
     /// Removes a transaction that ends.
-    pub fn leave(&mut self, pool: &LocalPool, parked: &Parked) {
-        match (parked, &mut self.line) {
-            (Parked::InLine(ticket), Some(line)) => {
+    pub fn leave(&mut self, pool: &LocalPool, wait_state: &WaitState) {
+        match (wait_state, &mut self.line) {
+            (WaitState::InLine(ticket), Some(line)) => {
                 assert!(line.cancel(*ticket).is_some(), "its ticket")
             }
-            (Parked::Beside, _) => {
+            (WaitState::Beside, _) => {
                 assert!(self.beside.take().is_some(), "its place beside the line")
             }
             _ => {}

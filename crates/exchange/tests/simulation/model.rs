@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::ends::After;
 use weir_exchange::parts::stream_end::StreamEnd;
+use weir_exchange::parts::transaction_ends::NextClientState;
 use weir_exchange::termination::Termination;
-use weir_http::h1::{BodyDecoder, BodyStep, HeadLimits, Parsed, parse_request};
+use weir_http::h1::{BodyDecoder, BodyStep, HeadLimits, ParseProgress, parse_request};
 use weir_http::message::{Framing, RequestHead};
 use weir_http::path::{PathForm, RawBytes, TargetForm};
 
@@ -96,7 +96,7 @@ impl Book {
     }
 
     /// Checks an ended transaction: the requests sent to members, and the data that the client received.
-    pub fn check_over(&self, plan: &Plan, client: &Client, after: &After) {
+    pub fn check_over(&self, plan: &Plan, client: &Client, after: &NextClientState) {
         let (why, stream_end) = self.finished.expect("what is over was logged");
         assert!(self.attempts.len() <= ATTEMPTS_MAX, "it is tried for ever");
         for attempt in &self.attempts {
@@ -109,7 +109,7 @@ impl Book {
         let is_leaked = plan.is_kept() && !got.is_own && got.bytes == plan.response.bytes;
         assert!(!is_leaked, "no client gets a response that is blocked");
         match after {
-            After::Response(outcome) => {
+            NextClientState::Response(outcome) => {
                 assert!(got.status >= 200, "one final response");
                 assert!(got.has_end, "a response that is whole has an end");
                 let whole = self.response_sent == got.bytes && self.has_response_end;
@@ -126,11 +126,11 @@ impl Book {
                     assert_eq!(stream_end, StreamEnd::Answered(got.status));
                 }
             }
-            After::Whole => {
+            NextClientState::Whole => {
                 assert!(got.has_end || client.stream.is_none(), "the client is told of the end");
                 assert_eq!(self.response_sent, got.bytes, "all that the member has sent");
             }
-            After::Broken { must_reset } => {
+            NextClientState::Broken { must_reset } => {
                 let looks_whole = got.has_end || got.is_until_close;
                 let is_visible = !looks_whole || !client.is_delivered() || *must_reset;
                 // A failure of the other half of a tunnel is possible.
@@ -141,13 +141,18 @@ impl Book {
                     assert!(matches!(stream_end, StreamEnd::Broken(_)));
                 }
             }
-            After::Cut { .. } | After::Gone { .. } | After::Nothing => {
+            NextClientState::Cut { .. }
+            | NextClientState::Gone { .. }
+            | NextClientState::Nothing => {
                 assert_ne!(why, Termination::Complete)
             }
-            After::Tunnel { .. } => unreachable!("that is no end"),
-            After::Subrequest => unreachable!("it is of a client"),
+            NextClientState::Tunnel { .. } => unreachable!("that is no end"),
+            NextClientState::Subrequest => unreachable!("it is of a client"),
         }
-        if client.stream.is_none() && got.status == 0 && matches!(after, After::Response(_)) {
+        if client.stream.is_none()
+            && got.status == 0
+            && matches!(after, NextClientState::Response(_))
+        {
             panic!("an answer without a head");
         }
     }
@@ -189,8 +194,8 @@ impl Attempt {
                     return self.check_bytes(plan, 0);
                 }
                 match parse_request(&self.bytes, &ANY_HEAD, KEPT, &mut head) {
-                    Ok(Parsed::Complete { length }) => (length, Some(head.framing)),
-                    Ok(Parsed::Partial) => return,
+                    Ok(ParseProgress::Complete { length }) => (length, Some(head.framing)),
+                    Ok(ParseProgress::Partial) => return,
                     Err(error) => panic!("what the member got is no request: {error:?}"),
                 }
             }

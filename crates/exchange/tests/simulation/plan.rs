@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use weir_http::flaws::Flaws;
-use weir_http::h1::{HeadLimits, Parsed, parse_request, parse_response_of_member};
+use weir_http::h1::{HeadLimits, ParseProgress, parse_request, parse_response_of_member};
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Version};
 use weir_http::path::TargetForm;
 use weir_testing::Random;
@@ -317,7 +317,7 @@ impl Plan {
         text.push_str("\r\n");
         let mut head = RequestHead::new();
         let parsed = parse_request(text.as_bytes(), &LIMITS, TargetForm::default(), &mut head);
-        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{text}: {parsed:?}");
+        assert!(matches!(parsed, Ok(ParseProgress::Complete { .. })), "{text}: {parsed:?}");
         if self.has_http2_client {
             head.version = Version::Http2;
             head.extended_connect = self.ask == Ask::WebSocket;
@@ -364,7 +364,7 @@ impl Plan {
             &mut repaired,
             &mut head,
         );
-        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{text}: {parsed:?}");
+        assert!(matches!(parsed, Ok(ParseProgress::Complete { .. })), "{text}: {parsed:?}");
         if self.has_http2_members {
             head.version = Version::Http2;
             if head.framing == Framing::UntilClose {

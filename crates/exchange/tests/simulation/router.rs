@@ -6,16 +6,16 @@ use std::rc::Rc;
 use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
 use weir_exchange::arena::{Arena, OfExchange};
-use weir_exchange::local::around::Sources;
+use weir_exchange::local::surroundings::Sources;
 use weir_exchange::local::table::LocalServer;
-use weir_exchange::parts::account::Logged;
+use weir_exchange::parts::account::LogOutput;
 use weir_exchange::parts::arrival::{Arrival, Registration};
+use weir_exchange::parts::deferred_work::DeferredWork;
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::ends::{After, Ends};
-use weir_exchange::parts::errand::Errand;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::tools::Tools;
+use weir_exchange::parts::transaction_ends::{NextClientState, TransactionEnds};
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::relay::Relay;
@@ -85,7 +85,7 @@ impl Router {
     }
 
     /// The connections of the transaction.
-    pub fn ends(&self) -> Option<&Ends> {
+    pub fn ends(&self) -> Option<&TransactionEnds> {
         self.it.as_ref().map(Transaction::ends)
     }
 
@@ -100,7 +100,7 @@ impl Router {
         let world = &mut self.world;
         let (client, stream) = (key(plan.number), key(plan.number));
         (world.plan, world.book, world.refuses_tunnel) = (plan, Book::default(), None);
-        world.tools.elsewhere.turn = match plan.judges_elsewhere {
+        world.tools.offloaded.turn = match plan.judges_elsewhere {
             true => Turn { work_bytes_max: 0, ..Turn::WHOLE },
             false => Turn::WHOLE,
         };
@@ -118,7 +118,7 @@ impl Router {
             key: self.transactions.next_key(),
             client,
             stream: plan.has_http2_client.then_some(stream),
-            logged: Logged::Line(AccessFormat::Json),
+            logged: LogOutput::Line(AccessFormat::Json),
             log_request,
         };
         match plan.server {
@@ -158,7 +158,7 @@ impl Router {
         let pool = server.settings().pool;
         let relay = Relay::begin(&mut self.world, &arrival, registration, pool);
         self.it = Some(Transaction::Relay(relay));
-        self.with(Some(On::Begins), |it, at| it.go_on(at));
+        self.with(Some(On::Begins), |it, at| it.resume(at));
     }
 
     /// Calls a function with the transaction. If the transaction has ended afterwards, it is removed. `on`: what it is told.
@@ -173,7 +173,7 @@ impl Router {
         let over = it.ends_mut().over.take();
         if let Some(on) = on {
             let after = match &over {
-                Some(After::Tunnel { .. }) => State::Tunnel,
+                Some(NextClientState::Tunnel { .. }) => State::Tunnel,
                 Some(_) => State::Over,
                 None => State::of(it),
             };
@@ -182,8 +182,8 @@ impl Router {
         if let Some(after) = over {
             self.go_on_after(&after);
         }
-        while let Some(errand) = self.world.tools.errands.pop() {
-            from_service::run(self, errand);
+        while let Some(deferred) = self.world.tools.deferred_work.pop() {
+            from_service::run(self, deferred);
         }
         if std::mem::take(&mut self.world.client.goes_on) {
             from_client::goes_on(self);
@@ -211,8 +211,8 @@ impl Router {
         self.with(on, |it, at| it.tunnel_mut().map_or_else(R::default, |tunnel| act(tunnel, at)))
     }
 
-    fn go_on_after(&mut self, after: &After) {
-        if let After::Tunnel { has_member_ended } = *after {
+    fn go_on_after(&mut self, after: &NextClientState) {
+        if let NextClientState::Tunnel { has_member_ended } = *after {
             self.it = self.it.take().map(|it| match it {
                 Transaction::Http(exchange) => Transaction::Tunnel(Tunnel::of(exchange)),
                 Transaction::Relay(relay) => Transaction::Tunnel(Tunnel::of_relay(relay)),
@@ -228,7 +228,7 @@ impl Router {
         let it = self.it.take().expect("it is over now");
         let ends = it.ends();
         assert!(ends.phase.attempt().is_none(), "the member is left");
-        assert!(ends.remembered.is_none() && !ends.phase.parked().waits(), "it waits for nothing");
+        assert!(ends.context.is_none() && !ends.phase.wait_state().waits(), "it waits for nothing");
         if let Transaction::Http(exchange) = &it {
             assert!(
                 exchange.filters.on.is_none() && exchange.request.bytes.is_empty(),
@@ -243,9 +243,13 @@ impl Router {
         self.world.book.check_over(&self.world.plan, &self.world.client, after);
         drop(it);
         assert!(self.world.tools.limit_places.is_empty(), "places under limits");
-        let is_left = |errand: &Errand| matches!(errand, Errand::Leave { .. });
+        let is_left = |deferred: &DeferredWork| matches!(deferred, DeferredWork::Leave { .. });
         let is_asked = self.world.asked.is_some();
-        assert_eq!(is_asked, self.world.tools.errands.iter().any(is_left), "the service is left");
+        assert_eq!(
+            is_asked,
+            self.world.tools.deferred_work.iter().any(is_left),
+            "the service is left"
+        );
         assert!(self.world.queue.is_empty(), "nobody waits in line");
         let is_busy = self.world.members.iter().any(|(_, it)| it.exchange.is_some());
         assert!(!is_busy, "no connection carries it");
@@ -286,7 +290,7 @@ impl Router {
         assert_eq!(connection.is_some(), key.is_some(), "its connection is there");
         assert!(from_worker::is_anything_due(self), "nothing ever comes of it");
         assert!(
-            !ends.phase.parked().is_in_queue() || !self.world.queue.is_empty(),
+            !ends.phase.wait_state().is_in_queue() || !self.world.queue.is_empty(),
             "a place in line"
         );
     }

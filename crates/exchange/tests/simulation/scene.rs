@@ -3,12 +3,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_config::snapshot::{Record, Responses, Snapshot, Unjudged, Waf};
+use weir_config::snapshot::{Record, Responses, Snapshot, UnjudgedAction, Waf};
 use weir_core::clock::Clock;
 use weir_core::policy::WafMode;
+use weir_exchange::environment::Environment;
 use weir_exchange::local::pool::LocalPool;
 use weir_exchange::local::table::{LocalServer, LocalTable};
-use weir_exchange::outside::Outside;
 use weir_exchange::shared::live::LiveTable;
 use weir_waf::body::Limits;
 use weir_waf::inspection::CommonTexts;
@@ -162,9 +162,9 @@ fn snapshot() -> Snapshot {
         server.waf = match &*server.name {
             "guarded1" | "guarded2" => Some(Arc::clone(&guarded)),
             "watched1" | "watched2" => Some(Arc::clone(&watched)),
-            "screened1" => with_responses(&guarded, Unjudged::Block),
-            "screened2" => with_responses(&guarded, Unjudged::Pass),
-            "observed1" | "observed2" => with_responses(&watched, Unjudged::Block),
+            "screened1" => with_responses(&guarded, UnjudgedAction::Block),
+            "screened2" => with_responses(&guarded, UnjudgedAction::Pass),
+            "observed1" | "observed2" => with_responses(&watched, UnjudgedAction::Block),
             _ => None,
         };
     }
@@ -214,7 +214,7 @@ fn waf(mode: WafMode) -> Arc<Waf> {
         responses: None,
         work_bytes_max: 1 << 20,
         time_max_ms: 1_000,
-        unjudged: Unjudged::Block,
+        unjudged: UnjudgedAction::Block,
         record: Record::Off,
     })
 }
@@ -223,7 +223,7 @@ impl Scene {
     /// The initial state.
     pub fn new() -> Self {
         let clock = Clock::at_us(BEGINNING_US);
-        let outside = Outside { clock, fill_randomly: |bytes| bytes.fill(7) };
+        let outside = Environment { clock, fill_randomly: |bytes| bytes.fill(7) };
         let live = LiveTable::build(SNAPSHOT.with(Arc::clone), None, 1, &outside);
         live.enter_into_force(clock.now_ms());
         let table = LocalTable::new(&live, None, 0);

@@ -1,20 +1,20 @@
-//! The environment of a transaction, in memory: it replaces the data path's `Desk` and has no sockets.
+//! The environment of a transaction, in memory: it replaces the data path's `WorkerEdge` and has no sockets.
 
 use std::collections::VecDeque;
 
 use weir_core::clock::Clock;
 use weir_exchange::arena::{Arena, ConnectionKey, ExchangeKey, OfConnection};
-use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};
+use weir_exchange::edge::{ConnectionState, Edge, Flow, Lag, Release, Side, TunnelBytes, Turn};
 use weir_exchange::parts::end::{End, OwnedEnd};
-use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
-use weir_exchange::parts::job::Job;
-use weir_exchange::parts::messages::{HeadKind, Message, OutHead, OwnAnswer, Sending};
+use weir_exchange::parts::inspection_job::InspectionJob;
+use weir_exchange::parts::messages::{ClientBodyPart, HeadKind, Message, OutHead, OwnAnswer};
 use weir_exchange::parts::notice::Notice;
 use weir_exchange::parts::pieces::Pieces;
-use weir_exchange::parts::request::{Need, Request};
+use weir_exchange::parts::request::{ConnectionNeed, Request};
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::parts::tools::Tools;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::parts::witness::Witness;
 use weir_exchange::termination::Termination;
 use weir_http::h1::write_response_head;
@@ -48,7 +48,7 @@ pub struct World {
     /// The end of the transaction's delay.
     pub delayed_until_us: Option<u64>,
     /// The inspections that are elsewhere, of this transaction and of earlier ones.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<InspectionJob>,
     /// The numbers of inspections that came back to a request that waited, to a response that waited, and of the others.
     pub came_back: [usize; 3],
     /// The transaction's request to the authorisation service.
@@ -78,7 +78,7 @@ impl World {
     }
 
     /// The member connection of a transaction.
-    pub fn member(&mut self, ends: &Ends) -> Option<&mut MemberConnection> {
+    pub fn member(&mut self, ends: &TransactionEnds) -> Option<&mut MemberConnection> {
         self.members.get_mut(ends.phase.connection()?)
     }
 
@@ -91,7 +91,13 @@ impl World {
 impl Witness for World {}
 
 impl Edge for World {
-    fn head(&mut self, _: &mut Ends, out: &OutHead<'_>, kind: HeadKind, is_end: bool) -> Message {
+    fn head(
+        &mut self,
+        _: &mut TransactionEnds,
+        out: &OutHead<'_>,
+        kind: HeadKind,
+        is_end: bool,
+    ) -> Message {
         self.book.expect_under_way("a head");
         let mut message = self.tools.scratch.take();
         let got = &mut self.client.got;
@@ -115,7 +121,7 @@ impl Edge for World {
         message
     }
 
-    fn send(&mut self, ends: &mut Ends, head: Message, body: &Sending<'_>) {
+    fn send(&mut self, ends: &mut TransactionEnds, head: Message, body: &ClientBodyPart<'_>) {
         self.book.expect_under_way("data");
         let now_ms = self.now_ms();
         let (client, plan) = (&mut self.client, &self.plan);
@@ -134,7 +140,7 @@ impl Edge for World {
         self.tools.scratch.give(head);
     }
 
-    fn answer(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>) {
+    fn answer(&mut self, ends: &mut TransactionEnds, answer: &OwnAnswer<'_>) {
         self.book.expect_under_way("an answer");
         let got = &mut self.client.got;
         assert_eq!(got.status, 0, "one final head");
@@ -152,7 +158,7 @@ impl Edge for World {
         ends.count_sent(100);
     }
 
-    fn hold(&mut self, _: &mut Ends, (input, pieces): (&[u8], &Pieces), end: End<'_>) {
+    fn hold(&mut self, _: &mut TransactionEnds, (input, pieces): (&[u8], &Pieces), end: End<'_>) {
         self.book.expect_under_way("data to hold");
         let stream = self.client.stream.as_mut().expect("only what is on a stream is read ahead");
         assert!(matches!(stream.held_end, OwnedEnd::No), "nothing follows the end");
@@ -160,7 +166,7 @@ impl Edge for World {
         stream.held_end = OwnedEnd::of(end);
     }
 
-    fn let_on(&mut self, _: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)> {
+    fn resume_client(&mut self, _: &mut TransactionEnds) -> Option<(Vec<u8>, OwnedEnd)> {
         let Some(stream) = &mut self.client.stream else {
             self.client.is_paused = false;
             self.client.goes_on |= self.client.has_input();
@@ -172,9 +178,9 @@ impl Edge for World {
 
     fn connect(
         &mut self,
-        ends: &mut Ends,
+        ends: &mut TransactionEnds,
         member: u32,
-        need: Need,
+        need: ConnectionNeed,
         is_again: bool,
     ) -> Result<(), MemberFailure> {
         self.book.expect_under_way("a connection");
@@ -183,7 +189,7 @@ impl Edge for World {
 
     fn ask(
         &mut self,
-        ends: &mut Ends,
+        ends: &mut TransactionEnds,
         request: &mut Request,
         body: (&[u8], &Pieces),
         end: End<'_>,
@@ -192,12 +198,12 @@ impl Edge for World {
         asking::ask(self, ends, request, body, end);
     }
 
-    fn ask_again(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
+    fn ask_again(&mut self, ends: &mut TransactionEnds, request: &mut Request, unsent: &[u8]) {
         self.book.expect_under_way("a request");
         asking::ask_again(self, ends, request, unsent);
     }
 
-    fn reach(&mut self, ends: &Ends, request: &Request) -> Option<Reach> {
+    fn reach(&mut self, ends: &TransactionEnds, request: &Request) -> Option<ConnectionState> {
         let awaits_settings = asking::awaits_settings(self, ends, request);
         let connection = self.member(ends)?;
         let is_connecting = connection.is_connecting;
@@ -206,20 +212,20 @@ impl Edge for World {
             true => settings.connect_timeout_ms,
             false => settings.response_timeout_ms,
         };
-        Some(Reach { awaits_settings, is_connecting, timeout_ms })
+        Some(ConnectionState { awaits_settings, is_connecting, timeout_ms })
     }
 
-    fn release(&mut self, ends: &mut Ends, how: Release) -> bool {
+    fn release(&mut self, ends: &mut TransactionEnds, how: Release) -> bool {
         asking::release(self, ends, how)
     }
 
-    fn is_dry(&mut self, _: &Ends) -> bool {
+    fn is_dry(&mut self, _: &TransactionEnds) -> bool {
         true
     }
 
-    fn pass(&mut self, ends: &mut Ends, side: Side, bytes: Passing<'_>) {
+    fn pass(&mut self, ends: &mut TransactionEnds, side: Side, bytes: TunnelBytes<'_>) {
         self.book.expect_under_way("bytes of a tunnel");
-        let (Passing::Bytes(bytes) | Passing::Last(bytes)) = bytes else {
+        let (TunnelBytes::Bytes(bytes) | TunnelBytes::Last(bytes)) = bytes else {
             unreachable!("nothing goes on by itself here")
         };
         if side == Side::Member {
@@ -234,7 +240,7 @@ impl Edge for World {
         ends.count_sent(bytes.len());
     }
 
-    fn half_close(&mut self, ends: &mut Ends, side: Side) {
+    fn half_close(&mut self, ends: &mut TransactionEnds, side: Side) {
         if side == Side::Member {
             return asking::half_close(self, ends);
         }
@@ -251,14 +257,14 @@ impl Edge for World {
         }
     }
 
-    fn lag(&mut self, ends: &Ends, side: Side) -> Lag {
+    fn lag(&mut self, ends: &TransactionEnds, side: Side) -> Lag {
         match side {
             Side::Client => self.client.lag(),
             Side::Member => self.member(ends).map_or(Lag::None, MemberConnection::lag),
         }
     }
 
-    fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow) {
+    fn flow(&mut self, ends: &mut TransactionEnds, side: Side, flow: Flow) {
         match side {
             Side::Client => match (&mut self.client.stream, flow) {
                 (None, Flow::Stop) => self.client.is_paused = true,
@@ -278,7 +284,7 @@ impl Edge for World {
         }
     }
 
-    fn due(&mut self, ends: &mut Ends, side: Side, at_ms: Option<u64>) {
+    fn due(&mut self, ends: &mut TransactionEnds, side: Side, at_ms: Option<u64>) {
         match side {
             Side::Client => self.client.due_ms = at_ms,
             Side::Member => {
@@ -289,7 +295,7 @@ impl Edge for World {
         }
     }
 
-    fn patience_until_ms(&mut self, ends: &Ends, side: Side, timeout_ms: u64) -> u64 {
+    fn patience_until_ms(&mut self, ends: &TransactionEnds, side: Side, timeout_ms: u64) -> u64 {
         let client = &self.client;
         match (side, &client.stream) {
             (Side::Client, Some(stream)) if stream.pending > 0 && stream.allowance == 0 => {
@@ -302,7 +308,7 @@ impl Edge for World {
         }
     }
 
-    fn line_up(&mut self, ends: &mut Ends, is_sent: bool) -> bool {
+    fn enqueue(&mut self, ends: &mut TransactionEnds, is_sent: bool) -> bool {
         self.book.expect_under_way("a place in line");
         let now_ms = self.now_ms();
         let joins = self.queue.join(ends, is_sent, self.client.has_ended, now_ms);
@@ -312,12 +318,12 @@ impl Edge for World {
         joins
     }
 
-    fn delay(&mut self, _: &Ends, until_us: u64) {
+    fn delay(&mut self, _: &TransactionEnds, until_us: u64) {
         self.book.expect_under_way("a delay");
         self.delayed_until_us = Some(until_us);
     }
 
-    fn finish(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd) {
+    fn finish(&mut self, ends: &mut TransactionEnds, why: Termination, stream_end: StreamEnd) {
         self.book.expect_under_way("an end");
         self.book.finished = Some((why, stream_end));
         asking::leave_line(self, ends);

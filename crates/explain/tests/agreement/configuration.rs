@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_config::snapshot::{Record, Snapshot, Unjudged, Waf};
+use weir_config::snapshot::{Record, Snapshot, UnjudgedAction, Waf};
 use weir_core::policy::WafMode;
 use weir_testing::Random;
 use weir_testing::configurations::{Shape, WAF_RULES, configuration};
@@ -89,7 +89,7 @@ fn waf(mode: WafMode) -> Arc<Waf> {
         responses: None,
         work_bytes_max: 1 << 20,
         time_max_ms: 1_000,
-        unjudged: Unjudged::Block,
+        unjudged: UnjudgedAction::Block,
         record: Record::Off,
     })
 }

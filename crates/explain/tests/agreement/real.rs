@@ -4,23 +4,23 @@ use weir_api::asked::Asked;
 use weir_api::explanation::Explanation;
 use weir_core::clock::Clock;
 use weir_exchange::arena::{Arena, Key, OfExchange};
-use weir_exchange::local::around::Sources;
+use weir_exchange::local::surroundings::Sources;
 use weir_exchange::local::table::LocalTable;
-use weir_exchange::parts::account::Logged;
-use weir_exchange::parts::arrival::{Arrival, Registration, Whence};
+use weir_exchange::parts::account::LogOutput;
+use weir_exchange::parts::arrival::{Arrival, Registration, RequestOrigin};
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::ends::After;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::tools::Tools;
+use weir_exchange::parts::transaction_ends::NextClientState;
 use weir_exchange::parts::witness::{Step, Witness};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
-use weir_explain::asked::{NoRequest, Url, arrive, peer};
-use weir_explain::dry::{Dry, Notes};
+use weir_explain::dry_edge::{DryEdge, Notes};
 use weir_explain::masks::Masks;
+use weir_explain::supposed_request::{NoRequest, Url, arrive, peer};
 use weir_telemetry::records::record;
-use weir_telemetry::records::recorder::{Begun, Recorder};
+use weir_telemetry::records::recorder::{Recorder, RequestStart};
 
 /// The real result.
 #[derive(Debug)]
@@ -88,7 +88,8 @@ pub fn run(
     let (head, input) = (&received.head, &received.input);
     let masks = Masks::of(head, input, &Default::default());
     let listen = format!("127.0.0.1:{}", url.port.expect("a port")).parse().expect("an address");
-    let from = Whence { peer: Some(peer(asked)), listen: Some(listen), tls: None, entry: None };
+    let from =
+        RequestOrigin { peer: Some(peer(asked)), listen: Some(listen), tls: None, entry: None };
     let arrival = Arrival {
         head,
         input,
@@ -105,19 +106,21 @@ pub fn run(
         key,
         client: Key::NOTHING,
         stream: None,
-        logged: Logged::Nothing,
+        logged: LogOutput::Nothing,
         log_request: Vec::new(),
     };
     let (peer, listen) = (Some(peer(asked)), Some(listen));
-    let begun = Begun { key, head, input, server, peer, listen, tls: None };
+    let begun = RequestStart { key, head, input, server, peer, listen, tls: None };
     assert!(recorder.begin(&begun, clock), "it is recorded");
-    let mut world = Dry::new(tools, clock, &masks, Recording { recorder, clock, firewall: None });
+    let mut world =
+        DryEdge::new(tools, clock, &masks, Recording { recorder, clock, firewall: None });
     let begin = Exchange::begin;
     let verdict = begin(&mut world, &mut transactions, &arrival, registration, Vec::new());
     let Some(Transaction::Http(mut exchange)) = transactions.remove(key) else { unreachable!() };
     exchange.enter(&mut world, head, verdict);
-    while !exchange.is_over() && exchange.ends.phase.parked().waits() && !world.notes.is_queued {
-        exchange.go_on(&mut world);
+    while !exchange.is_over() && exchange.ends.phase.wait_state().waits() && !world.notes.is_queued
+    {
+        exchange.resume(&mut world);
     }
     if !exchange.is_over() && exchange.takes_body() {
         let body = &received.body;
@@ -125,8 +128,8 @@ pub fn run(
     }
     let (tools, mut recording, notes) = world.into_parts();
     let is_over = exchange.is_over();
-    let followed = match &exchange.ends.remembered {
-        Some(remembered) => remembered.followed.clone(),
+    let followed = match &exchange.ends.context {
+        Some(context) => context.followed.clone(),
         None => notes.followed.clone(),
     };
     let (firewall, ended) = (recording.firewall, ended(&exchange, notes));
@@ -156,7 +159,7 @@ fn ended(exchange: &Exchange, notes: Notes) -> Ended {
     if let Some(answer) = notes.answer {
         return Ended::Answered(answer.status, notes.ended.map_or("", Termination::as_str));
     }
-    if let Some(After::Cut { termination, must_reset }) = &exchange.ends.over {
+    if let Some(NextClientState::Cut { termination, must_reset }) = &exchange.ends.over {
         return Ended::Closed(termination.as_str(), *must_reset);
     }
     let settings = exchange.ends.tries.pool.settings();

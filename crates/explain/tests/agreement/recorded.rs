@@ -4,7 +4,7 @@ use weir_api::explanation::{Explanation, RuleVerdict};
 use weir_exchange::local::pool::Preference;
 use weir_exchange::shared::live::LiveTable;
 use weir_explain::{Moment, explain_again};
-use weir_telemetry::records::record::{Notes, Verdict};
+use weir_telemetry::records::record::{Notes, RecordedVerdict};
 
 use crate::Tally;
 use crate::real::{Ended, Really};
@@ -65,8 +65,9 @@ fn rules(
     again: &Explanation,
     tally: &mut Tally,
 ) -> Result<(), String> {
-    let is_limited =
-        |verdict: &Verdict| matches!(verdict, Verdict::Limited(_) | Verdict::LimitClosed);
+    let is_limited = |verdict: &RecordedVerdict| {
+        matches!(verdict, RecordedVerdict::Limited(_) | RecordedVerdict::LimitClosed)
+    };
     for (decided, considered) in notes.decided.iter().zip(&again.virtual_servers) {
         if is_limited(&decided.verdict) {
             // No limit is used when it is decided again.
@@ -95,10 +96,9 @@ fn rules(
 }
 
 fn firewall(notes: &Notes, again: &Explanation) -> Result<(), String> {
-    let limited = notes
-        .decided
-        .iter()
-        .any(|it| !matches!(it.verdict, Verdict::Forward { .. } | Verdict::HandedOver(_)));
+    let limited = notes.decided.iter().any(|it| {
+        !matches!(it.verdict, RecordedVerdict::Forward { .. } | RecordedVerdict::HandedOver(_))
+    });
     if notes.has_body || limited {
         return Ok(());
     }

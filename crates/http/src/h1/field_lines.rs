@@ -1,7 +1,7 @@
 //! Field lines (RFC 9112 section 5), of heads and of trailer sections.
 
 use super::repair::{Repair, repair};
-use super::{FieldError, HeadLimits, Parsed, TrailerError, within_limit};
+use super::{FieldError, HeadLimits, ParseProgress, TrailerError, within_limit};
 use crate::chars::{behind_plain_line, find_control, is_ows, token_length, trim_ows};
 use crate::edits::TrailerEdits;
 use crate::fields::{Kind, classify, may_be_trailer};
@@ -129,7 +129,7 @@ pub fn parse_trailers(
     limits: &HeadLimits,
     edits: TrailerEdits<'_>,
     fields: &mut Vec<Field>,
-) -> Result<Parsed, TrailerError> {
+) -> Result<ParseProgress, TrailerError> {
     fields.clear();
     let (section, may_grow) = within_limit(input, *limits);
     match parse_field_lines(section, 0, limits.headers_max, fields)? {
@@ -138,9 +138,9 @@ pub fn parse_trailers(
                 let name = field.name.of(section);
                 field.forward = field.forward && may_be_trailer(name) && edits.let_pass(name);
             }
-            Ok(Parsed::Complete { length })
+            Ok(ParseProgress::Complete { length })
         }
-        None if may_grow => Ok(Parsed::Partial),
+        None if may_grow => Ok(ParseProgress::Partial),
         None => Err(TrailerError::TooLarge),
     }
 }
@@ -155,7 +155,7 @@ pub fn parse_trailers_of_member(
     edits: TrailerEdits<'_>,
     (taken, flaws): (Flaws, &mut Flaws),
     (repaired, fields): (&mut Vec<u8>, &mut Vec<Field>),
-) -> Result<Parsed, TrailerError> {
+) -> Result<ParseProgress, TrailerError> {
     use FieldError::{BareCr, BareLf, Value};
     repaired.clear();
     let error = match parse_trailers(input, limits, edits, fields) {
@@ -163,13 +163,13 @@ pub fn parse_trailers_of_member(
         outcome => return outcome,
     };
     match repair(input, limits, taken, flaws, repaired) {
-        Repair::Partial => Ok(Parsed::Partial),
+        Repair::Partial => Ok(ParseProgress::Partial),
         Repair::TooLarge => Err(TrailerError::TooLarge),
         Repair::Refused => Err(error),
         Repair::Done(length) => {
             let limits = HeadLimits { head_size_max: u32::MAX, ..*limits };
             parse_trailers(repaired, &limits, edits, fields)?;
-            Ok(Parsed::Complete { length })
+            Ok(ParseProgress::Complete { length })
         }
     }
 }

@@ -1,13 +1,13 @@
 //! HTTP/1.1 and HTTP/1.0 (RFC 9112).
 //!
-//! The caller owns the bytes and parses them. While the result is [`Parsed::Partial`] it collects more and asks
+//! The caller owns the bytes and parses them. While the result is [`ParseProgress::Partial`] it collects more and asks
 //! [`HeadScan`] whether the head is complete, so that a head that arrives byte by byte costs no more than its length.
 //! Bodies go through a [`BodyDecoder`], which returns the ranges of data. Outgoing messages are written from parsed
 //! ones.
 //!
 //! ```
 //! use weir_http::edits::RequestEdits;
-//! use weir_http::h1::{self, HeadLimits, Parsed};
+//! use weir_http::h1::{self, HeadLimits, ParseProgress};
 //! use weir_http::message::{Framing, RequestHead};
 //! use weir_http::path::TargetForm;
 //!
@@ -15,7 +15,7 @@
 //! let input = b"POST /a/%7ejoe/../b?c HTTP/1.1\r\nhost: example.com\r\nContent-Length: 2\r\n\r\nhi";
 //! let mut head = RequestHead::new();
 //! let form = TargetForm::default();
-//! let Ok(Parsed::Complete { length }) = h1::parse_request(input, &limits, form, &mut head) else { panic!() };
+//! let Ok(ParseProgress::Complete { length }) = h1::parse_request(input, &limits, form, &mut head) else { panic!() };
 //! assert_eq!((&input[length..], head.framing), (&b"hi"[..], Framing::Length(2)));
 //! assert_eq!(head.path(input), b"/a/b");
 //!
@@ -60,7 +60,7 @@ pub struct HeadLimits {
 
 /// The result of parsing a head without an error so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parsed {
+pub enum ParseProgress {
     /// More bytes are needed.
     Partial,
     /// The head is complete.

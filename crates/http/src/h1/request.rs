@@ -1,7 +1,7 @@
 //! Request heads (RFC 9112 sections 2 to 6, RFC 9110 sections 7 to 10).
 
 use super::field_lines::parse_field_lines;
-use super::{HeadLimits, Parsed, RequestError, within_limit};
+use super::{HeadLimits, ParseProgress, RequestError, within_limit};
 use crate::authority;
 use crate::chars::is_token_byte;
 use crate::message::{FieldId, Framing, Method, Part, RequestHead, Scheme, Span, Version};
@@ -26,11 +26,15 @@ pub fn parse_request(
     limits: &HeadLimits,
     form: TargetForm,
     head: &mut RequestHead,
-) -> Result<Parsed, RequestError> {
+) -> Result<ParseProgress, RequestError> {
     head.clear();
     let (input, may_grow) = within_limit(input, *limits);
     let Some(fields_start) = parse_request_line(input, form, head)? else {
-        return if may_grow { Ok(Parsed::Partial) } else { Err(RequestError::RequestLineTooLong) };
+        return if may_grow {
+            Ok(ParseProgress::Partial)
+        } else {
+            Err(RequestError::RequestLineTooLong)
+        };
     };
     match parse_field_lines(input, fields_start, limits.headers_max, &mut head.fields)? {
         Some(length) => {
@@ -41,9 +45,9 @@ pub fn parse_request(
             settle_authority(facts.host, input, head)?;
             head.framing = facts.common.framing().unwrap_or(Framing::None);
             settle(&facts, input, head)?;
-            Ok(Parsed::Complete { length })
+            Ok(ParseProgress::Complete { length })
         }
-        None if may_grow => Ok(Parsed::Partial),
+        None if may_grow => Ok(ParseProgress::Partial),
         None => Err(RequestError::HeadTooLarge),
     }
 }

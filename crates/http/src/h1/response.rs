@@ -2,7 +2,7 @@
 
 use super::field_lines::parse_field_lines;
 use super::repair::{Repair, repair};
-use super::{FieldError, HeadLimits, Parsed, ResponseError, within_limit};
+use super::{FieldError, HeadLimits, ParseProgress, ResponseError, within_limit};
 use crate::chars::{find_control, is_word, list, trim_ows};
 use crate::facts::FieldSummary;
 use crate::flaws::{Flaw, Flaws};
@@ -20,7 +20,7 @@ pub fn parse_response(
     limits: &HeadLimits,
     request_method: Method,
     head: &mut ResponseHead,
-) -> Result<Parsed, ResponseError> {
+) -> Result<ParseProgress, ResponseError> {
     parse(input, limits, request_method, Flaws::NONE, head)
 }
 
@@ -35,7 +35,7 @@ pub fn parse_response_of_member(
     taken: Flaws,
     repaired: &mut Vec<u8>,
     head: &mut ResponseHead,
-) -> Result<Parsed, ResponseError> {
+) -> Result<ParseProgress, ResponseError> {
     repaired.clear();
     let error = match parse(input, limits, request_method, taken, head) {
         Err(error) if may_be_mended(error) => error,
@@ -43,7 +43,7 @@ pub fn parse_response_of_member(
     };
     let mut flaws = Flaws::NONE;
     match repair(input, limits, taken, &mut flaws, repaired) {
-        Repair::Partial => Ok(Parsed::Partial),
+        Repair::Partial => Ok(ParseProgress::Partial),
         Repair::TooLarge => Err(ResponseError::HeadTooLarge),
         Repair::Refused => Err(error),
         Repair::Done(length) => {
@@ -51,7 +51,7 @@ pub fn parse_response_of_member(
             let limits = HeadLimits { head_size_max: u32::MAX, ..*limits };
             parse(repaired, &limits, request_method, taken, head)?;
             head.flaws.add_all(flaws);
-            Ok(Parsed::Complete { length })
+            Ok(ParseProgress::Complete { length })
         }
     }
 }
@@ -73,11 +73,11 @@ fn parse(
     request_method: Method,
     taken: Flaws,
     head: &mut ResponseHead,
-) -> Result<Parsed, ResponseError> {
+) -> Result<ParseProgress, ResponseError> {
     head.clear();
     let (input, may_grow) = within_limit(input, *limits);
     let partial = || {
-        if may_grow { Ok(Parsed::Partial) } else { Err(ResponseError::HeadTooLarge) }
+        if may_grow { Ok(ParseProgress::Partial) } else { Err(ResponseError::HeadTooLarge) }
     };
     let Some(fields_start) = parse_status_line(input, taken, head)? else {
         return partial();
@@ -108,7 +108,7 @@ fn parse(
     if facts.nominations > 0 {
         head.has_date = head.fields.iter().any(|field| field.id == FieldId::Date && field.forward);
     }
-    Ok(Parsed::Complete { length })
+    Ok(ParseProgress::Complete { length })
 }
 
 /// Parses `HTTP/1.x SP 3DIGIT [SP reason] CRLF`. Returns the start of the fields.

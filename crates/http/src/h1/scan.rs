@@ -8,7 +8,7 @@ use crate::flaws::{Flaw, Flaws};
 
 /// Searches for the end of a head in growing input. Each byte is examined once.
 ///
-/// The caller parses first. If the result is [`Parsed::Partial`](super::Parsed::Partial), it keeps
+/// The caller parses first. If the result is [`Parsed::Partial`](super::ParseProgress::Partial), it keeps
 /// the bytes, and parses again only when [`scan`](Self::scan) returns true.
 /// Parsing after every arrival would take quadratic time.
 #[derive(Debug, Clone)]

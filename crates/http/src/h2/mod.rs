@@ -77,7 +77,7 @@ mod streams;
 mod window;
 
 pub use connection::{
-    By, Connection, Event, HeadersKind, Received, Role, SendKind, end_with_data, is_whole,
+    Connection, Event, HeadersKind, ReceiveResult, ResetBy, Role, SendKind, end_with_data, is_whole,
 };
 pub use error::{ConnectionError, Flood, Misbehaviour, OpenError, SendError};
 pub use error_code::ErrorCode;

@@ -43,7 +43,7 @@ pub(super) struct Stall {
 
 /// The rest of a request that is accepted and dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unwanted {
+pub(super) struct DiscardedRequest {
     /// The time when the stream is reset.
     pub(super) until_ms: u64,
     /// Number of bytes whose window is still returned to the peer.
@@ -70,7 +70,7 @@ pub(super) struct Stream {
     pub(super) interim_responses: u16,
     pub(super) stall: Option<Stall>,
     /// The rest of the request, if the response ended before the request and the caller has left the stream.
-    pub(super) unwanted: Option<Unwanted>,
+    pub(super) unwanted: Option<DiscardedRequest>,
 }
 
 impl Stream {
@@ -82,7 +82,7 @@ impl Stream {
 
 /// The reason for the end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(super) enum CloseReason {
     /// Both sides sent END_STREAM.
     Ended,
     /// The peer reset it.
@@ -137,7 +137,7 @@ pub(super) struct Streams {
     /// been reset too.
     reset_forgotten: u32,
     /// Streams that ended, and whether the peer reset them.
-    ended: Ring<(u32, Closed)>,
+    ended: Ring<(u32, CloseReason)>,
 }
 
 const VACANT: u32 = u32::MAX;
@@ -179,7 +179,7 @@ impl Streams {
     }
 
     /// Removes a stream, and remembers the reason for its end.
-    pub(super) fn close(&mut self, id: u32, how: Closed) -> Option<Stream> {
+    pub(super) fn close(&mut self, id: u32, how: CloseReason) -> Option<Stream> {
         let slot = self.slot(id)?;
         let place = self.index[slot] as usize;
         self.vacate(slot);
@@ -195,20 +195,20 @@ impl Streams {
 
     /// We reset a stream that is not open, possibly again.
     pub(super) fn remember_reset(&mut self, id: u32) {
-        self.change_end(id, Closed::ByUs);
+        self.change_end(id, CloseReason::ByUs);
         if !self.reset.values.contains(&id) {
-            self.push_closed(id, Closed::ByUs);
+            self.push_closed(id, CloseReason::ByUs);
         }
     }
 
     /// Changes the remembered reason for the end of a stream. Returns whether the stream is remembered.
-    fn change_end(&mut self, id: u32, how: Closed) -> bool {
+    fn change_end(&mut self, id: u32, how: CloseReason) -> bool {
         let end = self.ended.values.iter_mut().find(|(known, _)| *known == id);
         end.map(|end| end.1 = how).is_some()
     }
 
-    fn push_closed(&mut self, id: u32, how: Closed) {
-        if how != Closed::ByUs {
+    fn push_closed(&mut self, id: u32, how: CloseReason) {
+        if how != CloseReason::ByUs {
             self.ended.push((id, how));
         } else if let Some(forgotten) = self.reset.push(id) {
             self.reset_forgotten = self.reset_forgotten.max(forgotten);
@@ -217,22 +217,22 @@ impl Streams {
 
     /// The peer resets a stream that is not open. If we had reset it, the peer now knows: later frames are errors.
     pub(super) fn note_reset_by_peer(&mut self, id: u32) {
-        if self.closed(id) == Some(Closed::ByUs) && !self.change_end(id, Closed::ByPeer) {
-            self.ended.push((id, Closed::ByPeer));
+        if self.closed(id) == Some(CloseReason::ByUs) && !self.change_end(id, CloseReason::ByPeer) {
+            self.ended.push((id, CloseReason::ByPeer));
         }
     }
 
     /// The remembered reason for the end of a stream.
-    pub(super) fn closed(&self, id: u32) -> Option<Closed> {
+    pub(super) fn closed(&self, id: u32) -> Option<CloseReason> {
         if let Some((_, how)) = self.ended.values.iter().find(|(known, _)| *known == id) {
             return Some(*how);
         }
         let is_reset = id <= self.reset_forgotten || self.reset.values.contains(&id);
-        is_reset.then_some(Closed::ByUs)
+        is_reset.then_some(CloseReason::ByUs)
     }
 
     /// Removes every stream above `id`. A stream with a whole message stays, as its caller must learn of it.
-    pub(super) fn close_above(&mut self, id: u32, how: Closed) {
+    pub(super) fn close_above(&mut self, id: u32, how: CloseReason) {
         // From the end: a stream that moves into a vacated place was already checked.
         for place in (0..self.alive.len()).rev() {
             let found = self.alive[place].id;
@@ -301,7 +301,7 @@ impl Streams {
         self.alive.capacity() * size_of::<Stream>()
             + self.index.capacity() * size_of::<u32>()
             + self.reset.values.capacity() * size_of::<u32>()
-            + self.ended.values.capacity() * size_of::<(u32, Closed)>()
+            + self.ended.values.capacity() * size_of::<(u32, CloseReason)>()
     }
 
     /// Panics if the state is inconsistent.
@@ -352,9 +352,11 @@ mod tests {
                 model.push(id);
             } else if !model.is_empty() {
                 let id = model.swap_remove(choice % model.len());
-                assert_eq!(streams.close(id, Closed::ByUs).map(|stream| stream.id), Some(id));
-                assert_eq!(streams.closed(id), Some(Closed::ByUs));
-                assert!(streams.get(id).is_none() && streams.close(id, Closed::ByUs).is_none());
+                assert_eq!(streams.close(id, CloseReason::ByUs).map(|stream| stream.id), Some(id));
+                assert_eq!(streams.closed(id), Some(CloseReason::ByUs));
+                assert!(
+                    streams.get(id).is_none() && streams.close(id, CloseReason::ByUs).is_none()
+                );
             }
             assert!(model.iter().all(|id| streams.get(*id).is_some_and(|found| found.id == *id)));
             assert_eq!(streams.len(), model.len());
@@ -363,7 +365,7 @@ mod tests {
         assert!(streams.memory_size() < 64 * 1024);
         model.sort_unstable();
         let middle = model[model.len() / 2];
-        streams.close_above(middle, Closed::ByUs);
+        streams.close_above(middle, CloseReason::ByUs);
         assert!(model.iter().all(|id| streams.get(*id).is_some() == (*id <= middle)));
         streams.check_invariants();
     }
@@ -373,26 +375,28 @@ mod tests {
         let mut streams = Streams::default();
         for id in 0..1000 {
             streams.insert(stream(id));
-            streams.close(id, Closed::Ended);
+            streams.close(id, CloseReason::Ended);
         }
-        assert_eq!(streams.closed(999), Some(Closed::Ended));
+        assert_eq!(streams.closed(999), Some(CloseReason::Ended));
         assert_eq!(streams.closed(999 - REMEMBERED_MAX as u32), None);
         streams.remember_reset(999);
         streams.remember_reset(999);
-        assert_eq!(streams.closed(999), Some(Closed::ByUs));
+        assert_eq!(streams.closed(999), Some(CloseReason::ByUs));
         streams.note_reset_by_peer(999);
-        assert_eq!(streams.closed(999), Some(Closed::ByPeer), "it knew, and said so");
+        assert_eq!(streams.closed(999), Some(CloseReason::ByPeer), "it knew, and said so");
         streams.remember_reset(999);
-        assert_eq!(streams.closed(999), Some(Closed::ByUs));
+        assert_eq!(streams.closed(999), Some(CloseReason::ByUs));
         // Neither ended streams nor later resets displace the streams that we reset.
         for id in 1000..2000 {
             streams.insert(stream(id));
-            streams.close(id, if id % 2 == 0 { Closed::Ended } else { Closed::ByUs });
+            streams.close(id, if id % 2 == 0 { CloseReason::Ended } else { CloseReason::ByUs });
         }
-        for (id, how) in [(999, Some(Closed::ByUs)), (1998, Some(Closed::Ended)), (2000, None)] {
+        for (id, how) in
+            [(999, Some(CloseReason::ByUs)), (1998, Some(CloseReason::Ended)), (2000, None)]
+        {
             assert_eq!(streams.closed(id), how, "{id}");
         }
-        assert_eq!(streams.closed(1001), Some(Closed::ByUs), "forgotten, and believed");
+        assert_eq!(streams.closed(1001), Some(CloseReason::ByUs), "forgotten, and believed");
         streams.check_invariants();
     }
 }

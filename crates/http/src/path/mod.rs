@@ -15,7 +15,7 @@
 //! Paths that servers would read differently are refused: see [`PathError`]. A path that is already a member's path
 //! stays unchanged.
 
-mod decided;
+mod decision_path;
 mod raw_bytes;
 #[cfg(test)]
 mod tests;
@@ -222,7 +222,7 @@ pub fn decided(path: &[u8], form: PathForm) -> Result<Vec<u8>, PathError> {
 
 /// The positions of a request's paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Read {
+pub(crate) struct PathSpans {
     /// The member's path; `None`: the received path.
     pub(crate) member: Option<Span>,
     /// The path for decisions; `None`: the member's path.
@@ -230,14 +230,14 @@ pub(crate) struct Read {
 }
 
 /// Writes the member's path and the path for decisions, if they differ from the received path, and overwrites `out`.
-pub(crate) fn read(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<Read, PathError> {
+pub(crate) fn read(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<PathSpans, PathError> {
     let differs = match form {
         PathForm::Canonical(spellings) => write_member_path(path, spellings, Dots::Remove, out)?,
         PathForm::Keep => check_kept(path, Dots::RemoveUnambiguous, out)?,
     };
     let end = out.len();
     let start = if differs {
-        decided::write(out);
+        decision_path::write(out);
         end
     } else {
         0
@@ -247,7 +247,7 @@ pub(crate) fn read(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<Rea
         return Ok(read_kept(path, decided, out));
     }
     let member_path = &out[..end];
-    Ok(Read {
+    Ok(PathSpans {
         member: (member_path != path).then(|| Span::new(0, end)),
         decided: (decided.of(out) != member_path).then_some(decided),
     })
@@ -255,7 +255,7 @@ pub(crate) fn read(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<Rea
 
 /// The member's path for a kept path: the received path, or, if raw bytes must be encoded, a copy after the path for
 /// decisions.
-fn read_kept(path: &[u8], decided: Span, out: &mut Vec<u8>) -> Read {
+fn read_kept(path: &[u8], decided: Span, out: &mut Vec<u8>) -> PathSpans {
     let kept = raw_bytes::encoded(path);
     let decided = (decided.of(out) != &*kept).then_some(decided);
     let member = matches!(kept, Cow::Owned(_)).then(|| {
@@ -263,7 +263,7 @@ fn read_kept(path: &[u8], decided: Span, out: &mut Vec<u8>) -> Read {
         out.extend_from_slice(&kept);
         Span::new(start, out.len())
     });
-    Read { member, decided }
+    PathSpans { member, decided }
 }
 
 /// As above, for a path that is kept: `out` gets its canonical form with as much kept as possible.

@@ -38,12 +38,12 @@ pub enum ProxyHeader<'a> {
     /// A proxied connection without addresses (unknown family, or Unix sockets).
     Unknown,
     /// A proxied connection with addresses.
-    Proxied(Proxied<'a>),
+    Proxied(ProxiedConnection<'a>),
 }
 
 /// The original connection or flow that the sender forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Proxied<'a> {
+pub struct ProxiedConnection<'a> {
     /// The transport; version 1 supports only streams.
     pub transport: Transport,
     /// The client.
@@ -67,7 +67,7 @@ pub enum Transport {
 
 /// The result of parsing the start of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parsed<'a> {
+pub enum ParsedHeader<'a> {
     /// No error so far, but more bytes are needed.
     Partial,
     /// A complete header.
@@ -138,7 +138,7 @@ impl std::error::Error for WriteError {}
 ///
 /// If the result is not `Partial`, more bytes do not change it. For version 2, an error may be returned as soon as its cause
 /// is received.
-pub fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
+pub fn parse(input: &[u8]) -> Result<ParsedHeader<'_>, ProxyError> {
     let begins_as = |signature: &[u8]| {
         let length = input.len().min(signature.len());
         input[..length] == signature[..length]
@@ -153,7 +153,7 @@ pub fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
 }
 
 /// Both addresses in the same family: an IPv4 address becomes IPv4-mapped if the other one is IPv6.
-fn of_one_family(proxied: &Proxied<'_>) -> (SocketAddr, SocketAddr) {
+fn of_one_family(proxied: &ProxiedConnection<'_>) -> (SocketAddr, SocketAddr) {
     match (proxied.source, proxied.destination) {
         (SocketAddr::V4(source), destination @ SocketAddr::V6(_)) => {
             ((source.ip().to_ipv6_mapped(), source.port()).into(), destination)

@@ -2,8 +2,8 @@ use super::*;
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-fn proxied(source: &str, destination: &str) -> Proxied<'static> {
-    Proxied {
+fn proxied(source: &str, destination: &str) -> ProxiedConnection<'static> {
+    ProxiedConnection {
         transport: Transport::Stream,
         source: source.parse().unwrap(),
         destination: destination.parse().unwrap(),
@@ -30,9 +30,9 @@ fn inet(records: &[u8]) -> Vec<u8> {
 fn check_whole(input: &[u8], expected: ProxyHeader<'_>) {
     let name = input.escape_ascii();
     for cut in 0..input.len() {
-        assert_eq!(parse(&input[..cut]), Ok(Parsed::Partial), "{name} cut at {cut}");
+        assert_eq!(parse(&input[..cut]), Ok(ParsedHeader::Partial), "{name} cut at {cut}");
     }
-    let complete = Ok(Parsed::Complete { length: input.len(), header: expected });
+    let complete = Ok(ParsedHeader::Complete { length: input.len(), header: expected });
     assert_eq!(parse(input), complete, "{name}");
     let followed = [input, b"GET / HTTP/1.1\r\n"].concat();
     assert_eq!(parse(&followed), complete, "{name}");
@@ -91,7 +91,7 @@ fn hostile_version_1() {
     }
     assert_eq!(parse(b"PROXY UNKNOWN \xff\r\n"), Err(Line));
     let endless = [b"PROXY UNKNOWN".to_vec(), vec![b' '; 200]].concat();
-    assert_eq!(parse(&endless[..V1_BYTES_MAX - 1]), Ok(Parsed::Partial));
+    assert_eq!(parse(&endless[..V1_BYTES_MAX - 1]), Ok(ParsedHeader::Partial));
     assert_eq!(parse(&endless[..V1_BYTES_MAX]), Err(TooLong));
     let one_too_long = [&endless[..V1_BYTES_MAX - 1], b"\r\n"].concat();
     assert_eq!(parse(&one_too_long), Err(TooLong));
@@ -101,11 +101,11 @@ fn hostile_version_1() {
 fn version_2_headers() {
     let plain = proxied("10.0.0.1:8080", "10.0.0.2:80");
     check_whole(&v2(0x21, 0x11, &inet(b"")), ProxyHeader::Proxied(plain));
-    let datagram = Proxied { transport: Transport::Datagram, ..plain };
+    let datagram = ProxiedConnection { transport: Transport::Datagram, ..plain };
     check_whole(&v2(0x21, 0x12, &inet(b"")), ProxyHeader::Proxied(datagram));
     // An ALPN record, a no-op and a record of unknown type are skipped.
     let records = b"\x01\0\x02h2\x04\0\0\xe3\0\x01x\x02\0\x03a.b\x05\0\x02id";
-    let named = Proxied { authority: Some(b"a.b"), unique_id: Some(b"id"), ..plain };
+    let named = ProxiedConnection { authority: Some(b"a.b"), unique_id: Some(b"id"), ..plain };
     check_whole(&v2(0x21, 0x11, &inet(records)), ProxyHeader::Proxied(named));
     let v6 = [[1; 16], [2; 16]].concat();
     let v6 = [&v6[..], &[0, 1, 0, 2]].concat();
@@ -154,7 +154,8 @@ fn hostile_version_2() {
 
 #[test]
 fn a_checksum_covers_every_byte() {
-    let named = Proxied { authority: Some(b"a.b"), ..proxied("10.0.0.1:1", "10.0.0.2:2") };
+    let named =
+        ProxiedConnection { authority: Some(b"a.b"), ..proxied("10.0.0.1:1", "10.0.0.2:2") };
     let mut header = Vec::new();
     write_v2(&ProxyHeader::Proxied(named), true, &mut header).unwrap();
     check_whole(&header, ProxyHeader::Proxied(named));
@@ -164,8 +165,8 @@ fn a_checksum_covers_every_byte() {
             damaged[at] ^= 1 << bit;
             let outcome = parse(&damaged);
             let became_local =
-                matches!(outcome, Ok(Parsed::Complete { header: ProxyHeader::Local, .. }));
-            let undamaged = matches!(outcome, Ok(Parsed::Complete { .. })) && !became_local;
+                matches!(outcome, Ok(ParsedHeader::Complete { header: ProxyHeader::Local, .. }));
+            let undamaged = matches!(outcome, Ok(ParsedHeader::Complete { .. })) && !became_local;
             // Without the checksum's own record the header would be valid; then the type was
             // changed.
             let type_hit = at == header.len() - 7;
@@ -184,7 +185,7 @@ fn what_is_written_reads_back() {
             for authority in [None, Some(&b""[..]), Some(&[b'h'; AUTHORITY_BYTES_MAX][..])] {
                 for unique_id in [None, Some(&[0xff; UNIQUE_ID_BYTES_MAX][..])] {
                     let ends = proxied(source, destination);
-                    cases.push(ProxyHeader::Proxied(Proxied {
+                    cases.push(ProxyHeader::Proxied(ProxiedConnection {
                         transport,
                         authority,
                         unique_id,
@@ -205,7 +206,11 @@ fn what_is_written_reads_back() {
         assert!(out.len() <= V1_BYTES_MAX);
         let expected = match header {
             ProxyHeader::Proxied(stream) if stream.transport == Transport::Stream => {
-                ProxyHeader::Proxied(Proxied { authority: None, unique_id: None, ..stream })
+                ProxyHeader::Proxied(ProxiedConnection {
+                    authority: None,
+                    unique_id: None,
+                    ..stream
+                })
             }
             _ => ProxyHeader::Unknown,
         };
@@ -230,9 +235,9 @@ fn what_is_too_long_is_not_written() {
     let host = [b'a'; AUTHORITY_BYTES_MAX + 1];
     let ends = proxied("1.2.3.4:5", "1.2.3.4:6");
     let mut out = Vec::new();
-    let with_id = ProxyHeader::Proxied(Proxied { unique_id: Some(&id), ..ends });
+    let with_id = ProxyHeader::Proxied(ProxiedConnection { unique_id: Some(&id), ..ends });
     assert_eq!(write_v2(&with_id, true, &mut out), Err(WriteError::UniqueId));
-    let with_host = ProxyHeader::Proxied(Proxied { authority: Some(&host), ..ends });
+    let with_host = ProxyHeader::Proxied(ProxiedConnection { authority: Some(&host), ..ends });
     assert_eq!(write_v2(&with_host, true, &mut out), Err(WriteError::Authority));
     assert!(out.is_empty());
 }

@@ -4,16 +4,19 @@ use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-use super::{Parsed, Proxied, ProxyError, ProxyHeader, Transport, V1_BYTES_MAX, of_one_family};
+use super::{
+    ParsedHeader, ProxiedConnection, ProxyError, ProxyHeader, Transport, V1_BYTES_MAX,
+    of_one_family,
+};
 
 pub(super) const SIGNATURE: &[u8] = b"PROXY ";
 
 /// Parses a header whose bytes so far match the signature.
-pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
+pub(super) fn parse(input: &[u8]) -> Result<ParsedHeader<'_>, ProxyError> {
     let within = &input[..input.len().min(V1_BYTES_MAX)];
     let Some(line_feed) = memchr::memchr(b'\n', within) else {
         return if input.len() < V1_BYTES_MAX {
-            Ok(Parsed::Partial)
+            Ok(ParsedHeader::Partial)
         } else {
             Err(ProxyError::TooLong)
         };
@@ -22,7 +25,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     let rest = line.strip_prefix(SIGNATURE).ok_or(ProxyError::Line)?;
     let text = std::str::from_utf8(rest).map_err(|_| ProxyError::Line)?;
     let header = parse_text(text).ok_or(ProxyError::Line)?;
-    Ok(Parsed::Complete { length: line_feed + 1, header })
+    Ok(ParsedHeader::Complete { length: line_feed + 1, header })
 }
 
 /// Parses the text between the signature and the line's end.
@@ -35,7 +38,7 @@ fn parse_text(text: &str) -> Option<ProxyHeader<'static>> {
         "TCP6" => addresses::<Ipv6Addr>(&mut words)?,
         _ => return None,
     };
-    words.next().is_none().then_some(ProxyHeader::Proxied(Proxied {
+    words.next().is_none().then_some(ProxyHeader::Proxied(ProxiedConnection {
         transport: Transport::Stream,
         source,
         destination,
@@ -67,7 +70,8 @@ fn port(text: &str) -> Option<u16> {
 /// Version 1 cannot express [`ProxyHeader::Local`] or datagrams: these become `UNKNOWN`, and the receiver uses the
 /// connection's own addresses. The authority and the unique id are not written.
 pub fn write_v1(header: &ProxyHeader<'_>, out: &mut Vec<u8>) {
-    let ProxyHeader::Proxied(proxied @ Proxied { transport: Transport::Stream, .. }) = header
+    let ProxyHeader::Proxied(proxied @ ProxiedConnection { transport: Transport::Stream, .. }) =
+        header
     else {
         out.extend_from_slice(b"PROXY UNKNOWN\r\n");
         return;

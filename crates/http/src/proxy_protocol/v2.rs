@@ -10,8 +10,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::{
-    AUTHORITY_BYTES_MAX, Parsed, Proxied, ProxyError, ProxyHeader, Transport, UNIQUE_ID_BYTES_MAX,
-    V2_BYTES_MAX, WriteError, of_one_family,
+    AUTHORITY_BYTES_MAX, ParsedHeader, ProxiedConnection, ProxyError, ProxyHeader, Transport,
+    UNIQUE_ID_BYTES_MAX, V2_BYTES_MAX, WriteError, of_one_family,
 };
 
 pub(super) const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -41,9 +41,9 @@ const RECORD_UNIQUE_ID: u8 = 0x05;
 const RECORD_HEAD_BYTES: usize = 3;
 
 /// Parses a header whose bytes so far match the signature.
-pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
+pub(super) fn parse(input: &[u8]) -> Result<ParsedHeader<'_>, ProxyError> {
     let Some((fixed, rest)) = input.split_first_chunk::<FIXED_BYTES>() else {
-        return Ok(Parsed::Partial);
+        return Ok(ParsedHeader::Partial);
     };
     let [version_command, kind, length @ ..] = fixed.last_chunk::<4>().expect("four of sixteen");
     let is_local = match version_command ^ VERSION {
@@ -57,7 +57,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
         return Err(ProxyError::TooLong);
     }
     let Some(body) = rest.get(..length) else {
-        return Ok(Parsed::Partial);
+        return Ok(ParsedHeader::Partial);
     };
     let length = FIXED_BYTES + length;
     let header = if is_local {
@@ -66,7 +66,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     } else {
         parse_body(*kind, body, &input[..length])?
     };
-    Ok(Parsed::Complete { length, header })
+    Ok(ParsedHeader::Complete { length, header })
 }
 
 /// Checks that family and transport are one of the seven pairs of section 2.2.
@@ -96,7 +96,7 @@ fn parse_body<'a>(kind: u8, body: &'a [u8], whole: &[u8]) -> Result<ProxyHeader<
         _ => return Ok(ProxyHeader::Unknown),
     };
     let records = Records::parse(rest, whole)?;
-    Ok(ProxyHeader::Proxied(Proxied {
+    Ok(ProxyHeader::Proxied(ProxiedConnection {
         transport: match kind & 0x0f {
             TRANSPORT_DATAGRAM => Transport::Datagram,
             _ => Transport::Stream,
@@ -202,7 +202,7 @@ pub fn write_v2(
     Ok(())
 }
 
-fn check_lengths(proxied: &Proxied<'_>) -> Result<(), WriteError> {
+fn check_lengths(proxied: &ProxiedConnection<'_>) -> Result<(), WriteError> {
     if proxied.unique_id.is_some_and(|id| id.len() > UNIQUE_ID_BYTES_MAX) {
         return Err(WriteError::UniqueId);
     }
@@ -213,7 +213,7 @@ fn check_lengths(proxied: &Proxied<'_>) -> Result<(), WriteError> {
 }
 
 /// Appends both addresses; returns family and transport.
-fn write_addresses(proxied: &Proxied<'_>, out: &mut Vec<u8>) -> u8 {
+fn write_addresses(proxied: &ProxiedConnection<'_>, out: &mut Vec<u8>) -> u8 {
     let (source, destination) = of_one_family(proxied);
     for end in [source, destination] {
         match end.ip() {

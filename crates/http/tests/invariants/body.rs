@@ -3,7 +3,7 @@
 use weir_http::edits::TrailerEdits;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{
-    BodyDecoder, BodyError, BodyStep, CHUNK_HEADER_SIZE_MAX, HeadScan, Parsed, TrailerError,
+    BodyDecoder, BodyError, BodyStep, CHUNK_HEADER_SIZE_MAX, HeadScan, ParseProgress, TrailerError,
     parse_trailers, parse_trailers_of_member, write_chunk_header, write_trailers,
 };
 use weir_http::message::{Field, Framing};
@@ -138,8 +138,8 @@ fn end_with_trailers(
     let by_member = (taken, flaws);
     match parse_trailers_of_member(section, &LIMITS, edits, by_member, (&mut repaired, &mut fields))
     {
-        Ok(Parsed::Partial) => End::Open { may_end_at_eof: false },
-        Ok(Parsed::Complete { length }) => {
+        Ok(ParseProgress::Partial) => End::Open { may_end_at_eof: false },
+        Ok(ParseProgress::Complete { length }) => {
             decoder.trailers_done();
             assert!(decoder.is_done());
             let section = if repaired.is_empty() { section } else { &repaired };
@@ -160,7 +160,7 @@ fn check_trailers_forwarding(fields: &[Field], section: &[u8]) {
     let mut again = Vec::new();
     assert_eq!(
         parse_trailers(sent, &LIMITS, TrailerEdits::Keep, &mut again),
-        Ok(Parsed::Complete { length: sent.len() })
+        Ok(ParseProgress::Complete { length: sent.len() })
     );
     assert_eq!(forwarded(&again, sent), forwarded(fields, section));
 }
@@ -257,10 +257,10 @@ fn check_trailers_by(input: &[u8], taken: Flaws) {
         if scan.scan(&input[..cut], &LIMITS) && by_scan.is_none() {
             by_scan = Some(outcome);
         }
-        if outcome != Ok(Parsed::Partial) && by_parse.is_none() {
+        if outcome != Ok(ParseProgress::Partial) && by_parse.is_none() {
             by_parse = Some(outcome);
         }
     }
-    assert_eq!(by_parse.unwrap_or(Ok(Parsed::Partial)), whole, "in pieces");
+    assert_eq!(by_parse.unwrap_or(Ok(ParseProgress::Partial)), whole, "in pieces");
     assert!(by_scan.is_none() || by_scan == Some(whole), "through the scan");
 }

@@ -1,6 +1,6 @@
 //! Invariants of Cookie fields.
 
-use weir_http::cookies::{Remaining, cookie, cookies, write_without};
+use weir_http::cookies::{RemainingCookies, cookie, cookies, write_without};
 
 type Pair<'a> = (&'a [u8], &'a [u8]);
 
@@ -39,9 +39,11 @@ fn check_removal(field: &[u8], pairs: &[Pair<'_>], is_removed: impl Fn(Pair<'_>)
     let written = out.strip_prefix(b"before").expect("what stood there stays");
     let kept: Vec<Pair<'_>> = pairs.iter().copied().filter(|pair| !is_removed(*pair)).collect();
     match remaining {
-        Remaining::Unchanged => assert!(written.is_empty() && kept == pairs),
-        Remaining::Nothing => assert!(written.is_empty() && kept.is_empty() && !pairs.is_empty()),
-        Remaining::Rewritten => {
+        RemainingCookies::Unchanged => assert!(written.is_empty() && kept == pairs),
+        RemainingCookies::Nothing => {
+            assert!(written.is_empty() && kept.is_empty() && !pairs.is_empty())
+        }
+        RemainingCookies::Rewritten => {
             assert!(!written.is_empty() && kept.len() < pairs.len());
             assert_eq!(cookies(written).collect::<Vec<_>>(), kept);
         }

@@ -6,12 +6,12 @@ use weir_http::h1::ResponseForward;
 use weir_http::h2::frame::{self, FrameHeader, kind};
 use weir_http::h2::hpack::{Decoder, Encoder, HeaderBlock, ListLimits};
 use weir_http::h2::message::{
-    Answered, RequestForward, read_request, read_response, read_trailers, write_request,
+    AnsweredRequest, RequestForward, read_request, read_response, read_trailers, write_request,
     write_response,
 };
 use weir_http::h2::{
-    Allowance, Answer, Connection, ConnectionError, Event, HeadersKind, Limits, Received, Role,
-    SendKind,
+    Allowance, Answer, Connection, ConnectionError, Event, HeadersKind, Limits, ReceiveResult,
+    Role, SendKind,
 };
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme, Version};
 use weir_http::path::{PathForm, RawBytes, TargetForm};
@@ -102,7 +102,7 @@ pub fn check_messages(block: &mut HeaderBlock) {
         for (method, taken) in requests.flat_map(|method| modes.map(|taken| (method, taken))) {
             let mut copy = block.clone();
             let mut head = ResponseHead::new();
-            let request = Answered { method, protocol: None };
+            let request = AnsweredRequest { method, protocol: None };
             if read_response(&mut copy, end_stream, request, taken, &mut head).is_ok() {
                 assert_eq!(head.flaws.without(taken), Flaws::NONE);
                 let input = copy.text();
@@ -161,7 +161,7 @@ fn check_response_again(head: &ResponseHead, input: &[u8], method: Method, end_s
     };
     let mut block = recode(|lines| write_response(head, input, &forward, &FieldEdits::NONE, lines));
     let mut again = ResponseHead::new();
-    let request = Answered { method, protocol: None };
+    let request = AnsweredRequest { method, protocol: None };
     let taken = response::unknown_status(head);
     assert_eq!(read_response(&mut block, end_stream, request, taken, &mut again), Ok(()));
     let text = block.text();
@@ -226,7 +226,7 @@ impl Listener {
         loop {
             let received = self.connection.receive(input, 0, &mut self.block, &mut self.out);
             self.connection.check_invariants();
-            let Received { consumed, event } = match received {
+            let ReceiveResult { consumed, event } = match received {
                 Ok(received) => received,
                 Err(error) => {
                     if self.told.last() != Some(&Told::Failed(error)) {

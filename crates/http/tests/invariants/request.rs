@@ -2,7 +2,7 @@
 
 use weir_http::edits::RequestEdits;
 use weir_http::h1::{
-    HeadLimits, HeadScan, Parsed, RequestError, parse_request, write_request_head,
+    HeadLimits, HeadScan, ParseProgress, RequestError, parse_request, write_request_head,
 };
 use weir_http::message::{FieldId, Framing, Method, RequestHead};
 use weir_http::path::{PathForm, RawBytes, TargetForm};
@@ -20,7 +20,7 @@ pub fn check(input: &[u8]) {
     for form in paths::forms() {
         let mut head = RequestHead::new();
         let taken = parse_request(input, &LIMITS, paths::encoding(form), &mut head);
-        if let Ok(Parsed::Complete { length }) = taken {
+        if let Ok(ParseProgress::Complete { length }) = taken {
             assert!(length <= input.len());
             check_head(&head, input, form);
             check_forwarding(&head, input, form);
@@ -40,18 +40,18 @@ fn check_cuts(input: &[u8], limits: &HeadLimits) {
     for cut in cuts(input.len()) {
         let outcome = parse_request(&input[..cut], limits, TargetForm::default(), &mut head);
         if scan.scan(&input[..cut], limits) && by_scan.is_none() {
-            assert_ne!(outcome, Ok(Parsed::Partial), "the scan promised more at {cut}");
+            assert_ne!(outcome, Ok(ParseProgress::Partial), "the scan promised more at {cut}");
             by_scan = Some(outcome);
         }
-        if outcome != Ok(Parsed::Partial) && by_parse.is_none() {
+        if outcome != Ok(ParseProgress::Partial) && by_parse.is_none() {
             by_parse = Some(outcome);
         }
-        if outcome.is_ok_and(|parsed| matches!(parsed, Parsed::Complete { .. })) {
+        if outcome.is_ok_and(|parsed| matches!(parsed, ParseProgress::Complete { .. })) {
             assert!(by_scan.is_some(), "the scan missed the end at {cut}");
             assert_eq!((head.method, head.target), (method, target));
         }
     }
-    assert_eq!(by_parse.unwrap_or(Ok(Parsed::Partial)), whole, "in pieces");
+    assert_eq!(by_parse.unwrap_or(Ok(ParseProgress::Partial)), whole, "in pieces");
     assert!(
         by_scan.is_none() || by_scan == Some(whole),
         "through the scan: {by_scan:?}, not {whole:?}"
@@ -101,7 +101,7 @@ pub fn check_forwarding(head: &RequestHead, input: &[u8], form: PathForm) {
     let outcome = parse_request(sent, &limits, strict, &mut again);
     assert_eq!(
         outcome,
-        Ok::<_, RequestError>(Parsed::Complete { length: sent.len() }),
+        Ok::<_, RequestError>(ParseProgress::Complete { length: sent.len() }),
         "{}",
         sent.escape_ascii()
     );

@@ -3,8 +3,8 @@
 use weir_http::edits::FieldEdits;
 use weir_http::flaws::{Flaw, Flaws};
 use weir_http::h1::{
-    HeadLimits, HeadScan, Parsed, Persistence, ResponseError, ResponseForward, parse_response,
-    parse_response_of_member, write_response_head,
+    HeadLimits, HeadScan, ParseProgress, Persistence, ResponseError, ResponseForward,
+    parse_response, parse_response_of_member, write_response_head,
 };
 use weir_http::message::{Framing, Method, ResponseHead, Version};
 
@@ -26,7 +26,9 @@ pub fn check(input: &[u8], method: Method) {
     }
     check_lenient(input, method);
     let mut head = ResponseHead::new();
-    if let Ok(Parsed::Complete { length }) = parse_response(input, &LIMITS, method, &mut head) {
+    if let Ok(ParseProgress::Complete { length }) =
+        parse_response(input, &LIMITS, method, &mut head)
+    {
         assert!(length <= input.len());
         assert!((100..=599).contains(&head.status));
         assert!(head.framing != Framing::UntilClose || !head.keep_alive);
@@ -46,8 +48,8 @@ fn check_lenient(input: &[u8], method: Method) {
         let (mut head, mut repaired) = (ResponseHead::new(), Vec::new());
         let outcome =
             parse_response_of_member(input, &LIMITS, method, taken, &mut repaired, &mut head);
-        let Ok(Parsed::Complete { length }) = outcome else {
-            assert!(!matches!(parsed, Ok(Parsed::Complete { .. })), "sound, and refused");
+        let Ok(ParseProgress::Complete { length }) = outcome else {
+            assert!(!matches!(parsed, Ok(ParseProgress::Complete { .. })), "sound, and refused");
             assert!(taken != Flaws::NONE || outcome == parsed);
             continue;
         };
@@ -78,7 +80,7 @@ fn check_cuts(input: &[u8], limits: &HeadLimits, method: Method, taken: Flaws) {
     let mut repaired = Vec::new();
     let mut parse_response =
         |input: &[u8], limits: &HeadLimits, method, head: &mut ResponseHead| {
-            let outcome: Result<Parsed, ResponseError> =
+            let outcome: Result<ParseProgress, ResponseError> =
                 parse_response_of_member(input, limits, method, taken, &mut repaired, head);
             outcome
         };
@@ -89,17 +91,17 @@ fn check_cuts(input: &[u8], limits: &HeadLimits, method: Method, taken: Flaws) {
     for cut in cuts(input.len()) {
         let outcome = parse_response(&input[..cut], limits, method, &mut head);
         if scan.scan(&input[..cut], limits) && by_scan.is_none() {
-            assert_ne!(outcome, Ok(Parsed::Partial), "the scan promised more at {cut}");
+            assert_ne!(outcome, Ok(ParseProgress::Partial), "the scan promised more at {cut}");
             by_scan = Some(outcome);
         }
-        if outcome != Ok(Parsed::Partial) && by_parse.is_none() {
+        if outcome != Ok(ParseProgress::Partial) && by_parse.is_none() {
             by_parse = Some(outcome);
         }
-        if outcome.is_ok_and(|parsed| matches!(parsed, Parsed::Complete { .. })) {
+        if outcome.is_ok_and(|parsed| matches!(parsed, ParseProgress::Complete { .. })) {
             assert!(by_scan.is_some(), "the scan missed the end at {cut}");
         }
     }
-    assert_eq!(by_parse.unwrap_or(Ok(Parsed::Partial)), whole, "in pieces");
+    assert_eq!(by_parse.unwrap_or(Ok(ParseProgress::Partial)), whole, "in pieces");
     assert!(
         by_scan.is_none() || by_scan == Some(whole),
         "through the scan: {by_scan:?}, not {whole:?}"
@@ -135,7 +137,12 @@ pub fn check_forwarding(
     let taken = unknown_status(head);
     let outcome =
         parse_response_of_member(&sent, &limits, method, taken, &mut Vec::new(), &mut again);
-    assert_eq!(outcome, Ok(Parsed::Complete { length: sent.len() }), "{}", sent.escape_ascii());
+    assert_eq!(
+        outcome,
+        Ok(ParseProgress::Complete { length: sent.len() }),
+        "{}",
+        sent.escape_ascii()
+    );
     assert_eq!(again.status, head.status);
     if head.version != Version::Http2 {
         assert_eq!(again.reason.of(&sent), head.reason.of(input));

@@ -116,7 +116,7 @@ impl Bed {
     pub fn is_stopped(&mut self, interface: &str, packet: &[u8], reason: Reason) {
         let before = self.count(reason);
         let (verdict, out) = self.run(interface, packet);
-        let is_passed = reason.verdict() == weir_packet::Verdict::Passed;
+        let is_passed = reason.verdict() == weir_packet::PacketVerdict::Passed;
         let expected = match (self.rung, is_passed) {
             (Rung::Xdp, true) => XDP_PASS,
             (Rung::Xdp, false) => XDP_DROP,

@@ -91,9 +91,9 @@ async fn result(address: &Address, kind: MonitorKind) -> String {
     told(probe.run(&TlsClients::new()).await)
 }
 
-fn told(result: Result<Outcome, Failure>) -> String {
+fn told(result: Result<ProbeOutcome, Failure>) -> String {
     match result {
-        Ok(Outcome::Passed) => "passed".into(),
+        Ok(ProbeOutcome::Passed) => "passed".into(),
         Ok(outcome) => format!("{outcome:?}"),
         Err(failure) => failure.to_string(),
     }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use weir_config::{Merged, Severity};
+use weir_config::{MergedValues, Severity};
 
 pub(crate) use value::json as value_of;
 
@@ -153,7 +153,7 @@ impl Overlay {
 
 impl Source for Overlay {
     /// Changes whose parents are gone from the sources below are skipped, with a warning.
-    fn merge_into(&self, merged: &mut Merged) {
+    fn merge_into(&self, merged: &mut MergedValues) {
         if self.is_empty() || merged.is_incomplete {
             return;
         }

@@ -26,7 +26,7 @@ impl Overlay {
             match merged([before.get(text), after.get(text), self.get(text)]) {
                 Ok(Some(change)) => reverted.insert(change),
                 Ok(None) => _ = reverted.drop_at(text),
-                Err(Deeper(below)) => {
+                Err(DeeperPaths(below)) => {
                     conflicts.extend(below.into_iter().map(|below| format!("{text}{below}")));
                 }
             }
@@ -53,10 +53,10 @@ impl Overlay {
 }
 
 /// Paths below a change, which have changed again; an empty one is the change itself.
-struct Deeper(Vec<String>);
+struct DeeperPaths(Vec<String>);
 
 /// The change of the newest overlay without the step: before, after, now.
-fn merged([before, after, now]: [Option<&Change>; 3]) -> Result<Option<Change>, Deeper> {
+fn merged([before, after, now]: [Option<&Change>; 3]) -> Result<Option<Change>, DeeperPaths> {
     if now == after {
         return Ok(before.cloned());
     }
@@ -69,13 +69,13 @@ fn merged([before, after, now]: [Option<&Change>; 3]) -> Result<Option<Change>, 
         Some(Change::Set { value: now, path }),
     ) = (before, after, now)
     else {
-        return Err(Deeper(vec![String::new()]));
+        return Err(DeeperPaths(vec![String::new()]));
     };
     let mut conflicts = Vec::new();
     let value = values([Some(before), Some(after), Some(now)], "", &mut conflicts);
     match value.filter(|_| conflicts.is_empty()) {
         Some(value) => Ok(Some(Change::Set { path: path.clone(), value })),
-        None => Err(Deeper(conflicts)),
+        None => Err(DeeperPaths(conflicts)),
     }
 }
 

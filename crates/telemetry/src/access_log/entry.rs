@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use weir_config::snapshot::{AccessFormat, RuleName};
 use weir_core::expression::TlsFacts;
 use weir_core::policy::Lines;
-use weir_exchange::local::stickiness::Kept;
+use weir_exchange::local::stickiness::PersistenceResult;
 use weir_exchange::termination::Termination;
 use weir_http::message::{FieldId, RequestHead, Version};
 use weir_http::write_ip;
@@ -51,7 +51,7 @@ pub struct Entry<'a> {
     /// Microseconds from the complete request head to the end.
     pub total_us: u64,
     /// The decisions of policies and persistence.
-    pub decided: Decided<'a>,
+    pub decided: PolicyFields<'a>,
     /// The termination reason.
     pub termination: Termination,
 }
@@ -69,7 +69,7 @@ pub enum RequestId<'a> {
 
 /// The decisions of policies and persistence about a request.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Decided<'a> {
+pub struct PolicyFields<'a> {
     /// Marks set by policies.
     pub marks: Option<&'a Lines>,
     /// The numbers of the rules that were applied.
@@ -77,7 +77,7 @@ pub struct Decided<'a> {
     /// The names of rules.
     pub rule_names: &'a [RuleName],
     /// The result of persistence.
-    pub persistence: Option<Kept>,
+    pub persistence: Option<PersistenceResult>,
     /// The authenticated user; empty: not authenticated.
     pub user: &'a [u8],
     /// The virtual server that received the request, if it handed the request over to another one.
@@ -88,7 +88,7 @@ pub struct Decided<'a> {
     pub trace: Option<(u128, u64)>,
 }
 
-impl Decided<'_> {
+impl PolicyFields<'_> {
     /// The marks, if there are any.
     pub(super) fn shown_marks(&self) -> Option<&Lines> {
         self.marks.filter(|marks| !marks.is_empty())
@@ -106,12 +106,12 @@ impl Decided<'_> {
 
 /// The fields of a request head that appear in lines; empty if the head lacks them.
 #[derive(Default)]
-pub(super) struct Shown<'a> {
+pub(super) struct HeadFieldValues<'a> {
     pub(super) referer: &'a [u8],
     pub(super) user_agent: &'a [u8],
 }
 
-impl<'a> Shown<'a> {
+impl<'a> HeadFieldValues<'a> {
     pub(super) fn of(head: &RequestHead, input: &'a [u8]) -> Self {
         let mut shown = Self::default();
         for field in head.fields.iter().rev().filter(|field| field.id == FieldId::Other) {
@@ -138,7 +138,7 @@ pub(super) fn put_marks(out: &mut Vec<u8>, marks: &Lines) {
 }
 
 /// Writes the applied rules; there must be at least one: `["shop/no-admin"]`.
-pub(super) fn put_rules(out: &mut Vec<u8>, decided: &Decided<'_>) {
+pub(super) fn put_rules(out: &mut Vec<u8>, decided: &PolicyFields<'_>) {
     for (index, name) in decided.followed().enumerate() {
         out.push(if index == 0 { b'[' } else { b',' });
         put_json_string(out, format!("{}/{}", name.policy, name.rule).as_bytes());

@@ -9,7 +9,7 @@ use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_exchange::local::client_tls::SeenTls;
 use weir_exchange::local::pool::Preference;
-use weir_exchange::local::stickiness::Kept;
+use weir_exchange::local::stickiness::PersistenceResult;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::termination::Termination;
 use weir_http::message::Version;
@@ -50,7 +50,7 @@ pub struct Record {
     /// Rules that applied.
     pub rules: Vec<RuleName>,
     /// The result of session persistence.
-    pub persistence: Option<Kept>,
+    pub persistence: Option<PersistenceResult>,
     /// The authenticated user; empty: none.
     pub user: Box<[u8]>,
     /// The termination reason.
@@ -126,18 +126,18 @@ pub struct Notes {
     /// The fields in which that configuration found credentials.
     pub credential_fields: CredentialFields,
     /// The decisions of virtual servers, in order.
-    pub decided: Vec<Decided>,
+    pub decided: Vec<RecordedDecision>,
     /// The pools at each selection of a member.
-    pub sought: Vec<Sought>,
+    pub sought: Vec<MemberSearch>,
     /// The failed attempts at members, in order.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailedAttempt>,
     /// Findings of the web application firewall.
     pub firewall: Option<Firewall>,
 }
 
 /// The decision of a virtual server.
 #[derive(Debug)]
-pub struct Decided {
+pub struct RecordedDecision {
     /// The virtual server.
     pub virtual_server: Arc<str>,
     /// The client address that the rules of the virtual server use.
@@ -145,12 +145,12 @@ pub struct Decided {
     /// The numbers of the rules that applied to the request.
     pub followed: Vec<u32>,
     /// The result of the rules and limits.
-    pub verdict: Verdict,
+    pub verdict: RecordedVerdict,
 }
 
 /// The result of a request at a virtual server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RecordedVerdict {
     /// The request is forwarded to a pool.
     Forward {
         /// The pool.
@@ -174,7 +174,7 @@ pub enum Verdict {
 
 /// The state of a pool at the selection of a member.
 #[derive(Debug)]
-pub struct Sought {
+pub struct MemberSearch {
     /// The pool.
     pub pool: Arc<str>,
     /// The preference of the request for a member, for example because of a session.
@@ -204,7 +204,7 @@ pub struct Candidate {
 
 /// A failed attempt at a member.
 #[derive(Debug)]
-pub struct Failed {
+pub struct FailedAttempt {
     /// The pool.
     pub pool: Arc<str>,
     /// The member.
@@ -256,11 +256,11 @@ impl Notes {
         size_of::<Self>()
             + self.head.capacity()
             + self.tls.as_ref().map_or(0, SeenTls::bytes)
-            + self.decided.capacity() * size_of::<Decided>()
+            + self.decided.capacity() * size_of::<RecordedDecision>()
             + decided.sum::<usize>()
-            + self.sought.capacity() * size_of::<Sought>()
+            + self.sought.capacity() * size_of::<MemberSearch>()
             + candidates.sum::<usize>() * size_of::<Candidate>()
-            + self.failed.capacity() * size_of::<Failed>()
+            + self.failed.capacity() * size_of::<FailedAttempt>()
             + rules.sum::<usize>()
     }
 }

@@ -17,10 +17,10 @@ use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::pool::{LocalPool, Preference};
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::local::traffic;
-use weir_exchange::parts::account::Logged;
-use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::account::LogOutput;
 use weir_exchange::parts::failure::MemberFailure;
-use weir_exchange::parts::inspected::Outcome;
+use weir_exchange::parts::inspection_report::InspectionOutcome;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::parts::witness::{self, Step};
 use weir_http::message::{FieldId, RequestHead, Version};
 use weir_http::secret_names::CredentialFields;
@@ -28,7 +28,8 @@ use weir_waf::inspection::Inspection;
 
 use crate::access_log::Entry;
 use crate::records::record::{
-    Amounts, Candidate, Decided, Failed, Firewall, Id, Notes, Record, Sought, Verdict,
+    Amounts, Candidate, FailedAttempt, Firewall, Id, MemberSearch, Notes, Record, RecordedDecision,
+    RecordedVerdict,
 };
 use crate::redaction::Secrets;
 
@@ -56,7 +57,7 @@ pub struct RecordSender {
 /// Takes notes about the requests of one worker, and sends their records.
 pub struct Recorder {
     /// Whether and how new requests are logged and recorded.
-    pub logged: Logged,
+    pub logged: LogOutput,
     format: AccessFormat,
     settings: Option<RecentRequests>,
     /// Whether a client follows all requests.
@@ -92,7 +93,7 @@ impl Hash for InspectionId {
 }
 
 /// A new request.
-pub struct Begun<'a> {
+pub struct RequestStart<'a> {
     /// The exchange.
     pub key: ExchangeKey,
     /// The head.
@@ -111,7 +112,7 @@ pub struct Begun<'a> {
 
 /// A request that is refused before any decision.
 #[derive(Clone, Copy)]
-pub struct Refused<'a> {
+pub struct RefusedRequest<'a> {
     /// The part of its head that was read, and the bytes that it refers to.
     pub head: Option<(&'a RequestHead, &'a [u8])>,
     /// The virtual server that received it.
@@ -125,11 +126,11 @@ pub struct Refused<'a> {
 }
 
 /// A finished transaction, for its record.
-pub enum Finished<'a> {
+pub enum FinishedTransaction<'a> {
     /// A transaction, with the key of its notes, if it has any.
     Begun(ExchangeKey),
     /// A request that was refused.
-    Refused(Refused<'a>),
+    Refused(RefusedRequest<'a>),
     /// A connection or a session without requests.
     NoRequest,
 }
@@ -138,7 +139,7 @@ impl Recorder {
     /// Creates a recorder that is off. Without a sender, it stays off.
     pub fn new(sender: Option<RecordSender>) -> Self {
         Self {
-            logged: Logged::Nothing,
+            logged: LogOutput::Nothing,
             format: AccessFormat::Off,
             settings: None,
             is_followed: false,
@@ -164,11 +165,11 @@ impl Recorder {
 
     fn choose(&mut self) {
         let records = self.sender.is_some() && (self.settings.is_some() || self.is_followed);
-        self.logged = Logged::of(self.format, records);
+        self.logged = LogOutput::of(self.format, records);
     }
 
     /// Starts the notes of a request if a record may be needed. Returns whether notes are taken.
-    pub fn begin(&mut self, begun: &Begun<'_>, clock: Clock) -> bool {
+    pub fn begin(&mut self, begun: &RequestStart<'_>, clock: Clock) -> bool {
         let is_sampled = self.samples();
         let may_be_slow = self.settings.is_some_and(|it| it.slow_us.is_some());
         self.current = None;
@@ -176,7 +177,7 @@ impl Recorder {
             return false;
         }
         let mut notes = Box::new(Notes { is_sampled, ..Notes::default() });
-        let Begun { key, head, input, server, .. } = *begun;
+        let RequestStart { key, head, input, server, .. } = *begun;
         write_head(head, input, &mut notes);
         notes.peer = begun.peer;
         notes.listen = begun.listen;
@@ -257,11 +258,17 @@ impl Recorder {
     }
 
     /// Sends the record of a finished transaction, if the request was sampled, slow or followed.
-    pub fn finish(&mut self, finished: &Finished<'_>, entry: &Entry<'_>, id: Id, unix_ms: u64) {
+    pub fn finish(
+        &mut self,
+        finished: &FinishedTransaction<'_>,
+        entry: &Entry<'_>,
+        id: Id,
+        unix_ms: u64,
+    ) {
         let notes = match finished {
-            Finished::Begun(key) => self.take(*key),
-            Finished::Refused(refused) => self.notes_of_refused(refused),
-            Finished::NoRequest => None,
+            FinishedTransaction::Begun(key) => self.take(*key),
+            FinishedTransaction::Refused(refused) => self.notes_of_refused(refused),
+            FinishedTransaction::NoRequest => None,
         };
         let slow_us = self.settings.and_then(|it| it.slow_us);
         let is_slow = slow_us.is_some_and(|slow_us| entry.total_us >= slow_us);
@@ -279,7 +286,7 @@ impl Recorder {
     }
 
     /// The notes of a refused request; `None`: it is not sampled.
-    fn notes_of_refused(&mut self, refused: &Refused<'_>) -> Option<Box<Notes>> {
+    fn notes_of_refused(&mut self, refused: &RefusedRequest<'_>) -> Option<Box<Notes>> {
         let is_sampled = self.samples();
         if !is_sampled && !self.is_followed {
             return None;
@@ -374,35 +381,39 @@ fn write_request_line(head: &RequestHead, input: &[u8], notes: &mut Notes) {
     notes.version = Some(head.version);
 }
 
-fn note_decided(notes: &mut Notes, decided: &witness::Decided<'_, '_>, clock: Clock) {
+fn note_decided(notes: &mut Notes, decided: &witness::ServerDecision<'_, '_>, clock: Clock) {
     if notes.decided.len() >= STEPS_MAX {
         return;
     }
     let traffic = decided.traffic;
     let snapshot = traffic.snapshot();
     let verdict = match decided.verdict {
-        traffic::Verdict::Forward(route) => {
+        traffic::RoutingVerdict::Forward(route) => {
             let pool = traffic.pool(route.pool);
             notes.sought.push(sought(pool, route.preference, clock));
-            Verdict::Forward {
+            RecordedVerdict::Forward {
                 pool: Arc::clone(&pool.settings().name),
                 delay_us: route.not_before_us.saturating_sub(clock.now_us()),
             }
         }
-        traffic::Verdict::HandedOver { to, .. } => {
+        traffic::RoutingVerdict::HandedOver { to, .. } => {
             let to = snapshot.virtual_servers.get(*to).map(|server| Arc::clone(&server.name));
-            Verdict::HandedOver(to.unwrap_or_else(|| "".into()))
+            RecordedVerdict::HandedOver(to.unwrap_or_else(|| "".into()))
         }
-        traffic::Verdict::End { .. } => Verdict::Ended(match &decided.decision.end {
-            Some(End::Answer { status, .. }) => *status,
-            _ => 0,
-        }),
-        traffic::Verdict::Misdirected => Verdict::Misdirected,
-        traffic::Verdict::Limited { retry_after_s } => Verdict::Limited(*retry_after_s),
-        traffic::Verdict::LimitClosed => Verdict::LimitClosed,
-        traffic::Verdict::Failed(_) => Verdict::Unsendable,
+        traffic::RoutingVerdict::End { .. } => {
+            RecordedVerdict::Ended(match &decided.decision.end {
+                Some(End::Answer { status, .. }) => *status,
+                _ => 0,
+            })
+        }
+        traffic::RoutingVerdict::Misdirected => RecordedVerdict::Misdirected,
+        traffic::RoutingVerdict::Limited { retry_after_s } => {
+            RecordedVerdict::Limited(*retry_after_s)
+        }
+        traffic::RoutingVerdict::LimitClosed => RecordedVerdict::LimitClosed,
+        traffic::RoutingVerdict::Failed(_) => RecordedVerdict::Unsendable,
     };
-    notes.decided.push(Decided {
+    notes.decided.push(RecordedDecision {
         virtual_server: Arc::clone(&traffic.settings().name),
         client: decided.facts.client,
         followed: decided.decision.followed.to_vec(),
@@ -411,7 +422,7 @@ fn note_decided(notes: &mut Notes, decided: &witness::Decided<'_, '_>, clock: Cl
 }
 
 /// The current state of a pool.
-fn sought(pool: &LocalPool, preference: Preference, clock: Clock) -> Sought {
+fn sought(pool: &LocalPool, preference: Preference, clock: Clock) -> MemberSearch {
     let eligible = pool.eligible(clock);
     // The first 64 members as bits. They include all recorded ones, except a preferred member with a higher index.
     let first = eligible.iter().filter(|member| **member < u64::BITS);
@@ -442,14 +453,19 @@ fn sought(pool: &LocalPool, preference: Preference, clock: Clock) -> Sought {
         })
         .collect();
     let left_out = pool.members.len() - candidates.len();
-    Sought { pool: Arc::clone(&pool.settings().name), preference, candidates, left_out }
+    MemberSearch { pool: Arc::clone(&pool.settings().name), preference, candidates, left_out }
 }
 
-fn failed(ends: &Ends, member: u32, why: MemberFailure, clock: Clock) -> Option<Failed> {
+fn failed(
+    ends: &TransactionEnds,
+    member: u32,
+    why: MemberFailure,
+    clock: Clock,
+) -> Option<FailedAttempt> {
     let pool = &ends.tries.pool;
     let local = pool.members.get(member as usize)?;
     let try_us = ends.account.times.try_us;
-    Some(Failed {
+    Some(FailedAttempt {
         pool: Arc::clone(&pool.settings().name),
         member: Arc::clone(&local.live.label),
         why,
@@ -461,7 +477,7 @@ fn failed(ends: &Ends, member: u32, why: MemberFailure, clock: Clock) -> Option<
 fn firewall(
     mode: &'static str,
     (inspection, fields): (&Inspection, &CredentialFields),
-    outcome: Outcome,
+    outcome: InspectionOutcome,
     status: u16,
 ) -> Firewall {
     let secrets = Secrets::of(inspection, fields);

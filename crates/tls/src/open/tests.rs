@@ -26,7 +26,7 @@ impl End {
     /// Processes bytes. Returns the output.
     fn receive(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.input.extend_from_slice(bytes);
-        let (mut consumed, mut out) = (0, Sealed::new());
+        let (mut consumed, mut out) = (0, RecordBuffer::new());
         loop {
             match self.session.step(&mut self.input, &mut consumed, &mut out) {
                 Step::More => break,
@@ -128,7 +128,7 @@ fn whatever_records_hold_it_is_data_an_error_or_waiting() {
             let mut sent = Vec::new();
             for _ in 0..12 {
                 let (content, plaintext) = content(&mut random);
-                let mut out = Sealed::new();
+                let mut out = RecordBuffer::new();
                 from.open().seal_record(content, &[&plaintext], &mut out).expect("sealed");
                 let is_whole = to.error.is_none() && !to.has_ended;
                 if content == ContentType::ApplicationData && is_whole {

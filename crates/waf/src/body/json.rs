@@ -15,7 +15,7 @@ use super::problem::{Failure, Problem};
 use super::sink::Sink;
 use number::Number;
 pub use path::JsonNames;
-use path::{Closed, Path};
+use path::{ClosedContainer, Path};
 use text::{Step, Text};
 
 /// Maximum number of bytes of the names of all leaves for each byte of the body. The name of a leaf is its whole path, so names are
@@ -272,8 +272,10 @@ impl Json {
     fn close(&mut self, is_array: bool, to: &mut impl Sink) -> Result<(), Problem> {
         match self.path.close(is_array) {
             None => Err(Problem::JsonSyntax),
-            Some(Closed { elements: 0, .. }) if self.path.depth() > 0 => self.leaf(b"", to),
-            Some(Closed { elements, is_array: true })
+            Some(ClosedContainer { elements: 0, .. }) if self.path.depth() > 0 => {
+                self.leaf(b"", to)
+            }
+            Some(ClosedContainer { elements, is_array: true })
                 if elements > 0 && self.names == JsonNames::Coraza =>
             {
                 self.leaf(elements.to_string().as_bytes(), to)

@@ -17,7 +17,7 @@ mod json;
 mod limits;
 mod media_type;
 mod multipart;
-mod nested;
+mod nested_values;
 mod problem;
 mod query;
 mod sink;
@@ -38,7 +38,9 @@ pub use json::{Json, JsonNames};
 pub use limits::Limits;
 pub use media_type::{MediaType, PARAMETERS_MAX, Parameter, Processor};
 pub use multipart::{Multipart, MultipartFlag, MultipartFlags};
-pub use nested::{NESTED_DEPTH_MAX, Nested, cookie_text, may_be_nested, without_escapes};
+pub use nested_values::{
+    NESTED_DEPTH_MAX, NestedValues, cookie_text, may_be_nested, without_escapes,
+};
 pub use problem::{Failure, Problem};
 pub use query::Query;
 pub use sink::Sink;

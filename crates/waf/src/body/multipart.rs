@@ -27,7 +27,7 @@ use flags::Findings;
 pub use flags::{MultipartFlag, MultipartFlags};
 use headers::{Headers, Line};
 use part::Part;
-use state::{LineEnd, Place, Stage, Unmatched};
+use state::{LineEnd, Place, Stage, UnmatchedBoundary};
 
 /// An incremental parser.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub struct Multipart {
     limits: Limits,
     is_form: bool,
     findings: Findings,
-    unmatched: Unmatched,
+    unmatched: UnmatchedBoundary,
     stage: Stage,
     place: Place,
     line_start: LineStart,
@@ -67,7 +67,7 @@ impl Multipart {
             limits,
             is_form: boundary::is_form(content_type),
             findings,
-            unmatched: Unmatched::No,
+            unmatched: UnmatchedBoundary::No,
             stage: Stage::Preamble,
             place: Place::Start,
             search: Search::new(line_start.delimiter()),
@@ -185,7 +185,7 @@ impl Multipart {
         self.place = Place::Inside;
         let prefix = self.line_start.prefix().to_vec();
         if prefix.starts_with(b"--") {
-            self.unmatched = Unmatched::Yes;
+            self.unmatched = UnmatchedBoundary::Yes;
         }
         self.offset -= prefix.len() as u64;
         self.flush_held(to);
@@ -252,8 +252,8 @@ impl Multipart {
         self.search.feed(bytes);
         if self.search.is_found() {
             self.findings.differ(Difference::BoundaryInLine);
-            if self.unmatched == Unmatched::No {
-                self.unmatched = Unmatched::Yes;
+            if self.unmatched == UnmatchedBoundary::No {
+                self.unmatched = UnmatchedBoundary::Yes;
             }
         }
     }
@@ -347,8 +347,8 @@ impl Multipart {
             Stage::Data => self.findings.line_end(self.held == LineEnd::CrLf),
             Stage::Preamble | Stage::Epilogue => {}
         }
-        if self.boundaries > 0 && self.unmatched == Unmatched::Yes {
-            self.unmatched = Unmatched::Enclosed;
+        if self.boundaries > 0 && self.unmatched == UnmatchedBoundary::Yes {
+            self.unmatched = UnmatchedBoundary::Enclosed;
         }
         self.boundaries = self.boundaries.saturating_add(1);
         self.end_part(to);

@@ -8,7 +8,7 @@
 //! Entities are never expanded: a reference is left unchanged, and recorded unless it is to an entity that does no harm.
 
 mod characters;
-mod collected;
+mod collected_text;
 mod declaration;
 mod definitions;
 mod doctype;
@@ -22,10 +22,10 @@ use super::limits::{self, Limits};
 use super::problem::{Failure, Problem};
 use super::sink::Sink;
 use characters::{is_blank, is_forbidden};
-use collected::{Collected, Kind};
-use declaration::{Ended, Instruction};
+use collected_text::{CollectedText, Kind};
+use declaration::{CompleteInstruction, Instruction};
 pub use definitions::{is_plain_text, is_published};
-use doctype::{Doctype, Known};
+use doctype::{Doctype, HarmlessEntities};
 use elements::Elements;
 use markup::{Action, Markup};
 use reference::Reference;
@@ -42,12 +42,12 @@ pub struct Xml {
     has_root: bool,
     has_doctype: bool,
     /// The entities of the document type that do no harm.
-    known: Known,
+    known: HarmlessEntities,
     /// The offset of the document's start, after a byte order mark.
     start: u64,
     /// The offset of the current markup's start.
     markup_start: u64,
-    collected: Collected,
+    collected: CollectedText,
     name: Vec<u8>,
     reference: Vec<u8>,
     instruction: Instruction,
@@ -90,10 +90,10 @@ impl Xml {
             elements: Elements::default(),
             has_root: false,
             has_doctype: false,
-            known: Known::default(),
+            known: HarmlessEntities::default(),
             start: 0,
             markup_start: 0,
-            collected: Collected::new(&limits),
+            collected: CollectedText::new(&limits),
             name: Vec::new(),
             reference: Vec::new(),
             instruction: Instruction::default(),
@@ -408,8 +408,8 @@ impl Xml {
     fn end_instruction(&mut self, to: &mut impl Sink) -> Result<(), Problem> {
         self.state = State::Content(0);
         match self.instruction.end(self.charset)? {
-            Ended::Declaration(encoding) => self.collected.set_encoding(encoding),
-            Ended::Other(text) => self.collected.deliver_instruction(&text, to)?,
+            CompleteInstruction::Declaration(encoding) => self.collected.set_encoding(encoding),
+            CompleteInstruction::Other(text) => self.collected.deliver_instruction(&text, to)?,
         }
         Ok(())
     }

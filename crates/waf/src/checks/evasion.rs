@@ -124,15 +124,15 @@ fn normal_form(path: &[u8]) -> Vec<u8> {
 }
 
 /// A part after one decoding.
-struct Decoded {
+struct DecodedPart {
     bytes: Vec<u8>,
     has_bad_escape: bool,
     has_percent_u: bool,
     has_iis_unicode: bool,
 }
 
-fn decode(part: &[u8]) -> Decoded {
-    let mut decoded = Decoded {
+fn decode(part: &[u8]) -> DecodedPart {
+    let mut decoded = DecodedPart {
         bytes: Vec::with_capacity(part.len()),
         has_bad_escape: false,
         has_percent_u: false,

@@ -1,7 +1,7 @@
 //! Checks of lengths and counts, methods and file types.
 
 use super::policy::{FileType, FileTypes, Policy};
-use super::{Check, Findings, Received};
+use super::{Check, Findings, ReceivedLengths};
 use crate::body;
 use crate::inspection::Request;
 
@@ -78,7 +78,7 @@ fn extension_of(segment: &[u8]) -> &[u8] {
 }
 
 /// Checks the length of a received body; `target` is the target of its request.
-pub fn body_length(target: &[u8], received: Received, findings: &mut Findings<'_>) {
+pub fn body_length(target: &[u8], received: ReceivedLengths, findings: &mut Findings<'_>) {
     let policy = findings.policy();
     let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
     let own = own_limits(path, policy).and_then(|it| it.body_bytes_max);

@@ -31,7 +31,7 @@ pub use documents::{graphql, of_body};
 pub use evasion::{argument, target};
 pub use lengths::{body_length, lengths, parameter};
 pub use policy::{FileType, FileTypes, Limits, Policy};
-pub use request::{Checks, Named, Received};
+pub use request::{Checks, NamedValues, ReceivedLengths};
 pub use sealing::{CookieNames, CookieTerms, Sealer, TAG_BYTES};
 
 /// A finding of a check.

@@ -19,11 +19,11 @@ pub struct Checks {
 }
 
 /// Names and values, in order.
-pub type Named<'a> = &'a [(&'a [u8], &'a [u8])];
+pub type NamedValues<'a> = &'a [(&'a [u8], &'a [u8])];
 
 impl Checks {
     /// Findings in a head. `arguments`: the arguments in the query.
-    pub fn head(&self, request: &Request<'_>, arguments: Named<'_>) -> Vec<Finding> {
+    pub fn head(&self, request: &Request<'_>, arguments: NamedValues<'_>) -> Vec<Finding> {
         let mut findings = Findings::new(&self.policy);
         let to = &mut findings;
         let body_bytes = match request.body {
@@ -62,8 +62,8 @@ impl Checks {
     pub fn body(
         &self,
         (method, target): (&[u8], &[u8]),
-        (content_type, body, received): (&[u8], &Body, Received),
-        (arguments, before): (Named<'_>, usize),
+        (content_type, body, received): (&[u8], &Body, ReceivedLengths),
+        (arguments, before): (NamedValues<'_>, usize),
         found: Vec<Finding>,
     ) -> Vec<Finding> {
         let mut findings = Findings::beside(&self.policy, found);
@@ -97,7 +97,7 @@ impl Checks {
 
 /// The lengths of a request whose body was received.
 #[derive(Debug, Clone, Copy)]
-pub struct Received {
+pub struct ReceivedLengths {
     /// The body's length by its framing.
     pub length: BodyLength,
     /// The number of bytes of the target and fields.
@@ -106,7 +106,7 @@ pub struct Received {
     pub body_bytes: u64,
 }
 
-fn values(arguments: Named<'_>, before: usize, is_json: bool, to: &mut Findings<'_>) {
+fn values(arguments: NamedValues<'_>, before: usize, is_json: bool, to: &mut Findings<'_>) {
     let mut count = before;
     for (name, value) in arguments {
         count += usize::from(!(is_json && is_of_later_element(name)));
@@ -124,7 +124,11 @@ fn is_of_later_element(name: &[u8]) -> bool {
 }
 
 /// Checks the GraphQL documents among the arguments.
-fn documents(arguments: Named<'_>, is_document: impl Fn(&[u8]) -> bool, to: &mut Findings<'_>) {
+fn documents(
+    arguments: NamedValues<'_>,
+    is_document: impl Fn(&[u8]) -> bool,
+    to: &mut Findings<'_>,
+) {
     let found: Vec<&[u8]> =
         arguments.iter().filter(|(name, _)| is_document(name)).map(|(_, value)| *value).collect();
     for document in &found {
@@ -151,7 +155,7 @@ fn is_graphql(path: &[u8]) -> bool {
 }
 
 /// The media type of a body in lower case; `None`: absent or invalid.
-fn media_type_of(headers: Named<'_>) -> Option<String> {
+fn media_type_of(headers: NamedValues<'_>) -> Option<String> {
     let (_, value) = headers.iter().find(|(name, _)| is_named(name, b"content-type"))?;
     Some(MediaType::parse(value)?.essence())
 }

@@ -1,6 +1,6 @@
 //! The decoding of all codings of a body, the outermost first.
 
-use super::stage::{Decoded, Stage};
+use super::stage::{DecodedSink, Stage};
 use super::{Coding, InflateProblem};
 
 /// Maximum ratio of the decoded length to the received length. Telemetry and logs are compressed to a fiftieth at best.
@@ -101,6 +101,6 @@ fn push(
         to(bytes);
         return Ok(());
     };
-    let inward: Decoded<'_> = &mut |bytes| push(inner, bytes, given_bytes_max, to);
+    let inward: DecodedSink<'_> = &mut |bytes| push(inner, bytes, given_bytes_max, to);
     outer.feed(bytes, given_bytes_max, inward)
 }

@@ -41,7 +41,7 @@ impl fmt::Debug for Stage {
 }
 
 /// Receiver of decoded bytes.
-pub(super) type Decoded<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), InflateProblem>;
+pub(super) type DecodedSink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), InflateProblem>;
 
 impl Stage {
     pub fn new(coding: Coding) -> Self {
@@ -61,7 +61,7 @@ impl Stage {
         &mut self,
         input: &[u8],
         given_bytes_max: u64,
-        to: Decoded<'_>,
+        to: DecodedSink<'_>,
     ) -> Result<(), InflateProblem> {
         if self.decoder.is_some() {
             return self.decode(input, given_bytes_max, to);
@@ -78,7 +78,11 @@ impl Stage {
     }
 
     /// Ends the input.
-    pub fn finish(&mut self, given_bytes_max: u64, to: Decoded<'_>) -> Result<(), InflateProblem> {
+    pub fn finish(
+        &mut self,
+        given_bytes_max: u64,
+        to: DecodedSink<'_>,
+    ) -> Result<(), InflateProblem> {
         if self.decoder.is_none() {
             self.begin(given_bytes_max, to)?;
         }
@@ -96,7 +100,7 @@ impl Stage {
         IDLE_BYTES + tables + given_bytes.min(WINDOW_BYTES_MAX)
     }
 
-    fn begin(&mut self, given_bytes_max: u64, to: Decoded<'_>) -> Result<(), InflateProblem> {
+    fn begin(&mut self, given_bytes_max: u64, to: DecodedSink<'_>) -> Result<(), InflateProblem> {
         let start = std::mem::take(&mut self.start);
         self.decoder = Some(Decoder::new(self.coding, &start)?);
         self.decode(&start, given_bytes_max, to)
@@ -106,7 +110,7 @@ impl Stage {
         &mut self,
         mut input: &[u8],
         given_bytes_max: u64,
-        to: Decoded<'_>,
+        to: DecodedSink<'_>,
     ) -> Result<(), InflateProblem> {
         self.taken_bytes += input.len() as u64;
         let Some(decoder) = &mut self.decoder else { return Ok(()) };

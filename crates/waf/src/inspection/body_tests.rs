@@ -6,8 +6,8 @@ use std::sync::Arc;
 use weir_testing::encode;
 
 use super::{
-    BodyLength, Inspection, Limit, Mode, Options, Question, Request, Step, Turn, Unread, Verdict,
-    decoding_bytes_max, judge, judge_unread, may_read_later, read_first,
+    BodyLength, Inspection, Limit, Mode, Options, Question, Request, Step, Turn, UnreadBody,
+    Verdict, decoding_bytes_max, judge, judge_unread, may_read_later, read_first,
 };
 use crate::checks::{Check, Checks, Policy};
 use crate::plan::{Files, RuleSet, Settings, View};
@@ -85,7 +85,7 @@ fn judged_later(
     let turn = Turn { work_bytes_max: 0, input_bytes_max, ..Turn::WHOLE };
     let from = read_first(&mut inspection, body, input_bytes_max);
     let mut step = if from < body.len() {
-        let unread = Unread::Request { body: Arc::new(body.to_vec()), from, limit: None };
+        let unread = UnreadBody::Request { body: Arc::new(body.to_vec()), from, limit: None };
         judge_unread(inspection, unread, turn)
     } else {
         judge(inspection, Question::Body(None), turn)
@@ -100,14 +100,14 @@ fn judged_later(
 
 #[test]
 fn a_body_that_nobody_has_read_is_left_out_of_the_record() {
-    use super::recorded::{RecordedBody, Recording};
+    use super::body_recording::{BodyRecording, RecordedBody};
     let body = Arc::new(vec![b'x'; 5_000]);
     for from in [0, 4_990] {
         let mut inspection = begun(&[FORM], None);
-        inspection.state.message.body.recording = Some(Recording::default());
+        inspection.state.message.body.recording = Some(BodyRecording::default());
         inspection.body(&body[..from]);
         let turn = Turn { input_bytes_max: 0, ..Turn::WHOLE };
-        let unread = Unread::Request { body: Arc::clone(&body), from, limit: None };
+        let unread = UnreadBody::Request { body: Arc::clone(&body), from, limit: None };
         let Step::More(unfinished) = judge_unread(inspection, unread, turn) else {
             panic!("it has more input than a turn allows");
         };
@@ -310,7 +310,7 @@ fn bodies_that_take_long_are_not_read_first() {
         if from == body.len() {
             continue;
         }
-        let unread = Unread::Request { body: Arc::new(body), from, limit: None };
+        let unread = UnreadBody::Request { body: Arc::new(body), from, limit: None };
         let step = judge_unread(inspection, unread, production);
         assert!(matches!(step, Step::More(_)), "it is not begun");
     }

@@ -6,7 +6,7 @@
 //! Work is counted in bytes: see [`super::texts::Texts::work_bytes`].
 
 use super::options::{Options, Turn};
-use super::report::{Limit, Stopped, Verdict};
+use super::report::{Limit, StoppedAt, Verdict};
 use super::timer::Timer;
 use crate::plan::CompiledRule;
 
@@ -18,36 +18,36 @@ pub(super) struct Bounds {
     /// The amount of work at which work and time are next compared with their limits.
     look_at_bytes: u64,
     timer: Timer,
-    leaving: Leaving,
+    leaving: InterruptedRule,
     /// The first limit that was exceeded.
     exceeded: Option<Limit>,
     /// Where that ended the evaluation first.
-    stopped: Option<Stopped>,
+    stopped: Option<StoppedAt>,
 }
 
 /// Whether a rule is left between two of its values, because the turn is over. Nothing of it has acted by then, so it is
 /// evaluated anew in another turn.
 #[derive(Debug, Clone, Copy, Default)]
-struct Leaving {
+struct InterruptedRule {
     /// Whether the next rule may be left. In each turn but the first, one rule is evaluated to its end.
     may_leave: bool,
     /// Whether the current rule may be left, as long as it has no match.
     can_be_left: bool,
     is_left: bool,
     /// The counters before the current rule, and its comparisons.
-    before: (Tried, u64),
+    before: (EvaluationCounts, u64),
 }
 
 /// The number of operator evaluations.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tried {
+pub(super) struct EvaluationCounts {
     pub compared: u32,
     /// The number of these evaluations that used patterns.
     pub patterns: u32,
 }
 
 /// What follows a rule.
-pub(super) enum After {
+pub(super) enum AfterRule {
     /// The next rule.
     On,
     /// Nothing: a limit is exceeded.
@@ -63,7 +63,7 @@ impl Bounds {
             work_bytes_max: options.work_bytes_max,
             look_at_bytes: options.work_bytes_max,
             timer: Timer::new(options.time),
-            leaving: Leaving::default(),
+            leaving: InterruptedRule::default(),
             exceeded: None,
             stopped: None,
         }
@@ -84,7 +84,7 @@ impl Bounds {
     }
 
     /// A rule begins. `before`: what is restored if it is left.
-    pub fn begin_rule(&mut self, before: (Tried, u64)) {
+    pub fn begin_rule(&mut self, before: (EvaluationCounts, u64)) {
         self.leaving.can_be_left = self.leaving.may_leave;
         self.leaving.before = before;
     }
@@ -95,7 +95,7 @@ impl Bounds {
     }
 
     /// The current rule has ended. Returns what was before it if it was left.
-    pub fn end_rule(&mut self) -> Option<(Tried, u64)> {
+    pub fn end_rule(&mut self) -> Option<(EvaluationCounts, u64)> {
         let was_left = std::mem::take(&mut self.leaving.is_left);
         self.leaving.may_leave |= !was_left;
         was_left.then_some(self.leaving.before)
@@ -125,25 +125,25 @@ impl Bounds {
 
     /// What follows this rule. After little work this takes one comparison: the end of a turn is a mark of work, too.
     #[inline]
-    pub fn after(&mut self, rule: &CompiledRule, work_bytes: u64) -> After {
+    pub fn after(&mut self, rule: &CompiledRule, work_bytes: u64) -> AfterRule {
         if work_bytes <= self.look_at_bytes && self.exceeded.is_none() {
-            return After::On;
+            return AfterRule::On;
         }
         self.after_much(rule, work_bytes)
     }
 
     #[cold]
-    fn after_much(&mut self, rule: &CompiledRule, work_bytes: u64) -> After {
+    fn after_much(&mut self, rule: &CompiledRule, work_bytes: u64) -> AfterRule {
         if let Some(limit) = self.look(work_bytes, true) {
             let phase = rule.phase as u8;
-            self.stopped.get_or_insert(Stopped { phase, rule: rule.id });
-            return After::Stop(Verdict::Exceeded(limit));
+            self.stopped.get_or_insert(StoppedAt { phase, rule: rule.id });
+            return AfterRule::Stop(Verdict::Exceeded(limit));
         }
-        if self.is_turn_over(work_bytes) { After::Turn } else { After::On }
+        if self.is_turn_over(work_bytes) { AfterRule::Turn } else { AfterRule::On }
     }
 
     /// The rule after which a limit ended the evaluation; `None`: no limit did.
-    pub fn stopped(&self) -> Option<Stopped> {
+    pub fn stopped(&self) -> Option<StoppedAt> {
         self.stopped
     }
 
@@ -178,7 +178,7 @@ impl Bounds {
             self.exceed(Limit::Time);
         }
         self.plan(work_bytes);
-        let Leaving { can_be_left, is_left, .. } = &mut self.leaving;
+        let InterruptedRule { can_be_left, is_left, .. } = &mut self.leaving;
         *is_left |= *can_be_left && !has_matched && self.look_at_bytes == 0;
     }
 

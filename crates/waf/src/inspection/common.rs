@@ -70,11 +70,11 @@ const COUNTED_MAX: usize = 4_096;
 #[derive(Debug)]
 pub struct CommonTexts {
     view: Arc<View>,
-    learned: Mutex<Learned>,
+    learned: Mutex<LearnedTexts>,
 }
 
 #[derive(Debug)]
-struct Learned {
+struct LearnedTexts {
     texts: Arc<Texts>,
     /// The number of added texts.
     count: usize,
@@ -87,7 +87,7 @@ struct Learned {
 /// The count of a refused text, which is not analysed again in this window.
 const REFUSED: u8 = u8::MAX;
 
-impl Learned {
+impl LearnedTexts {
     fn nothing() -> Self {
         let texts = Arc::new(Texts::new());
         Self { texts, count: 0, requests: 0, samples: 0, seen: HashMap::new() }
@@ -125,7 +125,7 @@ impl Learned {
 impl CommonTexts {
     /// An empty cache for requests that use this view.
     pub fn new(view: Arc<View>) -> Self {
-        Self { view, learned: Mutex::new(Learned::nothing()) }
+        Self { view, learned: Mutex::new(LearnedTexts::nothing()) }
     }
 
     /// The view.
@@ -177,14 +177,18 @@ impl CommonTexts {
     }
 
     /// Locks the cache. A poisoned lock is safe to use, because no holder leaves the data in an inconsistent state.
-    fn learned(&self) -> MutexGuard<'_, Learned> {
+    fn learned(&self) -> MutexGuard<'_, LearnedTexts> {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The first text that became common with this request, if the cache has room. All texts are counted, so further ones can be
 /// added by later requests.
-fn common<'a>(learned: &mut Learned, request: &Request<'a>, separator: u8) -> Option<&'a [u8]> {
+fn common<'a>(
+    learned: &mut LearnedTexts,
+    request: &Request<'a>,
+    separator: u8,
+) -> Option<&'a [u8]> {
     if learned.count >= TEXTS_MAX {
         return None;
     }

@@ -12,7 +12,7 @@ use crate::seclang::{Groups, Pattern};
 use crate::value::{Value, number_of};
 
 /// The result of an operator.
-pub(super) enum Outcome {
+pub(super) enum OpResult {
     No,
     Yes,
     /// A match, with the groups of a pattern.
@@ -23,7 +23,7 @@ pub(super) enum Outcome {
     Found(Vec<u8>),
 }
 
-impl Outcome {
+impl OpResult {
     fn of(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
     }
@@ -38,7 +38,13 @@ const GROUPS_MAX: usize = 10;
 
 impl State {
     /// Compares a value. `rule`: the place of the rule, for texts that refer to it.
-    pub(super) fn compare(&mut self, view: &View, rule: u32, link: &Link, text: TextId) -> Outcome {
+    pub(super) fn compare(
+        &mut self,
+        view: &View,
+        rule: u32,
+        link: &Link,
+        text: TextId,
+    ) -> OpResult {
         let length = self.message.texts.get(text).len();
         self.message.texts.count_compared(length);
         self.counts.compared += 1;
@@ -55,12 +61,12 @@ impl State {
                 }
             }
             Comparison::Pm(words) => match words.find(self.message.texts.get(text)) {
-                None => Outcome::No,
-                Some(found) => Outcome::Part(found.range()),
+                None => OpResult::No,
+                Some(found) => OpResult::Part(found.range()),
             },
             Comparison::Number(relation, template) => {
                 let wanted = self.number(view, rule, template);
-                Outcome::of(relation.holds(number_of(self.message.texts.get(text)), wanted))
+                OpResult::of(relation.holds(number_of(self.message.texts.get(text)), wanted))
             }
             Comparison::Text(how, template) => {
                 let argument = match (template.as_bytes(), template.as_written()) {
@@ -71,34 +77,34 @@ impl State {
                     }
                     (None, None) => Cow::Owned(self.expanded(view, rule, template)),
                 };
-                Outcome::of(how.holds(self.message.texts.get(text), &argument))
+                OpResult::of(how.holds(self.message.texts.get(text), &argument))
             }
             Comparison::ByteRange(allowed) => {
-                Outcome::of(has_other_bytes(self.message.texts.get(text), allowed))
+                OpResult::of(has_other_bytes(self.message.texts.get(text), allowed))
             }
-            Comparison::UrlEncoding => Outcome::of(has_bad_escape(self.message.texts.get(text))),
+            Comparison::UrlEncoding => OpResult::of(has_bad_escape(self.message.texts.get(text))),
             Comparison::Utf8Encoding => {
-                Outcome::of(std::str::from_utf8(self.message.texts.get(text)).is_err())
+                OpResult::of(std::str::from_utf8(self.message.texts.get(text)).is_err())
             }
             Comparison::Addresses(networks) => {
                 let address = std::str::from_utf8(self.message.texts.get(text)).ok();
                 let address: Option<std::net::IpAddr> =
                     address.and_then(|it| it.trim().parse().ok());
-                Outcome::of(address.is_some_and(|address| {
+                OpResult::of(address.is_some_and(|address| {
                     networks.iter().any(|network| crate::plan::is_within(address, *network))
                 }))
             }
             Comparison::Sqli => match injection::detect_sql(self.message.texts.get(text)) {
-                None => Outcome::No,
-                Some(fingerprint) => Outcome::Found(fingerprint.as_str().as_bytes().to_vec()),
+                None => OpResult::No,
+                Some(fingerprint) => OpResult::Found(fingerprint.as_str().as_bytes().to_vec()),
             },
-            Comparison::Xss => Outcome::of(injection::detect_script(self.message.texts.get(text))),
+            Comparison::Xss => OpResult::of(injection::detect_script(self.message.texts.get(text))),
             Comparison::Xxe => match injection::detect_definition(self.message.texts.get(text)) {
-                None => Outcome::No,
-                Some(definition) => Outcome::Found(definition.to_vec()),
+                None => OpResult::No,
+                Some(definition) => OpResult::Found(definition.to_vec()),
             },
-            Comparison::Always => Outcome::Yes,
-            Comparison::Never => Outcome::No,
+            Comparison::Always => OpResult::Yes,
+            Comparison::Never => OpResult::No,
         }
     }
 }
@@ -121,13 +127,13 @@ impl State {
 
     /// Evaluates a pattern. The steps of a backtracking pattern are counted as work first. If the work then exceeds its
     /// limit, the pattern is not evaluated.
-    fn tried(&mut self, pattern: &Pattern, text: TextId, captures: bool) -> Outcome {
+    fn tried(&mut self, pattern: &Pattern, text: TextId, captures: bool) -> OpResult {
         const WORK_BYTES_PER_STEP: usize = 8;
         let steps = pattern.steps_max(self.message.texts.get(text));
         if steps > 0 {
             self.message.texts.count_compared(steps.saturating_mul(WORK_BYTES_PER_STEP));
             if self.bounds.exceeds_work(self.message.texts.work_bytes()) {
-                return Outcome::No;
+                return OpResult::No;
             }
         }
         let outcome = rx(pattern, self.message.texts.get(text), captures);
@@ -135,26 +141,26 @@ impl State {
     }
 
     /// The outcome. If there is none, the limit is recorded as exceeded, because "no match" would be a false result.
-    fn or_exceeded(&mut self, outcome: Option<Outcome>) -> Outcome {
+    fn or_exceeded(&mut self, outcome: Option<OpResult>) -> OpResult {
         outcome.unwrap_or_else(|| {
             self.bounds.exceed(Limit::Pattern);
-            Outcome::No
+            OpResult::No
         })
     }
 }
 
 /// The result of a pattern; `None`: too many steps.
-fn rx(pattern: &Pattern, bytes: &[u8], captures: bool) -> Option<Outcome> {
+fn rx(pattern: &Pattern, bytes: &[u8], captures: bool) -> Option<OpResult> {
     if !captures {
-        return pattern.is_match(bytes).map(Outcome::of);
+        return pattern.is_match(bytes).map(OpResult::of);
     }
     if !pattern.has_groups() {
         let found = pattern.find(bytes)?;
-        return Some(found.map_or(Outcome::No, Outcome::Part));
+        return Some(found.map_or(OpResult::No, OpResult::Part));
     }
     // Most values do not match, and the search for groups takes longer than this test.
     if !pattern.is_match(bytes)? {
-        return Some(Outcome::No);
+        return Some(OpResult::No);
     }
-    Some(pattern.groups(bytes, GROUPS_MAX)?.map_or(Outcome::No, Outcome::Groups))
+    Some(pattern.groups(bytes, GROUPS_MAX)?.map_or(OpResult::No, OpResult::Groups))
 }

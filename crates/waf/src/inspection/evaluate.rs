@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::bounds::After;
-use super::compare::Outcome;
+use super::bounds::AfterRule;
+use super::compare::OpResult;
 use super::hit::Hit;
 use super::options::Mode;
 use super::report::{Match, MatchedValue, Verdict};
-use super::state::{Passing, Place, State};
+use super::state::{Place, SkippedRules, State};
 use super::texts::{TextId, Texts};
 use crate::plan::{CompiledRule, Link, ScopeId, Stage, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind};
@@ -33,7 +33,7 @@ pub(super) fn begin_phase(state: &mut State, phase: Phase) -> Option<Verdict> {
 }
 
 /// The place where evaluation continues after a rule.
-enum Next {
+enum AfterActions {
     On,
     /// The first rule at or after this place in the order of all rules.
     At(u32),
@@ -72,16 +72,16 @@ impl State {
             }
             if holds {
                 match self.act(&view, place, rule) {
-                    Next::On => {}
-                    Next::At(to) => at = rules.partition_point(|place| *place < to).max(at),
-                    Next::EndPhase => break,
-                    Next::Stop(verdict) => return Ok(verdict),
+                    AfterActions::On => {}
+                    AfterActions::At(to) => at = rules.partition_point(|place| *place < to).max(at),
+                    AfterActions::EndPhase => break,
+                    AfterActions::Stop(verdict) => return Ok(verdict),
                 }
             }
             match self.bounds.after(rule, self.message.texts.work_bytes()) {
-                After::On => {}
-                After::Stop(verdict) => return Ok(verdict),
-                After::Turn => return Err(Place { phase, at }),
+                AfterRule::On => {}
+                AfterRule::Stop(verdict) => return Ok(verdict),
+                AfterRule::Turn => return Err(Place { phase, at }),
             }
         }
         Ok(Verdict::Pass)
@@ -212,39 +212,39 @@ impl State {
     }
 
     /// Stores the groups of a pattern in `TX:0` to `TX:9`.
-    fn capture(&mut self, text: TextId, outcome: Outcome) {
+    fn capture(&mut self, text: TextId, outcome: OpResult) {
         let bytes = self.message.texts.get(text);
         let value = |range: Range<usize>| Value::from_bytes(bytes.get(range).unwrap_or_default());
         match outcome {
-            Outcome::No => {}
-            Outcome::Groups(found) => {
+            OpResult::No => {}
+            OpResult::Groups(found) => {
                 // A group that is not part of the match is empty.
                 let found = found
                     .into_iter()
                     .map(|group| group.map_or_else(|| Value::Text(Arc::default()), value));
                 self.written.set_groups(found);
             }
-            Outcome::Part(range) => self.written.set_groups([value(range)].into_iter()),
-            Outcome::Found(found) => {
+            OpResult::Part(range) => self.written.set_groups([value(range)].into_iter()),
+            OpResult::Found(found) => {
                 self.written.set_groups([Value::from_bytes(&found)].into_iter());
             }
-            Outcome::Yes => self.written.set_groups([Value::from_bytes(bytes)].into_iter()),
+            OpResult::Yes => self.written.set_groups([Value::from_bytes(bytes)].into_iter()),
         }
     }
 
     /// Applies the actions of a matched rule.
-    fn act(&mut self, view: &View, place: u32, rule: &CompiledRule) -> Next {
+    fn act(&mut self, view: &View, place: u32, rule: &CompiledRule) -> AfterActions {
         self.note(view, place, rule);
-        let stop = |verdict| Next::Stop(verdict);
+        let stop = |verdict| AfterActions::Stop(verdict);
         let next = match &rule.disruption {
-            Disruption::Pass | Disruption::Block => Next::On,
+            Disruption::Pass | Disruption::Block => AfterActions::On,
             Disruption::Allow(how) => {
                 match how {
-                    Allow::Phase => return Next::EndPhase,
-                    Allow::Request => self.passing = Passing::Request,
-                    Allow::Everything => self.passing = Passing::Everything,
+                    Allow::Phase => return AfterActions::EndPhase,
+                    Allow::Request => self.passing = SkippedRules::Request,
+                    Allow::Everything => self.passing = SkippedRules::Everything,
                 }
-                return Next::EndPhase;
+                return AfterActions::EndPhase;
             }
             Disruption::Deny => stop(Verdict::Deny { status: rule.status, rule: rule.id }),
             Disruption::Drop => stop(Verdict::Drop { rule: rule.id }),
@@ -259,16 +259,16 @@ impl State {
             }
         };
         // A rule that turns the engine off does not block. In the logging phase, the response was already sent.
-        if let Next::Stop(verdict) = next
+        if let AfterActions::Stop(verdict) = next
             && self.engine.is_on
             && rule.phase != Phase::Logging
         {
             if self.mode == Mode::Block && !self.engine.only_detects {
-                return Next::Stop(verdict);
+                return AfterActions::Stop(verdict);
             }
             self.would_be.get_or_insert(verdict);
         }
-        rule.skip.map_or(Next::On, Next::At)
+        rule.skip.map_or(AfterActions::On, AfterActions::At)
     }
 
     /// Records a match.

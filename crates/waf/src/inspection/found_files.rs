@@ -2,9 +2,9 @@
 
 use super::files::Kind;
 use super::message::Message;
-use super::nested;
+use super::nested_values;
 use super::text::declaration_bytes;
-use crate::body::{self, Body, LOOK_BYTES, Nested, Processor};
+use crate::body::{self, Body, LOOK_BYTES, NestedValues, Processor};
 use crate::seclang::Variable;
 
 /// Adds what was found in the files to the values that rules inspect.
@@ -46,10 +46,11 @@ fn add(message: &mut Message, (kind, field, content): (Kind, &[u8], &[u8])) {
 /// Adds the values in JSON to those of a field. Text, and JSON that is malformed or has too many values, is a value itself.
 fn add_json(message: &mut Message, field: &[u8], content: &[u8], is_text: bool) {
     let name = message.texts.add(field);
-    let mut decoder = message.nested.take().unwrap_or_else(|| Nested::new(message.body.limits));
+    let mut decoder =
+        message.nested.take().unwrap_or_else(|| NestedValues::new(message.body.limits));
     let is_whole = !is_text || body::may_be_nested(content);
     let is_whole =
-        is_whole && nested::add(message, Variable::ArgsPost, name, (&mut decoder, content));
+        is_whole && nested_values::add(message, Variable::ArgsPost, name, (&mut decoder, content));
     message.nested = Some(decoder);
     if !is_whole {
         let text = message.texts.add(content);

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::bounds::Tried;
+use super::body_recording::RecordedBody;
+use super::bounds::EvaluationCounts;
 use super::content::Kind;
 use super::options::Options;
-use super::recorded::RecordedBody;
-use super::report::{BodyProgress, Counts, Limit, Match, Stopped, Verdict};
+use super::report::{BodyProgress, Counts, Limit, Match, StoppedAt, Verdict};
 use super::request::{Request, Response};
 use super::state::State;
 use super::texts::Texts;
 use super::turns::{self, Part, Question};
-use super::{deciding, nested};
+use super::{nested_values, undecided_body};
 use crate::body::Processor;
 use crate::checks::Finding;
 use crate::plan::View;
@@ -27,12 +27,12 @@ pub(super) fn begin_with(
     let mut state = State::new(view, known, options);
     state.message.head(request);
     state.checked.head(request, &state.message);
-    nested::head(&mut state.message);
+    nested_values::head(&mut state.message);
     Inspection { state }
 }
 
 /// The rule after which a limit ended the evaluation; `None`: no limit did.
-pub fn stopped(inspection: &Inspection) -> Option<Stopped> {
+pub fn stopped(inspection: &Inspection) -> Option<StoppedAt> {
     inspection.state.bounds.stopped()
 }
 
@@ -97,7 +97,7 @@ impl Inspection {
     /// The state of the body during its inspection.
     pub fn body_progress(&self) -> BodyProgress {
         let body = &self.state.message.body;
-        let is_open = self.reads_body() && deciding::is_open(&self.state.message);
+        let is_open = self.reads_body() && undecided_body::is_open(&self.state.message);
         BodyProgress {
             limit: body.limit,
             decoding_bytes: body.decoding_bytes(),
@@ -188,7 +188,7 @@ impl Inspection {
 
     /// The counters of the work so far.
     pub fn counts(&self) -> Counts {
-        let Tried { compared, patterns } = self.state.counts;
+        let EvaluationCounts { compared, patterns } = self.state.counts;
         Counts { compared, patterns, ..self.state.message.texts.counts() }
     }
 

@@ -5,7 +5,7 @@
 
 use super::message::Message;
 use super::texts::TextId;
-use crate::body::{self, Body, Encoding, Nested, Processor, Sink, significant};
+use crate::body::{self, Body, Encoding, NestedValues, Processor, Sink, significant};
 use crate::seclang::Variable;
 use crate::transformation::Transformation;
 
@@ -26,7 +26,8 @@ pub(super) fn judge(message: &mut Message, variable: Variable) {
     if outer.is_empty() {
         return;
     }
-    let mut nested = message.nested.take().unwrap_or_else(|| Nested::new(message.body.limits));
+    let mut nested =
+        message.nested.take().unwrap_or_else(|| NestedValues::new(message.body.limits));
     for (name, value) in outer {
         message.texts.count_work(value.len());
         for text in contents(message, &value) {

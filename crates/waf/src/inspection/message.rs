@@ -1,12 +1,12 @@
 //! The parts of a message, stored as variables.
 
 use super::body_head::BodyHead;
+use super::body_recording::BodyRecording;
 use super::content::{Content, Kind};
-use super::encoded::{Encoded, Named};
+use super::encoded_body::{EncodedBody, NamedValues};
 use super::files::FileScan;
 use super::hit::Hit;
 use super::options::Options;
-use super::recorded::Recording;
 use super::report::Limit;
 use super::request::{BodyLength, Request, Response, basename, decoded, parts};
 use super::text::Text;
@@ -17,7 +17,7 @@ use crate::seclang::{Selector, Target, TargetKind, Variable};
 
 /// The converter and the parser of a body.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct BodyReader {
     pub parser: Option<Body>,
     pub characters: Option<Characters>,
 }
@@ -38,12 +38,12 @@ pub struct BodySettings {
     /// The fields of the head that describe the body.
     pub(super) head: BodyHead,
     pub(super) inflated_bytes_max: u64,
-    pub(super) encoded: Option<Box<Encoded>>,
+    pub(super) encoded: Option<Box<EncodedBody>>,
     /// The arguments found in the encoded bytes of an encoded body.
-    pub(super) found_as_sent: Named,
-    pub(super) reading: Reading,
+    pub(super) found_as_sent: NamedValues,
+    pub(super) reading: BodyReader,
     /// The recording of the received bytes, if they are recorded.
-    pub recording: Option<Recording>,
+    pub recording: Option<BodyRecording>,
     /// What the bytes say.
     pub(super) content: Content,
     /// Text that is not inspected yet.
@@ -87,7 +87,7 @@ pub struct Message {
     pub values: Values,
     pub body: BodySettings,
     /// The decoder of nested values; `None`: none was needed so far.
-    pub(super) nested: Option<body::Nested>,
+    pub(super) nested: Option<body::NestedValues>,
     /// The separator of arguments.
     pub(super) separator: u8,
     /// Whether the number of arguments exceeds the limit.
@@ -104,7 +104,7 @@ impl Message {
             inflated_bytes_max: options.inflated_bytes_max,
             is_read: true,
             is_response_read: true,
-            recording: options.keeps_body.then(Recording::default),
+            recording: options.keeps_body.then(BodyRecording::default),
             ..Default::default()
         };
         Self {

@@ -6,14 +6,15 @@
 //! [`judge`] does the same in turns: a caller that has others to serve goes on later, or on another thread.
 
 mod body_head;
+mod body_reader;
+mod body_recording;
 mod bounds;
-mod checked;
+mod check_state;
 mod common;
 mod compare;
 mod content;
-mod deciding;
 mod effects;
-mod encoded;
+mod encoded_body;
 mod evaluate;
 mod expand;
 mod file_names;
@@ -26,11 +27,9 @@ mod lookup;
 mod markup;
 mod message;
 mod names;
-mod nested;
+mod nested_values;
 mod options;
 mod plain;
-mod reading;
-mod recorded;
 mod removals;
 mod report;
 mod request;
@@ -40,21 +39,23 @@ mod text;
 mod texts;
 mod timer;
 mod turns;
-mod unfinished;
+mod undecided_body;
+mod unfinished_inspection;
 mod values;
-mod written;
+mod written_variables;
 
+pub use body_recording::RecordedBody;
 pub use common::CommonTexts;
 pub use handle::{Inspection, stopped};
 pub use options::{Mode, Options, TimeLimit, Turn};
-pub use recorded::RecordedBody;
-pub use report::{BodyProgress, Counts, Limit, Match, MatchedValue, Stopped, Verdict};
+pub use report::{BodyProgress, Counts, Limit, Match, MatchedValue, StoppedAt, Verdict};
 pub use request::{BodyLength, Request, Response};
 pub(crate) use request::{TargetParts, decoded as decoded_path, parts as target_parts};
 pub use shell::shell_text;
 pub use turns::Question;
-pub use unfinished::{
-    Step, Unfinished, Unread, decoding_bytes_max, judge, judge_unread, may_read_later, read_first,
+pub use unfinished_inspection::{
+    Step, UnfinishedInspection, UnreadBody, decoding_bytes_max, judge, judge_unread,
+    may_read_later, read_first,
 };
 
 #[cfg(test)]

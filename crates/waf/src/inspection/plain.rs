@@ -5,7 +5,7 @@
 //! parse. A form that begins as JSON or XML is inspected as both.
 
 use super::message::Message;
-use super::text::{Text, Way, declaration_bytes, document_in, is_document, look_of};
+use super::text::{Text, TextReading, declaration_bytes, document_in, is_document, look_of};
 use crate::body::{self, Body, Difference, Problem, Processor, significant};
 use crate::seclang::Variable;
 use crate::transformation::Transformation;
@@ -27,14 +27,15 @@ pub(super) fn judge(message: &mut Message) -> Vec<Body> {
             add_arguments_between(message, look_of(&bytes));
             for reading in body::readings(encoding, &bytes) {
                 message.texts.count_work(reading.len());
-                let of_it = Reading { text: &reading, way: Way::Content, is_converted: true };
+                let of_it =
+                    PlainText { text: &reading, way: TextReading::Content, is_converted: true };
                 of_it.judge(message, &mut documents);
             }
             // Behind the beginning, the bytes may be others.
-            let is_read = Reading { text: &bytes, way: Way::Content, is_converted: true };
+            let is_read = PlainText { text: &bytes, way: TextReading::Content, is_converted: true };
             add_pieces(message, &is_read.plain());
         }
-        None => Reading { text: &bytes, way, is_converted: false }.judge(message, &mut documents),
+        None => PlainText { text: &bytes, way, is_converted: false }.judge(message, &mut documents),
     }
     message.set_sizes();
     documents
@@ -49,14 +50,14 @@ pub(super) fn add_arguments_between(message: &mut Message, bytes: &[u8]) {
 }
 
 /// A text in an encoding that rules can read.
-struct Reading<'a> {
+struct PlainText<'a> {
     text: &'a [u8],
-    way: Way,
+    way: TextReading,
     /// Whether it was converted, so that the encoding in an XML declaration does not matter any more.
     is_converted: bool,
 }
 
-impl Reading<'_> {
+impl PlainText<'_> {
     fn judge(&self, message: &mut Message, documents: &mut Vec<Body>) {
         let start = document_in(self.text);
         let is_form = |message: &Message| is_form(self.text, message.separator);
@@ -66,7 +67,7 @@ impl Reading<'_> {
                 self.read_xml(message, start, documents);
                 false
             }
-            _ if self.way == Way::Beside => true,
+            _ if self.way == TextReading::Beside => true,
             _ if self.text.contains(&b'=') => {
                 read_as(message, Processor::UrlEncoded, self.text).failure().is_none()
                     && is_form(message)
@@ -76,7 +77,7 @@ impl Reading<'_> {
         if is_read {
             return;
         }
-        if self.way != Way::Beside {
+        if self.way != TextReading::Beside {
             if is_document(start) {
                 add_arguments_between(message, self.text);
             }
@@ -93,7 +94,7 @@ impl Reading<'_> {
 
     /// The text for rules.
     fn plain(&self) -> Vec<u8> {
-        let is_left_out = |byte: &u8| self.way == Way::Content && body::is_control(*byte);
+        let is_left_out = |byte: &u8| self.way == TextReading::Content && body::is_control(*byte);
         self.text.iter().map(|byte| if is_left_out(byte) { b' ' } else { *byte }).collect()
     }
 

@@ -78,7 +78,7 @@ impl Limit {
 
 /// The rule after which a limit ended the evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stopped {
+pub struct StoppedAt {
     /// The phase, 1 to 5.
     pub phase: u8,
     /// The id of the rule.

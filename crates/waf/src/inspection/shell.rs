@@ -49,7 +49,7 @@ pub fn shell_text(value: &[u8]) -> Option<Vec<u8>> {
     loop {
         let blanks = value.get(at..)?.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let start = at + blanks;
-        let word = Word::read(value.get(start..)?, &variables);
+        let word = ShellWord::read(value.get(start..)?, &variables);
         if word.is_command() && !(word.is_quoted && (may_be_text || blanks > 0)) {
             let mut plain = value.get(..start)?.to_vec();
             unquote(value.get(start..)?, &mut variables, &mut plain);
@@ -82,7 +82,7 @@ fn unquote(text: &[u8], variables: &mut Vec<(Vec<u8>, Vec<u8>)>, plain: &mut Vec
     let mut replaced = 0;
     while !rest.is_empty() {
         let may_replace = replaced < REPLACED_BYTES_MAX;
-        let word = Word::read(rest, if may_replace { variables.as_slice() } else { &[] });
+        let word = ShellWord::read(rest, if may_replace { variables.as_slice() } else { &[] });
         replaced += word.replaced;
         word.keep_variable(variables);
         plain.extend_from_slice(&word.plain);
@@ -96,7 +96,7 @@ fn unquote(text: &[u8], variables: &mut Vec<(Vec<u8>, Vec<u8>)>, plain: &mut Vec
 
 /// A word of a command line.
 #[derive(Debug, Default)]
-struct Word {
+struct ShellWord {
     /// The word as the command gets it.
     plain: Vec<u8>,
     /// The length of the word as it is written.
@@ -110,7 +110,7 @@ struct Word {
     is_cell: bool,
 }
 
-impl Word {
+impl ShellWord {
     fn read(text: &[u8], variables: &[(Vec<u8>, Vec<u8>)]) -> Self {
         let mut word = Self::default();
         let mut at = 0;

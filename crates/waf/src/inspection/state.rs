@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::bounds::{Bounds, Tried};
-use super::checked::Checked;
+use super::bounds::{Bounds, EvaluationCounts};
+use super::check_state::CheckState;
 use super::groups::Groups;
 use super::hit::Hit;
 use super::message::Message;
@@ -11,7 +11,7 @@ use super::options::{Mode, Options};
 use super::removals::Removals;
 use super::report::{Match, Verdict};
 use super::texts::Texts;
-use super::written::Written;
+use super::written_variables::WrittenVariables;
 use crate::plan::View;
 use crate::seclang::{Pattern, Phase};
 
@@ -20,7 +20,7 @@ const NO_SEVERITY: u8 = 255;
 
 /// The rules to skip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Passing {
+pub(super) enum SkippedRules {
     Nothing,
     /// All rules of the request phases.
     Request,
@@ -28,7 +28,7 @@ pub(super) enum Passing {
     Everything,
 }
 
-impl Passing {
+impl SkippedRules {
     /// Whether rules of this phase are skipped.
     pub fn passes_over(self, phase: Phase) -> bool {
         match self {
@@ -62,7 +62,7 @@ pub(super) struct State {
     pub view: Arc<View>,
     pub mode: Mode,
     pub message: Message,
-    pub written: Written,
+    pub written: WrittenVariables,
     /// The values that the current rule has matched so far.
     pub hits: Vec<Hit>,
     pub removals: Removals,
@@ -71,13 +71,13 @@ pub(super) struct State {
     pub found: Vec<Hit>,
     pub matches: Vec<Match>,
     pub highest_severity: u8,
-    pub passing: Passing,
+    pub passing: SkippedRules,
     pub engine: Engine,
     pub bounds: Bounds,
-    pub counts: Tried,
+    pub counts: EvaluationCounts,
     /// The last pattern that was built for this request, and its text.
     pub made_pattern: Option<(Vec<u8>, Option<Pattern>)>,
-    pub checked: Checked,
+    pub checked: CheckState,
     /// In detection mode, the verdict of blocking mode.
     pub would_be: Option<Verdict>,
 }
@@ -89,19 +89,19 @@ impl State {
         Self {
             mode: options.mode,
             message: Message::new(known, options, rules.settings.argument_separator),
-            written: Written::new(&view),
+            written: WrittenVariables::new(&view),
             hits: Vec::new(),
             removals: Removals::none(rules.rules.len()),
             groups: Groups::none_of(rules),
             found: Vec::new(),
             matches: Vec::new(),
             highest_severity: NO_SEVERITY,
-            passing: Passing::Nothing,
+            passing: SkippedRules::Nothing,
             engine: Engine { is_on: true, only_detects: false, is_audited: true },
             bounds: Bounds::new(options),
-            counts: Tried::default(),
+            counts: EvaluationCounts::default(),
             made_pattern: None,
-            checked: Checked::new(options.checks.clone()),
+            checked: CheckState::new(options.checks.clone()),
             would_be: None,
             view,
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     BodyLength, Inspection, Limit, Mode, Options, Question, Request, Response, Step, TimeLimit,
-    Turn, Unread, Verdict, judge, judge_unread,
+    Turn, UnreadBody, Verdict, judge, judge_unread,
 };
 use crate::checks::{Check, Checks, Policy};
 use crate::plan::{Files, RuleSet, Settings, View};
@@ -392,7 +392,7 @@ SecRule RESPONSE_BODY|ARGS \"@contains leak\" \"id:2,phase:4,deny,status:502\"";
         assert_eq!(verdict, Verdict::Pass);
         let mut body = vec![b'y'; body_bytes];
         body.extend_from_slice(b"leak, behind what is inspected: leak");
-        let unread = Unread::Response { body: Arc::new(body), bytes_max: body_bytes + 4 };
+        let unread = UnreadBody::Response { body: Arc::new(body), bytes_max: body_bytes + 4 };
         let (_, verdict) = at_the_end(judge_unread(inspection, unread, turn), waits[1]);
         assert_eq!(verdict, if rules == COUNTS { Verdict::Pass } else { leak.clone() });
     }

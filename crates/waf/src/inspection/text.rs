@@ -6,12 +6,12 @@ use crate::body::{self, LOOK_BYTES, Processor, significant};
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub bytes: Vec<u8>,
-    pub way: Way,
+    pub way: TextReading,
 }
 
 /// The way in which a text is inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Way {
+pub(super) enum TextReading {
     /// In all ways.
     #[default]
     Whole,
@@ -25,9 +25,11 @@ impl Text {
     /// The text to inspect of a body that this processor has read.
     pub fn of(processor: Processor, judges_content: bool, bytes: Vec<u8>) -> Self {
         let way = match processor {
-            Processor::Text => Way::Whole,
-            Processor::Content => Way::Content,
-            Processor::UrlEncoded if judges_content && is_other_than_form(&bytes) => Way::Beside,
+            Processor::Text => TextReading::Whole,
+            Processor::Content => TextReading::Content,
+            Processor::UrlEncoded if judges_content && is_other_than_form(&bytes) => {
+                TextReading::Beside
+            }
             _ => return Self::default(),
         };
         Self { bytes, way }

@@ -50,7 +50,7 @@ struct Text {
 
 /// The result of a transformation of a text.
 #[derive(Debug, Clone, Copy)]
-struct Made {
+struct TransformedText {
     step: Transformation,
     text: TextId,
     /// One plus the index of the result that was previously derived from the same text; 0: no result.
@@ -65,7 +65,7 @@ const PLACES_MAX: usize = 8;
 pub struct Texts {
     bytes: Vec<u8>,
     texts: Vec<Text>,
-    made: Vec<Made>,
+    made: Vec<TransformedText>,
     /// The hash table of texts: one plus the number of each text. Equal bytes are one text; but if all tried slots are in
     /// use, equal bytes may become two texts.
     places: Vec<u32>,
@@ -295,7 +295,7 @@ impl Texts {
             _ => self.add(&output),
         };
         self.output = output;
-        self.made.push(Made { step, text: made, before });
+        self.made.push(TransformedText { step, text: made, before });
         let place = u32::try_from(self.made.len()).unwrap_or(u32::MAX);
         if let Some(text) = self.texts.get_mut(id.0 as usize) {
             text.made = place;

@@ -5,8 +5,8 @@
 use super::message::Message;
 use super::options::Turn;
 use super::report::{Limit, Verdict};
-use super::state::{Passing, Place, State};
-use super::{evaluate, found_files, names, nested, plain};
+use super::state::{Place, SkippedRules, State};
+use super::{evaluate, found_files, names, nested_values, plain};
 use crate::seclang::Phase;
 
 /// What is to be judged.
@@ -29,7 +29,7 @@ pub enum Question {
 
 /// What is left to do.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Rest {
+pub(super) enum RemainingWork {
     /// This part of the end of the body, and those behind it.
     Body(Part),
     /// A phase.
@@ -38,7 +38,7 @@ pub(super) enum Rest {
     Rules(Place),
 }
 
-impl Rest {
+impl RemainingWork {
     /// All that a question needs. A limit has ended the body before.
     pub fn of(question: Question) -> Self {
         match question {
@@ -84,10 +84,10 @@ impl Part {
 
 /// Judges in one turn without an end.
 pub(super) fn whole(state: &mut State, question: Question) -> Verdict {
-    let mut rest = Rest::of(question);
+    let mut rest = RemainingWork::of(question);
     state.bounds.begin_turn(state.message.texts.work_bytes(), Turn::WHOLE, true);
     loop {
-        match go_on(state, rest, usize::MAX) {
+        match run_turn(state, rest, usize::MAX) {
             Ok(verdict) => return verdict,
             Err(more) => rest = more,
         }
@@ -95,29 +95,31 @@ pub(super) fn whole(state: &mut State, question: Question) -> Verdict {
 }
 
 /// Goes on until the turn is over, or the input has grown beyond `input_bytes_max`. `Err`: what is left then.
-pub(super) fn go_on(
+pub(super) fn run_turn(
     state: &mut State,
-    mut rest: Rest,
+    mut rest: RemainingWork,
     input_bytes_max: usize,
-) -> Result<Verdict, Rest> {
+) -> Result<Verdict, RemainingWork> {
     loop {
         match rest {
-            Rest::Body(part) => {
+            RemainingWork::Body(part) => {
                 end_part(state, part);
-                rest = part.next().map_or(Rest::Phase(Phase::RequestBody), Rest::Body);
+                rest = part
+                    .next()
+                    .map_or(RemainingWork::Phase(Phase::RequestBody), RemainingWork::Body);
                 state.bounds.look_between();
                 if is_turn_over(state) || input_bytes(state) > input_bytes_max {
                     return Err(rest);
                 }
             }
-            Rest::Phase(phase) => {
+            RemainingWork::Phase(phase) => {
                 if let Some(verdict) = begin(state, phase) {
                     return Ok(verdict);
                 }
-                rest = Rest::Rules(Place { phase, at: 0 });
+                rest = RemainingWork::Rules(Place { phase, at: 0 });
             }
-            Rest::Rules(place) => {
-                let found = state.rules(place).map_err(Rest::Rules)?;
+            RemainingWork::Rules(place) => {
+                let found = state.rules(place).map_err(RemainingWork::Rules)?;
                 return Ok(concluded(state, place.phase, found));
             }
         }
@@ -176,7 +178,7 @@ pub(super) fn end_part(state: &mut State, part: Part) {
             names::limit(message);
             found_files::judge(message);
         }
-        Part::Nested => nested::body(message),
+        Part::Nested => nested_values::body(message),
     }
 }
 
@@ -200,7 +202,7 @@ pub(super) fn reads_body(state: &State) -> bool {
 
 /// Whether rules for requests are still evaluated.
 fn is_judging(state: &State) -> bool {
-    state.engine.is_on && state.passing == Passing::Nothing
+    state.engine.is_on && state.passing == SkippedRules::Nothing
 }
 
 /// Whether bytes of the body are inspected.

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use drafts::{Defaults, Draft, has_message, has_tag};
 use order::Order;
-use shared::Shared;
+use shared::SharedParts;
 
 use super::rule::CompiledRule;
 use super::rule_set::{FileSettings, RuleSet};
@@ -116,7 +116,7 @@ impl<'a> Compiler<'a> {
 
     fn finish(mut self) -> Result<RuleSet, Vec<Problem>> {
         let drafts = std::mem::take(&mut self.drafts);
-        let mut shared = Shared::default();
+        let mut shared = SharedParts::default();
         let mut rules = Vec::with_capacity(drafts.len());
         // Markers count all rules, including removed rules, which have no place of their own.
         let mut places = Vec::with_capacity(drafts.len() + 1);
@@ -149,7 +149,7 @@ impl<'a> Compiler<'a> {
         }
         removals::resolve(&mut compiled);
         select(&mut self.symbols, &compiled);
-        let Shared { pipelines, needs, groups, targets, sets_count } = shared;
+        let SharedParts { pipelines, needs, groups, targets, sets_count } = shared;
         let mut rules = RuleSet {
             rules: compiled,
             settings: self.settings,

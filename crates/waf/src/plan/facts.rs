@@ -1,8 +1,8 @@
 //! An index that finds, in one pass over a text, the operators that may match it.
 
-use super::few::Few;
+use super::few_literals::FewLiterals;
 use super::grams::{Grams, LITERAL_BYTES_MIN, PADDING_BYTES};
-use super::literals::{ByteSet, Needs};
+use super::literals::{ByteSet, PatternNeeds};
 
 /// Bytes that most texts lack: control characters except line breaks, and characters of languages used in attacks. For texts
 /// without these bytes, the needs of patterns are stricter, and patterns that need one of the bytes cannot match.
@@ -23,11 +23,11 @@ struct Kind {
     /// The operators that need no literal, but a byte of a set.
     by_byte: ByByte,
     /// A quick test for the literals of request operators; `None`: they do not qualify for it.
-    few: Option<Few>,
+    few: Option<FewLiterals>,
     /// The literals of request operators (`grams`) and of response operators (`late_grams`).
     grams: Grams,
     late_grams: Grams,
-    needs: Box<[Rest]>,
+    needs: Box<[OtherNeeds]>,
 }
 
 /// Number of words of a row that are combined at a time.
@@ -45,7 +45,7 @@ struct ByByte {
 
 /// The needs of an operator, except literals.
 #[derive(Debug, Clone, Default)]
-struct Rest {
+struct OtherNeeds {
     length_min: usize,
     /// The smallest set of bytes, one of which must be in the text. It stands here because most texts fail on it.
     set: Option<ByteSet>,
@@ -54,7 +54,7 @@ struct Rest {
 }
 
 /// The needs of an operator for texts of each kind; `None`: it matches no text of this kind.
-pub type NeedsByKind = Vec<Option<Needs>>;
+pub type NeedsByKind = Vec<Option<PatternNeeds>>;
 
 /// The needs of an operator.
 #[derive(Debug, Clone)]
@@ -138,7 +138,7 @@ impl Kind {
         for (number, operator) in (0u16..).zip(operators) {
             let needs = operator.by_kind.get(kind).and_then(Option::as_ref);
             let Some(needs) = needs.filter(|_| has_bit(known, number)) else {
-                rests.push(Rest::default());
+                rests.push(OtherNeeds::default());
                 continue;
             };
             let sets: Box<[ByteSet]> = needs.sets.iter().map(lower).collect();
@@ -156,13 +156,13 @@ impl Kind {
                 Some((set, rest)) => (Some(*set), rest.into()),
                 None => (None, sets),
             };
-            rests.push(Rest { length_min: needs.length_min, set, sets });
+            rests.push(OtherNeeds { length_min: needs.length_min, set, sets });
         }
         Self {
             absent,
             always: always.into(),
             by_byte: ByByte::new(&by_set),
-            few: Few::new(&literals[0]),
+            few: FewLiterals::new(&literals[0]),
             grams: Grams::new(&literals[0]),
             late_grams: Grams::new(&literals[1]),
             needs: rests.into(),
@@ -228,7 +228,7 @@ impl ByByte {
     }
 }
 
-impl Rest {
+impl OtherNeeds {
     fn is_met(&self, length: usize, present: &ByteSet) -> bool {
         let has = |set: &ByteSet| set.iter().zip(present).any(|(set, there)| set & there != 0);
         length >= self.length_min && self.set.as_ref().is_none_or(has) && self.sets.iter().all(has)

@@ -27,7 +27,7 @@ pub type ByteSet = [u64; 4];
 
 /// The needs of a pattern: properties of every matching text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Needs {
+pub struct PatternNeeds {
     /// Minimum length.
     pub length_min: usize,
     /// The text contains one of these literals, which are in lower case; empty: no literal is needed.
@@ -37,8 +37,8 @@ pub struct Needs {
 }
 
 /// The needs of this pattern for texts without the `absent` bytes; `None`: it matches none of these texts.
-pub fn needs(pattern: &Hir, absent: &ByteSet) -> Option<Needs> {
-    let known = Reading { absent }.of(pattern, 0);
+pub fn needs(pattern: &Hir, absent: &ByteSet) -> Option<PatternNeeds> {
+    let known = PatternAnalysis { absent }.of(pattern, 0);
     if known.is_impossible() {
         return None;
     }
@@ -55,19 +55,19 @@ fn size(set: &ByteSet) -> u32 {
 }
 
 /// Properties of a part of a pattern.
-struct Known {
-    needs: Needs,
+struct PatternProperties {
+    needs: PatternNeeds,
     /// All texts that the part matches, in lower case; `None`: they are unknown or too many.
     exact: Option<Vec<Vec<u8>>>,
 }
 
-impl Known {
+impl PatternProperties {
     fn nothing() -> Self {
-        Self { needs: Needs::default(), exact: None }
+        Self { needs: PatternNeeds::default(), exact: None }
     }
 
     fn exactly(texts: Vec<Vec<u8>>) -> Self {
-        let mut known = Self { needs: Needs::default(), exact: Some(texts) };
+        let mut known = Self { needs: PatternNeeds::default(), exact: Some(texts) };
         known.settle();
         known
     }
@@ -143,22 +143,24 @@ fn has(set: &ByteSet, byte: u8) -> bool {
 }
 
 /// The analysis of a pattern.
-struct Reading<'a> {
+struct PatternAnalysis<'a> {
     /// The bytes that the texts lack.
     absent: &'a ByteSet,
 }
 
-impl Reading<'_> {
-    fn of(&self, pattern: &Hir, depth: usize) -> Known {
+impl PatternAnalysis<'_> {
+    fn of(&self, pattern: &Hir, depth: usize) -> PatternProperties {
         if depth > DEPTH_MAX {
-            return Known::nothing();
+            return PatternProperties::nothing();
         }
         match pattern.kind() {
-            HirKind::Empty | HirKind::Look(_) => Known::exactly(vec![Vec::new()]),
+            HirKind::Empty | HirKind::Look(_) => PatternProperties::exactly(vec![Vec::new()]),
             HirKind::Literal(literal) if literal.0.iter().any(|byte| has(self.absent, *byte)) => {
-                Known::exactly(Vec::new())
+                PatternProperties::exactly(Vec::new())
             }
-            HirKind::Literal(literal) => Known::exactly(vec![literal.0.to_ascii_lowercase()]),
+            HirKind::Literal(literal) => {
+                PatternProperties::exactly(vec![literal.0.to_ascii_lowercase()])
+            }
             HirKind::Class(class) => self.of_class(class),
             HirKind::Capture(capture) => self.of(&capture.sub, depth + 1),
             HirKind::Repetition(repetition) => self.of_repetition(repetition, depth),
@@ -167,11 +169,11 @@ impl Reading<'_> {
         }
     }
 
-    fn of_repetition(&self, repetition: &Repetition, depth: usize) -> Known {
+    fn of_repetition(&self, repetition: &Repetition, depth: usize) -> PatternProperties {
         let part = self.of(&repetition.sub, depth + 1);
         let (min, max) = (repetition.min as usize, repetition.max);
         if max == Some(0) || (min == 0 && part.is_impossible()) {
-            return Known::exactly(vec![Vec::new()]);
+            return PatternProperties::exactly(vec![Vec::new()]);
         }
         if part.is_impossible() {
             return part;
@@ -180,9 +182,9 @@ impl Reading<'_> {
             return match part.exact {
                 Some(mut texts) if max == Some(1) && texts.len() < LITERALS_MAX => {
                     texts.push(Vec::new());
-                    Known::exactly(texts)
+                    PatternProperties::exactly(texts)
                 }
-                _ => Known::nothing(),
+                _ => PatternProperties::nothing(),
             };
         }
         if (min, max) == (1, Some(1)) {
@@ -193,14 +195,14 @@ impl Reading<'_> {
         if let Some([text]) = part.exact.as_deref()
             && (1..=LITERAL_BYTES_MAX).contains(&text.len().saturating_mul(min))
         {
-            needs = Known::exactly(vec![text.repeat(min)]).needs;
+            needs = PatternProperties::exactly(vec![text.repeat(min)]).needs;
         } else {
             needs.length_min = needs.length_min.saturating_mul(min);
         }
-        Known { needs, exact: None }
+        PatternProperties { needs, exact: None }
     }
 
-    fn of_class(&self, class: &Class) -> Known {
+    fn of_class(&self, class: &Class) -> PatternProperties {
         let mut set = [0u64; 4];
         match class {
             Class::Bytes(class) => {
@@ -211,7 +213,7 @@ impl Reading<'_> {
             Class::Unicode(class) => {
                 let is_ascii = class.ranges().iter().all(|range| range.end().is_ascii());
                 if !is_ascii {
-                    return Known::nothing();
+                    return PatternProperties::nothing();
                 }
                 for range in class.ranges() {
                     (range.start() as u8..=range.end() as u8).for_each(|byte| add(&mut set, byte));
@@ -226,17 +228,20 @@ impl Reading<'_> {
         folded.dedup();
         let exact = (folded.len() <= EXACT_BYTES_MAX)
             .then(|| folded.iter().map(|byte| vec![*byte]).collect());
-        Known { needs: Needs { length_min: 1, literals: Vec::new(), sets: vec![set] }, exact }
+        PatternProperties {
+            needs: PatternNeeds { length_min: 1, literals: Vec::new(), sets: vec![set] },
+            exact,
+        }
     }
 
-    fn of_concat(&self, parts: &[Hir], depth: usize) -> Known {
-        let mut needs = Needs::default();
+    fn of_concat(&self, parts: &[Hir], depth: usize) -> PatternProperties {
+        let mut needs = PatternNeeds::default();
         // The exact texts that end at this part, as long as they are few.
         let mut run: Option<Vec<Vec<u8>>> = Some(vec![Vec::new()]);
         let mut is_exact = true;
-        let flush = |run: &mut Option<Vec<Vec<u8>>>, needs: &mut Needs| {
+        let flush = |run: &mut Option<Vec<Vec<u8>>>, needs: &mut PatternNeeds| {
             if let Some(texts) = run.take() {
-                let known = Known::exactly(texts).needs;
+                let known = PatternProperties::exactly(texts).needs;
                 needs.literals = better(std::mem::take(&mut needs.literals), known.literals);
                 needs.sets.extend(known.sets);
             }
@@ -267,14 +272,14 @@ impl Reading<'_> {
             }
         }
         if is_exact && let Some(texts) = run {
-            return Known::exactly(texts);
+            return PatternProperties::exactly(texts);
         }
         flush(&mut run, &mut needs);
-        Known { needs, exact: None }
+        PatternProperties { needs, exact: None }
     }
 
-    fn of_alternation(&self, parts: &[Hir], depth: usize) -> Known {
-        let known: Vec<Known> = parts
+    fn of_alternation(&self, parts: &[Hir], depth: usize) -> PatternProperties {
+        let known: Vec<PatternProperties> = parts
             .iter()
             .map(|part| self.of(part, depth + 1))
             .filter(|known| !known.is_impossible())
@@ -283,11 +288,11 @@ impl Reading<'_> {
             known.iter().map(|it| it.exact.as_ref().map_or(usize::MAX / 1_024, Vec::len)).sum();
         if count <= LITERALS_MAX && known.iter().all(|it| it.exact.is_some()) {
             let texts = known.into_iter().filter_map(|it| it.exact).flatten();
-            return Known::exactly(texts.collect());
+            return PatternProperties::exactly(texts.collect());
         }
-        let mut needs = Needs {
+        let mut needs = PatternNeeds {
             length_min: known.iter().map(|it| it.needs.length_min).min().unwrap_or(0),
-            ..Needs::default()
+            ..PatternNeeds::default()
         };
         // A literal is needed only if each branch needs one. The same applies to byte sets.
         let literals: usize = known.iter().map(|it| it.needs.literals.len()).sum();
@@ -306,7 +311,7 @@ impl Reading<'_> {
             }
             needs.sets = vec![union];
         }
-        Known { needs, exact: None }
+        PatternProperties { needs, exact: None }
     }
 }
 
@@ -338,7 +343,7 @@ fn product(before: &[Vec<u8>], behind: &[Vec<u8>]) -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn of_text(pattern: &str) -> Needs {
+    fn of_text(pattern: &str) -> PatternNeeds {
         let hir = regex_syntax::ParserBuilder::new()
             .unicode(false)
             .utf8(false)

@@ -6,7 +6,7 @@
 
 mod compile;
 mod facts;
-mod few;
+mod few_literals;
 mod grams;
 mod index;
 mod literals;

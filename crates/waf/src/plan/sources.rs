@@ -19,8 +19,13 @@ pub trait Files {
 
 /// The directives of these files and of their included files, in order.
 pub fn directives(paths: &[String], files: &mut dyn Files) -> Result<Vec<Directive>, Vec<Problem>> {
-    let mut reading =
-        Reading { files, open: BTreeSet::new(), read: 0, found: Vec::new(), problems: Vec::new() };
+    let mut reading = SourceReader {
+        files,
+        open: BTreeSet::new(),
+        read: 0,
+        found: Vec::new(),
+        problems: Vec::new(),
+    };
     for path in paths {
         let place = Place { file: path.as_str().into(), line: 1 };
         reading.file(path, &place);
@@ -28,7 +33,7 @@ pub fn directives(paths: &[String], files: &mut dyn Files) -> Result<Vec<Directi
     if reading.problems.is_empty() { Ok(reading.found) } else { Err(reading.problems) }
 }
 
-struct Reading<'a> {
+struct SourceReader<'a> {
     files: &'a mut dyn Files,
     /// The files that are being read, to detect cycles.
     open: BTreeSet<String>,
@@ -38,7 +43,7 @@ struct Reading<'a> {
     problems: Vec<Problem>,
 }
 
-impl Reading<'_> {
+impl SourceReader<'_> {
     fn problem(&mut self, place: &Place, message: String, help: Option<&str>) {
         let help = help.map(str::to_owned);
         self.problems.push(Problem { place: place.clone(), message, help });

@@ -3,7 +3,7 @@
 use super::pattern::of_names;
 use super::template::Template;
 use super::variables::{Target, Variable};
-use super::{IdRange, Wrong, wrong, wrong_help};
+use super::{IdRange, SecLangProblem, wrong, wrong_help};
 use crate::transformation::Transformation;
 
 /// The phase of a rule's evaluation.
@@ -224,7 +224,7 @@ pub enum Action {
 }
 
 /// Parses a list of actions.
-pub(super) fn parse_list(text: &str) -> Result<Vec<Action>, Wrong> {
+pub(super) fn parse_list(text: &str) -> Result<Vec<Action>, SecLangProblem> {
     let mut actions = Vec::new();
     for part in parts(text)? {
         let part = part.trim();
@@ -241,7 +241,7 @@ pub(super) fn parse_list(text: &str) -> Result<Vec<Action>, Wrong> {
 }
 
 /// Splits a list at commas, except within single quotes.
-fn parts(text: &str) -> Result<Vec<&str>, Wrong> {
+fn parts(text: &str) -> Result<Vec<&str>, SecLangProblem> {
     let (mut found, mut start, mut is_quoted, mut is_escaped) = (Vec::new(), 0, false, false);
     for (at, char) in text.char_indices() {
         match char {
@@ -270,7 +270,7 @@ fn unquoted(value: &str) -> String {
     }
 }
 
-fn action(name: &str, value: Option<&str>) -> Result<Action, Wrong> {
+fn action(name: &str, value: Option<&str>) -> Result<Action, SecLangProblem> {
     let needs = || value.ok_or_else(|| wrong(format!("`{name}` needs a value: `{name}:…`")));
     Ok(match name {
         "id" => Action::Id(needs()?.trim().parse().map_err(|_| {
@@ -320,7 +320,7 @@ fn action(name: &str, value: Option<&str>) -> Result<Action, Wrong> {
     })
 }
 
-fn unknown(name: &str) -> Wrong {
+fn unknown(name: &str) -> SecLangProblem {
     let help = match name {
         "exec" | "setrsc" | "setenv" | "deprecatevar" | "xmlns" | "append" | "prepend" => {
             "remove it: rules run no program, and change nothing but their own variables"
@@ -332,7 +332,7 @@ fn unknown(name: &str) -> Wrong {
     wrong_help(format!("the action `{name}` is not supported"), help)
 }
 
-fn phase(value: &str) -> Result<Phase, Wrong> {
+fn phase(value: &str) -> Result<Phase, SecLangProblem> {
     Ok(match value.to_ascii_lowercase().as_str() {
         "1" => Phase::RequestHeaders,
         "2" | "request" => Phase::RequestBody,
@@ -348,7 +348,7 @@ fn phase(value: &str) -> Result<Phase, Wrong> {
     })
 }
 
-fn severity(value: &str) -> Result<Severity, Wrong> {
+fn severity(value: &str) -> Result<Severity, SecLangProblem> {
     let by_name = NAMES.iter().position(|name| name.eq_ignore_ascii_case(value));
     let index = by_name.or_else(|| value.parse::<usize>().ok());
     index
@@ -356,7 +356,7 @@ fn severity(value: &str) -> Result<Severity, Wrong> {
         .ok_or_else(|| wrong(format!("`severity:{value}` is no severity, as CRITICAL or 2")))
 }
 
-fn allow(value: Option<&str>) -> Result<Allow, Wrong> {
+fn allow(value: Option<&str>) -> Result<Allow, SecLangProblem> {
     match value.map(str::to_ascii_lowercase).as_deref() {
         None => Ok(Allow::Everything),
         Some("phase") => Ok(Allow::Phase),
@@ -365,12 +365,12 @@ fn allow(value: Option<&str>) -> Result<Allow, Wrong> {
     }
 }
 
-fn status(value: &str) -> Result<u16, Wrong> {
+fn status(value: &str) -> Result<u16, SecLangProblem> {
     let status = value.parse().ok().filter(|status| (200..=599).contains(status));
     status.ok_or_else(|| wrong(format!("`status:{value}` is no status from 200 to 599")))
 }
 
-fn transformation(value: &str) -> Result<Option<Transformation>, Wrong> {
+fn transformation(value: &str) -> Result<Option<Transformation>, SecLangProblem> {
     if value.eq_ignore_ascii_case("none") {
         return Ok(None);
     }
@@ -379,7 +379,7 @@ fn transformation(value: &str) -> Result<Option<Transformation>, Wrong> {
 }
 
 /// Parses a collection and a name: `tx.score`.
-fn member(text: &str) -> Result<(Variable, Template), Wrong> {
+fn member(text: &str) -> Result<(Variable, Template), SecLangProblem> {
     let (collection, name) = text
         .split_once(['.', ':'])
         .ok_or_else(|| wrong_help(format!("`{text}` names no variable"), "as in tx.score"))?;
@@ -397,7 +397,7 @@ fn member(text: &str) -> Result<(Variable, Template), Wrong> {
     Ok((variable, Template::parse(name)?))
 }
 
-fn set_variable(value: &str) -> Result<SetVariable, Wrong> {
+fn set_variable(value: &str) -> Result<SetVariable, SecLangProblem> {
     if let Some(name) = value.strip_prefix('!') {
         let (collection, name) = member(name)?;
         return Ok(SetVariable { collection, name, change: VariableChange::Remove });
@@ -418,7 +418,7 @@ fn set_variable(value: &str) -> Result<SetVariable, Wrong> {
     Ok(SetVariable { collection, name, change })
 }
 
-fn expire_variable(value: &str) -> Result<Action, Wrong> {
+fn expire_variable(value: &str) -> Result<Action, SecLangProblem> {
     let (name, seconds) = value
         .split_once('=')
         .ok_or_else(|| wrong("`expirevar` needs a number of seconds: `expirevar:ip.flag=60`"))?;
@@ -426,7 +426,7 @@ fn expire_variable(value: &str) -> Result<Action, Wrong> {
     Ok(Action::ExpireVariable { collection, name, seconds: Template::parse(seconds)? })
 }
 
-fn init_collection(value: &str) -> Result<Action, Wrong> {
+fn init_collection(value: &str) -> Result<Action, SecLangProblem> {
     let (collection, key) = value
         .split_once('=')
         .ok_or_else(|| wrong("`initcol` needs a key: `initcol:ip=%{REMOTE_ADDR}`"))?;
@@ -440,13 +440,13 @@ fn init_collection(value: &str) -> Result<Action, Wrong> {
     Ok(Action::InitCollection(variable, Template::parse(key)?))
 }
 
-fn masked(collection: &str, name: &str) -> Result<Action, Wrong> {
+fn masked(collection: &str, name: &str) -> Result<Action, SecLangProblem> {
     let text = if name.is_empty() { collection.to_owned() } else { format!("{collection}:{name}") };
     let target = Target::parse_list(&text)?.into_iter().next();
     target.map(Action::Sanitise).ok_or_else(|| wrong("there is no variable"))
 }
 
-fn toggle(value: &str) -> Result<Toggle, Wrong> {
+fn toggle(value: &str) -> Result<Toggle, SecLangProblem> {
     Ok(match value.to_ascii_lowercase().as_str() {
         "on" => Toggle::On,
         "off" => Toggle::Off,
@@ -455,12 +455,12 @@ fn toggle(value: &str) -> Result<Toggle, Wrong> {
     })
 }
 
-fn control(value: &str) -> Result<Control, Wrong> {
+fn control(value: &str) -> Result<Control, SecLangProblem> {
     let (name, value) =
         value.split_once('=').ok_or_else(|| wrong("`ctl` needs `ctl:name=value`"))?;
     let is_on = || toggle(value).map(|toggle| toggle == Toggle::On);
     // The syntax is `WHICH;TARGET`.
-    let with_target = || -> Result<(&str, Target), Wrong> {
+    let with_target = || -> Result<(&str, Target), SecLangProblem> {
         let (which, target) = value.split_once(';').ok_or_else(|| {
             wrong_help(format!("`ctl:{name}` needs a target"), "as in 942100;ARGS:text")
         })?;
@@ -500,7 +500,7 @@ fn control(value: &str) -> Result<Control, Wrong> {
     })
 }
 
-fn processor(value: &str) -> Result<Box<str>, Wrong> {
+fn processor(value: &str) -> Result<Box<str>, SecLangProblem> {
     let upper = value.to_ascii_uppercase();
     match upper.as_str() {
         "URLENCODED" | "MULTIPART" | "JSON" | "XML" | "TEXT" | "CONTENT" => Ok(upper.into()),
@@ -512,6 +512,6 @@ fn processor(value: &str) -> Result<Box<str>, Wrong> {
 }
 
 /// Parses the pattern of a tag or message, for `SecRuleRemoveByTag` and similar directives.
-pub(super) fn pattern(text: &str) -> Result<regex::bytes::Regex, Wrong> {
+pub(super) fn pattern(text: &str) -> Result<regex::bytes::Regex, SecLangProblem> {
     of_names(text)
 }

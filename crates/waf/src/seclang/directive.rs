@@ -6,7 +6,7 @@ use super::actions::{self, Action};
 use super::operator::{Operator, OperatorKind};
 use super::problem::Place;
 use super::variables::Target;
-use super::{Wrong, words, wrong, wrong_help};
+use super::{SecLangProblem, words, wrong, wrong_help};
 
 /// A directive and its place.
 #[derive(Debug, Clone)]
@@ -109,7 +109,7 @@ impl IdRange {
     }
 
     /// Parses `942100` or `942000-942999`.
-    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
+    pub(super) fn parse(text: &str) -> Result<Self, SecLangProblem> {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         match (first.trim().parse(), last.trim().parse()) {
             (Ok(first), Ok(last)) if first <= last => Ok(Self { first, last }),
@@ -128,7 +128,7 @@ const CHAIN_RULES_MAX: usize = 32;
 pub(super) fn chained(
     open: Option<Directive>,
     directive: Directive,
-) -> Result<(Option<Directive>, Option<Directive>), Wrong> {
+) -> Result<(Option<Directive>, Option<Directive>), SecLangProblem> {
     let Directive { place, kind } = directive;
     let (rule, mut open) = match (kind, open) {
         (DirectiveKind::Rule(rule), Some(open)) => (rule, open),
@@ -181,14 +181,14 @@ fn has_what_only_the_first_has(rule: &Rule) -> bool {
 }
 
 /// Parses a directive.
-pub(super) fn parse(text: &str, place: &Place) -> Result<Directive, Wrong> {
+pub(super) fn parse(text: &str, place: &Place) -> Result<Directive, SecLangProblem> {
     let words = words::split(text)?;
     let (name, arguments) = words.split_first().ok_or_else(|| wrong("there is no directive"))?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     Ok(Directive { place: place.clone(), kind: kind(name, &arguments)? })
 }
 
-fn kind(name: &str, arguments: &[&str]) -> Result<DirectiveKind, Wrong> {
+fn kind(name: &str, arguments: &[&str]) -> Result<DirectiveKind, SecLangProblem> {
     let lower = name.to_ascii_lowercase();
     Ok(match (lower.as_str(), arguments) {
         ("secrule", [targets, operator]) => rule(targets, operator, "")?,
@@ -230,7 +230,7 @@ fn kind(name: &str, arguments: &[&str]) -> Result<DirectiveKind, Wrong> {
     })
 }
 
-fn rule(targets: &str, operator: &str, list: &str) -> Result<DirectiveKind, Wrong> {
+fn rule(targets: &str, operator: &str, list: &str) -> Result<DirectiveKind, SecLangProblem> {
     let targets = Target::parse_list(targets)?;
     let operator = Operator::parse(operator)?;
     Ok(DirectiveKind::Rule(Rule {
@@ -241,12 +241,12 @@ fn rule(targets: &str, operator: &str, list: &str) -> Result<DirectiveKind, Wron
     }))
 }
 
-fn ranges(arguments: &[&str]) -> Result<Vec<IdRange>, Wrong> {
+fn ranges(arguments: &[&str]) -> Result<Vec<IdRange>, SecLangProblem> {
     let parts = arguments.iter().flat_map(|argument| argument.split([' ', ',']));
     parts.filter(|part| !part.is_empty()).map(IdRange::parse).collect()
 }
 
-fn default_action(text: &str) -> Result<Vec<Action>, Wrong> {
+fn default_action(text: &str) -> Result<Vec<Action>, SecLangProblem> {
     let actions = actions::parse_list(text)?;
     let has_phase = actions.iter().any(|action| matches!(action, Action::Phase(_)));
     if !has_phase {
@@ -270,7 +270,7 @@ fn default_action(text: &str) -> Result<Vec<Action>, Wrong> {
     Ok(actions)
 }
 
-fn setting(name: &str, lower: &str, arguments: &[&str]) -> Result<Setting, Wrong> {
+fn setting(name: &str, lower: &str, arguments: &[&str]) -> Result<Setting, SecLangProblem> {
     let number = || {
         let number = arguments.first().and_then(|text| text.parse::<u64>().ok());
         number.ok_or_else(|| wrong(format!("`{name}` needs a whole number")))
@@ -291,7 +291,7 @@ fn setting(name: &str, lower: &str, arguments: &[&str]) -> Result<Setting, Wrong
 }
 
 /// The problem of a directive that is replaced by a key of weir's configuration, or is unsupported.
-fn elsewhere(name: &str, lower: &str) -> Wrong {
+fn elsewhere(name: &str, lower: &str) -> SecLangProblem {
     let help = match lower {
         "secruleengine" => "remove it, and set `mode: off`, `detect` or `block` in `waf`",
         "secrequestbodyaccess"

@@ -1,7 +1,7 @@
 //! Splits a file into logical lines: a backslash at the end continues a line, and `#` at the beginning starts a
 //! comment.
 
-use super::{Wrong, wrong};
+use super::{SecLangProblem, wrong};
 
 /// Maximum size of a directive, in bytes.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -11,7 +11,7 @@ pub struct Line {
     /// The number of the first line in the file, starting at 1.
     pub number: u32,
     /// The text without line ends.
-    pub text: Result<String, Wrong>,
+    pub text: Result<String, SecLangProblem>,
 }
 
 /// The directives of a file.

@@ -69,13 +69,13 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<Directive>, Vec<Problem>> {
 }
 
 /// A message, and a hint how to correct the problem.
-type Wrong = (String, Option<String>);
+type SecLangProblem = (String, Option<String>);
 
-fn wrong(message: impl Into<String>) -> Wrong {
+fn wrong(message: impl Into<String>) -> SecLangProblem {
     (message.into(), None)
 }
 
-fn wrong_help(message: impl Into<String>, help: impl Into<String>) -> Wrong {
+fn wrong_help(message: impl Into<String>, help: impl Into<String>) -> SecLangProblem {
     (message.into(), Some(help.into()))
 }
 

@@ -3,7 +3,7 @@
 use regex::bytes::Regex;
 use regex_syntax::hir::{Hir, HirKind, Look};
 
-use super::Wrong;
+use super::SecLangProblem;
 use super::pattern::of_names;
 
 /// A pattern of names, ignoring case.
@@ -23,7 +23,7 @@ pub struct NamePattern {
 
 impl NamePattern {
     /// Compiles a pattern.
-    pub(super) fn new(pattern: &str) -> Result<Self, Wrong> {
+    pub(super) fn new(pattern: &str) -> Result<Self, SecLangProblem> {
         let regex = of_names(pattern)?;
         let hir = regex_syntax::ParserBuilder::new()
             .unicode(false)

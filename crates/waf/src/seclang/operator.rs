@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::pattern::{Pattern, no_pattern};
 use super::template::Template;
-use super::{Wrong, wrong, wrong_help};
+use super::{SecLangProblem, wrong, wrong_help};
 
 /// An operator with its argument.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ pub enum OperatorKind {
 
 impl Operator {
     /// Parses `@rx …`, `!@eq 0`, or a pattern without an operator.
-    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
+    pub(super) fn parse(text: &str) -> Result<Self, SecLangProblem> {
         let (is_negated, rest) = match text.strip_prefix('!') {
             // A pattern may begin with an exclamation mark only after a negation.
             Some(rest) => (true, rest.trim_start()),
@@ -91,9 +91,9 @@ impl Operator {
     }
 }
 
-fn kind(name: &str, argument: &str) -> Result<OperatorKind, Wrong> {
+fn kind(name: &str, argument: &str) -> Result<OperatorKind, SecLangProblem> {
     let template = || Template::parse(argument);
-    let files = || -> Result<Vec<Box<str>>, Wrong> {
+    let files = || -> Result<Vec<Box<str>>, SecLangProblem> {
         let files: Vec<_> = argument.split_whitespace().map(Into::into).collect();
         if files.is_empty() { Err(wrong(format!("`@{name}` names no file"))) } else { Ok(files) }
     };
@@ -130,7 +130,7 @@ fn kind(name: &str, argument: &str) -> Result<OperatorKind, Wrong> {
     })
 }
 
-fn unknown(name: &str) -> Wrong {
+fn unknown(name: &str) -> SecLangProblem {
     let help = match name.to_ascii_lowercase().as_str() {
         "inspectfile" | "fuzzyhash" => {
             "weir runs no program and looks at no file while it judges a request"
@@ -142,7 +142,7 @@ fn unknown(name: &str) -> Wrong {
     wrong_help(format!("the operator `@{name}` is not supported"), help)
 }
 
-fn number(argument: &str) -> Result<Template, Wrong> {
+fn number(argument: &str) -> Result<Template, SecLangProblem> {
     let template = Template::parse(argument)?;
     match template.as_text() {
         Some(text) if text.trim().parse::<i64>().is_err() => {
@@ -153,7 +153,7 @@ fn number(argument: &str) -> Result<Template, Wrong> {
 }
 
 /// Parses the words of `@pm`. Bytes may be written as `|41 42|`, as in Snort.
-fn words(argument: &str) -> Result<Vec<Box<[u8]>>, Wrong> {
+fn words(argument: &str) -> Result<Vec<Box<[u8]>>, SecLangProblem> {
     let mut found = Vec::new();
     for word in argument.split_whitespace() {
         found.push(snort(word)?);
@@ -161,7 +161,7 @@ fn words(argument: &str) -> Result<Vec<Box<[u8]>>, Wrong> {
     if found.is_empty() { Err(wrong("`@pm` has no words")) } else { Ok(found) }
 }
 
-fn snort(word: &str) -> Result<Box<[u8]>, Wrong> {
+fn snort(word: &str) -> Result<Box<[u8]>, SecLangProblem> {
     let parts: Vec<&str> = word.split('|').collect();
     let is_hex = |text: &str| {
         !text.is_empty()
@@ -186,7 +186,7 @@ fn snort(word: &str) -> Result<Box<[u8]>, Wrong> {
     Ok(bytes.into())
 }
 
-fn byte_range(argument: &str) -> Result<[u64; 4], Wrong> {
+fn byte_range(argument: &str) -> Result<[u64; 4], SecLangProblem> {
     let byte = |text: &str| {
         text.trim().parse::<u8>().map_err(|_| wrong(format!("`{text}` is no byte from 0 to 255")))
     };
@@ -205,7 +205,7 @@ fn byte_range(argument: &str) -> Result<[u64; 4], Wrong> {
 }
 
 /// Parses an address, or a network with a prefix length.
-pub(crate) fn network(text: &str) -> Result<(IpAddr, u8), Wrong> {
+pub(crate) fn network(text: &str) -> Result<(IpAddr, u8), SecLangProblem> {
     let no_network = || wrong(format!("`{}` is no IP address or network", text.trim()));
     let (address, length) = match text.trim().split_once('/') {
         Some((address, length)) => (address, Some(length)),

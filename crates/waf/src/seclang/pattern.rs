@@ -3,7 +3,7 @@
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::dialect::translated;
-use super::{Wrong, wrong_help};
+use super::{SecLangProblem, wrong_help};
 
 /// Maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 4 << 20;
@@ -143,12 +143,12 @@ fn backtracking(plain: &str) -> Result<Pattern, fancy_regex::Error> {
 }
 
 /// Compiles a pattern of names for the linear engine, ignoring case.
-pub(super) fn of_names(pattern: &str) -> Result<Regex, Wrong> {
+pub(super) fn of_names(pattern: &str) -> Result<Regex, SecLangProblem> {
     linear(&translated(pattern), true).map_err(no_pattern)
 }
 
 /// The problem of an invalid pattern.
-pub(super) fn no_pattern(reason: String) -> Wrong {
+pub(super) fn no_pattern(reason: String) -> SecLangProblem {
     wrong_help(reason, "patterns have PCRE syntax, without conditionals and recursion")
 }
 

@@ -1,7 +1,7 @@
 //! Texts with variables: `blocked %{MATCHED_VAR_NAME}`.
 
 use super::variables::{Target, Variable};
-use super::{Wrong, wrong, wrong_help};
+use super::{SecLangProblem, wrong, wrong_help};
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,7 @@ pub struct Template(pub Vec<Piece>);
 
 impl Template {
     /// Parses a text.
-    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
+    pub(super) fn parse(text: &str) -> Result<Self, SecLangProblem> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some(start) = rest.find("%{") {
@@ -63,7 +63,7 @@ impl Template {
     }
 }
 
-fn piece(name: &str) -> Result<Piece, Wrong> {
+fn piece(name: &str) -> Result<Piece, SecLangProblem> {
     let (collection, member) = match name.split_once(['.', ':']) {
         Some((collection, member)) => (collection, Some(member)),
         None => (name, None),
@@ -85,7 +85,7 @@ fn piece(name: &str) -> Result<Piece, Wrong> {
     Ok(Piece::Variable(variable, member.map(Into::into)))
 }
 
-fn rule_property(name: &str) -> Result<RuleProperty, Wrong> {
+fn rule_property(name: &str) -> Result<RuleProperty, SecLangProblem> {
     Ok(match name.to_ascii_lowercase().as_str() {
         "id" => RuleProperty::Id,
         "msg" => RuleProperty::Message,

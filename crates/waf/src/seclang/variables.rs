@@ -1,7 +1,7 @@
 //! Variables and targets of rules.
 
 use super::names::NamePattern;
-use super::{Wrong, wrong, wrong_help};
+use super::{SecLangProblem, wrong, wrong_help};
 
 macro_rules! variables {
     ($($name:ident = $text:literal $kind:ident;)*) => {
@@ -233,7 +233,7 @@ impl Target {
     }
 
     /// Parses a list of targets: `ARGS|!ARGS:id|&REQUEST_HEADERS:Host`.
-    pub(crate) fn parse_list(text: &str) -> Result<Vec<Self>, Wrong> {
+    pub(crate) fn parse_list(text: &str) -> Result<Vec<Self>, SecLangProblem> {
         let mut targets = Vec::new();
         for part in parts(text) {
             if part.is_empty() {
@@ -247,7 +247,7 @@ impl Target {
         Ok(targets)
     }
 
-    fn parse(text: &str) -> Result<Self, Wrong> {
+    fn parse(text: &str) -> Result<Self, SecLangProblem> {
         let (kind, rest) = match text.split_at_checked(1) {
             Some(("!", rest)) => (TargetKind::Excluded, rest),
             Some(("&", rest)) => (TargetKind::Count, rest),
@@ -269,7 +269,7 @@ impl Target {
     }
 }
 
-fn unknown(name: &str) -> Wrong {
+fn unknown(name: &str) -> SecLangProblem {
     let upper = name.to_ascii_uppercase();
     let help = match upper.as_str() {
         "AUTH_TYPE" | "REMOTE_USER" => Some("match the header Authorization".to_owned()),
@@ -305,7 +305,7 @@ fn parts(text: &str) -> Vec<&str> {
     found
 }
 
-fn selector(variable: Variable, member: &str) -> Result<Selector, Wrong> {
+fn selector(variable: Variable, member: &str) -> Result<Selector, SecLangProblem> {
     // A name may be quoted.
     let member = member.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')).unwrap_or(member);
     if variable == Variable::Xml {

@@ -1,10 +1,10 @@
 //! Splits a directive into words, which are separated by blanks or quoted.
 
-use super::{Wrong, wrong_help};
+use super::{SecLangProblem, wrong_help};
 
 /// Splits a directive into its words. Within single or double quotes, a backslash before the same quote escapes the quote.
 /// Any other backslash is literal, as in regular expressions.
-pub fn split(text: &str) -> Result<Vec<String>, Wrong> {
+pub fn split(text: &str) -> Result<Vec<String>, SecLangProblem> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -21,7 +21,7 @@ pub fn split(text: &str) -> Result<Vec<String>, Wrong> {
     Ok(words)
 }
 
-fn quoted(text: &str, quote: char) -> Result<(String, &str), Wrong> {
+fn quoted(text: &str, quote: char) -> Result<(String, &str), SecLangProblem> {
     let mut word = String::with_capacity(text.len());
     let mut chars = text.char_indices().peekable();
     while let Some((at, char)) = chars.next() {

@@ -1,7 +1,7 @@
 //! Decoding values within values ends, and delivers no more than its limits allow.
 
 use weir_waf::body::{
-    Limits, NESTED_DEPTH_MAX, Nested, cookie_text, may_be_nested, without_escapes,
+    Limits, NESTED_DEPTH_MAX, NestedValues, cookie_text, may_be_nested, without_escapes,
 };
 
 const LIMITS: Limits = Limits { arguments_max: 40, name_bytes_max: 64, ..Limits::DEFAULT };
@@ -9,7 +9,7 @@ const LIMITS: Limits = Limits { arguments_max: 40, name_bytes_max: 64, ..Limits:
 /// Checks a value.
 pub fn check(value: &[u8]) {
     let (mut count, mut texts, mut bytes) = (0, 0, 0);
-    Nested::new(LIMITS).read(value, &mut |path, leaf| {
+    NestedValues::new(LIMITS).read(value, &mut |path, leaf| {
         assert!(path.len() <= LIMITS.name_bytes_max as usize);
         bytes += leaf.len();
         if path.is_empty() { texts += 1 } else { count += 1 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_waf::inspection::{
-    Inspection, Question, Step, Turn, Unread, Verdict, judge, judge_unread, may_read_later,
+    Inspection, Question, Step, Turn, UnreadBody, Verdict, judge, judge_unread, may_read_later,
 };
 
 /// Turns that end after each rule, and after each part of the end of a body.
@@ -27,7 +27,7 @@ pub fn judged_with(mut inspection: Inspection, body: &[u8], turn: Turn) -> (Insp
     }
     let from = body.len().min(3);
     inspection.body(&body[..from]);
-    let unread = Unread::Request { body: Arc::new(body.to_vec()), from, limit: None };
+    let unread = UnreadBody::Request { body: Arc::new(body.to_vec()), from, limit: None };
     to_the_end(judge_unread(inspection, unread, turn), turn)
 }
 
@@ -41,7 +41,7 @@ pub fn judged_response(
         inspection.response_content(body);
         return judged(inspection, Question::ResponseBody, turn);
     }
-    let unread = Unread::Response { body: Arc::new(body.to_vec()), bytes_max: usize::MAX };
+    let unread = UnreadBody::Response { body: Arc::new(body.to_vec()), bytes_max: usize::MAX };
     to_the_end(judge_unread(inspection, unread, turn), turn)
 }
 

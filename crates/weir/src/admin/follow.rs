@@ -20,7 +20,7 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// The reason for the end of the stream.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum FollowEnd {
     /// Stopped by a signal or by the callback.
     Stopped,
     /// weir closed the stream.
@@ -31,7 +31,7 @@ pub enum Ended {
 
 /// Whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Go {
+pub enum FollowNext {
     On,
     Stop,
 }
@@ -41,8 +41,8 @@ impl Client {
     pub fn follow(
         &self,
         path: &str,
-        mut take: impl FnMut(&str, &str) -> Go,
-    ) -> Result<Ended, Error> {
+        mut take: impl FnMut(&str, &str) -> FollowNext,
+    ) -> Result<FollowEnd, Error> {
         let request = self.request(Method::GET, path).body(Full::new(Bytes::new()));
         let request = request.map_err(|error| self.no_answer(error))?;
         self.runtime.block_on(async {
@@ -51,8 +51,8 @@ impl Client {
             let (mut interrupted, mut terminated) = (interrupted, terminated);
             tokio::select! {
                 ended = self.events(request, &mut take) => ended,
-                _ = interrupted.recv() => Ok(Ended::Stopped),
-                _ = terminated.recv() => Ok(Ended::Stopped),
+                _ = interrupted.recv() => Ok(FollowEnd::Stopped),
+                _ = terminated.recv() => Ok(FollowEnd::Stopped),
             }
         })
     }
@@ -60,8 +60,8 @@ impl Client {
     async fn events(
         &self,
         request: hyper::Request<Full<Bytes>>,
-        take: &mut impl FnMut(&str, &str) -> Go,
-    ) -> Result<Ended, Error> {
+        take: &mut impl FnMut(&str, &str) -> FollowNext,
+    ) -> Result<FollowEnd, Error> {
         match &self.address {
             AdminAddress::Unix(path) => {
                 let stream = self.in_time(UnixStream::connect(path)).await?;
@@ -92,8 +92,8 @@ impl Client {
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         request: hyper::Request<Full<Bytes>>,
-        take: &mut impl FnMut(&str, &str) -> Go,
-    ) -> Result<Ended, Error> {
+        take: &mut impl FnMut(&str, &str) -> FollowNext,
+    ) -> Result<FollowEnd, Error> {
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(|error| self.no_answer(error))?;
         let exchange = async {
@@ -124,22 +124,22 @@ impl Client {
     async fn take_events(
         &self,
         mut body: Incoming,
-        take: &mut impl FnMut(&str, &str) -> Go,
-    ) -> Result<Ended, Error> {
+        take: &mut impl FnMut(&str, &str) -> FollowNext,
+    ) -> Result<FollowEnd, Error> {
         let mut parser = Parser::default();
         // weir sends a comment every 10 seconds, so a long silence means that it is gone.
         loop {
             let frame = match self.in_time(body.frame()).await {
-                Err(_) => return Ok(Ended::Lost),
-                Ok(None) => return Ok(Ended::ByWeir),
+                Err(_) => return Ok(FollowEnd::Lost),
+                Ok(None) => return Ok(FollowEnd::ByWeir),
                 Ok(Some(frame)) => frame,
             };
-            let Ok(frame) = frame else { return Ok(Ended::Lost) };
+            let Ok(frame) = frame else { return Ok(FollowEnd::Lost) };
             let Ok(data) = frame.into_data() else { continue };
             parser.text.extend_from_slice(&data);
             while let Some((name, data)) = parser.next() {
-                if take(&name, &data) == Go::Stop {
-                    return Ok(Ended::Stopped);
+                if take(&name, &data) == FollowNext::Stop {
+                    return Ok(FollowEnd::Stopped);
                 }
             }
             if parser.text.len() > EVENT_BYTES_MAX {
@@ -209,11 +209,11 @@ mod tests {
     #[test]
     fn a_listener_that_hangs_is_left() {
         let client = client_of("silent", "", true);
-        let error = client.follow("/v1/logs", |_, _| Go::On).unwrap_err().to_string();
+        let error = client.follow("/v1/logs", |_, _| FollowNext::On).unwrap_err().to_string();
         assert!(error.contains("no answer within 200ms"), "{error}");
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n:\n\n\r\n";
         let client = client_of("hanging", head, true);
-        assert_eq!(client.follow("/v1/logs", |_, _| Go::On).unwrap(), Ended::Lost);
+        assert_eq!(client.follow("/v1/logs", |_, _| FollowNext::On).unwrap(), FollowEnd::Lost);
     }
 
     #[test]

@@ -79,14 +79,14 @@ impl Paint {
 
 /// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum Alignment {
     Left,
     Right,
 }
 
 /// A table with a heading; each column is as wide as its widest cell.
 pub struct Table {
-    columns: Vec<(&'static str, Side)>,
+    columns: Vec<(&'static str, Alignment)>,
     rows: Vec<Row>,
 }
 
@@ -102,7 +102,7 @@ const GAP: &str = "  ";
 
 impl Table {
     /// A table without rows.
-    pub fn new(columns: &[(&'static str, Side)]) -> Self {
+    pub fn new(columns: &[(&'static str, Alignment)]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
@@ -139,7 +139,7 @@ impl Table {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let of_column = |(index, &(name, _)): (usize, &(&str, Side))| {
+        let of_column = |(index, &(name, _)): (usize, &(&str, Alignment))| {
             let cells = self.rows.iter().filter_map(|row| row.cells.get(index));
             cells.map(|cell| width(cell)).chain([width(name)]).max().unwrap_or(0)
         };
@@ -155,8 +155,8 @@ impl Table {
             let gap = if index == 0 { "" } else { GAP };
             // Writing to a string cannot fail.
             let _ = match side {
-                Side::Left => write!(line, "{gap}{cell}{padding}"),
-                Side::Right => write!(line, "{gap}{padding}{cell}"),
+                Alignment::Left => write!(line, "{gap}{cell}{padding}"),
+                Alignment::Right => write!(line, "{gap}{padding}{cell}"),
             };
         }
         line
@@ -234,8 +234,11 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_cells() {
-        let mut table =
-            Table::new(&[("member", Side::Left), ("requests", Side::Right), ("note", Side::Left)]);
+        let mut table = Table::new(&[
+            ("member", Alignment::Left),
+            ("requests", Alignment::Right),
+            ("note", Alignment::Left),
+        ]);
         table.row(Tone::Plain, ["127.0.0.1:9001".into(), "1,204".into(), String::new()]);
         table.row(Tone::Wrong, ["ü".into(), "1,234,567,890".into(), "x".into()]);
         table.note(Tone::Wrong, "down:\nforged \x1b[2J".into());

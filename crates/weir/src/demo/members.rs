@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use weir_control::events::Events;
 
-use super::ports::{Reserved, reusable};
+use super::ports::{ReservedAddress, reusable};
 
 /// Maximum number of connections per member; further ones wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 1_024;
@@ -52,18 +52,18 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// The behaviour of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum MemberBehaviour {
     Steady,
     Slow,
     Flapping,
 }
 
 /// The members, in the order of the configuration.
-const ROLES: [(&str, Manner); 4] = [
-    ("quick-1", Manner::Steady),
-    ("quick-2", Manner::Steady),
-    ("slow", Manner::Slow),
-    ("flapping", Manner::Flapping),
+const ROLES: [(&str, MemberBehaviour); 4] = [
+    ("quick-1", MemberBehaviour::Steady),
+    ("quick-2", MemberBehaviour::Steady),
+    ("slow", MemberBehaviour::Slow),
+    ("flapping", MemberBehaviour::Flapping),
 ];
 
 /// An embedded member.
@@ -71,8 +71,8 @@ const ROLES: [(&str, Manner); 4] = [
 pub struct Member {
     /// The name in the demo.
     pub role: &'static str,
-    port: Reserved,
-    manner: Manner,
+    port: ReservedAddress,
+    manner: MemberBehaviour,
 }
 
 impl Member {
@@ -80,7 +80,7 @@ impl Member {
     pub fn all() -> io::Result<Vec<Self>> {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let member = |(role, manner)| {
-            let port = Reserved::new(any)?;
+            let port = ReservedAddress::new(any)?;
             Ok(Self { role, port, manner })
         };
         ROLES.into_iter().map(member).collect()
@@ -97,11 +97,11 @@ impl Member {
             role: self.role,
             address: self.address(),
             pause: match self.manner {
-                Manner::Slow => SLOW_ANSWER,
-                Manner::Steady | Manner::Flapping => Duration::ZERO,
+                MemberBehaviour::Slow => SLOW_ANSWER,
+                MemberBehaviour::Steady | MemberBehaviour::Flapping => Duration::ZERO,
             },
         });
-        if self.manner != Manner::Flapping {
+        if self.manner != MemberBehaviour::Flapping {
             return listen(&page, &events).await;
         }
         let mut up = FIRST_UP;

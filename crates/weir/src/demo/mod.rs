@@ -30,7 +30,7 @@ use self::journal::Journal;
 use self::members::Member;
 use self::parts::{ControlPlane, Load};
 use self::picture::{Place, Reader};
-use self::ports::Reserved;
+use self::ports::ReservedAddress;
 use self::traffic::{Clients, Traffic};
 use crate::screen;
 
@@ -115,18 +115,18 @@ struct Demo {
     traffic: Option<Arc<Traffic>>,
     /// The file and the ports are held until the end.
     _file: ConfigurationFile,
-    _ports: [Reserved; 2],
+    _ports: [ReservedAddress; 2],
 }
 
 impl Demo {
     fn start(arguments: &Arguments) -> Result<Self, String> {
         let began = Instant::now();
         let server = match arguments.listen {
-            Some(address) => Reserved::new(address)
+            Some(address) => ReservedAddress::new(address)
                 .map_err(|error| format!("cannot listen on {address}: {error}"))?,
-            None => Reserved::preferred(LISTEN).map_err(no_ports)?,
+            None => ReservedAddress::preferred(LISTEN).map_err(no_ports)?,
         };
-        let admin = Reserved::preferred(ADMIN).map_err(no_ports)?;
+        let admin = ReservedAddress::preferred(ADMIN).map_err(no_ports)?;
         let members = Member::all().map_err(no_ports)?;
         let file = write_configuration(server.address(), admin.address(), &members)
             .map_err(|error| format!("cannot write its configuration file: {error}"))?;
@@ -216,8 +216,8 @@ fn write_configuration(
 
 fn place_of(
     arguments: &Arguments,
-    server: &Reserved,
-    admin: &Reserved,
+    server: &ReservedAddress,
+    admin: &ReservedAddress,
     members: &[Member],
     file: &ConfigurationFile,
 ) -> Place {

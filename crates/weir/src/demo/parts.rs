@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use weir_control::events::Events;
 use weir_control::member_state::MemberState;
 use weir_control::names::NameServers;
-use weir_control::observed::Observed;
+use weir_control::observed_state::ObservedState;
 use weir_control::supervisor::{Error, Supervisor};
 
 use super::members::Member;
@@ -35,7 +35,7 @@ pub struct ControlPlane {
     /// A signal has requested the end of the demo.
     signalled: Arc<AtomicBool>,
     /// The state of the process.
-    pub observed: Arc<Observed>,
+    pub observed: Arc<ObservedState>,
 }
 
 impl ControlPlane {
@@ -118,7 +118,7 @@ impl EndSignals {
 async fn serve(
     file: PathBuf,
     events: Events,
-    started: SyncSender<Arc<Observed>>,
+    started: SyncSender<Arc<ObservedState>>,
     signalled: &AtomicBool,
     mut told: watch::Receiver<bool>,
 ) -> Result<(), Error> {
@@ -199,18 +199,18 @@ impl Load {
 }
 
 /// Starts the clients.
-pub struct Gate(tokio::sync::oneshot::Sender<(Clients, Arc<Observed>)>);
+pub struct Gate(tokio::sync::oneshot::Sender<(Clients, Arc<ObservedState>)>);
 
 impl Gate {
     /// Clients begin when all members have been probed.
-    pub fn open(self, clients: Clients, observed: Arc<Observed>) {
+    pub fn open(self, clients: Clients, observed: Arc<ObservedState>) {
         // The thread runs until it is told to stop.
         let _ = self.0.send((clients, observed));
     }
 }
 
 async fn run_clients(
-    opened: tokio::sync::oneshot::Receiver<(Clients, Arc<Observed>)>,
+    opened: tokio::sync::oneshot::Receiver<(Clients, Arc<ObservedState>)>,
     end: watch::Receiver<bool>,
 ) {
     // If the gate was dropped, there is no traffic.
@@ -227,7 +227,7 @@ async fn run_clients(
     clients.run(end).await;
 }
 
-fn is_pending(observed: &Observed) -> bool {
+fn is_pending(observed: &ObservedState) -> bool {
     let table = observed.table();
     let mut members = table.pools.iter().flat_map(|pool| &pool.members);
     members.any(|member| MemberState::of(member) == MemberState::Pending)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weir_control::figures::quantile;
 use weir_control::member_state::MemberState;
-use weir_control::observed::Observed;
+use weir_control::observed_state::ObservedState;
 use weir_exchange::shared::counters::{
     HistogramTotals, LATENCY_BOUNDS_US, MemberTotals, VirtualServerTotals,
 };
@@ -70,14 +70,14 @@ pub struct Picture {
     /// All members of all pools.
     pub members: Vec<Member>,
     /// Results of the demo's clients; `None`: there are no clients.
-    pub traffic: Option<Seen>,
+    pub traffic: Option<ClientResults>,
     /// The latest events, oldest first.
     pub events: Vec<Entry>,
 }
 
 /// Results of the demo's clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ClientResults {
     /// Whether the clients are active, not paused.
     pub on: bool,
     /// Requests that were sent.
@@ -125,16 +125,16 @@ impl Member {
 /// Reads the counters of the process.
 #[derive(Debug)]
 pub struct Reader {
-    observed: Arc<Observed>,
+    observed: Arc<ObservedState>,
     traffic: Option<Arc<Traffic>>,
     journal: Journal,
     roles: Vec<(String, &'static str)>,
-    readings: VecDeque<Reading>,
+    readings: VecDeque<CounterReading>,
 }
 
 /// The counters at one moment.
 #[derive(Debug)]
-struct Reading {
+struct CounterReading {
     at: Duration,
     server: VirtualServerTotals,
     members: Vec<(String, MemberTotals, HistogramTotals)>,
@@ -143,7 +143,7 @@ struct Reading {
 impl Reader {
     /// Makes the first reading. `traffic`: the results of the demo's clients, if there are any.
     pub fn new(
-        observed: Arc<Observed>,
+        observed: Arc<ObservedState>,
         traffic: Option<Arc<Traffic>>,
         journal: Journal,
         roles: Vec<(String, &'static str)>,
@@ -164,7 +164,7 @@ impl Reader {
     fn read(&mut self, at: Duration) {
         let table = self.observed.table();
         let members = table.pools.iter().flat_map(|pool| &pool.members);
-        let reading = Reading {
+        let reading = CounterReading {
             at,
             server: server_totals(&table),
             members: members
@@ -230,7 +230,7 @@ impl Reader {
             .collect()
     }
 
-    fn members(&self, table: &LiveTable, before: &Reading) -> Vec<Member> {
+    fn members(&self, table: &LiveTable, before: &CounterReading) -> Vec<Member> {
         let pools = table.snapshot.pools.iter().zip(&table.pools);
         let members = pools.flat_map(|(pool, live)| pool.members.iter().zip(&live.members));
         members
@@ -264,21 +264,22 @@ impl Reader {
         let (Some(now), Some(before)) = (last.next(), last.next()) else {
             return 0.0;
         };
-        let requests =
-            |reading: &Reading| reading.member(label).map_or(0, |(member, _)| member.requests);
+        let requests = |reading: &CounterReading| {
+            reading.member(label).map_or(0, |(member, _)| member.requests)
+        };
         per_second(requests(now).saturating_sub(requests(before)), now.at.saturating_sub(before.at))
     }
 }
 
-impl Reading {
+impl CounterReading {
     fn member(&self, label: &str) -> Option<(&MemberTotals, &HistogramTotals)> {
         let found = self.members.iter().find(|(name, ..)| name == label);
         found.map(|(_, totals, latency)| (totals, latency))
     }
 }
 
-fn seen(traffic: &Traffic) -> Seen {
-    Seen {
+fn seen(traffic: &Traffic) -> ClientResults {
+    ClientResults {
         on: !traffic.paused.load(Relaxed),
         requests: traffic.requests.load(Relaxed),
         answered: traffic.answered.load(Relaxed),

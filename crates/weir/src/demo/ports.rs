@@ -10,13 +10,13 @@ use tokio::net::TcpSocket;
 /// A reserved address: its socket is bound but does not listen. The later listener binds with SO_REUSEPORT, as weir
 /// does; until then, connections are refused.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct ReservedAddress {
     address: SocketAddr,
     _socket: TcpSocket,
     _claim: Option<UnixListener>,
 }
 
-impl Reserved {
+impl ReservedAddress {
     /// Reserves `address`; port 0 means any free port. Fails if another socket listens there.
     pub fn new(address: SocketAddr) -> io::Result<Self> {
         let claim = if address.port() == 0 { None } else { Some(claim(address)?) };
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn what_is_reserved_is_refused_and_can_be_listened_on() {
-        let reserved = Reserved::new(ANY).unwrap();
+        let reserved = ReservedAddress::new(ANY).unwrap();
         let address = reserved.address();
         let refused = std::net::TcpStream::connect(address).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
@@ -74,20 +74,20 @@ mod tests {
 
     #[test]
     fn nobody_else_gets_what_is_reserved() {
-        let first = Reserved::new(ANY).unwrap().address();
-        let reserved = Reserved::new(first).unwrap();
-        assert_eq!(Reserved::new(first).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        let first = ReservedAddress::new(ANY).unwrap().address();
+        let reserved = ReservedAddress::new(first).unwrap();
+        assert_eq!(ReservedAddress::new(first).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(reserved);
-        assert!(Reserved::new(first).is_ok());
+        assert!(ReservedAddress::new(first).is_ok());
     }
 
     #[test]
     fn what_is_taken_gives_way_to_a_free_port() {
         let taken = TcpListener::bind(ANY).unwrap();
         let address = taken.local_addr().unwrap();
-        let error = Reserved::new(address).unwrap_err();
+        let error = ReservedAddress::new(address).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-        let other = Reserved::preferred(address).unwrap().address();
+        let other = ReservedAddress::preferred(address).unwrap().address();
         assert_eq!(other.ip(), address.ip());
         assert_ne!(other.port(), address.port());
     }

@@ -4,7 +4,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::super::journal::Entry;
-use super::super::picture::Seen;
+use super::super::picture::ClientResults;
 use super::*;
 
 const PALETTE: Palette = Palette::COLOURFUL;
@@ -50,7 +50,7 @@ fn picture() -> Picture {
             member("flapping", MemberState::Down),
             member("", MemberState::Ejected),
         ],
-        traffic: Some(Seen { on: true, requests: 9, answered: 9, failed: 0 }),
+        traffic: Some(ClientResults { on: true, requests: 9, answered: 9, failed: 0 }),
         events: vec![Entry {
             at: Duration::from_secs(62),
             level: "warning".into(),
@@ -139,7 +139,7 @@ fn a_larger_screen_has_a_histogram_and_more_to_try() {
 #[test]
 fn failures_and_pauses_are_said_in_words() {
     let mut picture = picture();
-    picture.traffic = Some(Seen { on: false, failed: 3, ..Seen::default() });
+    picture.traffic = Some(ClientResults { on: false, failed: 3, ..ClientResults::default() });
     check(&screen_of(&picture, 80, 24), &["paused", "3 failed"]);
     picture.traffic = None;
     let screen = screen_of(&picture, 80, 24);

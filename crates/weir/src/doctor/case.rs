@@ -12,11 +12,11 @@ pub struct Case<'c> {
     /// The configuration; `None`: it is absent, or has errors.
     pub snapshot: Option<&'c Snapshot>,
     /// The running weir, if there is one.
-    pub running: Option<&'c Running>,
+    pub running: Option<&'c RunningStatus>,
 }
 
 /// A running weir.
-pub struct Running {
+pub struct RunningStatus {
     /// The status of the running weir.
     pub status: Status,
     /// Whether it runs on this host, so its process is visible.

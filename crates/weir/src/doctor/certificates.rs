@@ -6,15 +6,15 @@ use std::sync::Arc;
 use weir_config::snapshot::{Snapshot, VirtualServer};
 use weir_config::system_authorities;
 use weir_tls::identity::{Identity, Issuer};
-use weir_tls::managed::Credential;
+use weir_tls::managed_certificate::Credential;
 
 use super::case::Case;
 use super::clock::identities;
-use super::finding::{Checked, Finding};
+use super::finding::{CheckResult, Finding};
 
 /// Checks chains, hosts in rules, and renewed certificates that the running weir has not loaded.
-pub fn check(case: &Case<'_>) -> Checked {
-    let mut checked = Checked::new("certificates");
+pub fn check(case: &Case<'_>) -> CheckResult {
+    let mut checked = CheckResult::new("certificates");
     let Some(snapshot) = case.snapshot else { return checked };
     let all: Vec<Arc<Identity>> = identities(snapshot).collect();
     checked.fact(format!("{} in the configuration", all.len()));
@@ -30,7 +30,7 @@ pub fn check(case: &Case<'_>) -> Checked {
 }
 
 /// The subjects of the authorities that this host trusts. Reports those that cannot be read.
-fn authorities(checked: &mut Checked) -> BTreeSet<Vec<u8>> {
+fn authorities(checked: &mut CheckResult) -> BTreeSet<Vec<u8>> {
     let found = system_authorities::read();
     checked.findings.extend(found.problems.into_iter().map(|problem| {
         let mend = "mend or remove the file (`update-ca-certificates` makes it anew on Debian)";
@@ -59,7 +59,7 @@ fn incomplete(identity: &Identity, known: &BTreeSet<Vec<u8>>) -> Option<Finding>
 }
 
 /// Reports hosts that rules of a virtual server name and none of its certificates covers.
-fn uncovered(snapshot: &Snapshot, server: &VirtualServer, checked: &mut Checked) {
+fn uncovered(snapshot: &Snapshot, server: &VirtualServer, checked: &mut CheckResult) {
     let Some(tls) = &server.tls else { return };
     let covers = |host: &str| {
         tls.credentials.iter().flat_map(Credential::names).any(|name| covers(name, host))
@@ -118,7 +118,7 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Reports certificates in files whose expiry differs from that of the loaded certificate for the same names.
-fn renewed(case: &Case<'_>, all: &[Arc<Identity>], checked: &mut Checked) {
+fn renewed(case: &Case<'_>, all: &[Arc<Identity>], checked: &mut CheckResult) {
     let Some(running) = case.running else { return };
     let shown = running.status.virtual_servers.iter().flat_map(|server| &server.certificates);
     let shown: Vec<_> = shown.collect();
@@ -144,12 +144,12 @@ fn day_of(unix_s: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Running;
+    use super::super::case::RunningStatus;
     use super::super::host::Host;
     use super::*;
     use crate::status;
 
-    fn found(when: &str, running: Option<&Running>) -> Vec<Finding> {
+    fn found(when: &str, running: Option<&RunningStatus>) -> Vec<Finding> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tls");
         let text = format!(
             "virtual_servers: {{ shop: {{ listen: 127.0.0.1:1, pool: web, policies: [ p ], tls: {{ certificates: [ {{ cert: {folder}/shop-rsa.crt, key: {folder}/shop-rsa.key }} ] }} }} }}\n\
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_renewed_certificate_awaits_a_reload() {
         let names = found_names();
-        let of = |not_after: &str| Running {
+        let of = |not_after: &str| RunningStatus {
             is_here: false,
             status: status::tests::status(|status| {
                 status["virtual_servers"][0]["certificates"] = serde_json::json!([

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use weir_config::snapshot::Snapshot;
-use weir_control::synchronised::{self, Synchronised};
+use weir_control::clock_state::{self, ClockState};
 use weir_tls::identity::Identity;
-use weir_tls::managed::Credential;
+use weir_tls::managed_certificate::Credential;
 
 use super::case::Case;
-use super::finding::{Checked, Finding};
+use super::finding::{CheckResult, Finding};
 
 /// A clock error above this limit breaks tokens and one-time passwords.
 const ERROR_MAX_MS: u64 = 5_000;
@@ -19,9 +19,9 @@ const PLACE: &str = "the clock of this host";
 const MEND: &str = "timedatectl set-ntp true, or install chrony; `timedatectl timesync-status` or `chronyc tracking` shows its state";
 
 /// Checks the kernel's clock state, and certificates that are not yet valid.
-pub fn check(case: &Case<'_>) -> Checked {
-    let mut checked = Checked::new("clock");
-    match synchronised::look() {
+pub fn check(case: &Case<'_>) -> CheckResult {
+    let mut checked = CheckResult::new("clock");
+    match clock_state::look() {
         Ok(state) => judge(state, &mut checked),
         Err(error) => checked.fact(format!("unknown: {error}")),
     }
@@ -33,16 +33,16 @@ pub fn check(case: &Case<'_>) -> Checked {
     checked
 }
 
-fn judge(state: Synchronised, checked: &mut Checked) {
+fn judge(state: ClockState, checked: &mut CheckResult) {
     match state {
-        Synchronised::Yes { error_max_ms } => {
+        ClockState::Yes { error_max_ms } => {
             checked.fact(format!("synchronised, wrong by at most {error_max_ms} ms"));
             if error_max_ms > ERROR_MAX_MS {
                 let what = format!("the clock may be wrong by {} s", error_max_ms / 1_000);
                 checked.find(Finding::warning(what, PLACE, MEND));
             }
         }
-        Synchronised::No => {
+        ClockState::No => {
             checked.fact("not synchronised");
             let what =
                 "no time service keeps the clock right: certificates, tokens and logs depend on it";
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(state: Synchronised, expected: &[&str]) {
-        let mut checked = Checked::new("clock");
+    fn check(state: ClockState, expected: &[&str]) {
+        let mut checked = CheckResult::new("clock");
         judge(state, &mut checked);
         let found: Vec<&str> = checked.findings.iter().map(|finding| &*finding.what).collect();
         assert_eq!(found.len(), expected.len(), "{found:?}");
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn clocks() {
-        check(Synchronised::Yes { error_max_ms: 20 }, &[]);
-        check(Synchronised::Yes { error_max_ms: 6_000 }, &["wrong by 6 s"]);
-        check(Synchronised::No, &["no time service"]);
+        check(ClockState::Yes { error_max_ms: 20 }, &[]);
+        check(ClockState::Yes { error_max_ms: 6_000 }, &["wrong by 6 s"]);
+        check(ClockState::No, &["no time service"]);
     }
 }

@@ -3,14 +3,14 @@
 use weir_config::{Diagnostic, Severity};
 
 use super::case::Case;
-use super::finding::{Checked, Finding};
+use super::finding::{CheckResult, Finding};
 
 /// The oldest major version of OWASP CRS that still gets fixes.
 const CRS_MAJOR_MIN: u32 = 4;
 
 /// Findings of the files, with their positions.
-pub fn check(case: &Case<'_>, diagnostics: &[Diagnostic], file: &str) -> Checked {
-    let mut checked = Checked::new("configuration");
+pub fn check(case: &Case<'_>, diagnostics: &[Diagnostic], file: &str) -> CheckResult {
+    let mut checked = CheckResult::new("configuration");
     checked.fact(file);
     for diagnostic in diagnostics {
         let place = match diagnostic.position {
@@ -28,7 +28,7 @@ pub fn check(case: &Case<'_>, diagnostics: &[Diagnostic], file: &str) -> Checked
     checked
 }
 
-fn rule_sets(case: &Case<'_>, checked: &mut Checked) {
+fn rule_sets(case: &Case<'_>, checked: &mut CheckResult) {
     let servers = case.snapshot.iter().flat_map(|snapshot| &snapshot.virtual_servers);
     let mut signatures: Vec<&str> = servers
         .filter_map(|server| server.waf.as_ref())
@@ -57,7 +57,7 @@ mod tests {
     use super::super::host::Host;
     use super::*;
 
-    fn found(text: &str) -> Checked {
+    fn found(text: &str) -> CheckResult {
         let loaded = weir_config::parse("test.yaml", text);
         let host = Host::here();
         let snapshot = loaded.config.map(|config| config.snapshot(&Default::default()));

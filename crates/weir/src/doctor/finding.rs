@@ -67,7 +67,7 @@ impl Finding {
 
 /// The result of one check.
 #[derive(Debug, Default, Serialize)]
-pub struct Checked {
+pub struct CheckResult {
     /// The name of the check.
     pub name: &'static str,
     /// The values that were checked, for people.
@@ -76,7 +76,7 @@ pub struct Checked {
     pub findings: Vec<Finding>,
 }
 
-impl Checked {
+impl CheckResult {
     /// Creates an empty result.
     pub fn new(name: &'static str) -> Self {
         Self { name, ..Self::default() }
@@ -105,13 +105,13 @@ pub struct Report {
     /// Whether a running weir was queried.
     pub is_running: bool,
     /// The results, in the order of the checks.
-    pub checks: Vec<Checked>,
+    pub checks: Vec<CheckResult>,
 }
 
 impl Report {
     /// Whether there are warnings or errors.
     pub fn has_troubles(&self) -> bool {
-        let worst = self.checks.iter().filter_map(Checked::worst).max();
+        let worst = self.checks.iter().filter_map(CheckResult::worst).max();
         worst.is_some_and(|worst| worst > Severity::Note)
     }
 
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn report(findings: Vec<Finding>) -> Report {
-        let mut check = Checked::new("ports");
+        let mut check = CheckResult::new("ports");
         check.fact("2 listeners");
         check.findings = findings;
         Report { file: Some("weir.yaml".into()), is_running: false, checks: vec![check] }

@@ -6,7 +6,7 @@ use weir_config::snapshot::packet::{PacketServer, Packets};
 use weir_control::packets::{cookies_obstacle, obstacle};
 
 use super::case::Case;
-use super::finding::{Checked, Finding};
+use super::finding::{CheckResult, Finding};
 
 /// Numbers of capabilities that features need.
 const CAP_NET_ADMIN: u32 = 12;
@@ -16,8 +16,8 @@ const CAP_NET_RAW: u32 = 13;
 const KERNEL_MIN: (u32, u32) = (5, 9);
 
 /// Checks the requirements of the configured features.
-pub fn check(case: &Case<'_>) -> Checked {
-    let mut checked = Checked::new("kernel");
+pub fn check(case: &Case<'_>) -> CheckResult {
+    let mut checked = CheckResult::new("kernel");
     let release = case.host.setting("kernel.osrelease").unwrap_or_default();
     checked.fact(format!("Linux {release}"));
     if let Some((major, minor)) = version(&release).filter(|version| *version < KERNEL_MIN) {
@@ -36,7 +36,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
 }
 
 /// Checks pools that connect to members from the addresses of clients.
-fn transparent(case: &Case<'_>, checked: &mut Checked) {
+fn transparent(case: &Case<'_>, checked: &mut CheckResult) {
     let pools: Vec<&str> =
         case.pools().filter(|pool| pool.source.is_client()).map(|pool| &*pool.name).collect();
     let Some(first) = pools.first() else { return };
@@ -77,7 +77,7 @@ fn reverse_path_filters(case: &Case<'_>) -> Vec<String> {
 }
 
 /// Checks virtual servers on the packet path.
-fn packets(case: &Case<'_>, checked: &mut Checked) {
+fn packets(case: &Case<'_>, checked: &mut CheckResult) {
     let Some(packets) = case.snapshot.and_then(|snapshot| snapshot.packets.as_ref()) else {
         return;
     };
@@ -110,7 +110,7 @@ fn packets(case: &Case<'_>, checked: &mut Checked) {
 }
 
 /// Reports virtual servers that the running weir does not serve on the packet path.
-fn fallen(running: &super::case::Running, checked: &mut Checked) {
+fn fallen(running: &super::case::RunningStatus, checked: &mut CheckResult) {
     let servers = running.status.packet_path.iter().flat_map(|path| &path.virtual_servers);
     for server in servers.filter(|server| !server.is_by_packets()) {
         let why = server.why.as_deref().unwrap_or("weir does not say why");
@@ -132,7 +132,7 @@ fn fallen(running: &super::case::Running, checked: &mut Checked) {
 }
 
 /// Packets are routed by the kernel, which drops them if forwarding is off.
-fn forwarding(case: &Case<'_>, packets: &Packets, checked: &mut Checked) {
+fn forwarding(case: &Case<'_>, packets: &Packets, checked: &mut CheckResult) {
     for (is_v4, setting) in [(true, "net.ipv4.ip_forward"), (false, "net.ipv6.conf.all.forwarding")]
     {
         let is_of = |server: &&Arc<PacketServer>| {
@@ -151,7 +151,7 @@ fn forwarding(case: &Case<'_>, packets: &Packets, checked: &mut Checked) {
 }
 
 /// Checks general TCP settings.
-fn tcp(case: &Case<'_>, checked: &mut Checked) {
+fn tcp(case: &Case<'_>, checked: &mut CheckResult) {
     let setting = |name: &str, bad: u64| case.host.number(name) == Some(bad);
     let cookies = "net.ipv4.tcp_syncookies";
     if setting(cookies, 0) {

@@ -3,7 +3,7 @@
 use weir_config::snapshot::{Address, Member, Pool};
 
 use super::case::Case;
-use super::finding::{Checked, Finding};
+use super::finding::{CheckResult, Finding};
 use crate::admin::text::grouped;
 
 /// With a lower limit on open files, hundreds of clients per worker can exhaust it.
@@ -22,8 +22,8 @@ const OWN_PORTS_MIN: u64 = 10_000;
 const NEARLY_FULL_PERCENT: u64 = 80;
 
 /// Checks open files, accept queues, ports of connections to members, and connection tracking.
-pub fn check(case: &Case<'_>) -> Checked {
-    let mut checked = Checked::new("limits");
+pub fn check(case: &Case<'_>) -> CheckResult {
+    let mut checked = CheckResult::new("limits");
     open_files(case, &mut checked);
     queues(case, &mut checked);
     own_ports(case, &mut checked);
@@ -31,7 +31,7 @@ pub fn check(case: &Case<'_>) -> Checked {
     checked
 }
 
-fn open_files(case: &Case<'_>, checked: &mut Checked) {
+fn open_files(case: &Case<'_>, checked: &mut CheckResult) {
     let Some(limits) = case.host.open_files(&case.process()) else { return };
     let limit = limits.hard;
     let shown = if limit == u64::MAX { "unlimited".into() } else { grouped(limit) };
@@ -70,7 +70,7 @@ fn needed(case: &Case<'_>, clients: u64) -> u64 {
     (2 * clients).div_ceil(case.workers()) + members + listeners + OPEN_FILES_MARGIN
 }
 
-fn queues(case: &Case<'_>, checked: &mut Checked) {
+fn queues(case: &Case<'_>, checked: &mut CheckResult) {
     const NAME: &str = "net.core.somaxconn";
     if let Some(length) = case.host.number(NAME) {
         checked.fact(format!("{} connections in a listener's queue", grouped(length)));
@@ -106,7 +106,7 @@ fn overflows(netstat: &str) -> Option<u64> {
     values.split_whitespace().nth(place)?.parse().ok()
 }
 
-fn own_ports(case: &Case<'_>, checked: &mut Checked) {
+fn own_ports(case: &Case<'_>, checked: &mut CheckResult) {
     const NAME: &str = "net.ipv4.ip_local_port_range";
     let Some((first, last)) = case.host.own_ports() else { return };
     let ports = u64::from(last).saturating_sub(u64::from(first)) + 1;
@@ -173,7 +173,7 @@ fn is_reserved(case: &Case<'_>, port: u16) -> bool {
     })
 }
 
-fn connection_tracking(case: &Case<'_>, checked: &mut Checked) {
+fn connection_tracking(case: &Case<'_>, checked: &mut CheckResult) {
     const NAME: &str = "net.netfilter.nf_conntrack_max";
     let Some(max) = case.host.number(NAME) else { return };
     let count = case.host.number("net.netfilter.nf_conntrack_count").unwrap_or(0);

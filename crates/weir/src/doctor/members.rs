@@ -11,9 +11,9 @@ use weir_config::snapshot::Snapshot;
 use weir_config::{Config, Resolutions};
 use weir_control::events::Events;
 use weir_control::names::{Answer, Failure, NameServers, Names};
-use weir_control::trial::{Trial, Trials, Verdict};
+use weir_control::trial::{Trial, TrialResult, Trials};
 
-use super::finding::{Checked, Finding};
+use super::finding::{CheckResult, Finding};
 
 /// Interval between progress messages; a shorter run prints none.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
@@ -22,15 +22,15 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 const FINDINGS_PER_POOL_MAX: usize = 10;
 
 /// Results of network checks.
-pub struct Asked {
+pub struct NetworkChecks {
     /// The configuration with resolved names.
     pub snapshot: Snapshot,
     /// The checks of names and of members.
-    pub checks: [Checked; 2],
+    pub checks: [CheckResult; 2],
 }
 
 /// Resolves the names and probes the members, for at most `limit`.
-pub fn ask(config: &Config, limit: Duration) -> io::Result<Asked> {
+pub fn ask(config: &Config, limit: Duration) -> io::Result<NetworkChecks> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let began = Instant::now();
     let asked = runtime.block_on(async {
@@ -45,7 +45,7 @@ pub fn ask(config: &Config, limit: Duration) -> io::Result<Asked> {
             never = progress(count, &done) => match never {},
         };
         let members = members(&results);
-        Ok(Asked { snapshot, checks: [names, members] })
+        Ok(NetworkChecks { snapshot, checks: [names, members] })
     });
     // A monitor script may still run.
     runtime.shutdown_background();
@@ -61,15 +61,15 @@ async fn progress(count: usize, done: &AtomicUsize) -> std::convert::Infallible 
     }
 }
 
-async fn resolve(config: &Config) -> io::Result<(Checked, Resolutions)> {
+async fn resolve(config: &Config) -> io::Result<(CheckResult, Resolutions)> {
     // The findings report name resolution, so its events are discarded.
     let mut names = Names::new(NameServers::System, Events::to_writer(io::sink())?);
     names.follow(config.host_names()).await;
     Ok((check_names(&names.answers()), names.resolutions()))
 }
 
-fn check_names(answers: &BTreeMap<String, Answer>) -> Checked {
-    let mut checked = Checked::new("names");
+fn check_names(answers: &BTreeMap<String, Answer>) -> CheckResult {
+    let mut checked = CheckResult::new("names");
     checked.fact(format!("{} names of members", answers.len()));
     for (name, answer) in answers {
         let why = match &answer.failure {
@@ -91,9 +91,9 @@ fn check_names(answers: &BTreeMap<String, Answer>) -> Checked {
     checked
 }
 
-fn members(results: &[Trial]) -> Checked {
-    let mut checked = Checked::new("members");
-    let passed = results.iter().filter(|trial| trial.verdict == Verdict::Passed).count();
+fn members(results: &[Trial]) -> CheckResult {
+    let mut checked = CheckResult::new("members");
+    let passed = results.iter().filter(|trial| trial.verdict == TrialResult::Passed).count();
     checked.fact(format!("{passed} of {} probes passed", results.len()));
     let mut by_pool: BTreeMap<&Arc<str>, Vec<&Trial>> = BTreeMap::new();
     for trial in results {
@@ -101,7 +101,7 @@ fn members(results: &[Trial]) -> Checked {
     }
     for (pool, trials) in by_pool {
         let bad: Vec<&&Trial> =
-            trials.iter().filter(|trial| trial.verdict != Verdict::Passed).collect();
+            trials.iter().filter(|trial| trial.verdict != TrialResult::Passed).collect();
         let is_out = bad.len() == trials.len();
         for trial in bad.iter().take(FINDINGS_PER_POOL_MAX) {
             checked.find(finding(trial, is_out));
@@ -127,18 +127,18 @@ fn finding(trial: &Trial, is_out: bool) -> Finding {
     };
     let place = format!("pools.{pool}, member {shown}");
     match verdict {
-        Verdict::Local(why) => {
+        TrialResult::Local(why) => {
             let what = format!("{kind} of member {shown} cannot be tried from this host: {why}");
             let mend = "run it as weir's user (`sudo -u weir weir doctor`): monitors of type icmp and `source: client` need capabilities";
             Finding::warning(what, place, mend)
         }
-        Verdict::NotTried => {
+        TrialResult::NotTried => {
             let what = format!("{kind} of member {shown} had no answer before the time was over");
             Finding::warning(what, place, "weir doctor --timeout 60s")
         }
-        Verdict::Failed(_) | Verdict::Passed => {
+        TrialResult::Failed(_) | TrialResult::Passed => {
             let why = match verdict {
-                Verdict::Failed(why) => why.as_str(),
+                TrialResult::Failed(why) => why.as_str(),
                 _ => "",
             };
             let what = format!("{kind} of member {shown} fails: {why}");
@@ -186,15 +186,15 @@ mod tests {
     use super::super::finding::Severity;
     use super::*;
 
-    fn trial(member: &str, verdict: Verdict) -> Trial {
+    fn trial(member: &str, verdict: TrialResult) -> Trial {
         Trial { pool: "web".into(), member: member.into(), name: None, kind: "http", verdict }
     }
 
     #[test]
     fn a_pool_without_a_good_member_is_an_error() {
-        let failed = || Verdict::Failed("connection refused".into());
+        let failed = || TrialResult::Failed("connection refused".into());
         let some =
-            members(&[trial("10.0.0.1:80", failed()), trial("10.0.0.2:80", Verdict::Passed)]);
+            members(&[trial("10.0.0.1:80", failed()), trial("10.0.0.2:80", TrialResult::Passed)]);
         assert_eq!(some.facts, ["1 of 2 probes passed"]);
         assert_eq!(some.findings[0].severity, Severity::Warning);
         let none = members(&[trial("10.0.0.1:80", failed())]);
@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn many_failures_of_a_pool_are_summed_up() {
-        let trials: Vec<Trial> = (0..50).map(|_| trial("10.0.0.1:80", Verdict::NotTried)).collect();
+        let trials: Vec<Trial> =
+            (0..50).map(|_| trial("10.0.0.1:80", TrialResult::NotTried)).collect();
         let checked = members(&trials);
         assert_eq!(checked.findings.len(), FINDINGS_PER_POOL_MAX + 1);
         assert!(checked.findings.last().unwrap().what.starts_with("40 more"));

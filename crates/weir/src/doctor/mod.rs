@@ -1,6 +1,6 @@
 //! `weir doctor`: finds common problems of this host, the configuration and the running weir, and says how to fix them.
 //!
-//! Each check is a function of a [`Case`] that returns a [`Checked`]. A check reports only facts: it omits
+//! Each check is a function of a [`Case`] that returns a [`CheckResult`]. A check reports only facts: it omits
 //! anything that it cannot inspect.
 
 mod case;
@@ -23,10 +23,10 @@ use std::time::Duration;
 
 use clap::Args;
 use weir_cli::values::parse_duration;
-use weir_config::{Config, Diagnostic, Loaded, Resolutions};
+use weir_config::{Config, Diagnostic, LoadResult, Resolutions};
 
-use self::case::{Case, Running};
-use self::finding::{Checked, Finding, Report};
+use self::case::{Case, RunningStatus};
+use self::finding::{CheckResult, Finding, Report};
 use self::host::Host;
 use self::running::Answers;
 use crate::admin::client::Client;
@@ -93,9 +93,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 /// The running weir with its answers, or the reason why it is absent.
-struct Asked {
-    running: Option<(Running, Answers)>,
-    checked: Checked,
+struct RunningWeir {
+    running: Option<(RunningStatus, Answers)>,
+    checked: CheckResult,
 }
 
 fn examine(arguments: &Arguments) -> Report {
@@ -136,7 +136,7 @@ fn examine(arguments: &Arguments) -> Report {
 fn look_at(
     config: &Config,
     arguments: &Arguments,
-) -> (weir_config::snapshot::Snapshot, Vec<Checked>) {
+) -> (weir_config::snapshot::Snapshot, Vec<CheckResult>) {
     let without = || config.snapshot(&Resolutions::default());
     if arguments.no_members {
         return (without(), Vec::new());
@@ -144,7 +144,7 @@ fn look_at(
     match members::ask(config, arguments.timeout) {
         Ok(asked) => (asked.snapshot, asked.checks.into()),
         Err(error) => {
-            let mut checked = Checked::new("members");
+            let mut checked = CheckResult::new("members");
             let what = format!("names and members cannot be asked: {error}");
             checked.find(Finding::warning(
                 what,
@@ -157,9 +157,13 @@ fn look_at(
 }
 
 /// Findings of the file, or a note that there is no file.
-fn configuration_of(case: &Case<'_>, file: Option<&Path>, loaded: Option<&Loaded>) -> Checked {
+fn configuration_of(
+    case: &Case<'_>,
+    file: Option<&Path>,
+    loaded: Option<&LoadResult>,
+) -> CheckResult {
     let Some((file, loaded)) = file.zip(loaded) else {
-        let mut checked = Checked::new("configuration");
+        let mut checked = CheckResult::new("configuration");
         let what = format!("there is no {FILE_DEFAULT}, and no running weir that has a file here");
         checked.find(Finding::note(what, "configuration", "weir doctor FILE"));
         return checked;
@@ -169,7 +173,7 @@ fn configuration_of(case: &Case<'_>, file: Option<&Path>, loaded: Option<&Loaded
 }
 
 /// The configuration file to check.
-fn file_of(arguments: &Arguments, asked: &Asked) -> Option<PathBuf> {
+fn file_of(arguments: &Arguments, asked: &RunningWeir) -> Option<PathBuf> {
     let of_running = || {
         let (running, answers) = asked.running.as_ref()?;
         let files = answers.files.as_ref().filter(|_| running.is_here)?;
@@ -179,8 +183,8 @@ fn file_of(arguments: &Arguments, asked: &Asked) -> Option<PathBuf> {
     arguments.file.clone().or_else(of_running).or_else(of_package)
 }
 
-fn ask_running(connection: &Connection) -> Asked {
-    let mut checked = Checked::new("running weir");
+fn ask_running(connection: &Connection) -> RunningWeir {
+    let mut checked = CheckResult::new("running weir");
     let answers = connection.client().and_then(|client| answers_of(&client, connection));
     let running = match answers {
         Ok(running) => Some(running),
@@ -194,12 +198,12 @@ fn ask_running(connection: &Connection) -> Asked {
             None
         }
     };
-    Asked { running, checked }
+    RunningWeir { running, checked }
 }
 
-fn answers_of(client: &Client, connection: &Connection) -> Result<(Running, Answers), Error> {
+fn answers_of(client: &Client, connection: &Connection) -> Result<(RunningStatus, Answers), Error> {
     let status = client.read(&client.get("/v1/status")?)?;
-    let running = Running { status, is_here: connection.is_here() };
+    let running = RunningStatus { status, is_here: connection.is_here() };
     Ok((running, Answers::of(client)?))
 }
 

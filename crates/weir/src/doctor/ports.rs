@@ -10,13 +10,13 @@ use rustix::net::{self, SocketType, sockopt};
 use weir_config::snapshot::{Address, ListenPoint, VirtualServer};
 
 use super::case::Case;
-use super::finding::{Checked, Finding};
+use super::finding::{CheckResult, Finding};
 use super::host::Host;
 use super::sockets::Sockets;
 
 /// Tries to bind each address, except those that the running weir uses.
-pub fn check(case: &Case<'_>) -> Checked {
-    let mut checked = Checked::new("ports");
+pub fn check(case: &Case<'_>) -> CheckResult {
+    let mut checked = CheckResult::new("ports");
     let Some(snapshot) = case.snapshot else { return checked };
     let mut tried = 0;
     let mut served = 0;

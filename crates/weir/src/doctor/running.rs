@@ -6,12 +6,12 @@ use weir_api::differences::Differences;
 use weir_api::files::{ConfigurationFile, ConfigurationFiles};
 use weir_api::health::Health;
 use weir_api::status::Status;
-use weir_config::Loaded;
+use weir_config::LoadResult;
 use weir_control::file_digests;
 use weir_sources::Files;
 
-use super::case::Running;
-use super::finding::{Checked, Finding};
+use super::case::RunningStatus;
+use super::finding::{CheckResult, Finding};
 use crate::admin::client::Client;
 use crate::admin::error::Error;
 use crate::admin::text::counted;
@@ -38,7 +38,7 @@ impl Answers {
     }
 
     /// The configuration in effect, if it is this file with changes made at run time.
-    pub fn overlaid(&self, file: &Path) -> Option<Loaded> {
+    pub fn overlaid(&self, file: &Path) -> Option<LoadResult> {
         let main = &self.files.as_ref()?.items.first()?.path;
         let is_it = file_digests::of(&Files::read(file)).first().is_some_and(|it| it.path == *main);
         self.merged.as_ref().filter(|_| is_it).map(|text| weir_config::parse(main, text))
@@ -49,7 +49,7 @@ impl Answers {
 const NAMES_TOLD_MAX: usize = 5;
 
 /// Reports what serves, but not as it should. What does not serve is among the problems.
-fn degraded(status: &Status, checked: &mut Checked) {
+fn degraded(status: &Status, checked: &mut CheckResult) {
     let servers = status.virtual_servers.iter().map(|it| (&it.name, &it.health));
     let packets = status.packet_path.iter().flat_map(|path| &path.virtual_servers);
     let packets = packets.map(|it| (&it.name, &it.health));
@@ -61,7 +61,7 @@ fn degraded(status: &Status, checked: &mut Checked) {
 fn find_degraded<'s>(
     kind: &str,
     all: impl Iterator<Item = (&'s String, &'s Health)>,
-    checked: &mut Checked,
+    checked: &mut CheckResult,
 ) {
     let found: Vec<_> = all.filter(|(_, health)| health.is_degraded()).collect();
     if found.is_empty() {
@@ -110,8 +110,8 @@ fn effective(differences: &Differences) -> u64 {
 }
 
 /// Checks the problems of the process, its version, and its configuration.
-pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Checked {
-    let mut checked = Checked::new("running weir");
+pub fn check(running: &RunningStatus, answers: &Answers, file: Option<&Path>) -> CheckResult {
+    let mut checked = CheckResult::new("running weir");
     let process = &running.status.process;
     checked.fact(format!("version {}", process.version));
     for problem in &process.problems {
@@ -157,7 +157,7 @@ pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Check
 }
 
 /// Reports files that changed after they were loaded.
-fn unapplied(running: &ConfigurationFiles, file: &Path, checked: &mut Checked) {
+fn unapplied(running: &ConfigurationFiles, file: &Path, checked: &mut CheckResult) {
     let now = file_digests::of(&Files::read(file));
     let main = |files: &[ConfigurationFile]| files.first().map(|file| file.path.clone());
     if main(&now) != main(&running.items) {
@@ -193,7 +193,7 @@ fn unapplied(running: &ConfigurationFiles, file: &Path, checked: &mut Checked) {
 }
 
 /// Reports changes made at run time that the files do not contain.
-fn changes(differences: &Differences, checked: &mut Checked) {
+fn changes(differences: &Differences, checked: &mut CheckResult) {
     let stale: Vec<&str> = differences
         .items
         .iter()
@@ -233,14 +233,14 @@ mod tests {
     use super::*;
     use crate::status;
 
-    fn running(change: impl FnOnce(&mut serde_json::Value)) -> Running {
+    fn running(change: impl FnOnce(&mut serde_json::Value)) -> RunningStatus {
         let up = |status: &mut serde_json::Value| {
             for kind in ["virtual_servers", "pools"] {
                 status[kind][0]["health"] = serde_json::json!({ "state": "up", "why": null });
             }
             change(status);
         };
-        Running { status: status::tests::status(up), is_here: true }
+        RunningStatus { status: status::tests::status(up), is_here: true }
     }
 
     fn answers() -> Answers {
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_is_degraded_is_a_warning() {
-        let degraded = Running { status: status::tests::status(|_| {}), is_here: true };
+        let degraded = RunningStatus { status: status::tests::status(|_| {}), is_here: true };
         let found = check(&degraded, &answers(), None).findings;
         let [servers, pools] = &found[..] else { panic!("{found:?}") };
         let why = "1 virtual server degraded: shop (pool web: 1 of 3 members in service)";
@@ -298,7 +298,7 @@ mod tests {
         std::fs::write(&path, "a: 1\n").unwrap();
         let read = ConfigurationFiles { items: file_digests::of(&Files::read(&path)) };
         let found = |read: &ConfigurationFiles, path: &Path| {
-            let mut checked = Checked::new("");
+            let mut checked = CheckResult::new("");
             unapplied(read, path, &mut checked);
             checked.findings
         };

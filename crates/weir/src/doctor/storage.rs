@@ -9,7 +9,7 @@ use rustix::fs::{Access, access, statvfs};
 use weir_config::snapshot::{Address, Snapshot};
 
 use super::case::Case;
-use super::finding::{Checked, Finding};
+use super::finding::{CheckResult, Finding};
 use crate::admin::text::bytes_amount;
 
 /// With less free space, writes of logs and configuration versions soon fail.
@@ -23,8 +23,8 @@ const OTHERS_WRITE: u32 = 0o002;
 const OTHERS_ALL: u32 = 0o007;
 
 /// Checks `state_dir`, log folders, and unix sockets of the admin listener.
-pub fn check(case: &Case<'_>) -> Checked {
-    let mut checked = Checked::new("storage");
+pub fn check(case: &Case<'_>) -> CheckResult {
+    let mut checked = CheckResult::new("storage");
     let Some(snapshot) = case.snapshot else { return checked };
     state(snapshot, &mut checked);
     logs(snapshot, &mut checked);
@@ -47,7 +47,7 @@ fn may_write(folder: &Path) -> bool {
     access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
-fn state(snapshot: &Snapshot, checked: &mut Checked) {
+fn state(snapshot: &Snapshot, checked: &mut CheckResult) {
     let folder = &snapshot.state_dir;
     let shown = folder.display();
     checked.fact(format!("state in {shown}"));
@@ -75,7 +75,7 @@ fn state(snapshot: &Snapshot, checked: &mut Checked) {
     space(folder, "state_dir", checked);
 }
 
-fn state_folder(folder: &Path, metadata: &Metadata, checked: &mut Checked) {
+fn state_folder(folder: &Path, metadata: &Metadata, checked: &mut CheckResult) {
     let shown = folder.display();
     if !may_write(folder) {
         let what = format!(
@@ -94,7 +94,7 @@ fn state_folder(folder: &Path, metadata: &Metadata, checked: &mut Checked) {
     }
 }
 
-fn logs(snapshot: &Snapshot, checked: &mut Checked) {
+fn logs(snapshot: &Snapshot, checked: &mut CheckResult) {
     for (key, path) in snapshot.log.files() {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -115,7 +115,7 @@ fn logs(snapshot: &Snapshot, checked: &mut Checked) {
 }
 
 /// Checks free space and free inodes for unprivileged users.
-fn space(folder: &Path, key: &str, checked: &mut Checked) {
+fn space(folder: &Path, key: &str, checked: &mut CheckResult) {
     let folder = existing(folder);
     let Ok(found) = statvfs(&folder) else { return };
     let shown = folder.display();
@@ -143,7 +143,7 @@ fn too_full(free: u64, size: u64) -> Option<String> {
 }
 
 /// Checks the permissions of the socket: users who may write to it control weir.
-fn admin_socket(path: &Path, checked: &mut Checked) {
+fn admin_socket(path: &Path, checked: &mut CheckResult) {
     let Ok(metadata) = fs::symlink_metadata(path) else { return };
     let shown = path.display();
     if !metadata.file_type().is_socket() {

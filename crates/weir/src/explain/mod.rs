@@ -1,6 +1,6 @@
 //! `weir explain`: explains how a request would be processed, or how one was.
 
-mod recorded;
+mod recorded_request;
 mod text;
 
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use weir_api::explanation::Explanation;
 use weir_api::recorded::RequestExplanation;
 use weir_cli::output;
 use weir_config::Colour;
-use weir_control::explaining;
+use weir_control::explanations;
 
 use crate::admin::client::segment;
 use crate::admin::error::Error;
@@ -138,7 +138,7 @@ fn explain_recorded(arguments: &Arguments) -> ExitCode {
         let explanation: RequestExplanation = client.read(&document)?;
         Ok(match arguments.json {
             true => String::from_utf8_lossy(&document).into_owned(),
-            false => recorded::render(&explanation, admin::paint_of_stdout()),
+            false => recorded_request::render(&explanation, admin::paint_of_stdout()),
         })
     };
     match told() {
@@ -187,7 +187,7 @@ fn by_file(file: &Path, asked: &Asked) -> Result<Explanation, String> {
         let findings = weir_config::render_text(&loaded.diagnostics, Colour::Never);
         return Err(format!("invalid configuration\n{}", findings.trim_end()));
     };
-    explaining::by_configuration(config, asked).map_err(|why| why.to_string())
+    explanations::by_configuration(config, asked).map_err(|why| why.to_string())
 }
 
 fn by_running(arguments: &Arguments, asked: &Asked) -> Result<Explanation, ExitCode> {

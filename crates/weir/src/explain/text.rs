@@ -370,7 +370,7 @@ fn fields(story: &mut Story, fields: &[Field]) {
 #[cfg(test)]
 mod tests {
     use weir_api::asked::Asked;
-    use weir_control::explaining;
+    use weir_control::explanations;
 
     use super::*;
 
@@ -394,7 +394,7 @@ policies:
             "url": url, "headers": ["Authorization: Bearer s3cr3t-t0ken"], "from": "192.0.2.7",
         }))
         .expect("a request");
-        let explanation = explaining::by_configuration(&config, &asked).expect("it is clear");
+        let explanation = explanations::by_configuration(&config, &asked).expect("it is clear");
         render(&explanation, Paint::Plain)
     }
 
@@ -432,7 +432,7 @@ balancing    round_robin in pool web: it is the only member that takes requests
         let config = weir_config::parse("weir.yaml", TEXT).config.expect("a configuration");
         let asked = serde_json::json!({ "url": "http://127.0.0.1:8080/a.png" });
         let asked: Asked = serde_json::from_value(asked).expect("a request");
-        let explanation = explaining::by_configuration(&config, &asked).expect("it is clear");
+        let explanation = explanations::by_configuration(&config, &asked).expect("it is clear");
         let check = |state: &str, expected: &str| {
             let mut explanation = explanation.clone();
             let health = weir_api::explanation::PoolHealth {

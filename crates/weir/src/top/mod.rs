@@ -22,11 +22,11 @@ use weir_cli::output;
 use weir_cli::values::parse_duration;
 
 use self::rows::{Level, Row, SortKey};
-use self::sample::Read;
-use self::state::{Input, Next, State};
+use self::sample::SampleResult;
+use self::state::{Input, State, ViewNext};
 use crate::admin::client::Client;
 use crate::admin::error::Error;
-use crate::admin::text::{Paint, Side, Table, Tone, amount, bytes_amount, grouped, latency};
+use crate::admin::text::{Alignment, Paint, Table, Tone, amount, bytes_amount, grouped, latency};
 use crate::admin::{self, Connection, EXIT_UNREACHABLE};
 use crate::screen::{self, DRAW_INTERVAL, END_POLL, Palette, Screen};
 
@@ -172,16 +172,16 @@ fn tables(state: &mut State) -> String {
 
 fn table(level: Level, rows: &[Row], paint: Paint) -> String {
     let mut table = Table::new(&[
-        ("name", Side::Left),
-        ("state", Side::Left),
-        ("req/s", Side::Right),
-        ("connections", Side::Right),
-        ("active", Side::Right),
-        ("p50", Side::Right),
-        ("p99", Side::Right),
-        ("errors/s", Side::Right),
-        ("errors", Side::Right),
-        ("sent/s", Side::Right),
+        ("name", Alignment::Left),
+        ("state", Alignment::Left),
+        ("req/s", Alignment::Right),
+        ("connections", Alignment::Right),
+        ("active", Alignment::Right),
+        ("p50", Alignment::Right),
+        ("p99", Alignment::Right),
+        ("errors/s", Alignment::Right),
+        ("errors", Alignment::Right),
+        ("sent/s", Alignment::Right),
     ]);
     for row in rows {
         let per_second = |value: Option<f64>| value.map_or_else(|| "-".into(), amount);
@@ -232,7 +232,7 @@ fn show(arguments: &Arguments, client: Client, interval: Duration) -> io::Result
             match input.recv_timeout(END_POLL) {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                Ok(input) if state.key(input) == Next::Quit => return Ok(()),
+                Ok(input) if state.key(input) == ViewNext::Quit => return Ok(()),
                 Ok(_) => break,
             }
         }
@@ -241,7 +241,7 @@ fn show(arguments: &Arguments, client: Client, interval: Duration) -> io::Result
 }
 
 /// Returns the next reading, if there is one; an error: the sampling thread has ended.
-fn next(samples: &Receiver<Read>) -> io::Result<Option<Read>> {
+fn next(samples: &Receiver<SampleResult>) -> io::Result<Option<SampleResult>> {
     use std::sync::mpsc::TryRecvError;
     match samples.try_recv() {
         Ok(read) => Ok(Some(read)),

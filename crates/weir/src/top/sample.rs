@@ -24,7 +24,7 @@ pub struct Sample {
 }
 
 /// A reading, or an error message.
-pub type Read = Result<Arc<Sample>, String>;
+pub type SampleResult = Result<Arc<Sample>, String>;
 
 /// Takes one reading.
 pub fn take(client: &Client) -> Result<Sample, Error> {
@@ -39,14 +39,14 @@ pub fn take(client: &Client) -> Result<Sample, Error> {
 }
 
 /// Starts a thread that takes readings; it ends when the receiver is dropped.
-pub fn follow(client: Client, interval: Duration) -> io::Result<Receiver<Read>> {
+pub fn follow(client: Client, interval: Duration) -> io::Result<Receiver<SampleResult>> {
     let (to_view, samples) = sync_channel(1);
     let work = move || ask(&client, interval, &to_view);
     thread::Builder::new().name("weir-top-reader".into()).spawn(work)?;
     Ok(samples)
 }
 
-fn ask(client: &Client, interval: Duration, to_view: &SyncSender<Read>) {
+fn ask(client: &Client, interval: Duration, to_view: &SyncSender<SampleResult>) {
     loop {
         let began = Instant::now();
         let read = take(client).map(Arc::new).map_err(|error| error.to_string());

@@ -7,7 +7,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModif
 
 use super::histograms::Histograms;
 use super::rows::{self, Level, Row, SortKey, Span};
-use super::sample::{Read, Sample};
+use super::sample::{Sample, SampleResult};
 
 /// Maximum number of points of the chart.
 const POINTS_MAX: usize = 120;
@@ -46,7 +46,7 @@ impl Input {
 
 /// Whether the view continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum ViewNext {
     /// The view continues.
     Continue,
     /// The user ended the view.
@@ -115,7 +115,7 @@ impl State {
     }
 
     /// Adds a reading, or notes its failure.
-    pub fn take(&mut self, read: Read) {
+    pub fn take(&mut self, read: SampleResult) {
         let sample = match read {
             Ok(sample) => sample,
             Err(error) => {
@@ -189,18 +189,18 @@ impl State {
     }
 
     /// Handles a key.
-    pub fn key(&mut self, input: Input) -> Next {
+    pub fn key(&mut self, input: Input) -> ViewNext {
         let code = match input {
-            Input::Quit => return Next::Quit,
-            Input::Resized => return Next::Continue,
+            Input::Quit => return ViewNext::Quit,
+            Input::Resized => return ViewNext::Continue,
             Input::Key(code) => code,
         };
         if self.is_typing {
             self.type_filter(code);
-            return Next::Continue;
+            return ViewNext::Continue;
         }
         match code {
-            KeyCode::Char('q') => return Next::Quit,
+            KeyCode::Char('q') => return ViewNext::Quit,
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('/') => self.is_typing = true,
             KeyCode::Char(digit @ '1'..='3') => self.show(match digit {
@@ -218,7 +218,7 @@ impl State {
             KeyCode::Char(letter) => self.sort_by(letter),
             _ => {}
         }
-        Next::Continue
+        ViewNext::Continue
     }
 
     fn type_filter(&mut self, code: KeyCode) {
@@ -325,7 +325,7 @@ pub mod tests {
                 'v' => KeyCode::Down,
                 other => KeyCode::Char(other),
             };
-            assert_eq!(state.key(Input::Key(code)), Next::Continue);
+            assert_eq!(state.key(Input::Key(code)), ViewNext::Continue);
         }
     }
 
@@ -365,7 +365,7 @@ pub mod tests {
         // Letters typed into the filter are not commands.
         press(&mut state, "/q");
         assert_eq!(state.filter, "q");
-        assert_eq!(state.key(Input::Quit), Next::Quit);
+        assert_eq!(state.key(Input::Quit), ViewNext::Quit);
     }
 
     #[test]

@@ -11,13 +11,13 @@ use weir_config::snapshot::Snapshot;
 use weir_waf::inspection::Verdict;
 use weir_waf::plan::Settings;
 
-use super::judge::{Judge, Judged, load};
+use super::judge::{Judge, JudgedRequest, load};
 use weir_cli::output;
 use weir_control::firewall::line::{Line, bytes};
 use weir_control::printable::printable;
 
 use super::test::told;
-use super::{log, recorded};
+use super::{log, recorded_requests};
 
 /// Judge recorded requests by old and new rules, and show different decisions
 ///
@@ -68,12 +68,12 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 /// The old or the new rules.
-enum Side {
+enum ComparedRules {
     Rules(Box<Judge>),
     Config { snapshot: Box<Snapshot>, judges: HashMap<String, Option<Judge>>, has_checks: bool },
 }
 
-impl Side {
+impl ComparedRules {
     fn of_rules(paths: &Path, has_checks: bool) -> Result<Self, String> {
         let paths = paths.to_str().ok_or("names of rules have to be UTF-8")?;
         let paths: Vec<PathBuf> = paths.split(',').map(PathBuf::from).collect();
@@ -171,12 +171,17 @@ fn compare(arguments: &Arguments) -> Result<bool, String> {
     let has_checks = !arguments.no_checks;
     let (mut sides, logs) = match (&arguments.config_old, &arguments.config_new, &*arguments.paths)
     {
-        (Some(old), Some(new), logs) => {
-            ([Side::of_config(old, has_checks)?, Side::of_config(new, has_checks)?], logs)
-        }
-        (_, _, [old, new, logs @ ..]) if !logs.is_empty() => {
-            ([Side::of_rules(old, has_checks)?, Side::of_rules(new, has_checks)?], logs)
-        }
+        (Some(old), Some(new), logs) => (
+            [
+                ComparedRules::of_config(old, has_checks)?,
+                ComparedRules::of_config(new, has_checks)?,
+            ],
+            logs,
+        ),
+        (_, _, [old, new, logs @ ..]) if !logs.is_empty() => (
+            [ComparedRules::of_rules(old, has_checks)?, ComparedRules::of_rules(new, has_checks)?],
+            logs,
+        ),
         _ => {
             return Err(
                 "name OLD, NEW and a log: as in weir waf diff builtin ./coreruleset waf.log".into(),
@@ -199,9 +204,10 @@ fn compare(arguments: &Arguments) -> Result<bool, String> {
 }
 
 /// Judges a request with both sides; returns a text if the verdicts differ.
-fn one([old, new]: &mut [Side; 2], line: &Line, sum: &mut Sum) -> Option<String> {
+fn one([old, new]: &mut [ComparedRules; 2], line: &Line, sum: &mut Sum) -> Option<String> {
     let recorded = line.request.as_ref();
-    let Some((recorded, trial)) = recorded.and_then(|it| Some((it, recorded::trial(it)?))) else {
+    let Some((recorded, trial)) = recorded.and_then(|it| Some((it, recorded_requests::trial(it)?)))
+    else {
         sum.unrecorded += 1;
         return None;
     };
@@ -222,7 +228,7 @@ fn one([old, new]: &mut [Side; 2], line: &Line, sum: &mut Sum) -> Option<String>
     Some(shown(line, &old, &new))
 }
 
-fn shown(line: &Line, old: &Judged, new: &Judged) -> String {
+fn shown(line: &Line, old: &JudgedRequest, new: &JudgedRequest) -> String {
     let target = bytes(&line.target);
     let (id, method) = (printable(&line.request_id), printable(&line.method));
     let mut text = format!("{id} {method} {}\n", target.escape_ascii());
@@ -242,7 +248,7 @@ fn shown(line: &Line, old: &Judged, new: &Judged) -> String {
 }
 
 /// The rules and checks with findings.
-fn found(judged: &Judged) -> BTreeSet<String> {
+fn found(judged: &JudgedRequest) -> BTreeSet<String> {
     let logged = judged.inspection.matches().iter().filter(|found| found.is_logged);
     let rules = logged.map(|found| found.id.to_string());
     rules.chain(judged.inspection.findings().iter().map(|it| it.check.name().to_owned())).collect()

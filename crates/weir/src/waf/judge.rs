@@ -16,7 +16,7 @@ use weir_waf::inspection::{
 use weir_waf::plan::{Settings, View};
 
 use super::files;
-use super::request::{Reading, Trial};
+use super::request::{HeadSettings, Trial};
 use super::response::Answer;
 
 /// The settings of a judge.
@@ -29,11 +29,11 @@ pub struct Judge {
     /// `time_max`.
     pub time_max_ms: u64,
     /// Settings for parsing requests.
-    pub reading: Reading,
+    pub reading: HeadSettings,
 }
 
 /// The judgement on a request.
-pub struct Judged {
+pub struct JudgedRequest {
     pub inspection: Inspection,
     pub verdict: Verdict,
     /// Why the body was not read; `None`: it was, or there is none.
@@ -52,7 +52,7 @@ impl Judge {
         let limits = view.rules().settings.limits();
         let checks = has_checks.then(|| Arc::new(Checks::default()));
         let options = Options { limits, checks, ..Options::new(Mode::Detect) };
-        let reading = Reading::default();
+        let reading = HeadSettings::default();
         let (body_bytes_max, files_bytes_max) = (u64::MAX, u64::MAX);
         let time_max_ms = WAF_TIME_MAX_MS;
         let view = Arc::new(view);
@@ -92,13 +92,18 @@ impl Judge {
             body_bytes_max: waf.body_bytes_max,
             files_bytes_max: waf.files_bytes_max,
             time_max_ms: waf.time_max_ms,
-            reading: Reading { head, target: http.target },
+            reading: HeadSettings { head, target: http.target },
         })
     }
 
     /// Judges a request, and its response if there is one. The inspection continues after a blocking rule, so that all
     /// findings are shown.
-    pub fn judge(&self, trial: &Trial, client: SocketAddr, answer: Option<&Answer>) -> Judged {
+    pub fn judge(
+        &self,
+        trial: &Trial,
+        client: SocketAddr,
+        answer: Option<&Answer>,
+    ) -> JudgedRequest {
         let headers = borrowed(&trial.headers);
         let request = Request {
             client: (client.ip(), client.port()),
@@ -123,7 +128,7 @@ impl Judge {
         // In mode `detect`, a verdict of the rules is `Pass` in any case.
         let unjudged = verdicts.into_iter().find(|verdict| *verdict != Verdict::Pass);
         let verdict = inspection.would_be().cloned().or(unjudged).unwrap_or(Verdict::Pass);
-        Judged { inspection, verdict, unread }
+        JudgedRequest { inspection, verdict, unread }
     }
 
     /// Passes the body to the rules. Returns the verdict, and why the body was not read, if it was not.

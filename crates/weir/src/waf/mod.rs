@@ -4,7 +4,7 @@ mod diff;
 mod files;
 mod judge;
 mod log;
-mod recorded;
+mod recorded_requests;
 mod request;
 mod response;
 mod rules;

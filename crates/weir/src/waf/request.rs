@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_http::h1::{HeadLimits, Parsed, RequestError, parse_request};
+use weir_http::h1::{HeadLimits, ParseProgress, RequestError, parse_request};
 use weir_http::message::{Field, Framing, RequestHead, Version};
 use weir_http::path::{EncodedSlashes, PathForm, Spellings, TargetForm};
 use weir_waf::inspection::BodyLength;
@@ -11,14 +11,14 @@ use super::wire;
 
 /// Settings for parsing heads.
 #[derive(Debug, Clone, Copy)]
-pub struct Reading {
+pub struct HeadSettings {
     /// Limits on the size of a head.
     pub head: HeadLimits,
     /// The form of paths.
     pub target: TargetForm,
 }
 
-impl Default for Reading {
+impl Default for HeadSettings {
     fn default() -> Self {
         let head = HeadLimits { head_size_max: 64 * 1024, headers_max: 256 };
         // As at a virtual server without rules that read the path.
@@ -45,7 +45,7 @@ pub struct Trial {
 
 /// The parts of a request on the command line.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct RequestArguments<'a> {
     pub url: &'a str,
     pub method: Option<&'a str>,
     pub headers: &'a [String],
@@ -61,8 +61,8 @@ const USUAL_HEADERS: [(&str, &str); 3] = [
 
 impl Trial {
     /// A request for a URL, as a browser would send it.
-    pub fn of_url(asked: Asked<'_>, reading: Reading) -> Result<Self, String> {
-        let Asked { url, method, headers, data } = asked;
+    pub fn of_url(asked: RequestArguments<'_>, reading: HeadSettings) -> Result<Self, String> {
+        let RequestArguments { url, method, headers, data } = asked;
         let (host, target) = parts(url)?;
         let mut all = vec![("Host".to_owned(), host.to_owned())];
         if let Some(data) = data {
@@ -95,16 +95,16 @@ impl Trial {
     }
 
     /// Parses a file in HTTP/1 format, with CR LF or LF in its head.
-    pub fn of_file(path: &Path, reading: Reading) -> Result<Self, String> {
+    pub fn of_file(path: &Path, reading: HeadSettings) -> Result<Self, String> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Self::of_bytes(&bytes, reading).map_err(|reason| format!("{}: {reason}", path.display()))
     }
 
-    fn of_bytes(bytes: &[u8], reading: Reading) -> Result<Self, String> {
+    fn of_bytes(bytes: &[u8], reading: HeadSettings) -> Result<Self, String> {
         let (input, body) = wire::normalised(bytes);
         let mut head = RequestHead::new();
         match parse_request(&input, &reading.head, reading.target, &mut head) {
-            Ok(Parsed::Complete { length }) if length == input.len() => {}
+            Ok(ParseProgress::Complete { length }) if length == input.len() => {}
             // The file is empty, or begins with an empty line.
             Ok(_) => return Err("it does not begin with a request line".into()),
             Err(error) => {
@@ -200,11 +200,14 @@ mod tests {
 
     fn of_url(url: &str, headers: &[&str], data: Option<&str>) -> Result<Trial, String> {
         let headers: Vec<String> = headers.iter().map(|&header| header.into()).collect();
-        Trial::of_url(Asked { url, method: None, headers: &headers, data }, Reading::default())
+        Trial::of_url(
+            RequestArguments { url, method: None, headers: &headers, data },
+            HeadSettings::default(),
+        )
     }
 
     fn of_bytes(text: &[u8]) -> Result<Trial, String> {
-        Trial::of_bytes(text, Reading::default())
+        Trial::of_bytes(text, HeadSettings::default())
     }
 
     fn header<'a>(trial: &'a Trial, wanted: &str) -> Vec<&'a str> {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use weir_http::h1::{Parsed, parse_response};
+use weir_http::h1::{ParseProgress, parse_response};
 use weir_http::message::{Method, ResponseHead};
 
-use super::request::{Reading, protocol};
+use super::request::{HeadSettings, protocol};
 use super::wire;
 
 /// A response.
@@ -26,9 +26,9 @@ impl Answer {
 
     fn of_bytes(bytes: &[u8], method: &[u8]) -> Result<Self, String> {
         let (input, body) = wire::normalised(bytes);
-        let (limits, mut head) = (Reading::default().head, ResponseHead::new());
+        let (limits, mut head) = (HeadSettings::default().head, ResponseHead::new());
         match parse_response(&input, &limits, Method::of(method), &mut head) {
-            Ok(Parsed::Complete { length }) if length == input.len() => {}
+            Ok(ParseProgress::Complete { length }) if length == input.len() => {}
             Ok(_) => return Err("it does not begin with a status line".into()),
             Err(error) => return Err(format!("it cannot be read: {error}")),
         }

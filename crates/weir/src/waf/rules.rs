@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use weir_cli::output;
 use weir_config::rule_files::{self, BUILTIN};
-use weir_waf::crs::{self, EXCLUSIONS_FILE, Known};
+use weir_waf::crs::{self, EXCLUSIONS_FILE, KnownFalsePositive};
 use weir_waf::plan::{RuleSet, Settings, View};
 
 use super::files;
@@ -92,7 +92,7 @@ fn describe(rules: &Arc<RuleSet>) -> Result<String, String> {
             "  CRS denies legitimate requests of most applications; list {EXCLUSIONS_FILE} after it:"
         );
     }
-    for Known { rule, denies } in open {
+    for KnownFalsePositive { rule, denies } in open {
         let _ = writeln!(text, "    {rule}: {denies}");
     }
     for warning in &warnings {

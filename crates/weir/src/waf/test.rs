@@ -12,12 +12,12 @@ use weir_config::rule_files::BUILTIN;
 use weir_control::printable::printable;
 use weir_waf::body::MultipartFlag;
 use weir_waf::crs;
-use weir_waf::inspection::{self, Inspection, Limit, Match, Stopped, Verdict};
+use weir_waf::inspection::{self, Inspection, Limit, Match, StoppedAt, Verdict};
 use weir_waf::plan::{RuleSet, Settings};
 use weir_waf::seclang::Variable;
 
-use super::judge::{Judge, Judged};
-use super::request::{Asked, Trial};
+use super::judge::{Judge, JudgedRequest};
+use super::request::{RequestArguments, Trial};
 use super::response::Answer;
 
 /// Test rules on a request, and print the findings of each rule
@@ -144,7 +144,7 @@ fn trial(arguments: &Arguments, judge: &Judge) -> Result<Trial, String> {
     match (&arguments.url, &arguments.request) {
         (Some(url), _) => {
             let (method, data) = (arguments.method.as_deref(), arguments.data.as_deref());
-            let asked = Asked { url, method, headers: &arguments.header, data };
+            let asked = RequestArguments { url, method, headers: &arguments.header, data };
             Trial::of_url(asked, judge.reading)
         }
         (None, Some(file)) => Trial::of_file(file, judge.reading),
@@ -173,7 +173,7 @@ fn settings(arguments: &Arguments) -> Result<Settings, String> {
     Ok(Settings { variables })
 }
 
-fn as_json(Judged { inspection, verdict, unread }: &Judged) -> serde_json::Value {
+fn as_json(JudgedRequest { inspection, verdict, unread }: &JudgedRequest) -> serde_json::Value {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let rules = &inspection.view().rules().rules;
     let matches: Vec<_> = inspection
@@ -258,7 +258,7 @@ fn strict(inspection: &Inspection) -> Vec<&'static str> {
 
 /// Where a limit ended the rules.
 fn stopped(
-    Stopped { phase, rule }: Stopped,
+    StoppedAt { phase, rule }: StoppedAt,
     (limit, time_max_ms): (Limit, u64),
     rules: &RuleSet,
 ) -> String {
@@ -271,7 +271,10 @@ fn stopped(
     format!("\nThe rules ended in phase {phase}, behind rule {rule}{place}, at {what}.")
 }
 
-fn as_text(Judged { inspection, verdict, unread }: &Judged, time_max_ms: u64) -> String {
+fn as_text(
+    JudgedRequest { inspection, verdict, unread }: &JudgedRequest,
+    time_max_ms: u64,
+) -> String {
     let mut text = String::new();
     let threshold = inspection.number("inbound_anomaly_score_threshold");
     let _ = write!(text, "{}", told(verdict));
@@ -339,7 +342,7 @@ fn values(found: &Match) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::waf::request::Reading;
+    use crate::waf::request::HeadSettings;
 
     /// The output for a request with this body.
     fn told(rules: &str, content_type: &str, body: &str) -> String {
@@ -347,8 +350,8 @@ mod tests {
         let judge = Judge::of_rules(&[rules.into()], &settings, false).expect("a judge");
         let headers = [format!("Content-Type: {content_type}")];
         let url = "http://shop.example/";
-        let asked = Asked { url, method: None, headers: &headers, data: Some(body) };
-        let trial = Trial::of_url(asked, Reading::default()).expect("a request");
+        let asked = RequestArguments { url, method: None, headers: &headers, data: Some(body) };
+        let trial = Trial::of_url(asked, HeadSettings::default()).expect("a request");
         let client = SocketAddr::from(([127, 0, 0, 1], CLIENT_PORT));
         as_text(&judge.judge(&trial, client, None), judge.time_max_ms)
     }
@@ -361,8 +364,8 @@ mod tests {
         let judge = judge.in_time();
         let url = "http://shop.example/";
         let data = format!("a={}", "select ".repeat(50_000));
-        let asked = Asked { url, method: None, headers: &[], data: Some(&data) };
-        let trial = Trial::of_url(asked, Reading::default()).expect("a request");
+        let asked = RequestArguments { url, method: None, headers: &[], data: Some(&data) };
+        let trial = Trial::of_url(asked, HeadSettings::default()).expect("a request");
         let client = SocketAddr::from(([127, 0, 0, 1], CLIENT_PORT));
         let judged = judge.judge(&trial, client, None);
         assert_eq!(judged.verdict, Verdict::Exceeded(Limit::Time));

@@ -12,7 +12,7 @@ use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
 use crate::raw::tcp::TcpProfile;
 use crate::snapshot::packet::{Delivery, Fallback, PacketProtocol, PacketServer, PacketSource};
 use crate::snapshot::{
-    Address, ConnectionPolicies, ErrorPages, Limits, ListenPoint, Listening, Relay, ResetOn,
+    Address, ConnectionPolicies, ErrorPages, Limits, ListenPoint, ListenerOptions, Relay, ResetOn,
     Service, Sessions, VirtualServer,
 };
 use crate::validate::server::{client_address, settings};
@@ -56,7 +56,7 @@ impl Servers<'_> {
             name: Arc::clone(&server.name),
             listen: listen.into_iter().map(ListenPoint::from).collect(),
             // A virtual address that is routed to this host may not be one of its own addresses.
-            listening: Listening { free_bind: true, defer_accept_s: None },
+            listening: ListenerOptions { free_bind: true, defer_accept_s: None },
             pool,
             http: settings(&HttpProfile::absent(), false),
             service,

@@ -2,14 +2,18 @@
 
 use weir_api::dashboard::Dashboard;
 
+use super::query::BoardQuery;
 use super::view::Table;
-use super::wanted::Wanted;
 use crate::board::Sample;
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use crate::status::brief;
 
 /// Makes the current document.
-pub(super) fn document(observed: &Observed, sample: &Sample, wanted: &Wanted) -> Dashboard {
+pub(super) fn document(
+    observed: &ObservedState,
+    sample: &Sample,
+    wanted: &BoardQuery,
+) -> Dashboard {
     let table = Table { observed, sample, snapshot: &sample.judge.table().snapshot };
     let is = |view: &str| wanted.view == view;
     Dashboard {

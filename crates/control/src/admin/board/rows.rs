@@ -2,7 +2,7 @@
 
 use weir_api::dashboard::Rows;
 
-use super::wanted::Wanted;
+use super::query::BoardQuery;
 
 /// Maximum number of words in a search.
 const WORDS_MAX: usize = 8;
@@ -14,7 +14,7 @@ pub(super) fn words(search: &str) -> Vec<String> {
 
 /// Builds the requested page. `text`: the searched text of a row; `name`: the name of a row.
 pub(super) fn rows<S, T>(
-    wanted: &Wanted,
+    wanted: &BoardQuery,
     all: Vec<S>,
     name: impl Fn(&S) -> String,
     text: impl Fn(&S) -> String,
@@ -50,7 +50,8 @@ mod tests {
     #[test]
     fn pages_and_searches() {
         let check = |search: &str, page: usize, expected: (&[u32], usize, usize, usize)| {
-            let wanted = Wanted { words: words(search), page, rows: 3, ..Wanted::default() };
+            let wanted =
+                BoardQuery { words: words(search), page, rows: 3, ..BoardQuery::default() };
             let name = |number: &u32| number.to_string();
             let text = |number: &u32| {
                 format!("Row {number} is {}", if number.is_multiple_of(2) { "Even" } else { "odd" })

@@ -5,11 +5,11 @@ use super::*;
 
 const MEMBERS: [&str; 2] = ["127.0.0.1:9001", "127.0.0.1:9002"];
 
-fn whole(running: &Running, wanted: &Wanted) -> (Value, Value) {
+fn whole(running: &Running, wanted: &BoardQuery) -> (Value, Value) {
     let sample = Arc::new(Sample::of(running.observed.judge(), None));
     let work = (
         Arc::clone(&running.observed),
-        Arc::new(Wanted { rows: 50, page: 1, ..copy(wanted) }),
+        Arc::new(BoardQuery { rows: 50, page: 1, ..copy(wanted) }),
         sample,
     );
     let (event, document) = make(work, None).expect("an event");
@@ -17,8 +17,8 @@ fn whole(running: &Running, wanted: &Wanted) -> (Value, Value) {
     (serde_json::to_value(&*whole).expect("JSON"), document)
 }
 
-fn copy(wanted: &Wanted) -> Wanted {
-    Wanted {
+fn copy(wanted: &BoardQuery) -> BoardQuery {
+    BoardQuery {
         view: wanted.view.clone(),
         name: wanted.name.clone(),
         words: wanted.words.clone(),
@@ -27,8 +27,8 @@ fn copy(wanted: &Wanted) -> Wanted {
     }
 }
 
-fn view(view: &str, name: &str) -> Wanted {
-    Wanted { view: view.into(), name: name.into(), ..Wanted::default() }
+fn view(view: &str, name: &str) -> BoardQuery {
+    BoardQuery { view: view.into(), name: name.into(), ..BoardQuery::default() }
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn what_changes_comes_and_nothing_else() {
     let (_, before) = whole(&running, &wanted);
     let change = |before: Value| {
         let sample = Arc::new(Sample::of(running.observed.judge(), None));
-        let wanted = Arc::new(Wanted { rows: 50, page: 1, ..copy(&wanted) });
+        let wanted = Arc::new(BoardQuery { rows: 50, page: 1, ..copy(&wanted) });
         let (event, document) =
             make((Arc::clone(&running.observed), wanted, sample), Some(before)).expect("an event");
         let Event::Change(change) = event else { panic!("it is a change") };
@@ -113,7 +113,7 @@ async fn the_stream_begins_with_the_whole_document_and_goes_on() {
         assert_eq!(problem["detail"], detail);
         assert!(problem["help"].as_str().expect("help").starts_with(help), "{problem}");
     }
-    let wanted = Arc::new(Wanted { rows: 50, page: 1, ..view("overview", "") });
+    let wanted = Arc::new(BoardQuery { rows: 50, page: 1, ..view("overview", "") });
     let shared = Arc::clone(&running.observed);
     let mut samples = running.observed.admin.sampler.subscribe(move || shared.judge());
     samples.changed().await.expect("a sample");

@@ -12,12 +12,12 @@ use weir_exchange::shared::live::{LiveMember, TablePool};
 use weir_exchange::shared::sticky::reached_pools;
 
 use super::super::servers::{policy_status, shown_certificates};
+use super::query::BoardQuery;
 use super::rows::rows;
-use super::wanted::Wanted;
-use crate::board::{PoolSample, Sample, ServerSample, Shown, member_shown};
+use crate::board::{PoolSample, Sample, ServerSample, StateSeverity, member_shown};
 use crate::figures::shown_gauge;
 use crate::health::{Condition, Health};
-use crate::observed::Observed;
+use crate::observed_state::ObservedState;
 use crate::status::{self, latency};
 
 /// Maximum number of rows per list in the overview.
@@ -37,7 +37,7 @@ const DAYS_LEFT_MIN: i64 = 30;
 
 /// The input for views.
 pub(super) struct Table<'a> {
-    pub observed: &'a Observed,
+    pub observed: &'a ObservedState,
     pub sample: &'a Sample,
     pub snapshot: &'a Snapshot,
 }
@@ -47,7 +47,7 @@ fn health_row(health: &Health) -> HealthRow {
     HealthRow {
         state: state.as_str().to_owned(),
         why: health.why.clone(),
-        shown: Shown::of(state).as_str().to_owned(),
+        shown: StateSeverity::of(state).as_str().to_owned(),
     }
 }
 
@@ -140,7 +140,7 @@ impl<'a> Table<'a> {
 
     fn attention(&self, (configured, live, sample): &Pool<'_>) -> Attention {
         let members = configured.members.iter().zip(&live.members);
-        let bad = members.filter(|(it, live)| member_shown(it, live).1 != Shown::Good);
+        let bad = members.filter(|(it, live)| member_shown(it, live).1 != StateSeverity::Good);
         let reasons: Vec<String> = bad
             .map(|(configured, live)| format!("{}: {}", live.label, self.reason(configured, live)))
             .take(REASONS_MAX)
@@ -158,10 +158,10 @@ impl<'a> Table<'a> {
         let reports = self.observed.monitors.of(&live.pool.name, &live.label);
         let failure = reports.into_iter().find_map(|report| report.last_failure);
         let (state, shown) = member_shown(configured, live);
-        failure.filter(|_| shown == Shown::Bad).unwrap_or_else(|| state.to_owned())
+        failure.filter(|_| shown == StateSeverity::Bad).unwrap_or_else(|| state.to_owned())
     }
 
-    pub fn servers(&self, wanted: &Wanted) -> Rows<ServerRow> {
+    pub fn servers(&self, wanted: &BoardQuery) -> Rows<ServerRow> {
         let pool_name = |server: &VirtualServer| self.snapshot.pools[server.pool].name.to_string();
         let text = |(_, configured, sample): &Server<'_>| {
             let listen = ranges(&configured.listen).join(" ");
@@ -212,14 +212,14 @@ impl<'a> Table<'a> {
         named.collect()
     }
 
-    pub fn pools(&self, wanted: &Wanted) -> Rows<PoolRow> {
+    pub fn pools(&self, wanted: &BoardQuery) -> Rows<PoolRow> {
         let text = |(configured, live, sample): &Pool<'_>| {
             format!("{} {} {}", configured.name, sample.health.state.as_str(), labels(live))
         };
         rows(wanted, self.all_pools(), |(it, ..)| it.name.to_string(), text, pool_row)
     }
 
-    pub fn pool(&self, wanted: &Wanted) -> Option<PoolView> {
+    pub fn pool(&self, wanted: &BoardQuery) -> Option<PoolView> {
         let pools = self.all_pools();
         let pool = pools.iter().find(|(configured, ..)| *configured.name == *wanted.name)?;
         let (configured, live, _) = pool;
@@ -247,7 +247,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    pub fn map(&self, wanted: &Wanted) -> Rows<MapRow> {
+    pub fn map(&self, wanted: &BoardQuery) -> Rows<MapRow> {
         let mut rules: HashMap<&str, usize> = HashMap::new();
         for rule in &self.snapshot.rules {
             *rules.entry(&*rule.policy).or_default() += 1;

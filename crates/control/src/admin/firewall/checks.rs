@@ -8,8 +8,8 @@ use weir_exchange::shared::live::LiveTable;
 use weir_waf::checks::{Action, Check};
 
 use super::{applies_to, section};
-use crate::firewall::Wanted;
-use crate::firewall::checked::{CheckGroup, by_check};
+use crate::firewall::ProposalThresholds;
+use crate::firewall::check_findings::{CheckGroup, by_check};
 use crate::firewall::line::Line;
 
 /// The checks with findings in these lines.
@@ -49,7 +49,7 @@ fn of(
         decided: group.decided,
         suspicious: group.suspicious,
         action: action.name().to_owned(),
-        is_proposed: milder.is_some() && group.is_legitimate(Wanted::default()),
+        is_proposed: milder.is_some() && group.is_legitimate(ProposalThresholds::default()),
         place: group.place,
         example: group.example,
         applies_to: applies_to(server, waf, table),

@@ -328,7 +328,7 @@ fn a_server_that_shakes_hands_byte_by_byte_is_given_up() {
         }
     });
     let stream = connect(&settings.server).unwrap();
-    let opened = Encrypted::open(stream, &settings, Duration::from_millis(200));
+    let opened = SyslogTlsConnection::open(stream, &settings, Duration::from_millis(200));
     let error = opened.err().expect("an error").to_string();
     assert_eq!(error, "the server did not answer in time");
     writer.join().unwrap();

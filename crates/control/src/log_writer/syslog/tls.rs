@@ -17,9 +17,9 @@ use weir_tls::explain;
 const READS_MAX: usize = 64;
 
 /// A TLS connection.
-pub(super) struct Encrypted(StreamOwned<ClientConnection, TcpStream>);
+pub(super) struct SyslogTlsConnection(StreamOwned<ClientConnection, TcpStream>);
 
-impl Encrypted {
+impl SyslogTlsConnection {
     /// Performs the TLS handshake within `timeout`.
     pub fn open(stream: TcpStream, settings: &SyslogTls, timeout: Duration) -> io::Result<Self> {
         let name = ServerName::try_from(settings.name.to_string())
@@ -62,7 +62,7 @@ impl Encrypted {
     }
 }
 
-impl Drop for Encrypted {
+impl Drop for SyslogTlsConnection {
     fn drop(&mut self) {
         // weir does not wait for a server that accepts no data.
         if self.0.sock.set_nonblocking(true).is_err() {

@@ -16,7 +16,7 @@ fn transaction(comment: &str) -> Transaction {
         author: "alice".into(),
         comment: comment.into(),
         expected_version: None,
-        wanted: Wanted::RollBackTo(0),
+        wanted: RequestedChanges::RollBackTo(0),
         dry_run: false,
         takes_last: false,
         is_from_network: false,
@@ -24,7 +24,7 @@ fn transaction(comment: &str) -> Transaction {
     }
 }
 
-fn numbers(batch: &[Pending]) -> Vec<u64> {
+fn numbers(batch: &[PendingRequest]) -> Vec<u64> {
     batch.iter().map(|pending| pending.number).collect()
 }
 
@@ -59,7 +59,7 @@ fn what_waits_is_bounded() {
     for number in 1..=QUEUE_MAX {
         assert_eq!(changes.propose(transaction("")), Ok(number as u64));
     }
-    assert_eq!(changes.propose(transaction("")), Err(Unqueued::Full));
+    assert_eq!(changes.propose(transaction("")), Err(NotQueued::Full));
     assert!(changes.confirm(1, "bob").is_ok(), "there is always room for a confirmation");
     changes.next_batch();
     assert_eq!(changes.next_batch().len(), BATCH_MAX);
@@ -67,9 +67,10 @@ fn what_waits_is_bounded() {
     // The size of the queue is limited, too.
     let changes = self::changes();
     let value = json!("x".repeat(QUEUE_BYTES_MAX / 3));
-    let large = Wanted::Changes(vec![Change::Set { path: Pointer::parse("/a").unwrap(), value }]);
+    let large =
+        RequestedChanges::Changes(vec![Change::Set { path: Pointer::parse("/a").unwrap(), value }]);
     let large = Transaction { wanted: large, ..transaction("") };
-    for expected in [Ok(1), Ok(2), Err(Unqueued::Full)] {
+    for expected in [Ok(1), Ok(2), Err(NotQueued::Full)] {
         assert_eq!(changes.propose(large.clone()), expected);
     }
     assert_eq!(changes.propose(transaction("")), Ok(3));
@@ -125,7 +126,7 @@ async fn results_are_told_to_those_who_wait() {
         (report.state, report.reason.as_deref()),
         (TransactionState::Refused, Some("weir ends"))
     );
-    assert_eq!(changes.propose(transaction("")), Err(Unqueued::Ends));
+    assert_eq!(changes.propose(transaction("")), Err(NotQueued::Ends));
     // A version was being stored when the queue was closed.
     changes.accepted(open, 5, &[], Vec::new());
     let report = changes.result(open).await.expect("a report");

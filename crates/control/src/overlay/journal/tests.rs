@@ -3,7 +3,7 @@
 use serde_json::json;
 use weir_sources::overlay::Change;
 
-use super::super::history::Wanted;
+use super::super::history::RequestedChanges;
 use super::*;
 
 fn overlay(weight: u64) -> Overlay {
@@ -22,7 +22,7 @@ fn next(history: &History, overlay: &Overlay, confirm_until_unix_ms: Option<u64>
         unix_ms: 1_700_000_000_000 + number,
         author: "alice".into(),
         comment: format!("the {number}. \"change\" – ü"),
-        wanted: Wanted::Changes(overlay.changes().map(Change::clone).collect()),
+        wanted: RequestedChanges::Changes(overlay.changes().map(Change::clone).collect()),
         confirm_until_unix_ms,
         delta: history.overlay().delta(overlay),
     }))

@@ -6,7 +6,7 @@ use weir_sources::overlay::{Change, Overlay};
 
 use super::*;
 use crate::overlay::changes::Transaction;
-use crate::overlay::history::Wanted;
+use crate::overlay::history::RequestedChanges;
 use crate::overlay::reports::Report;
 
 /// A process that serves until the test ends.
@@ -58,7 +58,7 @@ fn wants(changes: Value) -> Transaction {
         author: "alice".into(),
         comment: String::new(),
         expected_version: None,
-        wanted: Wanted::Changes(changes),
+        wanted: RequestedChanges::Changes(changes),
         dry_run: false,
         takes_last: false,
         is_from_network: false,
@@ -72,7 +72,7 @@ fn weight(member: SocketAddr, weight: u64) -> Transaction {
 }
 
 fn roll_back(version: u64) -> Transaction {
-    Transaction { wanted: Wanted::RollBackTo(version), ..wants(json!([])) }
+    Transaction { wanted: RequestedChanges::RollBackTo(version), ..wants(json!([])) }
 }
 
 /// A configuration with a directory for its overlay.
@@ -282,9 +282,9 @@ async fn the_network_restores_what_the_files_name_and_introduces_nothing() {
     for (wanted, expected) in [
         (remove(), Some(1)),
         // The files name the log all along.
-        (Wanted::Revert(1), Some(2)),
+        (RequestedChanges::Revert(1), Some(2)),
         (remove(), Some(3)),
-        (Wanted::RollBackTo(0), Some(4)),
+        (RequestedChanges::RollBackTo(0), Some(4)),
         (introduce.clone(), None),
         (remove(), Some(5)),
         (introduce, None),
@@ -333,7 +333,7 @@ async fn a_version_that_nobody_confirms_is_taken_back() {
     assert_eq!(process.weights(), [5]);
     let version = Arc::clone(changes.history().get(3).unwrap());
     assert_eq!((&*version.author, &*version.comment), ("weir", "not confirmed"));
-    assert_eq!(version.wanted, Wanted::RollBackTo(1));
+    assert_eq!(version.wanted, RequestedChanges::RollBackTo(1));
     // Instead of being confirmed, the version is rolled back.
     let third = Transaction { confirm_within_s: Some(600), ..weight(one, 9) };
     assert_eq!(process.ask(third).await.version, Some(4));

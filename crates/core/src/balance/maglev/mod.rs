@@ -64,7 +64,7 @@ const ATTEMPT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A member of the table.
 #[derive(Debug, Clone, Copy)]
-pub struct Named<'a> {
+pub struct NamedMember<'a> {
     /// The stable name of a member, the same after reloads and on other weirs: its address as text.
     pub name: &'a str,
     /// The weight.
@@ -81,7 +81,7 @@ pub struct MaglevTable {
 
 impl MaglevTable {
     /// The table of a pool with these members, healthy or not.
-    pub fn new(members: &[Named<'_>]) -> Self {
+    pub fn new(members: &[NamedMember<'_>]) -> Self {
         let slots = if members.is_empty() {
             Box::default()
         } else {
@@ -101,7 +101,7 @@ impl MaglevTable {
 
     /// A table of the smallest size, [`SLOTS_MIN`] slots, for any number of members: for users that need tables of one
     /// size. With more members, shares are less exact.
-    pub fn smallest(members: &[Named<'_>]) -> Self {
+    pub fn smallest(members: &[NamedMember<'_>]) -> Self {
         let slots = if members.is_empty() { Box::default() } else { fill(members, SLOTS_MIN) };
         Self { slots, members: members.len() }
     }
@@ -130,7 +130,7 @@ struct Walk {
     owed: u32,
 }
 
-fn fill(members: &[Named<'_>], size: u32) -> Box<[u32]> {
+fn fill(members: &[NamedMember<'_>], size: u32) -> Box<[u32]> {
     let mut walks = walks(members, size);
     set_quotas(&mut walks, members, size);
     // One slot per round for a member of mean weight.
@@ -157,7 +157,7 @@ fn slots_for(members: usize) -> u32 {
 }
 
 /// The members' permutations, in the order of their turns.
-fn walks(members: &[Named<'_>], size: u32) -> Vec<Walk> {
+fn walks(members: &[NamedMember<'_>], size: u32) -> Vec<Walk> {
     let hashes = NAME_KEYS.map(|key| KeyedHash::new(key.to_le_bytes()));
     let mut order: Vec<([u64; 2], &str, u32)> = (0..)
         .zip(members)
@@ -179,7 +179,7 @@ fn walks(members: &[Named<'_>], size: u32) -> Vec<Walk> {
 
 /// Divides the slots in proportion to weight: each member gets the integer part of its share; the members with the
 /// largest fractions get one more, until all slots are assigned.
-fn set_quotas(walks: &mut [Walk], members: &[Named<'_>], size: u32) {
+fn set_quotas(walks: &mut [Walk], members: &[NamedMember<'_>], size: u32) {
     let weight = |walk: &Walk| u64::from(clamp_weight(members[walk.member as usize].weight));
     let total: u64 = walks.iter().map(weight).sum();
     let due = |walk: &Walk| weight(walk) * u64::from(size);

@@ -8,8 +8,11 @@ fn name(member: usize) -> String {
 /// The table of members by number and weight.
 fn table(members: &[(usize, u16)]) -> MaglevTable {
     let names: Vec<String> = members.iter().map(|&(member, _)| name(member)).collect();
-    let named: Vec<Named> =
-        names.iter().zip(members).map(|(name, &(_, weight))| Named { name, weight }).collect();
+    let named: Vec<NamedMember> = names
+        .iter()
+        .zip(members)
+        .map(|(name, &(_, weight))| NamedMember { name, weight })
+        .collect();
     MaglevTable::new(&named)
 }
 
@@ -137,7 +140,7 @@ fn odd_pools() {
     let one = table(&[(7, 0)]);
     assert!((0..100).all(|key| one.member(key, key as u32) == Some(0)));
     // With the same name twice, both get their share.
-    let twice = [Named { name: "a:1", weight: 1 }, Named { name: "a:1", weight: 1 }];
+    let twice = [NamedMember { name: "a:1", weight: 1 }, NamedMember { name: "a:1", weight: 1 }];
     let twice = MaglevTable::new(&twice);
     let second = twice.slots.iter().filter(|&&place| place == 1).count();
     assert!(second.abs_diff(twice.slots.len() / 2) <= 1);

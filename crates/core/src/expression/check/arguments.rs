@@ -1,17 +1,17 @@
 //! The number of arguments of calls.
 
-use super::Checked;
+use super::CheckResult;
 use crate::expression::ExpressionError;
 use crate::expression::ast::{Node, Word};
 
-pub(super) fn one_argument<'n>(name: &Word, arguments: &'n [Node]) -> Checked<&'n Node> {
+pub(super) fn one_argument<'n>(name: &Word, arguments: &'n [Node]) -> CheckResult<&'n Node> {
     match arguments {
         [argument] => Ok(argument),
         _ => Err(wrong_number(name, "one argument", arguments)),
     }
 }
 
-pub(super) fn no_argument(name: &Word, arguments: &[Node]) -> Checked<()> {
+pub(super) fn no_argument(name: &Word, arguments: &[Node]) -> CheckResult<()> {
     match arguments {
         [] => Ok(()),
         _ => Err(wrong_number(name, "no argument", arguments)),

@@ -6,7 +6,7 @@ use super::arguments::{no_argument, one_argument};
 use super::relation::network;
 use super::text_function;
 use super::values;
-use super::{Checked, Checker, Typed, mismatch};
+use super::{CheckResult, Checker, TypedNode, mismatch};
 use crate::expression::ExpressionError;
 use crate::expression::addresses::{AddressSet, Network};
 use crate::expression::ast::{Node, Word};
@@ -22,28 +22,28 @@ impl Checker<'_, '_> {
         of: &Node,
         name: &Word,
         arguments: &[Node],
-    ) -> Checked<Typed<'static>> {
+    ) -> CheckResult<TypedNode<'static>> {
         let receiver = self.typed(of)?;
-        if let Typed::Group(group) = receiver
+        if let TypedNode::Group(group) = receiver
             && let Some((_, reader)) = group.readers().iter().find(|(known, _)| *known == name.text)
         {
             return self.reader(*reader, name, arguments);
         }
-        if let Typed::Values(values) = receiver {
+        if let TypedNode::Values(values) = receiver {
             return values::method(values, name, arguments);
         }
         let Some(method) = names::method(&name.text) else {
             return Err(unknown_method(name, &receiver));
         };
         match (method, receiver) {
-            (Method::ContainsIp, Typed::Network(network)) => {
+            (Method::ContainsIp, TypedNode::Network(network)) => {
                 self.contains_ip(network, name, arguments)
             }
             (Method::ContainsIp, other) => Err(mismatch(of, "a network", &other)
                 .help("`containsIP` is called on a network: `cidr('…').containsIP(…)`")),
-            (Method::All, Typed::Keyed(keyed)) => values::all(self, keyed, name, arguments),
-            (_, Typed::Text(text)) => self.text_method(text, method, name, arguments),
-            (_, Typed::Address(_)) => {
+            (Method::All, TypedNode::Keyed(keyed)) => values::all(self, keyed, name, arguments),
+            (_, TypedNode::Text(text)) => self.text_method(text, method, name, arguments),
+            (_, TypedNode::Address(_)) => {
                 let message = format!("`{}` is called on text, and this is an address", name.text);
                 Err(ExpressionError::new(of.range.clone(), message).help(
                     "`cidr('…').containsIP(…)` asks for a network, `string(…)` makes text of it",
@@ -63,15 +63,15 @@ impl Checker<'_, '_> {
         method: Method,
         name: &Word,
         arguments: &[Node],
-    ) -> Checked<Typed<'static>> {
+    ) -> CheckResult<TypedNode<'static>> {
         let test = match method {
             Method::Size => {
                 no_argument(name, arguments)?;
-                return Ok(Typed::Integer(Number::size(text)));
+                return Ok(TypedNode::Integer(Number::size(text)));
             }
             Method::LowerAscii => {
                 no_argument(name, arguments)?;
-                return Ok(Typed::Text(Text::lower(text)));
+                return Ok(TypedNode::Text(Text::lower(text)));
             }
             Method::Part
             | Method::Segment
@@ -80,11 +80,11 @@ impl Checker<'_, '_> {
             | Method::UrlDecode
             | Method::Base64Decode => {
                 let function = text_function::of(method, name, arguments)?;
-                return Ok(Typed::Text(Text::made(function, text)));
+                return Ok(TypedNode::Text(Text::made(function, text)));
             }
             Method::Hash => {
                 let below = text_function::number(one_argument(name, arguments)?, 1)?;
-                return Ok(Typed::Integer(Number::hash(text, below)));
+                return Ok(TypedNode::Integer(Number::hash(text, below)));
             }
             Method::StartsWith => self.part(TextRelation::StartsWith, text, name, arguments)?,
             Method::EndsWith => self.part(TextRelation::EndsWith, text, name, arguments)?,
@@ -110,10 +110,10 @@ impl Checker<'_, '_> {
             }
             // Called on another type; the caller has excluded this.
             Method::ContainsIp | Method::All => {
-                return Err(unknown_method(name, &Typed::Text(text)));
+                return Err(unknown_method(name, &TypedNode::Text(text)));
             }
         };
-        Ok(Typed::Boolean(test))
+        Ok(TypedNode::Boolean(test))
     }
 
     fn part(
@@ -122,17 +122,19 @@ impl Checker<'_, '_> {
         text: Text,
         name: &Word,
         arguments: &[Node],
-    ) -> Checked<Test> {
+    ) -> CheckResult<Test> {
         let argument = one_argument(name, arguments)?;
         match self.typed(argument)? {
-            Typed::Text(part) => Ok(Test::texts(relation, text, part)),
-            other @ (Typed::List(_) | Typed::Texts(_)) => Err(mismatch(argument, "text", &other)
-                .help(format!("did you mean `{}Any`?", name.text))),
+            TypedNode::Text(part) => Ok(Test::texts(relation, text, part)),
+            other @ (TypedNode::List(_) | TypedNode::Texts(_)) => {
+                Err(mismatch(argument, "text", &other)
+                    .help(format!("did you mean `{}Any`?", name.text)))
+            }
             other => Err(mismatch(argument, "text", &other)),
         }
     }
 
-    fn matches(&mut self, text: Text, name: &Word, arguments: &[Node]) -> Checked<Test> {
+    fn matches(&mut self, text: Text, name: &Word, arguments: &[Node]) -> CheckResult<Test> {
         let argument = one_argument(name, arguments)?;
         let pattern = self.literal(argument, "a regular expression")?;
         match self.scope.slots.pattern(&pattern) {
@@ -145,15 +147,15 @@ impl Checker<'_, '_> {
     }
 
     /// The argument of `startsWithAny` and similar methods: a list of texts, or a data set.
-    fn texts(&mut self, name: &Word, arguments: &[Node]) -> Checked<Arc<Texts>> {
+    fn texts(&mut self, name: &Word, arguments: &[Node]) -> CheckResult<Arc<Texts>> {
         let argument = one_argument(name, arguments)?;
         match self.typed(argument)? {
-            Typed::Texts(texts) => Ok(texts),
-            Typed::List(nodes) => Ok(Arc::new(Texts::new(self.text_literals(nodes)?))),
+            TypedNode::Texts(texts) => Ok(texts),
+            TypedNode::List(nodes) => Ok(Arc::new(Texts::new(self.text_literals(nodes)?))),
             other => {
                 let error = mismatch(argument, "a data set of strings or a list of texts", &other);
                 Err(match (&other, name.text.strip_suffix("Any")) {
-                    (Typed::Text(_), Some(single)) => {
+                    (TypedNode::Text(_), Some(single)) => {
                         error.help(format!("did you mean `{single}`?"))
                     }
                     _ => error,
@@ -167,19 +169,23 @@ impl Checker<'_, '_> {
         network: Network,
         name: &Word,
         arguments: &[Node],
-    ) -> Checked<Typed<'static>> {
+    ) -> CheckResult<TypedNode<'static>> {
         let argument = one_argument(name, arguments)?;
         match self.typed(argument)? {
-            Typed::Address(address) => {
+            TypedNode::Address(address) => {
                 let set = Arc::new(AddressSet::new([network]));
-                Ok(Typed::Boolean(Test::AddressIn(address, set)))
+                Ok(TypedNode::Boolean(Test::AddressIn(address, set)))
             }
             other => Err(mismatch(argument, "an address", &other)),
         }
     }
 
     /// `name(arguments)`
-    pub(super) fn function(&mut self, name: &Word, arguments: &[Node]) -> Checked<Typed<'static>> {
+    pub(super) fn function(
+        &mut self,
+        name: &Word,
+        arguments: &[Node],
+    ) -> CheckResult<TypedNode<'static>> {
         let Some(function) = names::function(&name.text) else {
             return Err(unknown_function(name));
         };
@@ -187,28 +193,28 @@ impl Checker<'_, '_> {
         Ok(match function {
             Function::Cidr => {
                 let text = self.literal(argument, "a network")?;
-                Typed::Network(network(&text, &argument.range)?)
+                TypedNode::Network(network(&text, &argument.range)?)
             }
-            Function::Int => Typed::Integer(Number::parsed(self.text(argument)?)),
+            Function::Int => TypedNode::Integer(Number::parsed(self.text(argument)?)),
             Function::Random => {
                 let below = text_function::number(argument, 1)?;
                 self.reads.random = true;
-                Typed::Integer(Number::Random { call: self.scope.slots.random_call(), below })
+                TypedNode::Integer(Number::Random { call: self.scope.slots.random_call(), below })
             }
             Function::Size => match self.typed(argument)? {
-                Typed::Values(values) => Typed::Integer(Number::Count(values)),
-                Typed::Text(text) => Typed::Integer(Number::size(text)),
+                TypedNode::Values(values) => TypedNode::Integer(Number::Count(values)),
+                TypedNode::Text(text) => TypedNode::Integer(Number::size(text)),
                 other => return Err(mismatch(argument, "text", &other)),
             },
-            Function::String => Typed::Text(self.printable(argument)?),
+            Function::String => TypedNode::Text(self.printable(argument)?),
         })
     }
 }
 
-fn unknown_method(name: &Word, receiver: &Typed) -> ExpressionError {
+fn unknown_method(name: &Word, receiver: &TypedNode) -> ExpressionError {
     let message = format!("{} has no method `{}`", receiver.describe(), name.text);
     let readers = match receiver {
-        Typed::Group(group) => group.readers(),
+        TypedNode::Group(group) => group.readers(),
         _ => &[],
     };
     let methods = names::METHODS.iter().map(|(name, _)| *name);

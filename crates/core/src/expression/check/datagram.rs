@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::arguments::wrong_number;
-use super::{Checked, Checker, Typed};
+use super::{CheckResult, Checker, TypedNode};
 use crate::expression::ExpressionError;
 use crate::expression::ast::{Kind, Node, Word};
 use crate::expression::names::{Group, Reader};
@@ -32,7 +32,7 @@ impl Checker<'_, '_> {
         reader: Reader,
         name: &Word,
         arguments: &[Node],
-    ) -> Checked<Typed<'static>> {
+    ) -> CheckResult<TypedNode<'static>> {
         let [first, second] = arguments else {
             return Err(wrong_number(name, "two arguments", arguments));
         };
@@ -46,17 +46,17 @@ impl Checker<'_, '_> {
                 self.number(second, "the number of an attribute", 1, u8::MAX)?,
             ),
         };
-        Ok(Typed::Text(Text::Slot(self.scope.slots.of(source))))
+        Ok(TypedNode::Text(Text::Slot(self.scope.slots.of(source))))
     }
 
     /// The slot of `radius.attributes[number]`.
-    pub(super) fn radius_attribute(&mut self, key: &Node) -> Checked<u32> {
+    pub(super) fn radius_attribute(&mut self, key: &Node) -> CheckResult<u32> {
         let number = self.number(key, "the number of an attribute", 1, u8::MAX)?;
         Ok(self.scope.slots.of(Source::RadiusAttribute(number)))
     }
 
     /// An integer literal.
-    fn number<T>(&mut self, node: &Node, what: &str, min: T, max: T) -> Checked<T>
+    fn number<T>(&mut self, node: &Node, what: &str, min: T, max: T) -> CheckResult<T>
     where
         T: TryFrom<i64> + PartialOrd + std::fmt::Display,
     {

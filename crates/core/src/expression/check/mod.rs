@@ -19,14 +19,14 @@ use super::data::{self, Texts};
 use super::error;
 use super::facts::{TextFact, Values};
 use super::foreign;
-use super::names::{self, Group, Keyed, Member};
+use super::names::{self, Group, KeyedGroup, Member};
 use super::plan::{Address, Number, Test, Text};
 use super::slots::{HOST, Source};
 use super::text_set::TextMap;
 use super::{ExpressionError, Phase, Reads, Scope};
 
 /// The type of a part of an expression.
-enum Typed<'n> {
+enum TypedNode<'n> {
     Boolean(Test),
     Text(Text),
     Integer(Number),
@@ -35,7 +35,7 @@ enum Typed<'n> {
     Network(Network),
     List(&'n [Node]),
     /// `request.headers` and other groups that are indexed by name.
-    Keyed(Keyed),
+    Keyed(KeyedGroup),
     /// `data`
     Data,
     Texts(Arc<Texts>),
@@ -56,7 +56,7 @@ enum Typed<'n> {
     Values(Values),
 }
 
-impl Typed<'_> {
+impl TypedNode<'_> {
     fn describe(&self) -> &'static str {
         match self {
             Self::Boolean(_) => "a boolean",
@@ -81,7 +81,7 @@ impl Typed<'_> {
     }
 }
 
-type Checked<T> = Result<T, ExpressionError>;
+type CheckResult<T> = Result<T, ExpressionError>;
 
 /// Checks one expression and compiles it.
 pub(super) struct Checker<'c, 's> {
@@ -98,74 +98,76 @@ impl<'c, 's> Checker<'c, 's> {
     }
 
     /// A condition.
-    pub fn boolean(&mut self, node: &Node) -> Checked<Test> {
+    pub fn boolean(&mut self, node: &Node) -> CheckResult<Test> {
         match self.typed(node)? {
-            Typed::Boolean(test) => Ok(test),
+            TypedNode::Boolean(test) => Ok(test),
             other => Err(mismatch(node, "a boolean", &other)),
         }
     }
 
     /// Text, or a value with exactly one text form.
-    pub fn printable(&mut self, node: &Node) -> Checked<Text> {
+    pub fn printable(&mut self, node: &Node) -> CheckResult<Text> {
         match self.typed(node)? {
-            Typed::Text(text) => Ok(text),
-            Typed::Integer(number) => Ok(Text::number(number)),
-            Typed::Address(address) => Ok(Text::Address(address)),
+            TypedNode::Text(text) => Ok(text),
+            TypedNode::Integer(number) => Ok(Text::number(number)),
+            TypedNode::Address(address) => Ok(Text::Address(address)),
             other => Err(mismatch(node, "text, an integer or an address", &other)),
         }
     }
 
-    fn text(&mut self, node: &Node) -> Checked<Text> {
+    fn text(&mut self, node: &Node) -> CheckResult<Text> {
         match self.typed(node)? {
-            Typed::Text(text) => Ok(text),
+            TypedNode::Text(text) => Ok(text),
             other => Err(mismatch(node, "text", &other)),
         }
     }
 
-    fn typed<'n>(&mut self, node: &'n Node) -> Checked<Typed<'n>> {
+    fn typed<'n>(&mut self, node: &'n Node) -> CheckResult<TypedNode<'n>> {
         Ok(match &node.kind {
-            Kind::Text(text) => Typed::Text(Text::Constant(text.as_bytes().into())),
-            Kind::Integer(value) => Typed::Integer(Number::Constant(*value)),
-            Kind::Boolean(value) => Typed::Boolean(Test::Constant(*value)),
+            Kind::Text(text) => TypedNode::Text(Text::Constant(text.as_bytes().into())),
+            Kind::Integer(value) => TypedNode::Integer(Number::Constant(*value)),
+            Kind::Boolean(value) => TypedNode::Boolean(Test::Constant(*value)),
             Kind::Name(name) => self.root(name, node)?,
             Kind::Field { of, name } => self.field(of, name)?,
             Kind::Index { of, key } => self.index(of, key)?,
             Kind::Call { of: Some(of), name, arguments } => self.method(of, name, arguments)?,
             Kind::Call { of: None, name, arguments } => self.function(name, arguments)?,
-            Kind::List(nodes) => Typed::List(nodes),
-            Kind::Not(of) => Typed::Boolean(Test::not(self.boolean(of)?)),
-            Kind::Negative(of) => Typed::Integer(number::negative(self, of)?),
+            Kind::List(nodes) => TypedNode::List(nodes),
+            Kind::Not(of) => TypedNode::Boolean(Test::not(self.boolean(of)?)),
+            Kind::Negative(of) => TypedNode::Integer(number::negative(self, of)?),
             Kind::Arithmetic { operator, sides } => {
-                Typed::Integer(number::arithmetic(self, *operator, sides)?)
+                TypedNode::Integer(number::arithmetic(self, *operator, sides)?)
             }
             Kind::Compare { relation, sides } => {
-                Typed::Boolean(self.compare(*relation, &sides[0], &sides[1], &node.range)?)
+                TypedNode::Boolean(self.compare(*relation, &sides[0], &sides[1], &node.range)?)
             }
-            Kind::All(nodes) => Typed::Boolean(Test::all(self.booleans(nodes)?)),
-            Kind::Any(nodes) => Typed::Boolean(Test::any(self.booleans(nodes)?)),
+            Kind::All(nodes) => TypedNode::Boolean(Test::all(self.booleans(nodes)?)),
+            Kind::Any(nodes) => TypedNode::Boolean(Test::any(self.booleans(nodes)?)),
             Kind::Choice(parts) => self.choice(parts)?,
         })
     }
 
-    fn booleans(&mut self, nodes: &[Node]) -> Checked<Vec<Test>> {
+    fn booleans(&mut self, nodes: &[Node]) -> CheckResult<Vec<Test>> {
         error::all(nodes.iter().map(|node| self.boolean(node)))
     }
 
-    fn choice<'n>(&mut self, parts: &'n [Node; 3]) -> Checked<Typed<'n>> {
+    fn choice<'n>(&mut self, parts: &'n [Node; 3]) -> CheckResult<TypedNode<'n>> {
         let [condition, yes_node, no_node] = parts;
         let condition = self.boolean(condition);
         let branches = error::both(self.typed(yes_node), self.typed(no_node));
         let (condition, (yes, no)) = error::both(condition, branches)?;
         Ok(match (yes, no) {
-            (Typed::Boolean(yes), Typed::Boolean(no)) => {
-                Typed::Boolean(Test::choice(condition, yes, no))
+            (TypedNode::Boolean(yes), TypedNode::Boolean(no)) => {
+                TypedNode::Boolean(Test::choice(condition, yes, no))
             }
-            (Typed::Text(yes), Typed::Text(no)) => Typed::Text(Text::choice(condition, yes, no)),
-            (Typed::Integer(yes), Typed::Integer(no)) => {
-                Typed::Integer(Number::choice(condition, yes, no))
+            (TypedNode::Text(yes), TypedNode::Text(no)) => {
+                TypedNode::Text(Text::choice(condition, yes, no))
             }
-            (Typed::Address(yes), Typed::Address(no)) => {
-                Typed::Address(Address::choice(condition, yes, no))
+            (TypedNode::Integer(yes), TypedNode::Integer(no)) => {
+                TypedNode::Integer(Number::choice(condition, yes, no))
+            }
+            (TypedNode::Address(yes), TypedNode::Address(no)) => {
+                TypedNode::Address(Address::choice(condition, yes, no))
             }
             (yes, no) => {
                 let message = format!(
@@ -178,16 +180,16 @@ impl<'c, 's> Checker<'c, 's> {
         })
     }
 
-    fn root(&mut self, name: &str, node: &Node) -> Checked<Typed<'static>> {
+    fn root(&mut self, name: &str, node: &Node) -> CheckResult<TypedNode<'static>> {
         if name == names::DATA {
-            return Ok(Typed::Data);
+            return Ok(TypedNode::Data);
         }
         if name == names::POOLS {
-            return Ok(Typed::Pools);
+            return Ok(TypedNode::Pools);
         }
         if name == names::TOKENS {
             self.reads.request = true;
-            return Ok(Typed::Tokens);
+            return Ok(TypedNode::Tokens);
         }
         if let Some(group) = names::ROOTS.into_iter().find(|group| group.path() == name) {
             return self.group(group, &node.range);
@@ -205,7 +207,7 @@ impl<'c, 's> Checker<'c, 's> {
         Err(foreign::of_root(error, name).unwrap_or_else(|error| error.suggest(name, roots)))
     }
 
-    fn group(&mut self, group: Group, range: &Range<usize>) -> Checked<Typed<'static>> {
+    fn group(&mut self, group: Group, range: &Range<usize>) -> CheckResult<TypedNode<'static>> {
         if matches!(group, Group::Response | Group::Member) {
             if self.scope.phase == Phase::Request {
                 let what = group.path();
@@ -224,16 +226,16 @@ impl<'c, 's> Checker<'c, 's> {
             }
             self.reads.datagram = true;
         }
-        Ok(Typed::Group(group))
+        Ok(TypedNode::Group(group))
     }
 
     /// `of.name`
-    fn field(&mut self, of: &Node, name: &Word) -> Checked<Typed<'static>> {
+    fn field(&mut self, of: &Node, name: &Word) -> CheckResult<TypedNode<'static>> {
         let of_typed = self.typed(of)?;
         let error = |message: String| ExpressionError::new(name.range.clone(), message);
         let text = &name.text;
         match of_typed {
-            Typed::Group(group) => match group.member(text) {
+            TypedNode::Group(group) => match group.member(text) {
                 Some(member) => self.member(member, &name.range),
                 None => {
                     if group.readers().iter().any(|(known, _)| known == text) {
@@ -250,25 +252,25 @@ impl<'c, 's> Checker<'c, 's> {
                     Err(error.unwrap_or_else(|error| error.suggest(text, names)))
                 }
             },
-            Typed::Keyed(keyed) => {
+            TypedNode::Keyed(keyed) => {
                 let path = keyed.path();
                 let key = match keyed {
-                    Keyed::RadiusAttribute => keyed.sample_key().to_owned(),
+                    KeyedGroup::RadiusAttribute => keyed.sample_key().to_owned(),
                     _ => format!("'{text}'"),
                 };
                 Err(error(format!("{path} is read by {}", keyed.key()))
                     .help(format!("write `{path}[{key}]`")))
             }
-            Typed::Data => Err(error("data sets are named in brackets".into())
+            TypedNode::Data => Err(error("data sets are named in brackets".into())
                 .help(format!("write `data['{text}']`"))),
-            Typed::Pools => Err(error("pools are named in brackets".into())
+            TypedNode::Pools => Err(error("pools are named in brackets".into())
                 .help(format!("write `pools['{text}']`"))),
-            Typed::Pool(number) => Ok(Typed::Integer(pool::field(number, name)?)),
-            Typed::Tokens => Err(error("tokens are named in brackets".into()).help(format!(
+            TypedNode::Pool(number) => Ok(TypedNode::Integer(pool::field(number, name)?)),
+            TypedNode::Tokens => Err(error("tokens are named in brackets".into()).help(format!(
                 "write `jwt['NAME'].{text}`, with the name of an authentication of type jwt"
             ))),
-            Typed::Token(reader) => token::token_field(reader, name),
-            Typed::Claims(_) => Err(error("a claim is read by its name in brackets".into())
+            TypedNode::Token(reader) => token::token_field(reader, name),
+            TypedNode::Claims(_) => Err(error("a claim is read by its name in brackets".into())
                 .help(format!("write `claims['{text}']`"))),
             other => {
                 let error = error(format!("{} has no field `{text}`", other.describe()));
@@ -280,50 +282,50 @@ impl<'c, 's> Checker<'c, 's> {
         }
     }
 
-    fn member(&mut self, member: Member, range: &Range<usize>) -> Checked<Typed<'static>> {
+    fn member(&mut self, member: Member, range: &Range<usize>) -> CheckResult<TypedNode<'static>> {
         if let Member::Text(fact) = member {
             self.reads.server_name |= fact == TextFact::TlsSni;
             self.reads.handshake |= fact.is_of_handshake();
         }
         Ok(match member {
-            Member::Text(fact) => Typed::Text(Text::Fact(fact)),
-            Member::Number(fact) => Typed::Integer(Number::Fact(fact)),
-            Member::Address(fact) => Typed::Address(Address::Fact(fact)),
-            Member::Host => Typed::Text(Text::Slot(HOST)),
-            Member::Target => Typed::Text(Text::Slot(self.scope.slots.of(Source::Target))),
-            Member::Time(part) => Typed::Integer(Number::Time(part)),
-            Member::Date => Typed::Text(Text::Slot(self.scope.slots.of(Source::Date))),
-            Member::Clock => Typed::Text(Text::Slot(self.scope.slots.of(Source::Clock))),
-            Member::User => Typed::Text(Text::User),
+            Member::Text(fact) => TypedNode::Text(Text::Fact(fact)),
+            Member::Number(fact) => TypedNode::Integer(Number::Fact(fact)),
+            Member::Address(fact) => TypedNode::Address(Address::Fact(fact)),
+            Member::Host => TypedNode::Text(Text::Slot(HOST)),
+            Member::Target => TypedNode::Text(Text::Slot(self.scope.slots.of(Source::Target))),
+            Member::Time(part) => TypedNode::Integer(Number::Time(part)),
+            Member::Date => TypedNode::Text(Text::Slot(self.scope.slots.of(Source::Date))),
+            Member::Clock => TypedNode::Text(Text::Slot(self.scope.slots.of(Source::Clock))),
+            Member::User => TypedNode::Text(Text::User),
             Member::QuicConnectionId => {
-                Typed::Text(Text::Slot(self.scope.slots.of(Source::QuicConnectionId)))
+                TypedNode::Text(Text::Slot(self.scope.slots.of(Source::QuicConnectionId)))
             }
-            Member::Keyed(keyed) => Typed::Keyed(keyed),
+            Member::Keyed(keyed) => TypedNode::Keyed(keyed),
             Member::Names(kind) => {
                 self.reads.handshake = true;
-                Typed::Values(Values::Names(kind))
+                TypedNode::Values(Values::Names(kind))
             }
             Member::Group(group) => self.group(group, range)?,
         })
     }
 
     /// `of[key]`
-    fn index(&mut self, of: &Node, key: &Node) -> Checked<Typed<'static>> {
+    fn index(&mut self, of: &Node, key: &Node) -> CheckResult<TypedNode<'static>> {
         match self.typed(of)? {
-            Typed::Keyed(Keyed::RadiusAttribute) => {
-                Ok(Typed::Text(Text::Slot(self.radius_attribute(key)?)))
+            TypedNode::Keyed(KeyedGroup::RadiusAttribute) => {
+                Ok(TypedNode::Text(Text::Slot(self.radius_attribute(key)?)))
             }
-            Typed::Keyed(keyed) => {
+            TypedNode::Keyed(keyed) => {
                 let name = self.literal(key, "a name in brackets")?;
-                Ok(Typed::Text(Text::Slot(self.slot(keyed, &name, &key.range)?)))
+                Ok(TypedNode::Text(Text::Slot(self.slot(keyed, &name, &key.range)?)))
             }
-            Typed::Data => {
+            TypedNode::Data => {
                 let name = self.literal(key, "the name of a data set")?;
                 let data = self.scope.data;
                 match data.get(&name).map(data::DataSet::kind) {
-                    Some(data::Kind::Texts(texts)) => Ok(Typed::Texts(texts.clone())),
-                    Some(data::Kind::Addresses(set)) => Ok(Typed::Addresses(set.clone())),
-                    Some(data::Kind::Map(map)) => Ok(Typed::Map(map.clone())),
+                    Some(data::Kind::Texts(texts)) => Ok(TypedNode::Texts(texts.clone())),
+                    Some(data::Kind::Addresses(set)) => Ok(TypedNode::Addresses(set.clone())),
+                    Some(data::Kind::Map(map)) => Ok(TypedNode::Map(map.clone())),
                     None => Err(ExpressionError::new(
                         key.range.clone(),
                         format!("there is no data set `{}`", name.escape_debug()),
@@ -331,12 +333,14 @@ impl<'c, 's> Checker<'c, 's> {
                     .suggest(&name, data.names())),
                 }
             }
-            Typed::Tokens => token::token(self, key),
-            Typed::Claims(reader) => Ok(Typed::Text(Text::Slot(token::claim(self, reader, key)?))),
-            Typed::Map(map) => Ok(Typed::Text(Text::lookup(map, self.text(key)?))),
-            Typed::Pools => pool::named(self, key).map(Typed::Pool),
-            Typed::Values(values) => {
-                Ok(Typed::Text(Text::Value(values, text_function::number(key, 0)?)))
+            TypedNode::Tokens => token::token(self, key),
+            TypedNode::Claims(reader) => {
+                Ok(TypedNode::Text(Text::Slot(token::claim(self, reader, key)?)))
+            }
+            TypedNode::Map(map) => Ok(TypedNode::Text(Text::lookup(map, self.text(key)?))),
+            TypedNode::Pools => pool::named(self, key).map(TypedNode::Pool),
+            TypedNode::Values(values) => {
+                Ok(TypedNode::Text(Text::Value(values, text_function::number(key, 0)?)))
             }
             other => {
                 let message = format!("{} is not read by brackets", other.describe());
@@ -346,25 +350,28 @@ impl<'c, 's> Checker<'c, 's> {
     }
 
     /// The slot of a header, a parameter or a cookie.
-    fn slot(&mut self, keyed: Keyed, name: &str, range: &Range<usize>) -> Checked<u32> {
-        let is_header = matches!(keyed, Keyed::Header | Keyed::ResponseHeader | Keyed::SipHeader);
+    fn slot(&mut self, keyed: KeyedGroup, name: &str, range: &Range<usize>) -> CheckResult<u32> {
+        let is_header = matches!(
+            keyed,
+            KeyedGroup::Header | KeyedGroup::ResponseHeader | KeyedGroup::SipHeader
+        );
         if is_header && !weir_http::is_token(name.as_bytes()) {
             let message = format!("no header can be called `{}`", name.escape_debug());
             return Err(ExpressionError::new(range.clone(), message));
         }
         let source = match keyed {
-            Keyed::Query => Source::Query(name.into()),
-            Keyed::Cookie => {
+            KeyedGroup::Query => Source::Query(name.into()),
+            KeyedGroup::Cookie => {
                 self.cookies.push(name.into());
                 Source::Cookie(name.into())
             }
-            Keyed::ResponseCookie => Source::ResponseCookie(name.into()),
+            KeyedGroup::ResponseCookie => Source::ResponseCookie(name.into()),
             // Header names are case-insensitive, so one spelling is enough.
-            Keyed::Header => Source::Header(name.to_ascii_lowercase().into()),
-            Keyed::ResponseHeader => Source::ResponseHeader(name.to_ascii_lowercase().into()),
-            Keyed::SipHeader => Source::SipHeader(name.to_ascii_lowercase().into()),
+            KeyedGroup::Header => Source::Header(name.to_ascii_lowercase().into()),
+            KeyedGroup::ResponseHeader => Source::ResponseHeader(name.to_ascii_lowercase().into()),
+            KeyedGroup::SipHeader => Source::SipHeader(name.to_ascii_lowercase().into()),
             // Indexed by number; the callers have excluded this.
-            Keyed::RadiusAttribute => {
+            KeyedGroup::RadiusAttribute => {
                 let message = format!("{} is read by {}", keyed.path(), keyed.key());
                 return Err(ExpressionError::new(range.clone(), message));
             }
@@ -373,7 +380,7 @@ impl<'c, 's> Checker<'c, 's> {
     }
 
     /// A text literal.
-    fn literal(&mut self, node: &Node, what: &str) -> Checked<String> {
+    fn literal(&mut self, node: &Node, what: &str) -> CheckResult<String> {
         if let Kind::Text(text) = &node.kind {
             return Ok(text.clone());
         }
@@ -384,14 +391,14 @@ impl<'c, 's> Checker<'c, 's> {
     }
 }
 
-fn mismatch(node: &Node, wanted: &str, found: &Typed) -> ExpressionError {
+fn mismatch(node: &Node, wanted: &str, found: &TypedNode) -> ExpressionError {
     let message = format!("{wanted} is wanted here, and this is {}", found.describe());
     let error = ExpressionError::new(node.range.clone(), message);
     match found {
-        Typed::Keyed(keyed) => {
+        TypedNode::Keyed(keyed) => {
             error.help(format!("write `{}[{}]`", keyed.path(), keyed.sample_key()))
         }
-        Typed::Group(group) => match group.members().first() {
+        TypedNode::Group(group) => match group.members().first() {
             Some((name, _)) => error.help(format!("for example `{}.{name}`", group.path())),
             None => match group.readers().first() {
                 Some((name, _)) => {
@@ -400,17 +407,17 @@ fn mismatch(node: &Node, wanted: &str, found: &Typed) -> ExpressionError {
                 None => error,
             },
         },
-        Typed::Values(_) if wanted == "text" => error.help("`[0]` is the first of them"),
-        Typed::Pool(_) => error.help("for example `pools['…'].up_members`"),
-        Typed::Token(_) => error.help("for example `jwt['…'].valid`"),
-        Typed::Claims(_) => error.help("write `jwt['…'].claims['…']`"),
-        Typed::Address(_) if wanted == "text" => {
+        TypedNode::Values(_) if wanted == "text" => error.help("`[0]` is the first of them"),
+        TypedNode::Pool(_) => error.help("for example `pools['…'].up_members`"),
+        TypedNode::Token(_) => error.help("for example `jwt['…'].valid`"),
+        TypedNode::Claims(_) => error.help("write `jwt['…'].claims['…']`"),
+        TypedNode::Address(_) if wanted == "text" => {
             error.help("`string(…)` makes text of an address or an integer")
         }
-        Typed::Integer(_) if wanted == "text" => {
+        TypedNode::Integer(_) if wanted == "text" => {
             error.help("`string(…)` makes text of an address or an integer")
         }
-        Typed::Text(_) if wanted == "a boolean" => {
+        TypedNode::Text(_) if wanted == "a boolean" => {
             error.help("compare it, for example with `!= ''`")
         }
         _ => error,

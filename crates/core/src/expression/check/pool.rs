@@ -1,13 +1,13 @@
 //! Values read from pools.
 
-use super::{Checked, Checker};
+use super::{CheckResult, Checker};
 use crate::expression::ExpressionError;
 use crate::expression::ast::{Node, Word};
 use crate::expression::names::{POOL_FACTS, POOLS};
 use crate::expression::plan::Number;
 
 /// The number of the pool in `pools[key]`.
-pub(super) fn named(checker: &mut Checker<'_, '_>, key: &Node) -> Checked<u32> {
+pub(super) fn named(checker: &mut Checker<'_, '_>, key: &Node) -> CheckResult<u32> {
     let name = checker.literal(key, "the name of a pool")?;
     let pools = checker.scope.pools;
     let Some(&number) = pools.get(&*name).filter(|_| !name.is_empty()) else {
@@ -20,7 +20,7 @@ pub(super) fn named(checker: &mut Checker<'_, '_>, key: &Node) -> Checked<u32> {
 }
 
 /// `pools['…'].name`
-pub(super) fn field(number: u32, name: &Word) -> Checked<Number> {
+pub(super) fn field(number: u32, name: &Word) -> CheckResult<Number> {
     let text = &name.text;
     if let Some((_, fact)) = POOL_FACTS.iter().find(|(known, _)| known == text) {
         return Ok(Number::Pool(number, *fact));

@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Checked, Checker, Typed, token};
+use super::{CheckResult, Checker, TypedNode, token};
 use crate::expression::ExpressionError;
 use crate::expression::addresses::{AddressSet, Network, NetworkError};
 use crate::expression::ast::{Kind, Node, Relation};
 use crate::expression::error;
-use crate::expression::names::Keyed;
+use crate::expression::names::KeyedGroup;
 use crate::expression::plan::{Address, Order, Test, Text, TextRelation, Trait};
 use crate::expression::text_set::TextSet;
 
@@ -19,26 +19,28 @@ impl Checker<'_, '_> {
         left: &Node,
         right: &Node,
         range: &Range<usize>,
-    ) -> Checked<Test> {
+    ) -> CheckResult<Test> {
         let Some((order, swapped, negated)) = Order::of(relation) else {
             return self.membership(left, right);
         };
         let (left, right) = if swapped { (right, left) } else { (left, right) };
         let test = match error::both(self.typed(left), self.typed(right))? {
-            (Typed::Text(one), Typed::Text(other)) => {
+            (TypedNode::Text(one), TypedNode::Text(other)) => {
                 Test::texts(TextRelation::Ordered(order), one, other)
             }
-            (Typed::Integer(one), Typed::Integer(other)) => Test::numbers(order, one, other),
-            (Typed::Boolean(one), Typed::Boolean(other)) if order == Order::Equal => {
+            (TypedNode::Integer(one), TypedNode::Integer(other)) => {
+                Test::numbers(order, one, other)
+            }
+            (TypedNode::Boolean(one), TypedNode::Boolean(other)) if order == Order::Equal => {
                 Test::same(one, other)
             }
-            (Typed::Address(one), Typed::Address(other)) if order == Order::Equal => {
+            (TypedNode::Address(one), TypedNode::Address(other)) if order == Order::Equal => {
                 Test::SameAddress(Box::new([one, other]))
             }
-            (Typed::Address(address), Typed::Text(literal)) if order == Order::Equal => {
+            (TypedNode::Address(address), TypedNode::Text(literal)) if order == Order::Equal => {
                 is_address(address, &literal, right)?
             }
-            (Typed::Text(literal), Typed::Address(address)) if order == Order::Equal => {
+            (TypedNode::Text(literal), TypedNode::Address(address)) if order == Order::Equal => {
                 is_address(address, &literal, left)?
             }
             (one, other) => {
@@ -56,57 +58,63 @@ impl Checker<'_, '_> {
     }
 
     /// `left in right`
-    fn membership(&mut self, left: &Node, right: &Node) -> Checked<Test> {
+    fn membership(&mut self, left: &Node, right: &Node) -> CheckResult<Test> {
         let (member, set) = error::both(self.typed(left), self.typed(right))?;
         Ok(match (member, set) {
-            (Typed::Text(text), Typed::List(nodes)) => {
+            (TypedNode::Text(text), TypedNode::List(nodes)) => {
                 let texts = self.text_literals(nodes)?.into_iter();
                 Test::text(text, Trait::In(Arc::new(TextSet::new(texts))))
             }
-            (Typed::Integer(number), Typed::List(nodes)) => {
+            (TypedNode::Integer(number), TypedNode::List(nodes)) => {
                 Test::number_in(number, self.integer_literals(nodes)?)
             }
-            (Typed::Address(address), Typed::List(nodes)) => {
+            (TypedNode::Address(address), TypedNode::List(nodes)) => {
                 let networks = self.network_literals(nodes)?;
                 Test::AddressIn(address, Arc::new(AddressSet::new(networks)))
             }
-            (Typed::Integer(_), Typed::Keyed(Keyed::RadiusAttribute)) => {
+            (TypedNode::Integer(_), TypedNode::Keyed(KeyedGroup::RadiusAttribute)) => {
                 Test::Present(self.radius_attribute(left)?)
             }
-            (Typed::Text(_), Typed::Keyed(keyed)) if keyed != Keyed::RadiusAttribute => {
+            (TypedNode::Text(_), TypedNode::Keyed(keyed))
+                if keyed != KeyedGroup::RadiusAttribute =>
+            {
                 let name = self.literal(left, "the name to look for")?;
                 Test::Present(self.slot(keyed, &name, &left.range)?)
             }
-            (Typed::Text(_), Typed::Claims(reader)) => {
+            (TypedNode::Text(_), TypedNode::Claims(reader)) => {
                 Test::Present(token::claim(self, reader, left)?)
             }
-            (Typed::Text(text), Typed::Text(Text::Slot(slot))) if token::is_claim(self, slot) => {
+            (TypedNode::Text(text), TypedNode::Text(Text::Slot(slot)))
+                if token::is_claim(self, slot) =>
+            {
                 token::claim_has(self, text, slot)
             }
-            (Typed::Text(text), Typed::Texts(texts)) => {
+            (TypedNode::Text(text), TypedNode::Texts(texts)) => {
                 Test::text(text, Trait::In(texts.set.clone()))
             }
-            (Typed::Address(address), Typed::Addresses(set)) => Test::AddressIn(address, set),
-            (Typed::Text(key), Typed::Map(map)) => Test::has_key(key, map),
-            (Typed::Text(text), Typed::Values(values)) => Test::AmongValues(text, values),
+            (TypedNode::Address(address), TypedNode::Addresses(set)) => {
+                Test::AddressIn(address, set)
+            }
+            (TypedNode::Text(key), TypedNode::Map(map)) => Test::has_key(key, map),
+            (TypedNode::Text(text), TypedNode::Values(values)) => Test::AmongValues(text, values),
             (member, set) => {
                 let message = format!("{} cannot be in {}", member.describe(), set.describe());
                 let range = left.range.start..right.range.end;
                 let error = ExpressionError::new(range, message);
                 return Err(match (member, set) {
-                    (Typed::Address(_), Typed::Text(_)) => {
+                    (TypedNode::Address(_), TypedNode::Text(_)) => {
                         error.help("write a list of addresses and networks: `in ['10.0.0.0/8']`")
                     }
-                    (_, Typed::Text(_)) => {
+                    (_, TypedNode::Text(_)) => {
                         error.help("`text.contains(part)` looks for a part of a text; a list stands in brackets: `['…']`")
                     }
-                    (Typed::Text(_), Typed::Keyed(Keyed::RadiusAttribute)) => {
+                    (TypedNode::Text(_), TypedNode::Keyed(KeyedGroup::RadiusAttribute)) => {
                         error.help("write a number: `44 in radius.attributes`")
                     }
-                    (Typed::Address(_), Typed::Network(_)) => {
+                    (TypedNode::Address(_), TypedNode::Network(_)) => {
                         error.help("write `cidr('…').containsIP(…)`")
                     }
-                    (Typed::Address(_), Typed::Texts(_) | Typed::Map(_)) => {
+                    (TypedNode::Address(_), TypedNode::Texts(_) | TypedNode::Map(_)) => {
                         error.help("`string(…)` makes text of an address")
                     }
                     _ => error,
@@ -116,21 +124,21 @@ impl Checker<'_, '_> {
     }
 
     /// The elements of a list of texts.
-    pub(super) fn text_literals(&mut self, nodes: &[Node]) -> Checked<Vec<Box<[u8]>>> {
+    pub(super) fn text_literals(&mut self, nodes: &[Node]) -> CheckResult<Vec<Box<[u8]>>> {
         self.literals(nodes, "text", |node| match &node.kind {
             Kind::Text(text) => Some(Ok(text.as_bytes().into())),
             _ => None,
         })
     }
 
-    fn integer_literals(&mut self, nodes: &[Node]) -> Checked<Vec<i64>> {
+    fn integer_literals(&mut self, nodes: &[Node]) -> CheckResult<Vec<i64>> {
         self.literals(nodes, "an integer", |node| match node.kind {
             Kind::Integer(value) => Some(Ok(value)),
             _ => None,
         })
     }
 
-    fn network_literals(&mut self, nodes: &[Node]) -> Checked<Vec<Network>> {
+    fn network_literals(&mut self, nodes: &[Node]) -> CheckResult<Vec<Network>> {
         self.literals(nodes, "an address or network in quotes", |node| match &node.kind {
             Kind::Text(text) => Some(network(text, &node.range)),
             _ => None,
@@ -141,8 +149,8 @@ impl Checker<'_, '_> {
         &mut self,
         nodes: &[Node],
         wanted: &str,
-        read: impl Fn(&Node) -> Option<Checked<T>>,
-    ) -> Checked<Vec<T>> {
+        read: impl Fn(&Node) -> Option<CheckResult<T>>,
+    ) -> CheckResult<Vec<T>> {
         let mut found = Vec::with_capacity(nodes.len());
         for node in nodes {
             match read(node) {
@@ -161,7 +169,7 @@ impl Checker<'_, '_> {
 }
 
 /// Whether an address equals a literal.
-fn is_address(address: Address, literal: &Text, node: &Node) -> Checked<Test> {
+fn is_address(address: Address, literal: &Text, node: &Node) -> CheckResult<Test> {
     let Text::Constant(bytes) = literal else {
         let message = "an address compares with an address, or with one in quotes";
         return Err(ExpressionError::new(node.range.clone(), message)
@@ -178,7 +186,7 @@ fn is_address(address: Address, literal: &Text, node: &Node) -> Checked<Test> {
 }
 
 /// The network that a text names.
-pub(super) fn network(text: &str, range: &Range<usize>) -> Checked<Network> {
+pub(super) fn network(text: &str, range: &Range<usize>) -> CheckResult<Network> {
     Network::parse(text).map_err(|error| match error {
         NetworkError::Syntax => ExpressionError::new(
             range.clone(),

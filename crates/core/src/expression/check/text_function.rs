@@ -1,6 +1,6 @@
 //! Functions from text to text, with literal arguments.
 
-use super::Checked;
+use super::CheckResult;
 use super::arguments::{no_argument, one_argument, wrong_number};
 use crate::expression::ExpressionError;
 use crate::expression::ast::{Kind, Node, Word};
@@ -8,7 +8,7 @@ use crate::expression::names::Method;
 use crate::expression::text_functions::TextFunction;
 
 /// The function for a method with these arguments.
-pub(super) fn of(method: Method, name: &Word, arguments: &[Node]) -> Checked<TextFunction> {
+pub(super) fn of(method: Method, name: &Word, arguments: &[Node]) -> CheckResult<TextFunction> {
     match method {
         Method::Segment => Ok(TextFunction::Segment(number(one_argument(name, arguments)?, 1)?)),
         Method::Part => match arguments {
@@ -38,7 +38,7 @@ pub(super) fn of(method: Method, name: &Word, arguments: &[Node]) -> Checked<Tex
 }
 
 /// An integer literal of at least `least`.
-pub(super) fn number(node: &Node, least: i64) -> Checked<u32> {
+pub(super) fn number(node: &Node, least: i64) -> CheckResult<u32> {
     let found = match node.kind {
         Kind::Integer(value) if value >= least => u32::try_from(value).ok(),
         _ => None,
@@ -49,7 +49,7 @@ pub(super) fn number(node: &Node, least: i64) -> Checked<u32> {
     })
 }
 
-fn text(node: &Node, what: &str) -> Checked<Box<[u8]>> {
+fn text(node: &Node, what: &str) -> CheckResult<Box<[u8]>> {
     match &node.kind {
         Kind::Text(text) => Ok(text.as_bytes().into()),
         _ => Err(ExpressionError::new(
@@ -59,7 +59,7 @@ fn text(node: &Node, what: &str) -> Checked<Box<[u8]>> {
     }
 }
 
-fn not_empty(node: &Node, what: &str) -> Checked<Box<[u8]>> {
+fn not_empty(node: &Node, what: &str) -> CheckResult<Box<[u8]>> {
     let text = text(node, what)?;
     if text.is_empty() {
         return Err(ExpressionError::new(node.range.clone(), format!("{what} is not empty")));

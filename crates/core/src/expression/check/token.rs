@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Checked, Checker, Typed};
+use super::{CheckResult, Checker, TypedNode};
 use crate::expression::ExpressionError;
 use crate::expression::ast::{Node, Word};
 use crate::expression::names::{self, TOKENS, TokenField};
@@ -10,9 +10,9 @@ use crate::expression::plan::{Test, Text};
 use crate::expression::slots::Source;
 
 /// `jwt['name']`
-pub(super) fn token(checker: &mut Checker<'_, '_>, key: &Node) -> Checked<Typed<'static>> {
+pub(super) fn token(checker: &mut Checker<'_, '_>, key: &Node) -> CheckResult<TypedNode<'static>> {
     let name = checker.literal(key, "the name of an authentication")?;
-    let found = checker.scope.slots.token_reader(&name).map(Typed::Token);
+    let found = checker.scope.slots.token_reader(&name).map(TypedNode::Token);
     found.ok_or_else(|| {
         let slots = &*checker.scope.slots;
         let name_shown = name.escape_debug();
@@ -26,11 +26,11 @@ pub(super) fn token(checker: &mut Checker<'_, '_>, key: &Node) -> Checked<Typed<
 }
 
 /// `jwt['name'].field`
-pub(super) fn token_field(reader: u32, name: &Word) -> Checked<Typed<'static>> {
+pub(super) fn token_field(reader: u32, name: &Word) -> CheckResult<TypedNode<'static>> {
     let known = names::TOKEN_FIELDS.iter().find(|(known, _)| *known == name.text);
     match known.map(|(_, field)| field) {
-        Some(TokenField::Valid) => Ok(Typed::Boolean(Test::TokenValid(reader))),
-        Some(TokenField::Claims) => Ok(Typed::Claims(reader)),
+        Some(TokenField::Valid) => Ok(TypedNode::Boolean(Test::TokenValid(reader))),
+        Some(TokenField::Claims) => Ok(TypedNode::Claims(reader)),
         None => {
             let message = format!("{TOKENS}['…'] has no field `{}`", name.text);
             let error = ExpressionError::new(name.range.clone(), message);
@@ -44,7 +44,7 @@ pub(super) fn token_field(reader: u32, name: &Word) -> Checked<Typed<'static>> {
 }
 
 /// The slot of `jwt['name'].claims[key]`
-pub(super) fn claim(checker: &mut Checker<'_, '_>, reader: u32, key: &Node) -> Checked<u32> {
+pub(super) fn claim(checker: &mut Checker<'_, '_>, reader: u32, key: &Node) -> CheckResult<u32> {
     let name = checker.literal(key, "the name of a claim")?;
     Ok(checker.scope.slots.of(Source::Claim(reader, name.into())))
 }

@@ -17,7 +17,7 @@
 //! All tokens are computed when a configuration is loaded; a request costs one lookup in a hash map.
 //!
 //! **Former cookies.** A token used to be the tag alone; and if policies selected pools, the cookie's name was followed
-//! by `-` and the pool's id. Both are still read ([`Standing`]), and renewed with the response.
+//! by `-` and the pool's id. Both are still read ([`TokenForm`]), and renewed with the response.
 //!
 //! **Timing attacks.** Tags are compared as 128-bit numbers, in a time that does not depend on how much matches. The
 //! time of a look-up can only reveal whether some tag shares the bits of a keyed 64-bit hash that selected a slot of
@@ -36,7 +36,7 @@ use data_encoding::BASE64URL_NOPAD;
 pub use hidden::HiddenCookies;
 pub use others::OtherTokens;
 pub use set::SetCookieFields;
-pub use tokens::{CookieTokens, Found, Standing};
+pub use tokens::{CookieTokens, TokenForm, TokenMember};
 
 use super::keys::{Key, Keys, TAG_BYTES, Use};
 

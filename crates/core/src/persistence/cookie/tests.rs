@@ -14,7 +14,7 @@ fn tokens(keys: &Keys) -> CookieTokens {
 }
 
 /// The tokens that a pool reads from cookies, and the tokens of other pools.
-fn read(tokens: &CookieTokens, fields: &[&str]) -> (Option<(u32, Standing)>, String) {
+fn read(tokens: &CookieTokens, fields: &[&str]) -> (Option<(u32, TokenForm)>, String) {
     let mut others = OtherTokens::default();
     let found = tokens.read(fields.iter().map(|field| field.as_bytes()), "W", &mut others);
     let others = String::from_utf8(others.text().to_vec()).unwrap();
@@ -22,7 +22,7 @@ fn read(tokens: &CookieTokens, fields: &[&str]) -> (Option<(u32, Standing)>, Str
 }
 
 /// The member of a cookie's value.
-fn find(tokens: &CookieTokens, value: &[u8]) -> Option<Found> {
+fn find(tokens: &CookieTokens, value: &[u8]) -> Option<TokenMember> {
     let field = [b"W=", value].concat();
     tokens.read([&*field], "W", &mut OtherTokens::default())
 }
@@ -64,7 +64,7 @@ fn only_tokens_are_found() {
     let found = tokens(&keys(&[7]));
     for member in 0..3 {
         let token = found.token(member).to_owned();
-        let current = Some(Found { member, standing: Standing::Current });
+        let current = Some(TokenMember { member, standing: TokenForm::Current });
         assert_eq!(find(&found, token.as_bytes()), current);
         for at in 0..TOKEN_BYTES {
             for other in *b"A_-z9\0=\xff." {
@@ -73,7 +73,7 @@ fn only_tokens_are_found() {
                     wrong[at] = other;
                     // A tag alone is an old token.
                     let expected = (other == b'.' && at + 1 == POOL_ID_BYTES)
-                        .then_some(Found { member, standing: Standing::FormerToken });
+                        .then_some(TokenMember { member, standing: TokenForm::FormerToken });
                     assert_eq!(find(&found, &wrong), expected, "{}", wrong.escape_ascii());
                 }
             }
@@ -107,14 +107,14 @@ fn an_older_key_is_honoured() {
     let after = tokens(&keys(&[2]));
     let (old, new) = (before.token(1).as_bytes(), after.token(1).as_bytes());
     assert_eq!(during.token(1).as_bytes(), new);
-    let found = |standing| Some(Found { member: 1, standing });
-    assert_eq!(find(&during, old), found(Standing::OlderKey));
-    assert_eq!(find(&during, new), found(Standing::Current));
+    let found = |standing| Some(TokenMember { member: 1, standing });
+    assert_eq!(find(&during, old), found(TokenForm::OlderKey));
+    assert_eq!(find(&during, new), found(TokenForm::Current));
     assert_eq!(find(&after, old), None);
     // weir never writes the id of one key with the tag of another. Such a token is renewed.
     let (old, new) = (before.token(1), after.token(1));
     for mixed in [format!("{}{}", id(old), former(new)), format!("{}{}", id(new), former(old))] {
-        assert_eq!(find(&during, mixed.as_bytes()), found(Standing::OlderKey));
+        assert_eq!(find(&during, mixed.as_bytes()), found(TokenForm::OlderKey));
     }
 }
 
@@ -124,22 +124,22 @@ fn former_cookies_are_honoured() {
     let older = tokens(&keys(&[1]));
     let api = CookieTokens::new(&keys(&[2, 1]), "api", LABELS);
     let (new, old, foreign) = (found.token(0), older.token(1), api.token(2));
-    let check = |fields: &[&str], expected: Option<(u32, Standing)>, others: &str| {
+    let check = |fields: &[&str], expected: Option<(u32, TokenForm)>, others: &str| {
         assert_eq!(read(&found, fields), (expected, others.to_owned()), "{fields:?}");
     };
     let bare = |token: &str| format!("W={}", former(token));
-    check(&[&bare(new)], Some((0, Standing::FormerToken)), "");
-    check(&[&bare(old)], Some((1, Standing::FormerToken)), "");
+    check(&[&bare(new)], Some((0, TokenForm::FormerToken)), "");
+    check(&[&bare(old)], Some((1, TokenForm::FormerToken)), "");
     let named = |token: &str| format!("W-{}={}", id(token), former(token));
     assert_eq!(named(tokens(&keys(&[7])).token(0)), "W-5_kQtrsS=eiwvBCh6L54GqPLplvtM1g");
-    check(&[&named(new)], Some((0, Standing::FormerName)), "");
-    check(&[&named(old)], Some((1, Standing::FormerName)), "");
+    check(&[&named(new)], Some((0, TokenForm::FormerName)), "");
+    check(&[&named(old)], Some((1, TokenForm::FormerName)), "");
     // Of two former cookies, the one with the pool's id in its name was in use; a current cookie precedes both.
-    check(&[&bare(new), &named(old)], Some((1, Standing::FormerName)), "");
+    check(&[&bare(new), &named(old)], Some((1, TokenForm::FormerName)), "");
     let now = format!("W={}", found.token(2));
-    check(&[&bare(new), &named(old), &now], Some((2, Standing::Current)), "");
+    check(&[&bare(new), &named(old), &now], Some((2, TokenForm::Current)), "");
     let now = format!("W={}", older.token(2));
-    check(&[&bare(new), &named(old), &now], Some((2, Standing::OlderKey)), "");
+    check(&[&bare(new), &named(old), &now], Some((2, TokenForm::OlderKey)), "");
     // Tokens of another pool belong to that pool: their name says so, or they are returned unchanged.
     check(&[&named(foreign)], None, "");
     check(&[&format!("W-{}={}", id(foreign), former(new))], None, "");
@@ -152,7 +152,7 @@ fn a_clients_cookies() {
     let found = tokens(&keys(&[2, 1]));
     let old = tokens(&keys(&[1])).token(0).to_owned();
     let new = found.token(2);
-    let check = |fields: &[String], expected: Option<(u32, Standing)>| {
+    let check = |fields: &[String], expected: Option<(u32, TokenForm)>| {
         let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
         assert_eq!(read(&found, &fields), (expected, String::new()), "{fields:?}");
     };
@@ -160,13 +160,13 @@ fn a_clients_cookies() {
     check(&["a=b".into()], None);
     check(&[format!("w={new}")], None);
     check(&[format!("W-={new}; W-abcdefgh={new}; WW={new}")], None);
-    check(&[format!("a=b; W={new}")], Some((2, Standing::Current)));
-    check(&[format!("W={old}")], Some((0, Standing::OlderKey)));
-    check(&[format!("W={old}; W={new}")], Some((2, Standing::Current)));
-    check(&["W=forged".into(), format!("a=b; W={old}; W=x")], Some((0, Standing::OlderKey)));
+    check(&[format!("a=b; W={new}")], Some((2, TokenForm::Current)));
+    check(&[format!("W={old}")], Some((0, TokenForm::OlderKey)));
+    check(&[format!("W={old}; W={new}")], Some((2, TokenForm::Current)));
+    check(&["W=forged".into(), format!("a=b; W={old}; W=x")], Some((0, TokenForm::OlderKey)));
     // Of two tokens with the same standing, the first one is used.
-    check(&[format!("W={new}; W={}", found.token(1))], Some((2, Standing::Current)));
-    check(&[format!("W={}.{new}", found.token(1))], Some((1, Standing::Current)));
+    check(&[format!("W={new}; W={}", found.token(1))], Some((2, TokenForm::Current)));
+    check(&[format!("W={}.{new}", found.token(1))], Some((1, TokenForm::Current)));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn tokens_of_other_pools_stay_with_the_client() {
     let [web, api, images] = [found.token(0), api.token(1), images.token(2)];
     let check = |fields: &[&str], member: Option<u32>, others: &[&str]| {
         let others: String = others.iter().map(|other| format!(".{other}")).collect();
-        let member = member.map(|member| (member, Standing::Current));
+        let member = member.map(|member| (member, TokenForm::Current));
         assert_eq!(read(&found, fields), (member, others), "{fields:?}");
     };
     check(&[&format!("W={api}")], None, &[api]);
@@ -212,7 +212,7 @@ fn tokens_of_others_are_bounded_and_those_set_last_stay() {
         many.iter().map(|token| format!("{}{}", &token[22..], &token[..22])).collect();
     let expected: String = many[..TOKENS_MAX - 1].iter().map(|token| format!(".{token}")).collect();
     let (member, others) = read(&found, &[&format!("W={}.{}", many.join("."), found.token(1))]);
-    assert_eq!((member, others), (Some((1, Standing::Current)), expected.clone()));
+    assert_eq!((member, others), (Some((1, TokenForm::Current)), expected.clone()));
     // The tokens may be divided between fields in any way.
     let fields: Vec<String> = many.iter().map(|token| format!("W={token}")).collect();
     let (_, others) = read(&found, &fields.iter().map(String::as_str).collect::<Vec<_>>());

@@ -11,16 +11,16 @@ use crate::persistence::keys::{Keys, Use};
 
 /// The member of a client's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct TokenMember {
     /// The index of the member in the labels that the tokens were made from.
     pub member: u32,
     /// The form of the token.
-    pub standing: Standing,
+    pub standing: TokenForm,
 }
 
 /// The forms in which a client may send a token, in order of precedence. All except the first are renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum TokenForm {
     /// The current form.
     Current,
     /// The current form with an older key.
@@ -102,7 +102,7 @@ impl CookieTokens {
         cookie_fields: impl IntoIterator<Item = &'a [u8]>,
         name: &str,
         others: &mut OtherTokens,
-    ) -> Option<Found> {
+    ) -> Option<TokenMember> {
         let mut best = None;
         for (cookie_name, value) in cookie_fields.into_iter().flat_map(cookies) {
             if cookie_name == name.as_bytes() {
@@ -111,13 +111,13 @@ impl CookieTokens {
                 && self.ids.contains(&id)
                 && let Some(token @ Token { pool: None, .. }) = Token::parse(value)
             {
-                take_better(&mut best, self.member(token), Standing::FormerName);
+                take_better(&mut best, self.member(token), TokenForm::FormerName);
             }
         }
         best
     }
 
-    fn read_value(&self, value: &[u8], best: &mut Option<Found>, others: &mut OtherTokens) {
+    fn read_value(&self, value: &[u8], best: &mut Option<TokenMember>, others: &mut OtherTokens) {
         // The usual case: one token, of this pool.
         if let Some(token @ Token { pool: Some(id), .. }) = Token::parse(value)
             && self.ids.contains(&id)
@@ -129,16 +129,21 @@ impl CookieTokens {
         }
     }
 
-    fn read_token(&self, token: Token<'_>, best: &mut Option<Found>, others: &mut OtherTokens) {
+    fn read_token(
+        &self,
+        token: Token<'_>,
+        best: &mut Option<TokenMember>,
+        others: &mut OtherTokens,
+    ) {
         let member = self.member(token);
         match token.pool {
             Some(id) if self.ids.contains(&id) => {
                 let is_current =
                     id == self.ids[0] && member.is_some_and(|member| member.is_current_key);
-                let standing = if is_current { Standing::Current } else { Standing::OlderKey };
+                let standing = if is_current { TokenForm::Current } else { TokenForm::OlderKey };
                 take_better(best, member, standing);
             }
-            None if member.is_some() => take_better(best, member, Standing::FormerToken),
+            None if member.is_some() => take_better(best, member, TokenForm::FormerToken),
             Some(_) | None => others.keep(token),
         }
     }
@@ -162,10 +167,10 @@ impl CookieTokens {
     }
 }
 
-fn take_better(best: &mut Option<Found>, member: Option<Member>, standing: Standing) {
+fn take_better(best: &mut Option<TokenMember>, member: Option<Member>, standing: TokenForm) {
     if let Some(Member { index, .. }) = member
         && best.is_none_or(|best| standing < best.standing)
     {
-        *best = Some(Found { member: index, standing });
+        *best = Some(TokenMember { member: index, standing });
     }
 }

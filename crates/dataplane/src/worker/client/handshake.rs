@@ -10,17 +10,17 @@ use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::termination::Termination;
 use weir_http::message::RequestHead;
-use weir_telemetry::access_log::Decided;
+use weir_telemetry::access_log::PolicyFields;
 use weir_tls::challenges::ACME_TLS;
 use weir_tls::client_hello::{Peek, peek};
-use weir_tls::{Alert, Established, Session, TlsError};
+use weir_tls::{Alert, HandshakeResult, Session, TlsError};
 
 use crate::worker::Worker;
 use crate::worker::client::gate;
-use crate::worker::client::own_response::{About, Of, log_decided};
-use crate::worker::desk::Desk;
+use crate::worker::client::own_response::{RefusalFacts, UnforwardedRequest, log_decided};
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::stage::Stage;
-use crate::worker::world::Draining;
+use crate::worker::world::DrainDeadlines;
 use crate::worker::world::World;
 
 /// The first bytes of unencrypted HTTP requests.
@@ -55,16 +55,16 @@ impl Worker {
             }
             Peek::Hello(hello) => hello,
             Peek::Malformed(_, _) if is_plain_http(input) && !client.server.is_tcp => {
-                self.desk(io).refuse_plain_http(key);
+                self.edge(io).refuse_plain_http(key);
                 return false;
             }
             Peek::Malformed(why, alert) => {
-                self.desk(io).refuse_hello(key, alert, why);
+                self.edge(io).refuse_hello(key, alert, why);
                 return false;
             }
         };
         self.world.refresh_server(key);
-        if !gate::lets_in_for(&mut self.desk(io), key, &hello.server_name) {
+        if !gate::admits_server_name(&mut self.edge(io), key, &hello.server_name) {
             return false;
         }
         let Some(client) = self.world.clients.get_mut(key) else { return false };
@@ -75,7 +75,7 @@ impl Worker {
                     "" => "no usable server name (SNI), which strict_sni requires".to_owned(),
                     name => format!("no certificate for {name} (strict_sni)"),
                 };
-                self.desk(io).refuse_hello(key, alert, &why);
+                self.edge(io).refuse_hello(key, alert, &why);
                 return false;
             }
             // An error means that the configuration is unusable. The connection ends.
@@ -85,7 +85,7 @@ impl Worker {
         let session = match session {
             Ok(session) => session,
             Err(why) => {
-                self.desk(io).handshake_failed(key, &why);
+                self.edge(io).handshake_failed(key, &why);
                 return false;
             }
         };
@@ -101,9 +101,10 @@ impl Worker {
         &mut self,
         io: &mut EventLoop,
         key: ClientKey,
-        established: &Established,
+        established: &HandshakeResult,
     ) {
-        let must_leave = self.world.is_draining() && !Draining::spares_idle(self.world.draining);
+        let must_leave =
+            self.world.is_draining() && !DrainDeadlines::spares_idle(self.world.draining);
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let place = client.handshake.take();
         let counters = &client.server.counters;
@@ -119,7 +120,7 @@ impl Worker {
         client.stage = Stage::Idle;
         if established.alpn.as_deref() == Some(ACME_TLS) {
             // The authority needs only the handshake (RFC 8737 section 3).
-            return self.desk(io).leave(key, true);
+            return self.edge(io).leave(key, true);
         }
         if client.server.is_tcp {
             return self.relay_secured(io, key, &name);
@@ -128,9 +129,9 @@ impl Worker {
         let timeout_ms = client.server.http.header_timeout_ms;
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
         if must_leave || client.leave_by_ms.is_some() {
-            self.desk(io).leave(key, true);
+            self.edge(io).leave(key, true);
         } else if established.alpn.as_deref() == Some(b"h2") {
-            self.desk(io).begin_http2(key);
+            self.edge(io).begin_http2(key);
         }
     }
 }
@@ -159,24 +160,24 @@ impl Worker {
         let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
             Stage::Hello | Stage::Handshake => {
-                self.desk(io).note_failed_handshake(key, &error.to_string());
-                self.desk(io).leave(key, true);
+                self.edge(io).note_failed_handshake(key, &error.to_string());
+                self.edge(io).leave(key, true);
             }
             Stage::Exchange(exchange) => {
                 self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
-                self.desk(io).leave(key, true);
+                self.edge(io).leave(key, true);
             }
             Stage::Streams => {
                 self.abandon_streams(io, key, Termination::ClientMalformed);
-                self.desk(io).leave(key, true);
+                self.edge(io).leave(key, true);
             }
-            Stage::Preface | Stage::Idle | Stage::Head => self.desk(io).leave(key, true),
+            Stage::Preface | Stage::Idle | Stage::Head => self.edge(io).leave(key, true),
             Stage::Leaving => {}
         }
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Sends an unencrypted alert, because the first bytes are not a ClientHello or the server name is unknown.
     fn refuse_hello(&mut self, key: ClientKey, alert: Alert, why: &str) {
         self.note_failed_handshake(key, why);
@@ -192,7 +193,7 @@ impl Desk<'_> {
         client.handshake = None;
         client.server.counters.handshakes_failed.add(1);
         let line = b"400 A plain HTTP request was sent to an HTTPS port\n";
-        let about = About { tls_error: "plain HTTP, not TLS", ..About::default() };
+        let about = RefusalFacts { tls_error: "plain HTTP, not TLS", ..RefusalFacts::default() };
         self.refuse_about(key, 400, Termination::TlsHandshake, (Some(line), about));
     }
 
@@ -206,7 +207,7 @@ impl Desk<'_> {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
         client.server.counters.handshakes_failed.add(1);
-        let of = Of { tls_error: why, ..Of::default() };
-        log_decided(self, key, of, Decided::default(), Termination::TlsHandshake);
+        let of = UnforwardedRequest { tls_error: why, ..UnforwardedRequest::default() };
+        log_decided(self, key, of, PolicyFields::default(), Termination::TlsHandshake);
     }
 }

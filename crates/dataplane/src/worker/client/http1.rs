@@ -3,20 +3,20 @@
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::ends::Outcome;
-use weir_exchange::parts::pieces::{self, Next, Pieces};
+use weir_exchange::parts::pieces::{self, AfterData, Pieces};
+use weir_exchange::parts::transaction_ends::KeepAliveFacts;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::trailers;
-use weir_http::h1::{BodyError, HeadScan, Parsed, parse_request, parse_trailers};
+use weir_http::h1::{BodyError, HeadScan, ParseProgress, parse_request, parse_trailers};
 
 use crate::worker::Worker;
 use crate::worker::client::early_data;
-use crate::worker::desk::Desk;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::client::Client;
 use crate::worker::state::stage::Stage;
-use crate::worker::world::Draining;
+use crate::worker::world::DrainDeadlines;
 
 impl Worker {
     /// Continues with a client: processes stored input, and passes the client's FIN to a tunnel that has received all data.
@@ -30,7 +30,7 @@ impl Worker {
         if let Some(exchange) = client.exchange() {
             self.with_tunnel(io, exchange, |it, at| {
                 if at.has_client_ended(&it.ends) {
-                    it.heed_end(at);
+                    it.handle_client_end(at);
                 }
             });
         }
@@ -53,7 +53,7 @@ impl Worker {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Stores input that cannot be processed yet.
     pub fn keep_input(&mut self, key: ClientKey, rest: &[u8]) {
         if rest.is_empty() {
@@ -105,7 +105,7 @@ impl Worker {
                 }
                 Stage::Idle | Stage::Head if client.may_be_http2 && !rest.is_empty() => {
                     match client.speaks_http2(rest) {
-                        Some(true) => self.desk(io).begin_http2(key),
+                        Some(true) => self.edge(io).begin_http2(key),
                         Some(false) => {}
                         None => break,
                     }
@@ -116,7 +116,7 @@ impl Worker {
                     }
                     let token = client.token;
                     if self.world.is_relayed_now(key) {
-                        self.desk(io).leave(key, true);
+                        self.edge(io).leave(key, true);
                         return input.len();
                     }
                     // A client that has not received its responses gets no further ones.
@@ -179,16 +179,16 @@ impl Worker {
         let parsed = parse_request(input, &limits, form, &mut head);
         let length = match parsed {
             // The head is parsed again when the handshake is complete.
-            Ok(Parsed::Complete { .. })
+            Ok(ParseProgress::Complete { .. })
                 if early_data::has_to_wait(client.special.is_early, &head) =>
             {
                 None
             }
-            Ok(Parsed::Complete { length }) => {
+            Ok(ParseProgress::Complete { length }) => {
                 self.begin_request(io, key, 0, &head, &input[..length]);
                 Some((length, head.framing.is_empty()))
             }
-            Ok(Parsed::Partial) => {
+            Ok(ParseProgress::Partial) => {
                 if client.stage == Stage::Idle {
                     client.stage = Stage::Head;
                     let timeout_ms = client.server.http.header_timeout_ms;
@@ -198,7 +198,7 @@ impl Worker {
                 None
             }
             Err(error) => {
-                self.desk(io).refuse_malformed(key, error, (&head, input));
+                self.edge(io).refuse_malformed(key, error, (&head, input));
                 None
             }
         };
@@ -230,18 +230,20 @@ impl Worker {
         }
         let mut consumed = pieces.consumed;
         let mut fields = std::mem::take(&mut self.inbox.trailers);
-        let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
-        if pieces.next == Next::Trailers {
+        let mut end = if pieces.next == AfterData::Done { End::Data } else { End::No };
+        if pieces.next == AfterData::Trailers {
             let limits = client.server.limits;
             let exchange = self.exchanges.get(exchange_key).and_then(Transaction::http)?;
             let edits = trailers::of_request(&exchange.ends);
             match parse_trailers(&input[consumed..], &limits, edits, &mut fields) {
-                Ok(Parsed::Complete { length }) => {
+                Ok(ParseProgress::Complete { length }) => {
                     end = End::Trailers(&fields, &input[consumed..]);
                     client.body.trailers_done();
                     consumed += length;
                 }
-                Ok(Parsed::Partial) => client.collect(HeadScan::section(), &input[consumed..]),
+                Ok(ParseProgress::Partial) => {
+                    client.collect(HeadScan::section(), &input[consumed..])
+                }
                 Err(_) => {
                     self.inbox.trailers = fields;
                     client.server.counters.requests_malformed.add(1);
@@ -262,19 +264,20 @@ impl Worker {
         &mut self,
         io: &mut EventLoop,
         key: ClientKey,
-        Outcome { keep_alive, request_done, client_closes }: Outcome,
+        KeepAliveFacts { keep_alive, request_done, client_closes }: KeepAliveFacts,
     ) {
         let Some(client) = self.world.clients.get(key) else {
             return;
         };
-        let must_leave = self.world.is_draining() && !Draining::spares_idle(self.world.draining);
+        let must_leave =
+            self.world.is_draining() && !DrainDeadlines::spares_idle(self.world.draining);
         if keep_alive && (must_leave || client.leave_by_ms.is_some()) {
-            return self.desk(io).leave(key, true);
+            return self.edge(io).leave(key, true);
         }
         if !keep_alive {
             // A client that has announced its last request expects the close. Any other client may still be sending.
             let clean = request_done && client_closes && client.input.is_empty();
-            return self.desk(io).leave(key, !clean);
+            return self.edge(io).leave(key, !clean);
         }
         let timeout_ms = client.server.http.idle_timeout_ms;
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
@@ -335,7 +338,7 @@ impl Worker {
             return;
         }
         if client.ended {
-            self.desk(io).leave(key, false);
+            self.edge(io).leave(key, false);
         } else {
             io.resume(client.token);
         }

@@ -13,15 +13,16 @@ use weir_exchange::transaction::trailers;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_trailers};
 use weir_http::h2::{
-    By, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Misbehaviour, Priority, Received,
+    ConnectionError, ErrorCode, Event, Flood, HeadersKind, Misbehaviour, Priority, ReceiveResult,
+    ResetBy,
 };
 use weir_http::message::RequestHead;
 
 use crate::worker::Worker;
 use crate::worker::client::http2_memory;
-use crate::worker::client::own_response::{About, OwnBytes};
-use crate::worker::desk::Desk;
-use crate::worker::joined::Behind;
+use crate::worker::client::own_response::{OwnBytes, RefusalFacts};
+use crate::worker::edge::WorkerEdge;
+use crate::worker::small_frames::RestOfRead;
 use crate::worker::state::client_http2::Http2;
 use crate::worker::state::stage::Stage;
 use crate::worker::state::streams::exchange_of;
@@ -37,7 +38,7 @@ const LAST_STREAMS_MS: u64 = 1_000;
 /// The payload of the ping that follows the first GOAWAY.
 const END_PING: [u8; 8] = *b"weir end";
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Begins HTTP/2 on a client's connection.
     pub fn begin_http2(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
@@ -73,8 +74,8 @@ impl Worker {
                 &mut block,
                 &mut http2.frames.out,
             ) {
-                Ok(Received { event: Event::NeedMore, .. }) => break,
-                Ok(Received { consumed, event }) => {
+                Ok(ReceiveResult { event: Event::NeedMore, .. }) => break,
+                Ok(ReceiveResult { consumed, event }) => {
                     at += consumed;
                     self.http2_event(io, key, rest, event, &mut block);
                 }
@@ -100,7 +101,7 @@ impl Worker {
             // The incomplete frame began after the last complete event.
             http2.partial_since_ms = Some(io.now_ms());
             let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
-            self.desk(io).arm(key, until_ms);
+            self.edge(io).arm(key, until_ms);
         }
         self.world.list_for_flush(key);
     }
@@ -125,7 +126,7 @@ impl Worker {
                 match self.begun_exchange(io, key, (stream, tag)) {
                     Some(exchange) => {
                         let stream_end = if end_stream { End::Data } else { End::No };
-                        let behind = Behind::of(input, end);
+                        let behind = RestOfRead::of(input, end);
                         self.with_any(io, exchange, |it, at| {
                             at.join_request_data(it, data, stream_end, behind)
                         });
@@ -140,19 +141,19 @@ impl Worker {
             }
             Event::StreamReset { tag, by, .. } => {
                 let why = match by {
-                    By::Peer => Termination::ClientAbort,
-                    By::Us => Termination::ClientMalformed,
+                    ResetBy::Peer => Termination::ClientAbort,
+                    ResetBy::Us => Termination::ClientMalformed,
                 };
                 let Some(client) = self.world.clients.get(key) else { return };
                 let counters = &client.server.counters;
-                counters.requests_malformed.add(u64::from(by == By::Us));
+                counters.requests_malformed.add(u64::from(by == ResetBy::Us));
                 if let Some(exchange) = exchange_of(tag) {
                     self.with_any(io, exchange, |it, at| it.abandon(at, why));
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
                 if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
-                    while self.let_out(io, exchange, usize::MAX) {}
+                    while self.send_waiting_data(io, exchange, usize::MAX) {}
                 }
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
@@ -225,8 +226,8 @@ impl Worker {
                 self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed))
             }
             None => {
-                let (about, sent) = (About::default(), OwnBytes::default());
-                self.desk(io).log_refused(key, about, 0, sent, Termination::ClientMalformed);
+                let (about, sent) = (RefusalFacts::default(), OwnBytes::default());
+                self.edge(io).log_refused(key, about, 0, sent, Termination::ClientMalformed);
             }
         }
         if let Err(error) = refused {
@@ -255,7 +256,7 @@ impl Worker {
             http2_memory::count_trailers(&mut self.world, &its.ends, block.text());
             let end = End::Trailers(&fields, block.text());
             self.with_any(io, exchange, |it, at| {
-                at.join_request_data(it, b"", end, Behind::Nothing)
+                at.join_request_data(it, b"", end, RestOfRead::Nothing)
             });
         }
         self.inbox.trailers = fields;
@@ -350,13 +351,13 @@ impl Worker {
         counter.add(1);
         // Each exchange that ends here writes its own log line.
         if self.abandon_streams(io, key, termination) == 0 {
-            self.desk(io).log_without_request(key, b"", OwnBytes::default(), termination);
+            self.edge(io).log_without_request(key, b"", OwnBytes::default(), termination);
         }
         let is_stranger = error == ConnectionError::Misbehaved(Misbehaviour::Preface);
         if is_stranger {
-            self.desk(io).close_client(key);
+            self.edge(io).close_client(key);
         } else {
-            self.desk(io).leave(key, true);
+            self.edge(io).leave(key, true);
         }
     }
 
@@ -380,11 +381,11 @@ impl Worker {
     /// Handles a lost client connection: ends its exchanges.
     pub fn http2_gone(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::ClientAbort);
-        self.desk(io).close_client(key);
+        self.edge(io).close_client(key);
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Closes the stream of an ended exchange.
     pub fn close_stream(
         &mut self,
@@ -457,7 +458,7 @@ impl World {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Sends the queued frames of all listed connections at the end of a turn, and ends connections that are finished.
     pub fn flush_clients(&mut self) {
         while let Some(key) = self.world.queues.unflushed.pop() {
@@ -481,12 +482,12 @@ impl Desk<'_> {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         http2.frames.flush(self.io, client.token);
-        self.heed_untaken(key);
+        self.bound_untaken_data(key);
         http2_memory::count(self, key);
     }
 
     /// Sets a deadline for a client with queued data, and pauses the client if the amount is large.
-    pub fn heed_untaken(&mut self, key: ClientKey) {
+    pub fn bound_untaken_data(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         let queued = self.io.queued(client.token);
         if queued > 0 {
@@ -537,9 +538,9 @@ impl Worker {
             if until_ms <= now_ms {
                 counters.body_timeouts.add(1);
                 self.abandon_streams(io, key, Termination::ClientTimeout);
-                return self.desk(io).reset_client(key);
+                return self.edge(io).reset_client(key);
             }
-            self.desk(io).arm(key, until_ms);
+            self.edge(io).arm(key, until_ms);
         }
         let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
@@ -550,7 +551,7 @@ impl Worker {
                 counters.header_timeouts.add(1);
                 return self.end_http2(io, key, Termination::HeaderTimeout);
             }
-            self.desk(io).arm(key, until_ms);
+            self.edge(io).arm(key, until_ms);
         }
         let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
@@ -563,7 +564,7 @@ impl Worker {
                 http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
                 self.world.list_for_flush(key);
             } else {
-                self.desk(io).arm(key, until_ms);
+                self.edge(io).arm(key, until_ms);
             }
         }
         let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
@@ -579,11 +580,11 @@ impl Worker {
                 until_ms = now_ms + settings.header_timeout_ms;
             } else if until_ms <= now_ms {
                 http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-                return self.desk(io).leave(key, true);
+                return self.edge(io).leave(key, true);
             }
         }
         let exchanges = http2.streams.exchanges();
-        self.desk(io).arm(key, until_ms);
+        self.edge(io).arm(key, until_ms);
         for exchange in exchanges {
             if !self.exchanges.contains(exchange) {
                 continue;
@@ -593,7 +594,7 @@ impl Worker {
             }
             if self.exchanges.contains(exchange) {
                 let until_ms = self.stream_deadline_ms(exchange);
-                self.desk(io).arm(key, until_ms);
+                self.edge(io).arm(key, until_ms);
             }
         }
         self.world.list_for_flush(key);
@@ -613,18 +614,18 @@ impl Worker {
         if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
-        self.desk(io).flush_http2(key);
-        self.desk(io).close_client(key);
+        self.edge(io).flush_http2(key);
+        self.edge(io).close_client(key);
     }
 
     /// Ends a connection with GOAWAY. `why`: the termination reason for the log.
     pub fn end_http2(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
         if self.abandon_streams(io, key, why) == 0 {
-            self.desk(io).log_without_request(key, b"", OwnBytes::default(), why);
+            self.edge(io).log_without_request(key, b"", OwnBytes::default(), why);
         }
         if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         }
-        self.desk(io).leave(key, true);
+        self.edge(io).leave(key, true);
     }
 }

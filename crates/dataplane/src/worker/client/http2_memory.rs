@@ -10,13 +10,13 @@ use std::cmp::Reverse;
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ClientKey;
-use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::termination::Termination;
 
 use crate::worker::Worker;
-use crate::worker::desk::Desk;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::client::Client;
-use crate::worker::state::http2_memory::Held;
+use crate::worker::state::http2_memory::ConnectionMemory;
 use crate::worker::state::streams::Stream;
 use crate::worker::world::World;
 
@@ -30,16 +30,16 @@ const RELEASED_BYTES_MIN: u64 = 8 << 20;
 const LOOK_MS: u64 = 100;
 
 /// Counts what a connection holds now, once its frames of this turn are sent.
-pub fn count(desk: &mut Desk<'_>, key: ClientKey) {
-    let Some(client) = desk.world.clients.get_mut(key) else { return };
+pub fn count(edge: &mut WorkerEdge<'_>, key: ClientKey) {
+    let Some(client) = edge.world.clients.get_mut(key) else { return };
     let Some(http2) = &mut client.http2 else { return };
-    let queued = desk.io.queued(client.token);
+    let queued = edge.io.queued(client.token);
     let unreleased = http2.frames.connection.unreleased_bytes();
     let bytes = (http2.held.bytes + queued) as u64 + unreleased;
     let counted = bytes.saturating_sub(FREE_BYTES);
     let before = std::mem::replace(&mut http2.held.counted, counted);
     if counted != before {
-        change(desk.world, before, counted);
+        change(edge.world, before, counted);
     }
 }
 
@@ -55,14 +55,14 @@ fn change(world: &mut World, before: u64, after: u64) {
 }
 
 /// Counts a request's head, or its trailers, which have at most the size of a head: they stay in memory until the exchange ends.
-pub fn count_head(stream: &mut Stream, held: &mut Held, text: &[u8]) {
+pub fn count_head(stream: &mut Stream, held: &mut ConnectionMemory, text: &[u8]) {
     let counted = text.len().saturating_sub(HEAD_FREE_BYTES);
     stream.head_bytes += counted as u32;
     held.bytes += counted;
 }
 
 /// Counts the trailers of a request: they may have to wait until its member can take them.
-pub fn count_trailers(world: &mut World, ends: &Ends, text: &[u8]) {
+pub fn count_trailers(world: &mut World, ends: &TransactionEnds, text: &[u8]) {
     let client = world.clients.find_mut(ends.caller.client());
     if let Some(http2) = client.and_then(|client| client.http2.as_mut())
         && let Some(stream) = ends.caller.stream().and_then(|stream| http2.streams.get_mut(stream))
@@ -122,5 +122,5 @@ fn end_holder(worker: &mut Worker, io: &mut EventLoop, key: ClientKey) {
     let Some(client) = worker.world.clients.get(key) else { return };
     client.server.counters.http2_floods_memory.add(1);
     worker.abandon_streams(io, key, Termination::ClientFlood);
-    worker.desk(io).reset_client(key);
+    worker.edge(io).reset_client(key);
 }

@@ -1,7 +1,7 @@
 //! The client side: events of client connections, and operations of transactions on them.
 
-pub mod accepting;
-pub mod bound;
+pub mod accept;
+pub mod bound_connections;
 pub mod early_data;
 pub mod gate;
 pub mod handshake;
@@ -10,7 +10,7 @@ pub mod http2;
 pub mod http2_memory;
 pub mod own_response;
 pub mod pending;
-pub mod refusing;
+pub mod refusal_edits;
 pub mod relay;
 pub mod request;
 pub mod server;
@@ -26,7 +26,7 @@ use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
-use crate::worker::desk::Desk;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::stage::Stage;
 
 impl Worker {
@@ -44,7 +44,7 @@ impl Worker {
         }
         if client.input.is_empty() {
             let consumed = self.client_input(io, key, bytes);
-            self.desk(io).keep_input(key, &bytes[consumed..]);
+            self.edge(io).keep_input(key, &bytes[consumed..]);
         } else {
             client.input.extend_from_slice(bytes);
             let limits = client.server.limits;
@@ -71,18 +71,18 @@ impl Worker {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.ended = true;
         match client.stage {
-            Stage::Preface => self.desk(io).preface_ended(key),
+            Stage::Preface => self.edge(io).preface_ended(key),
             // A connection without any data is a port scan or a health check.
-            Stage::Hello if !client.has_input() => self.desk(io).close_client(key),
+            Stage::Hello if !client.has_input() => self.edge(io).close_client(key),
             Stage::Hello | Stage::Handshake => {
-                self.desk(io).handshake_failed(key, "the client closed the connection");
+                self.edge(io).handshake_failed(key, "the client closed the connection");
             }
             // Pipelined data is processed first, after the queued responses were sent.
             Stage::Idle if client.has_input() && !client.special.is_early => {}
-            Stage::Idle => self.desk(io).leave(key, false),
+            Stage::Idle => self.edge(io).leave(key, false),
             Stage::Head => {
-                self.desk(io).note_abort_in_head(key);
-                self.desk(io).close_client(key);
+                self.edge(io).note_abort_in_head(key);
+                self.edge(io).close_client(key);
             }
             Stage::Exchange(exchange) => {
                 self.with_any(io, exchange, |it, at| it.client_finished(at));
@@ -99,10 +99,10 @@ impl Worker {
             Stage::Exchange(exchange) => {
                 self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort))
             }
-            Stage::Head => self.desk(io).note_abort_in_head(key),
-            Stage::Preface => return self.desk(io).preface_ended(key),
+            Stage::Head => self.edge(io).note_abort_in_head(key),
+            Stage::Preface => return self.edge(io).preface_ended(key),
             Stage::Hello | Stage::Handshake if client.hello_bytes > 0 => {
-                return self.desk(io).handshake_failed(key, "the client reset the connection");
+                return self.edge(io).handshake_failed(key, "the client reset the connection");
             }
             Stage::Streams => {
                 self.abandon_streams(io, key, Termination::ClientAbort);
@@ -110,11 +110,11 @@ impl Worker {
             Stage::Hello | Stage::Handshake => {}
             Stage::Idle | Stage::Leaving => {}
         }
-        self.desk(io).close_client(key);
+        self.edge(io).close_client(key);
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Logs that the client closed the connection during a request head.
     fn note_abort_in_head(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
@@ -136,20 +136,20 @@ impl Worker {
         match client.stage {
             Stage::Leaving => {}
             Stage::Streams => self.http2_timer(io, key),
-            Stage::Preface => self.desk(io).refuse_relay(key, Termination::HelloTimeout),
+            Stage::Preface => self.edge(io).refuse_relay(key, Termination::HelloTimeout),
             Stage::Hello | Stage::Handshake => {
-                self.desk(io).handshake_failed(key, "not complete within handshake_timeout");
+                self.edge(io).handshake_failed(key, "not complete within handshake_timeout");
             }
             Stage::Idle | Stage::Head if io.queued(token) > 0 => {
                 if !is_taking(io, token, server.http.body_timeout_ms) {
                     counters.body_timeouts.add(1);
-                    self.desk(io).close_client(key);
+                    self.edge(io).close_client(key);
                 }
             }
-            Stage::Idle => self.desk(io).leave_idle(key),
+            Stage::Idle => self.edge(io).leave_idle(key),
             Stage::Head => {
                 counters.header_timeouts.add(1);
-                self.desk(io).refuse(key, 408, Termination::HeaderTimeout);
+                self.edge(io).refuse(key, 408, Termination::HeaderTimeout);
             }
             Stage::Exchange(exchange) => {
                 self.with_any(io, exchange, |it, at| it.client_timed_out(at));

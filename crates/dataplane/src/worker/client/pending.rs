@@ -17,7 +17,7 @@ use weir_http::path::TargetForm;
 
 use crate::worker::Worker;
 use crate::worker::client::early_data;
-use crate::worker::client::own_response::{About, refused_as};
+use crate::worker::client::own_response::{RefusalFacts, refused_as};
 use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::stage::Stage;
 use crate::worker::state::streams::exchange_of;
@@ -65,8 +65,8 @@ impl Worker {
             ReadError::Refused(error) => {
                 let (status, why) = (error.status(), refused_as(error));
                 let head = Some((&*head, block.text()));
-                let about = About { line: &about, head, tls_error: "" };
-                self.desk(io).answer_refused(key, stream, status, why, about);
+                let about = RefusalFacts { line: &about, head, tls_error: "" };
+                self.edge(io).answer_refused(key, stream, status, why, about);
             }
         }
         if let Some(pending) = self.world.pending_of(key) {
@@ -209,8 +209,8 @@ impl Worker {
         // The client repeats the request after the handshake (RFC 8470 section 5.2).
         let Some(client) = self.world.clients.get(key) else { return };
         if early_data::has_to_wait(client.special.is_early, head) {
-            let about = About { line: b"", head: Some((head, text)), tls_error: "" };
-            return self.desk(io).answer_refused(key, stream, 425, Termination::TooEarly, about);
+            let about = RefusalFacts { line: b"", head: Some((head, text)), tls_error: "" };
+            return self.edge(io).answer_refused(key, stream, 425, Termination::TooEarly, about);
         }
         let is_relayed = self.world.is_relayed_now(key);
         let form_now = self.world.clients.get(key).map(|client| client.server.http.target);
@@ -222,7 +222,7 @@ impl Worker {
                 frames.connection.reset(stream, code, &mut frames.out);
             }
             if is_relayed {
-                return self.desk(io).announce_end(key);
+                return self.edge(io).announce_end(key);
             }
             return self.world.list_for_flush(key);
         }

@@ -26,7 +26,7 @@ use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
-use crate::worker::desk::Desk;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
@@ -38,7 +38,7 @@ impl Worker {
         let server = Rc::clone(&client.server);
         let Some(relay) = server.settings().service.relay().filter(|_| server.tls.is_none()) else {
             // A reload has changed the type of the virtual server, so the purpose of the bytes is unknown.
-            self.desk(io).close_client(key);
+            self.edge(io).close_client(key);
             return false;
         };
         let default = server.settings().pool;
@@ -66,7 +66,7 @@ impl Worker {
                     Some(pool) => self.begin_relay(io, key, pool, &name),
                     None => {
                         let alert = Some(Alert::UnrecognizedName);
-                        self.desk(io).refuse_unrelayed(
+                        self.edge(io).refuse_unrelayed(
                             key,
                             alert,
                             &name,
@@ -81,7 +81,7 @@ impl Worker {
                     Some(pool) => self.begin_relay(io, key, pool, ""),
                     None => {
                         let alert = begins_a_handshake(input).then_some(alert);
-                        self.desk(io).refuse_unrelayed(
+                        self.edge(io).refuse_unrelayed(
                             key,
                             alert,
                             "",
@@ -114,7 +114,7 @@ impl Worker {
         let names = server.settings().service.relay().and_then(|relay| relay.names.as_ref());
         match names.map_or(Some(default), |names| names.pool(name, default)) {
             Some(pool) => self.begin_relay(io, key, pool, name),
-            None => self.desk(io).refuse_unrelayed(key, None, name, Termination::UnknownServerName),
+            None => self.edge(io).refuse_unrelayed(key, None, name, Termination::UnknownServerName),
         }
     }
 
@@ -137,8 +137,8 @@ impl Worker {
             Registration { key: relay, client: key, stream: None, logged, log_request };
         let arrival = self.world.arrival_of_relay(key, &server, &nothing);
         let state = arrival.map(|arrival| {
-            let mut desk = Desk { io: &mut *io, world: &mut self.world };
-            Relay::begin(&mut desk, &arrival, registration, pool)
+            let mut edge = WorkerEdge { io: &mut *io, world: &mut self.world };
+            Relay::begin(&mut edge, &arrival, registration, pool)
         });
         self.inbox.request_head = Some(nothing);
         let Some(state) = state else { return };
@@ -146,11 +146,11 @@ impl Worker {
         if let Some(client) = self.world.clients.get_mut(key) {
             client.stage = Stage::Exchange(relay);
         }
-        self.with_any(io, relay, |it, at| it.go_on(at));
+        self.with_any(io, relay, |it, at| it.resume(at));
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Closes a client for which no pool was selected, with an alert or with a reset.
     fn refuse_unrelayed(
         &mut self,

@@ -8,17 +8,17 @@ use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::local::client_address::named_client;
 use weir_exchange::local::table::LocalServer;
-use weir_exchange::parts::account::Logged;
-use weir_exchange::parts::arrival::{Arrival, Registration, Whence};
+use weir_exchange::parts::account::LogOutput;
+use weir_exchange::parts::arrival::{Arrival, Registration, RequestOrigin};
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_http::h1::BodyDecoder;
 use weir_http::message::RequestHead;
-use weir_telemetry::records::recorder::Begun;
+use weir_telemetry::records::recorder::RequestStart;
 
 use crate::worker::Worker;
-use crate::worker::client::bound;
-use crate::worker::desk::Desk;
+use crate::worker::client::bound_connections;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::client::Client;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
@@ -58,8 +58,8 @@ impl Worker {
         let on_stream = if stream == 0 { None } else { self.take_stream(key, stream) };
         let registration =
             Registration { key: exchange, client: key, stream: on_stream, logged, log_request };
-        let mut desk = Desk { io: &mut *io, world: &mut self.world };
-        let verdict = Exchange::begin(&mut desk, &mut self.exchanges, &arrival, registration, text);
+        let mut edge = WorkerEdge { io: &mut *io, world: &mut self.world };
+        let verdict = Exchange::begin(&mut edge, &mut self.exchanges, &arrival, registration, text);
         if logged.is_recorded() {
             self.world.recorder.begun();
         }
@@ -72,7 +72,7 @@ impl Worker {
                     take_body_limit(self, key, exchange, head);
                 }
                 let exchange = self.exchanges.get_mut(exchange).and_then(Transaction::http_mut);
-                exchange.into_iter().for_each(|it| bound::prefer(it, &self.world, key));
+                exchange.into_iter().for_each(|it| bound_connections::prefer(it, &self.world, key));
             }
         } else {
             self.take_to_stream(exchange, head, input);
@@ -89,9 +89,9 @@ fn begin_record(
     (client, key): (ClientKey, ExchangeKey),
     arrival: &Arrival<'_>,
     clock: Clock,
-) -> Logged {
+) -> LogOutput {
     let client = world.clients.get(client);
-    let begun = Begun {
+    let begun = RequestStart {
         key,
         head: arrival.head,
         input: arrival.input,
@@ -101,7 +101,7 @@ fn begin_record(
         tls: client.and_then(|client| client.tls.as_deref()),
     };
     let is_recorded = world.recorder.begin(&begun, clock);
-    Logged::of(world.log.format(), is_recorded)
+    LogOutput::of(world.log.format(), is_recorded)
 }
 
 /// Applies the body size limit of the virtual server to which the request was handed over.
@@ -127,7 +127,7 @@ impl World {
         let is_misdirected = self.is_misdirected(key, server, head, input);
         let client = self.clients.get(key)?;
         let is_looked_at = server.traffic.is_some() || server.waf.is_some();
-        let from = is_looked_at.then(|| Whence {
+        let from = is_looked_at.then(|| RequestOrigin {
             peer: client.address(),
             listen: client.destination.address(),
             tls: client.tls.clone(),

@@ -7,10 +7,10 @@ use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
 use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::ends::{Ends, LetOut};
 use weir_exchange::parts::messages::OwnAnswer;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::stream_end::StreamEnd;
+use weir_exchange::parts::transaction_ends::{LetOut, TransactionEnds};
 use weir_http::h1::{OwnResponse, reason_phrase};
 use weir_http::h2::SendKind;
 use weir_http::h2::hpack::BlockEncoder;
@@ -18,7 +18,7 @@ use weir_http::h2::message::{own_response_has_body, write_own_response};
 
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
-use crate::worker::desk::Desk;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::streams::{Stream, exchange_of};
 use crate::worker::world::World;
 
@@ -55,9 +55,9 @@ impl World {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Removes and closes the stream of an ended exchange.
-    pub fn end_stream(&mut self, ends: &mut Ends, end: StreamEnd) {
+    pub fn end_stream(&mut self, ends: &mut TransactionEnds, end: StreamEnd) {
         let Some(stream) = ends.caller.take_stream() else { return };
         let Some(client) = ends.caller.client() else { return };
         let http2 = self.world.clients.get_mut(client).and_then(|client| client.http2.as_mut());
@@ -80,11 +80,11 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Writes a head on the stream of an exchange, and returns its size in bytes.
     pub fn send_stream_head(
         &mut self,
-        ends: &mut Ends,
+        ends: &mut TransactionEnds,
         kind: SendKind,
         is_end: bool,
         write: impl FnOnce(&mut BlockEncoder<'_>),
@@ -107,9 +107,15 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Sends data and its end on the client's stream.
-    pub fn deliver(&mut self, ends: &mut Ends, body: &[u8], pieces: &Pieces, end: End<'_>) {
+    pub fn deliver(
+        &mut self,
+        ends: &mut TransactionEnds,
+        body: &[u8],
+        pieces: &Pieces,
+        end: End<'_>,
+    ) {
         let Caller::Client(client_key, Some(stream)) = ends.caller else { return };
         let Some(client) = self.world.clients.get_mut(client_key) else { return };
         let Some(http2) = &mut client.http2 else { return };
@@ -118,24 +124,28 @@ impl Desk<'_> {
         let sent = stream.out.send(self.io, client.token, &mut http2.frames, (body, pieces), end);
         http2.held.bytes = http2.held.bytes + stream.out.memory() - before;
         ends.count_sent(sent);
-        self.heed_gathered(client_key);
+        self.flush_if_many_frames(client_key);
     }
 
     /// Sends queued data within the client's windows, at most this many bytes. `None`: no data is queued, or the socket
     /// still has data to send.
-    fn let_response_out(&mut self, ends: &mut Ends, bytes_max: usize) -> Option<LetOut> {
+    fn send_waiting_response(
+        &mut self,
+        ends: &mut TransactionEnds,
+        bytes_max: usize,
+    ) -> Option<LetOut> {
         let Caller::Client(client_key, Some(stream)) = ends.caller else { return None };
         let client = self.world.clients.get_mut(client_key)?;
         let token = client.token;
         let http2 = client.http2.as_mut().filter(|_| self.io.queued(token) == 0)?;
         let stream = http2.streams.get_mut(stream).filter(|it| it.out.is_behind())?;
         let before = stream.out.memory();
-        let sent = stream.out.let_out(self.io, token, &mut http2.frames, bytes_max);
+        let sent = stream.out.send_waiting_data(self.io, token, &mut http2.frames, bytes_max);
         http2.held.bytes = http2.held.bytes + stream.out.memory() - before;
         http2.held.note_taken(sent.data_bytes, self.io.now_ms());
         let is_behind = stream.out.is_behind();
         ends.count_sent(sent.bytes);
-        self.heed_gathered(client_key);
+        self.flush_if_many_frames(client_key);
         Some(LetOut { data_bytes: sent.data_bytes, is_behind })
     }
 }
@@ -143,9 +153,14 @@ impl Desk<'_> {
 impl Worker {
     /// Sends waiting data of a transaction after windows have opened, at most this many bytes. Returns whether more can be
     /// sent.
-    pub fn let_out(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes_max: usize) -> bool {
+    pub fn send_waiting_data(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        bytes_max: usize,
+    ) -> bool {
         self.with_any(io, key, |it, at| {
-            let sent = at.let_response_out(it.ends_mut(), bytes_max);
+            let sent = at.send_waiting_response(it.ends_mut(), bytes_max);
             sent.is_some_and(|sent| it.client_let_out(at, &sent))
         })
     }
@@ -169,15 +184,15 @@ impl Worker {
         for alike in waiting.chunk_by(|((one, _), _), ((other, _), _)| one == other) {
             let mut alike: Vec<ExchangeKey> = alike.iter().map(|(_, exchange)| *exchange).collect();
             while !alike.is_empty() {
-                alike.retain(|&exchange| self.let_out(io, exchange, TURN_BYTES));
+                alike.retain(|&exchange| self.send_waiting_data(io, exchange, TURN_BYTES));
             }
         }
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Sends a response generated by weir on the stream of an exchange.
-    pub fn send_own_on_stream(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>) {
+    pub fn send_own_on_stream(&mut self, ends: &mut TransactionEnds, answer: &OwnAnswer<'_>) {
         let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
         let mut wall = std::mem::take(&mut self.world.wall);
         let (date, _) = wall.at(self.io.clock());
@@ -196,7 +211,7 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Sends a response generated by weir on a stream without an exchange.
     pub fn send_own_without_exchange(
         &mut self,
@@ -230,12 +245,12 @@ impl Desk<'_> {
     }
 
     /// Sends the collected frames before the end of the turn, if there are many.
-    pub fn heed_gathered(&mut self, key: ClientKey) {
+    pub fn flush_if_many_frames(&mut self, key: ClientKey) {
         let http2 = self.world.clients.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.frames.is_much()) {
             self.flush_http2(key);
         } else {
-            self.heed_untaken(key);
+            self.bound_untaken_data(key);
             self.world.list_for_flush(key);
         }
     }

@@ -1,31 +1,31 @@
 //! Connections to members: storing idle ones for reuse, closing and removing connections.
 
 use rustix::io::Errno;
-use weir_event_loop::{Reading, Token};
+use weir_event_loop::{ReadMode, Token};
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::LocalMember;
-use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 
-use crate::worker::desk::Desk;
-use crate::worker::member::bound;
+use crate::worker::edge::WorkerEdge;
+use crate::worker::member::bound_connections;
 
 /// Maximum number of idle connections that are closed at once because descriptors are short.
 const CLOSED_FOR_ROOM_MAX: usize = 32;
 
 /// Closes the connection to each member that has been idle for longest, for at most [`CLOSED_FOR_ROOM_MAX`] members, because
 /// descriptors are short. Returns whether there was one.
-pub fn make_room(desk: &mut Desk<'_>) -> bool {
-    let members = desk.world.table.members();
+pub fn make_room(edge: &mut WorkerEdge<'_>) -> bool {
+    let members = edge.world.table.members();
     let oldest = members.filter_map(|member| member.idle.borrow().first().copied());
     let oldest: Vec<ConnectionKey> = oldest.take(CLOSED_FOR_ROOM_MAX).collect();
     for &key in &oldest {
-        desk.close_member(key);
+        edge.close_member(key);
     }
     !oldest.is_empty()
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// The failure to report if a connection cannot be opened: of the member, or of this host.
     pub fn no_connection(&mut self, error: Errno) -> MemberFailure {
         let ours = [
@@ -51,7 +51,7 @@ impl Desk<'_> {
     }
 
     /// Stores a connection as idle for another request, or closes it if it cannot be reused.
-    pub fn keep_connection(&mut self, key: ConnectionKey, ends: &Ends) {
+    pub fn keep_connection(&mut self, key: ConnectionKey, ends: &TransactionEnds) {
         let now_ms = self.io.now_ms();
         let Some(connection) = self.world.members.get_mut(key) else { return };
         // Unread data, even a part of a TLS record, cannot be the response to the next request. No request may follow one
@@ -72,13 +72,13 @@ impl Desk<'_> {
             || self.world.draining.is_some()
         {
             drop(idle);
-            return bound::keep_apart(self, key, ends);
+            return bound_connections::keep_for_its_client(self, key, ends);
         }
         idle.push(key);
         // Reading may be paused because the previous client was slow.
         self.io.resume(connection.token);
         if std::mem::take(&mut connection.is_sliced) {
-            self.io.read_as(connection.token, Reading::Usual);
+            self.io.read_as(connection.token, ReadMode::Usual);
         }
         connection.member.counters.connections_idle.add(1);
         connection.exchange = None;
@@ -95,7 +95,7 @@ impl Desk<'_> {
 
     /// Removes a member connection. The caller handles its socket and its exchange.
     pub fn forget_member(&mut self, key: ConnectionKey) -> Option<Token> {
-        bound::unbind(self.world, key);
+        bound_connections::unbind(self.world, key);
         self.count_sent_to_member(key);
         let connection = self.world.members.remove(key)?;
         self.world.tools.encoders.let_go(connection.whole_bytes);

@@ -1,27 +1,27 @@
 //! Members with HTTP/1. Their bytes are parsed as a response; data after the response is an error.
 
-use weir_event_loop::{EventLoop, Reading};
+use weir_event_loop::{EventLoop, ReadMode};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::edge::{Edge, Flow, Side};
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::messages::Message;
 use weir_exchange::parts::phase::Phase;
-use weir_exchange::parts::pieces::{self, Next, Pieces};
+use weir_exchange::parts::pieces::{self, AfterData, Pieces};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
-use weir_exchange::transaction::sending::Passed;
+use weir_exchange::transaction::response_data::ForwardResult;
 use weir_exchange::transaction::trailers;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{
-    BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,
+    BodyDecoder, HeadScan, ParseProgress, parse_response_of_member, parse_trailers_of_member,
     upgrade_was_offered,
 };
 use weir_http::message::{Field, ResponseHead};
 
 use crate::worker::Worker;
-use crate::worker::desk::Desk;
+use crate::worker::edge::WorkerEdge;
 
 impl Worker {
     pub fn keep_member_input(&mut self, io: &mut EventLoop, key: ConnectionKey, rest: &[u8]) {
@@ -117,27 +117,27 @@ impl Worker {
         // The text to which the ranges of the head refer.
         let text = |length| if repaired.is_empty() { &input[..length] } else { &repaired };
         let step = match parsed {
-            Ok(Parsed::Partial) => Step::More(0),
-            Ok(Parsed::Complete { length }) if head.is_interim() => {
+            Ok(ParseProgress::Partial) => Step::More(0),
+            Ok(ParseProgress::Complete { length }) if head.is_interim() => {
                 if let Some(connection) = self.world.members.get(key) {
                     connection.count_flaws(head.flaws);
                 }
                 self.with(io, exchange_key, |it, at| it.forward_interim(at, &head, text(length)));
                 Step::Again(length)
             }
-            Ok(Parsed::Complete { length }) if head.status == 101 => {
+            Ok(ParseProgress::Complete { length }) if head.status == 101 => {
                 match self.protocol_changed(io, key, exchange_key, (&head, text(length))) {
                     true => Step::Again(length),
                     false => Step::Over,
                 }
             }
-            Ok(Parsed::Complete { .. }) if exchange.is_no_tunnel(head.status) => {
+            Ok(ParseProgress::Complete { .. }) if exchange.is_no_tunnel(head.status) => {
                 self.with(io, exchange_key, |it, at| {
                     it.respond(at, 502, Termination::MemberMalformed)
                 });
                 Step::Over
             }
-            Ok(Parsed::Complete { length })
+            Ok(ParseProgress::Complete { length })
                 if exchange.filters.codings.is_some()
                     && self.awaits_body(
                         io,
@@ -149,7 +149,7 @@ impl Worker {
             {
                 Step::More(0)
             }
-            Ok(Parsed::Complete { length }) => {
+            Ok(ParseProgress::Complete { length }) => {
                 let mut fields = std::mem::take(&mut self.inbox.trailers);
                 let step = self.with(io, exchange_key, |it, at| {
                     let (text, body) = (text(length), &input[length..]);
@@ -225,7 +225,7 @@ impl Worker {
         connection.whole_bytes = whole_bytes;
         exchange.ends.account.times.note_first_byte(io.clock().now_us());
         connection.is_sliced = false;
-        io.read_as(connection.token, Reading::Usual);
+        io.read_as(connection.token, ReadMode::Usual);
         io.set_deadline(
             connection.token,
             io.now_ms() + exchange.pace.response_body_timeout_ms(&exchange.ends.server),
@@ -236,7 +236,7 @@ impl Worker {
 
 /// Begins a response, and forwards the part of its body that has arrived.
 fn begin_response(
-    at: &mut Desk<'_>,
+    at: &mut WorkerEdge<'_>,
     it: &mut Exchange,
     key: ConnectionKey,
     (head, text): (&mut ResponseHead, &[u8]),
@@ -259,7 +259,7 @@ fn begin_response(
 
 /// Forwards body data of a response, after `head` if that was not sent yet.
 fn pass_body(
-    at: &mut Desk<'_>,
+    at: &mut WorkerEdge<'_>,
     it: &mut Exchange,
     key: ConnectionKey,
     head: Message,
@@ -276,24 +276,24 @@ fn pass_body(
         return Step::Malformed;
     };
     let mut consumed = pieces.consumed;
-    let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
+    let mut end = if pieces.next == AfterData::Done { End::Data } else { End::No };
     let mut is_sound = true;
     let mut repaired = Vec::new();
-    if pieces.next == Next::Trailers {
+    if pieces.next == AfterData::Trailers {
         let section = &input[consumed..];
         let (limits, edits) = (&it.ends.server.limits, trailers::of_response(&it.ends));
         let mut flaws = Flaws::NONE;
         let by_member = (it.ends.tries.pool.settings().lenient, &mut flaws);
         let trailers = (&mut repaired, &mut *fields);
         match parse_trailers_of_member(section, limits, edits, by_member, trailers) {
-            Ok(Parsed::Complete { length }) => {
+            Ok(ParseProgress::Complete { length }) => {
                 let text = if repaired.is_empty() { section } else { &repaired };
                 end = End::Trailers(fields, text);
                 connection.body.note_flaws(flaws);
                 connection.body.trailers_done();
                 consumed += length;
             }
-            Ok(Parsed::Partial) => {}
+            Ok(ParseProgress::Partial) => {}
             Err(_) => is_sound = false,
         }
     }
@@ -306,16 +306,16 @@ fn pass_body(
     let mut done = !matches!(end, End::No);
     let mut is_left = consumed < input.len();
     match it.send_response(at, head, (input, &pieces), end) {
-        Passed::On => {}
-        Passed::Enough => (done, is_left) = (true, true),
-        Passed::Over => return Step::Over,
+        ForwardResult::On => {}
+        ForwardResult::Enough => (done, is_left) = (true, true),
+        ForwardResult::Over => return Step::Over,
     }
     if done {
         it.response_done(at, !is_left);
         return Step::Over;
     }
     it.pace_response(at);
-    if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
+    if pieces.next == AfterData::Again { Step::Again(consumed) } else { Step::More(consumed) }
 }
 
 /// The result of processing input.

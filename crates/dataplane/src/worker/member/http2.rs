@@ -7,26 +7,26 @@ use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::{MemberFailure, Progress};
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::losing::is_whole_without_trailers;
+use weir_exchange::transaction::lost_streams::is_whole_without_trailers;
 use weir_exchange::transaction::trailers;
 use weir_http::h2::hpack::HeaderBlock;
-use weir_http::h2::message::{Answered, read_response, read_trailers};
-use weir_http::h2::{By, ErrorCode, Event, HeadersKind, Received, is_whole};
+use weir_http::h2::message::{AnsweredRequest, read_response, read_trailers};
+use weir_http::h2::{ErrorCode, Event, HeadersKind, ReceiveResult, ResetBy, is_whole};
 
 use crate::worker::Worker;
-use crate::worker::desk::Desk;
-use crate::worker::joined::Behind;
+use crate::worker::edge::WorkerEdge;
+use crate::worker::small_frames::RestOfRead;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::streams::{MemberStream, exchange_of};
 use crate::worker::world::{StreamOf, World};
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Removes an exchange from its member connection. Returns whether its stream was open.
-    pub fn leave_stream(&mut self, ends: &mut Ends) -> bool {
+    pub fn leave_stream(&mut self, ends: &mut TransactionEnds) -> bool {
         let link = ends.phase.take_link();
         let Some(Link { connection: connection_key, stream: Some(stream) }) = link else {
             return false;
@@ -41,7 +41,7 @@ impl Desk<'_> {
         }
         stream.joined.clear(self.io);
         stream.out.clear(self.io);
-        self.heed_window(connection_key);
+        self.watch_exhausted_window(connection_key);
         self.world.list_member_for_flush(connection_key);
         let http2 = self.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.streams.is_empty()) {
@@ -51,7 +51,7 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Handles a connection without streams, which stays open for the next request or is closed.
     fn rest_connection(&mut self, key: ConnectionKey) {
         let now_ms = self.io.now_ms();
@@ -91,9 +91,9 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Returns window to the member for forwarded bytes.
-    pub fn give_member_window(&mut self, ends: &mut Ends) {
+    pub fn give_member_window(&mut self, ends: &mut TransactionEnds) {
         let Some(StreamOf { key, frames, stream, .. }) = self.world.member_stream_mut(ends) else {
             return;
         };
@@ -107,7 +107,7 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Sets the timer of a connection to `at_ms`, unless it is set to an earlier time.
     pub fn arm_member(&mut self, key: ConnectionKey, at_ms: u64) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
@@ -131,7 +131,7 @@ impl World {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Sends the queued frames of all listed connections at the end of a turn.
     pub fn flush_members(&mut self) {
         while let Some(key) = self.world.queues.unflushed_members.pop() {
@@ -154,7 +154,7 @@ impl Worker {
         let exchanges = http2.streams.exchanges();
         if exchanges.is_empty() {
             let now_ms = io.now_ms();
-            self.desk(io).arm_member(key, now_ms);
+            self.edge(io).arm_member(key, now_ms);
         }
         for exchange_key in exchanges {
             if let Some(transaction) = self.exchanges.get_mut(exchange_key) {
@@ -162,7 +162,7 @@ impl Worker {
             }
             self.with(io, exchange_key, |it, at| it.request_handed_over(at));
         }
-        self.desk(io).heed_window(key);
+        self.edge(io).watch_exhausted_window(key);
     }
 
     /// Processes bytes of a member.
@@ -172,8 +172,8 @@ impl Worker {
         while let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             let (rest, frames) = (&input[at..], &mut http2.frames);
             match frames.connection.receive(rest, io.now_ms(), &mut block, &mut frames.out) {
-                Ok(Received { event: Event::NeedMore, .. }) => break,
-                Ok(Received { consumed, event }) => {
+                Ok(ReceiveResult { event: Event::NeedMore, .. }) => break,
+                Ok(ReceiveResult { consumed, event }) => {
                     at += consumed;
                     self.member_event(io, key, rest, event, &mut block);
                 }
@@ -228,7 +228,7 @@ impl Worker {
                     return;
                 };
                 let stream_end = if end_stream { End::Data } else { End::No };
-                let behind = Behind::of(input, end);
+                let behind = RestOfRead::of(input, end);
                 self.with_any(io, exchange, |it, at| {
                     at.join_response_data(it, data, stream_end, behind)
                 });
@@ -242,10 +242,10 @@ impl Worker {
                 let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
                 let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
                 if let Some(exchange) = tag.and_then(exchange_of) {
-                    self.let_out_of(io, exchange);
+                    self.send_waiting_data_of(io, exchange);
                 }
             }
-            Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
+            Event::WindowOpened { stream: None } => self.send_waiting_requests(io, key),
             Event::SettingsChanged => {
                 let Some(connection) = self.world.members.get_mut(key) else { return };
                 if let Some(http2) = &mut connection.http2 {
@@ -253,7 +253,7 @@ impl Worker {
                     let streams_max = http2.frames.connection.peer_settings().streams_max;
                     connection.member.streams_max.set(streams_max);
                 }
-                self.let_requests_out(io, key);
+                self.send_waiting_requests(io, key);
                 self.ask_for_tunnels(io, key);
             }
             Event::NeedMore
@@ -281,7 +281,7 @@ impl Worker {
             attempt.response_seen = true;
         }
         let protocol = exchange.request.tunnel_protocol();
-        let answered = Answered { method: exchange.request.method, protocol };
+        let answered = AnsweredRequest { method: exchange.request.method, protocol };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
         let taken = exchange.ends.tries.pool.settings().lenient;
         let read = read_response(block, end_stream, answered, taken, &mut head);
@@ -338,7 +338,7 @@ impl Worker {
             Ok(()) => {
                 let end = End::Trailers(&fields, block.text());
                 self.with_any(io, exchange_key, |it, at| {
-                    at.join_response_data(it, b"", end, Behind::Nothing)
+                    at.join_response_data(it, b"", end, RestOfRead::Nothing)
                 });
             }
             Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
@@ -395,7 +395,7 @@ fn member_goes_away(worker: &mut Worker, io: &mut EventLoop, key: ConnectionKey,
     }
     if is_idle {
         let now_ms = io.now_ms();
-        worker.desk(io).arm_member(key, now_ms);
+        worker.edge(io).arm_member(key, now_ms);
     }
 }
 
@@ -404,7 +404,7 @@ fn stream_reset(
     worker: &mut Worker,
     io: &mut EventLoop,
     exchange: ExchangeKey,
-    (code, by, is_whole): (ErrorCode, By, bool),
+    (code, by, is_whole): (ErrorCode, ResetBy, bool),
 ) {
     worker.with_any(io, exchange, |it, at| at.pass_joined_response(it, End::No));
     if code == ErrorCode::NO_ERROR && worker.with_tunnel(io, exchange, |it, at| it.member_left(at))
@@ -412,8 +412,8 @@ fn stream_reset(
         return;
     }
     let why = match by {
-        By::Us => MemberFailure::Malformed,
-        By::Peer => MemberFailure::Abort,
+        ResetBy::Us => MemberFailure::Malformed,
+        ResetBy::Peer => MemberFailure::Abort,
     };
     // The connection itself works, so it was not stale.
     let transaction = worker.exchanges.get_mut(exchange);
@@ -430,9 +430,9 @@ fn stream_reset(
 
 impl Worker {
     /// Sends more of this request, if the member's windows allow it.
-    fn let_out_of(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+    fn send_waiting_data_of(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         self.with_any(io, key, |it, at| {
-            if at.let_request_out(it.ends_mut()) && !it.is_member_backed_up(at) {
+            if at.send_waiting_request(it.ends_mut()) && !it.is_member_backed_up(at) {
                 if let Some(StreamOf { stream, .. }) = at.world.member_stream_mut(it.ends()) {
                     stream.was_backed_up = false;
                 }
@@ -442,18 +442,18 @@ impl Worker {
     }
 
     /// Sends more of all requests, after the connection's window has opened or its socket has room again.
-    fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+    fn send_waiting_requests(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.window_opened(io, key);
         let connection = self.world.members.get(key);
         for exchange in connection.map(MemberConnection::exchanges).unwrap_or_default() {
-            self.let_out_of(io, exchange);
+            self.send_waiting_data_of(io, exchange);
         }
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Sends queued data of a request within the member's windows. Returns whether any data was queued.
-    fn let_request_out(&mut self, ends: &mut Ends) -> bool {
+    fn send_waiting_request(&mut self, ends: &mut TransactionEnds) -> bool {
         let Some(StreamOf { key, token, frames, stream }) = self.world.member_stream_mut(ends)
         else {
             return false;
@@ -461,7 +461,7 @@ impl Desk<'_> {
         if !stream.out.is_behind() {
             return false;
         }
-        stream.out.let_out(self.io, token, frames, usize::MAX);
+        stream.out.send_waiting_data(self.io, token, frames, usize::MAX);
         self.note_window(key);
         self.world.list_member_for_flush(key);
         true
@@ -478,7 +478,7 @@ impl Worker {
                 continue;
             }
             if self.world.member_stream(ends).is_some_and(MemberStream::is_behind) {
-                self.let_out_of(io, exchange);
+                self.send_waiting_data_of(io, exchange);
                 continue;
             }
             let stream = self.world.member_stream_mut(ends).map(|it| it.stream);
@@ -501,17 +501,17 @@ impl Worker {
             if open_by_ms <= now_ms {
                 return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
             }
-            return self.desk(io).arm_member(key, open_by_ms);
+            return self.edge(io).arm_member(key, open_by_ms);
         }
         if http2.streams.is_empty() {
             let until_ms = http2.rests_until_ms(idle_timeout_ms);
             if until_ms <= now_ms || http2.is_leaving || http2.frames.connection.is_closing() {
-                return self.desk(io).end_member_http2(key);
+                return self.edge(io).end_member_http2(key);
             }
-            return self.desk(io).arm_member(key, until_ms);
+            return self.edge(io).arm_member(key, until_ms);
         }
         let exchanges = http2.streams.exchanges();
-        self.leave_shut_window(io, key);
+        self.move_off_exhausted_window(io, key);
         for exchange in exchanges {
             self.member_stream_timer(io, key, exchange);
             if !self.world.members.contains(key) {
@@ -535,7 +535,7 @@ impl Worker {
             return;
         }
         let awaits_settings = self.world.awaits_settings(&exchange.ends, &exchange.request);
-        // For a request that waits for the window, `leave_shut_window` checks the time.
+        // For a request that waits for the window, `move_off_exhausted_window` checks the time.
         let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
         let Some(stream) = stream else { return };
         let Some(deadline_ms) = stream.deadline_ms else { return };

@@ -4,20 +4,25 @@ use std::rc::Rc;
 
 use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::request::Request;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 use weir_http::message::Scheme;
 
-use crate::worker::desk::Desk;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::lost_stream::LostStream;
 use crate::worker::state::streams::MemberStream;
 use crate::worker::world::StreamOf;
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Writes the head of an exchange's request on a new stream.
-    pub fn open_member_stream(&mut self, ends: &mut Ends, request: &mut Request, is_end: bool) {
+    pub fn open_member_stream(
+        &mut self,
+        ends: &mut TransactionEnds,
+        request: &mut Request,
+        is_end: bool,
+    ) {
         let is_open = self.world.member_stream(ends).is_some_and(MemberStream::is_opened);
         debug_assert!(!is_open, "a request has one stream");
         if is_open {
@@ -50,7 +55,7 @@ impl Desk<'_> {
     /// Sends pieces of a request's body and its end, after the head if that was not sent yet.
     pub fn pass_on_stream(
         &mut self,
-        ends: &mut Ends,
+        ends: &mut TransactionEnds,
         request: &mut Request,
         input: &[u8],
         pieces: &Pieces,
@@ -90,7 +95,7 @@ impl Desk<'_> {
     }
 
     /// Moves an exchange that has sent nothing to another connection, if its connection accepts no more streams.
-    pub fn move_if_full(&mut self, ends: &mut Ends, request: &mut Request) {
+    pub fn move_if_full(&mut self, ends: &mut TransactionEnds, request: &mut Request) {
         let (Some(connection), Some(member)) = (ends.phase.connection(), ends.phase.member())
         else {
             return;
@@ -103,7 +108,12 @@ impl Desk<'_> {
     }
 
     /// Moves an exchange that has sent nothing to another connection to its member. False: no connection is available.
-    pub fn move_to_another(&mut self, ends: &mut Ends, request: &mut Request, member: u32) -> bool {
+    pub fn move_to_another(
+        &mut self,
+        ends: &mut TransactionEnds,
+        request: &mut Request,
+        member: u32,
+    ) -> bool {
         let local = Rc::clone(&ends.tries.pool.members[member as usize]);
         let need = request.need();
         self.leave_stream(ends);
@@ -116,9 +126,15 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Sends data on the stream of an exchange, if it is open.
-    pub fn send_on_stream(&mut self, ends: &mut Ends, input: &[u8], pieces: &Pieces, end: End<'_>) {
+    pub fn send_on_stream(
+        &mut self,
+        ends: &mut TransactionEnds,
+        input: &[u8],
+        pieces: &Pieces,
+        end: End<'_>,
+    ) {
         let Some(StreamOf { key, token, frames, stream }) = self.world.member_stream_mut(ends)
         else {
             return;
@@ -131,9 +147,9 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Sends a stored request again, on another stream.
-    pub fn resend_on_stream(&mut self, ends: &mut Ends, request: &mut Request) {
+    pub fn resend_on_stream(&mut self, ends: &mut TransactionEnds, request: &mut Request) {
         if request.websocket.is_some() {
             return self.ask_for_tunnel(ends, request);
         }

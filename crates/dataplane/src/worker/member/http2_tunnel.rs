@@ -6,27 +6,27 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
-use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::request::Request;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
-use crate::worker::desk::Desk;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::lost_stream::LostStream;
 use crate::worker::world::World;
 
 impl World {
     /// Whether the exchange waits for the member's SETTINGS before it opens the stream of a WebSocket.
-    pub fn awaits_settings(&self, ends: &Ends, request: &Request) -> bool {
+    pub fn awaits_settings(&self, ends: &TransactionEnds, request: &Request) -> bool {
         let has_none = self.member_stream(ends).is_some_and(|stream| !stream.is_opened());
         has_none && request.websocket.is_some()
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Opens the stream of a WebSocket, if the member supports extended CONNECT. Before the SETTINGS have arrived, the
     /// request waits.
-    pub fn ask_for_tunnel(&mut self, ends: &mut Ends, request: &mut Request) {
+    pub fn ask_for_tunnel(&mut self, ends: &mut TransactionEnds, request: &mut Request) {
         let Some(connection) = ends.phase.connection() else { return };
         let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {

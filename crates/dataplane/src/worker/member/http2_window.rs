@@ -6,11 +6,11 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
-use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
-use crate::worker::desk::Desk;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::member_http2::MemberHttp2;
 use crate::worker::state::streams::MemberStream;
 use crate::worker::world::{StreamOf, World};
@@ -37,7 +37,7 @@ impl MemberHttp2 {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Updates the state of the window after data was sent or the window has opened.
     pub fn note_window(&mut self, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
@@ -50,7 +50,7 @@ impl Desk<'_> {
     }
 
     /// Sets the timer of a connection whose window is exhausted, if requests wait for the window.
-    pub fn heed_window(&mut self, key: ConnectionKey) {
+    pub fn watch_exhausted_window(&mut self, key: ConnectionKey) {
         self.note_window(key);
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if let Some(http2) = http2
@@ -74,9 +74,9 @@ impl World {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Whether a request with a body, of which nothing was sent, must wait for the window of its connection.
-    pub fn wait_for_window(&mut self, ends: &mut Ends) -> bool {
+    pub fn wait_for_window(&mut self, ends: &mut TransactionEnds) -> bool {
         let Some(connection) = ends.phase.connection() else { return false };
         let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
@@ -85,7 +85,7 @@ impl Desk<'_> {
         };
         stream.awaits_window = is_shut;
         if is_shut {
-            self.heed_window(connection);
+            self.watch_exhausted_window(connection);
         }
         is_shut
     }
@@ -95,7 +95,7 @@ impl Worker {
     /// Sends requests that wait for the window, if it has opened. They precede further data of the requests that exhausted
     /// it.
     pub fn window_opened(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.desk(io).note_window(key);
+        self.edge(io).note_window(key);
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.frames.connection.is_send_window_shut()) {
             return;
@@ -106,10 +106,10 @@ impl Worker {
     }
 
     /// Moves requests that wait for a window that stays exhausted to another connection to the same member.
-    pub fn leave_shut_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+    pub fn move_off_exhausted_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.takes_body(io.now_ms())) {
-            return self.desk(io).heed_window(key);
+            return self.edge(io).watch_exhausted_window(key);
         }
         for exchange_key in self.world.awaiting_window(key) {
             let Some(exchange) =

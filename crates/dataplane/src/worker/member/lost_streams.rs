@@ -2,19 +2,19 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
-use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::{Loss, MemberFailure, Progress};
 use weir_exchange::parts::phase::Phase;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
-use crate::worker::desk::Desk;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::lost_stream::LostStream;
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Records a lost stream. At the end of the turn, the exchange is retried or ends, unless it uses another connection by
     /// then.
-    pub fn lose_stream(&mut self, ends: &mut Ends, why: LostStream) {
+    pub fn lose_stream(&mut self, ends: &mut TransactionEnds, why: LostStream) {
         self.world.queues.lost_streams.push((ends.key, ends.phase.connection(), why));
     }
 }
@@ -63,7 +63,7 @@ impl Worker {
             ends.phase.take_link();
             lost.push((stream.exchange, stream.is_opened() && !is_connecting, is_whole));
         }
-        self.desk(io).close_member(key);
+        self.edge(io).close_member(key);
         for (place, (exchange_key, was_opened, is_whole)) in lost.into_iter().enumerate() {
             // A failed connection attempt counts as one failure, however many requests waited for it.
             let is_counted = is_connecting && place > 0;

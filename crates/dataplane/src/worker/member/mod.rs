@@ -1,9 +1,10 @@
 //! The member side: events of connections to members, and operations of transactions on them. Each worker has its own
 //! connections.
 
-pub mod bound;
-pub mod connecting;
+pub mod bound_connections;
+pub mod connect;
 pub mod connection;
+mod connection_choice;
 pub mod http1;
 pub mod http2;
 pub mod http2_request;
@@ -11,7 +12,6 @@ pub mod http2_tunnel;
 pub mod http2_window;
 pub mod lost_streams;
 pub mod source;
-mod taking;
 pub mod tls;
 pub mod toward_member;
 
@@ -23,7 +23,7 @@ use weir_exchange::parts::failure::{Loss, MemberFailure};
 use weir_exchange::parts::phase::Phase;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::sending::Passed;
+use weir_exchange::transaction::response_data::ForwardResult;
 
 use crate::worker::Worker;
 
@@ -73,7 +73,7 @@ impl Worker {
 
     /// Lets the client continue after all data queued for the member was sent.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.desk(io).count_sent_to_member(key);
+        self.edge(io).count_sent_to_member(key);
         let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_drained(io, key);
@@ -91,7 +91,7 @@ impl Worker {
         }
         let Some(exchange) = connection.exchange else {
             // Data that was not requested must not be used as the response to the next request.
-            return self.desk(io).close_member(key);
+            return self.edge(io).close_member(key);
         };
         let state = match self.exchanges.get(exchange) {
             Some(Transaction::Http(state)) => state,
@@ -140,7 +140,7 @@ impl Worker {
             return self.connection_lost(io, key, MemberFailure::Abort);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.desk(io).close_member(key);
+            return self.edge(io).close_member(key);
         };
         let exchange = match self.exchanges.get(exchange_key) {
             Some(Transaction::Http(exchange)) => exchange,
@@ -159,7 +159,7 @@ impl Worker {
                 let passed = self.with(io, exchange_key, |it, at| {
                     it.send_response(at, sent_before, nothing, End::Data)
                 });
-                if passed == Passed::Over {
+                if passed == ForwardResult::Over {
                     return;
                 }
                 if let Some(connection) = self.world.members.get_mut(key) {
@@ -183,7 +183,7 @@ impl Worker {
             return self.member_http2_timer(io, key);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.desk(io).close_member(key);
+            return self.edge(io).close_member(key);
         };
         if connection.connecting {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
@@ -212,11 +212,11 @@ impl Worker {
             return self.member_http2_lost(io, key, reason);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.desk(io).close_member(key);
+            return self.edge(io).close_member(key);
         };
         let Some(transaction) = self.exchanges.get(exchange_key) else {
             debug_assert!(false, "an exchange that has ended has let its connection go");
-            return self.desk(io).close_member(key);
+            return self.edge(io).close_member(key);
         };
         let attempt = transaction.ends().phase.attempt();
         let sent_before = attempt.map_or(0, |attempt| attempt.sent_before);
@@ -225,7 +225,7 @@ impl Worker {
         // Another connection gets all of the queued data or none. The PROXY header belongs to the lost connection.
         let mut unsent = if nothing_sent { io.take_queued(connection.token) } else { Vec::new() };
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
-        self.desk(io).close_member(key);
+        self.edge(io).close_member(key);
         let loss = Loss { nothing_sent, unsent, ..Loss::of(reason) };
         self.with_any(io, exchange_key, |it, at| it.member_lost(at, loss));
     }

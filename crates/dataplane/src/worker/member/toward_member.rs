@@ -3,23 +3,23 @@
 
 use std::io::IoSlice;
 
-use weir_event_loop::Reading;
+use weir_event_loop::ReadMode;
 use weir_exchange::arena::ConnectionKey;
-use weir_exchange::edge::{Flow, Lag, Reach, Release};
+use weir_exchange::edge::{ConnectionState, Flow, Lag, Release};
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::request::{KEPT_PIECE_BYTES_MAX, Request};
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 
 use crate::worker::body::{self, Tail};
-use crate::worker::desk::Desk;
-use crate::worker::finishing::leave_wait;
+use crate::worker::edge::WorkerEdge;
+use crate::worker::transaction_end::leave_wait;
 use crate::worker::world::StreamOf;
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Sends a request without a body to the member.
-    fn ask_without_body(&mut self, ends: &mut Ends, request: &mut Request) {
+    fn ask_without_body(&mut self, ends: &mut TransactionEnds, request: &mut Request) {
         request.send();
         if ends.phase.member_stream().is_some() && request.websocket.is_some() {
             self.ask_for_tunnel(ends, request);
@@ -33,7 +33,12 @@ impl Desk<'_> {
 
     /// Sends a request again: the stored request if it is complete, otherwise `unsent`. `unsent`: the data that was queued
     /// on the failed connection. It is all of the request if nothing had been sent.
-    pub fn ask_once_more(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
+    pub fn ask_once_more(
+        &mut self,
+        ends: &mut TransactionEnds,
+        request: &mut Request,
+        unsent: &[u8],
+    ) {
         // The request is marked as sent, in case it was not before.
         request.send();
         if ends.phase.member_stream().is_some() {
@@ -45,7 +50,7 @@ impl Desk<'_> {
     }
 
     /// Sends bytes on the member connection.
-    fn send_to_member(&mut self, ends: &mut Ends, bytes: &[u8]) {
+    fn send_to_member(&mut self, ends: &mut TransactionEnds, bytes: &[u8]) {
         let Some(connection_key) = ends.phase.connection() else { return };
         let Some(connection) = self.world.members.get(connection_key) else { return };
         self.io.send(connection.token, &[IoSlice::new(bytes)]);
@@ -55,7 +60,7 @@ impl Desk<'_> {
     /// Sends pieces of a request's body and its end, after the head if that was not sent yet.
     pub fn ask_member(
         &mut self,
-        ends: &mut Ends,
+        ends: &mut TransactionEnds,
         request: &mut Request,
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
@@ -99,7 +104,7 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// Counts the bytes that a member's socket has accepted since the last call.
     pub fn count_sent_to_member(&mut self, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
@@ -109,10 +114,14 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl WorkerEdge<'_> {
     /// The state of the member connection. `None`: there is no connection, or the request waits for the window. In the
     /// latter case, this function is called again when the request is sent.
-    pub fn reach_of_member(&self, ends: &Ends, request: &Request) -> Option<Reach> {
+    pub fn reach_of_member(
+        &self,
+        ends: &TransactionEnds,
+        request: &Request,
+    ) -> Option<ConnectionState> {
         let connection = self.world.members.get(ends.phase.connection()?)?;
         if self.world.member_stream(ends).is_some_and(|stream| stream.awaits_window) {
             return None;
@@ -123,11 +132,11 @@ impl Desk<'_> {
             true => settings.connect_timeout_ms,
             false => settings.response_timeout_ms,
         };
-        Some(Reach { awaits_settings, is_connecting: connection.connecting, timeout_ms })
+        Some(ConnectionState { awaits_settings, is_connecting: connection.connecting, timeout_ms })
     }
 
     /// Whether the member has received the data that was sent to it.
-    pub fn member_lag(&mut self, ends: &Ends) -> Lag {
+    pub fn member_lag(&mut self, ends: &TransactionEnds) -> Lag {
         let Some(connection) = ends.phase.connection() else { return Lag::None };
         let Some(connection) = self.world.members.get(connection) else { return Lag::None };
         let (is_connecting, token) = (connection.connecting, connection.token);
@@ -155,7 +164,7 @@ impl Desk<'_> {
     }
 
     /// Sets or removes the deadline of the member.
-    pub fn set_member_due(&mut self, ends: &mut Ends, at_ms: Option<u64>) {
+    pub fn set_member_due(&mut self, ends: &mut TransactionEnds, at_ms: Option<u64>) {
         let Some(connection) = ends.phase.connection() else { return };
         if let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) {
             stream.deadline_ms = at_ms;
@@ -171,7 +180,7 @@ impl Desk<'_> {
     }
 
     /// Pauses or resumes reading from the member, sets how much is read at once, or returns window.
-    pub fn set_member_flow(&mut self, ends: &mut Ends, flow: Flow) {
+    pub fn set_member_flow(&mut self, ends: &mut TransactionEnds, flow: Flow) {
         if ends.phase.member_stream().is_some() {
             match flow {
                 Flow::Go | Flow::Window => self.give_member_window(ends),
@@ -186,11 +195,11 @@ impl Desk<'_> {
             Flow::Go => self.io.resume(connection.token),
             Flow::Slices(bytes) => {
                 connection.is_sliced = true;
-                self.io.read_as(connection.token, Reading::Slices(bytes));
+                self.io.read_as(connection.token, ReadMode::Slices(bytes));
             }
             Flow::Bulk if connection.is_sliced => {
                 connection.is_sliced = false;
-                self.io.read_as(connection.token, Reading::Usual);
+                self.io.read_as(connection.token, ReadMode::Usual);
             }
             Flow::Bulk => {}
             Flow::Window => {}
@@ -199,7 +208,7 @@ impl Desk<'_> {
     }
 
     /// Sends bytes of a tunnel to the member. A stream carries the end with the last ones.
-    pub fn ask_bytes(&mut self, ends: &mut Ends, bytes: &[u8], end: End<'_>) {
+    pub fn ask_bytes(&mut self, ends: &mut TransactionEnds, bytes: &[u8], end: End<'_>) {
         match ends.phase.member_stream() {
             Some(_) => self.ask_on_stream(ends, bytes, end),
             None => self.send_to_member(ends, bytes),
@@ -207,7 +216,7 @@ impl Desk<'_> {
     }
 
     /// Half-closes the connection to the member: a stream after the sent data, a socket only if no data is queued.
-    pub fn end_member(&mut self, ends: &mut Ends) {
+    pub fn end_member(&mut self, ends: &mut TransactionEnds) {
         if ends.phase.member_stream().is_some() {
             return self.ask_on_stream(ends, b"", End::Data);
         }
@@ -220,7 +229,7 @@ impl Desk<'_> {
     }
 
     /// Sends data of a tunnel, and its end, on the member's stream.
-    fn ask_on_stream(&mut self, ends: &mut Ends, data: &[u8], end: End<'_>) {
+    fn ask_on_stream(&mut self, ends: &mut TransactionEnds, data: &[u8], end: End<'_>) {
         let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) else { return };
         if stream.is_end_told {
             return;
@@ -232,7 +241,7 @@ impl Desk<'_> {
     /// The deadline of a member that receives data slowly; 0: there is no sign of progress. If data of this stream waits for
     /// a window, the deadline is for that window. Progress of the connection counts only if this stream waits for the
     /// socket.
-    pub fn member_patience_until_ms(&mut self, ends: &Ends, timeout_ms: u64) -> u64 {
+    pub fn member_patience_until_ms(&mut self, ends: &TransactionEnds, timeout_ms: u64) -> u64 {
         let Some(connection) = ends.phase.connection() else { return 0 };
         let Some(connection) = self.world.members.get(connection) else { return 0 };
         match (self.world.member_stream(ends), &connection.http2) {
@@ -246,7 +255,7 @@ impl Desk<'_> {
     }
 
     /// Releases the member connection, or leaves the queue. Returns whether a part of the request was sent on its stream.
-    pub fn leave_connection(&mut self, ends: &mut Ends, how: Release) -> bool {
+    pub fn leave_connection(&mut self, ends: &mut TransactionEnds, how: Release) -> bool {
         let Some(link) = ends.phase.link() else {
             leave_wait(self, ends);
             return false;
@@ -274,7 +283,7 @@ impl Desk<'_> {
 
     /// Whether no unread data of the member is known. Unread data on a shared connection is not counted, because it may
     /// belong to other responses.
-    pub fn is_member_dry(&mut self, ends: &Ends) -> bool {
+    pub fn is_member_dry(&mut self, ends: &TransactionEnds) -> bool {
         let connection = ends.phase.connection().and_then(|key| self.world.members.get(key));
         let is_shared = ends.phase.member_stream().is_some();
         connection.is_none_or(|it| is_shared || !self.io.has_unread(it.token))
@@ -282,11 +291,11 @@ impl Desk<'_> {
 }
 
 /// Resets a member connection after the member has received the queued data.
-fn reset_when_taken(desk: &mut Desk<'_>, key: ConnectionKey) {
-    let Some(connection) = desk.world.members.get(key) else { return };
+fn reset_when_taken(edge: &mut WorkerEdge<'_>, key: ConnectionKey) {
+    let Some(connection) = edge.world.members.get(key) else { return };
     let timeout_ms = connection.pool.settings().response_timeout_ms;
-    if let Some(token) = desk.forget_member(key) {
-        desk.world.counted.member_connections_leaving.add(1);
-        desk.io.reset_when_taken(token, timeout_ms);
+    if let Some(token) = edge.forget_member(key) {
+        edge.world.counted.member_connections_leaving.add(1);
+        edge.io.reset_when_taken(token, timeout_ms);
     }
 }

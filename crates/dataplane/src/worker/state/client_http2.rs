@@ -3,7 +3,7 @@
 use weir_http::h2::{Connection, Limits};
 
 use crate::worker::state::frames::Frames;
-use crate::worker::state::http2_memory::Held;
+use crate::worker::state::http2_memory::ConnectionMemory;
 use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::streams::ClientStreams;
 
@@ -28,7 +28,7 @@ pub struct Http2 {
     /// Whether a window of the connection has opened during the current read, so that streams can send more.
     pub has_opened: bool,
     /// What the connection holds in memory.
-    pub held: Held,
+    pub held: ConnectionMemory,
 }
 
 impl Http2 {
@@ -43,7 +43,7 @@ impl Http2 {
             partial_since_ms: Some(now_ms),
             announced_ms: None,
             has_opened: false,
-            held: Held::default(),
+            held: ConnectionMemory::default(),
         }
     }
 

@@ -69,13 +69,13 @@ impl Frames {
 
 /// The outgoing data of one stream. Data that exceeds a window waits here.
 #[derive(Default)]
-pub struct Outgoing {
+pub struct OutgoingStream {
     /// The id of the stream; 0: not open yet.
     pub id: u32,
     waiting: Backlog,
 }
 
-impl Outgoing {
+impl OutgoingStream {
     /// Whether data waits.
     pub fn is_behind(&self) -> bool {
         !self.waiting.is_empty()
@@ -100,7 +100,7 @@ impl Outgoing {
         (body, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) -> usize {
-        let mut sent = Sent::default();
+        let mut sent = SentBytes::default();
         if !self.is_behind() {
             let parts = pieces.of(body);
             sent = send_data(io, token, frames, self.id, parts, pieces.data_bytes, end);
@@ -121,13 +121,13 @@ impl Outgoing {
     }
 
     /// Sends at most this many bytes of the waiting data.
-    pub fn let_out(
+    pub fn send_waiting_data(
         &mut self,
         io: &mut EventLoop,
         token: Token,
         frames: &mut Frames,
         bytes_max: usize,
-    ) -> Sent {
+    ) -> SentBytes {
         let (turn, end) = self.waiting.front(bytes_max);
         let parts = std::iter::once(turn);
         let sent = send_data(io, token, frames, self.id, parts, turn.len(), end);
@@ -141,7 +141,7 @@ impl Outgoing {
 
 /// The amount of data that was sent.
 #[derive(Default)]
-pub struct Sent {
+pub struct SentBytes {
     /// The number of data bytes.
     pub data_bytes: usize,
     /// The number of bytes including frame headers.
@@ -158,8 +158,8 @@ fn send_data<'p>(
     parts: impl Iterator<Item = &'p [u8]>,
     data_bytes: usize,
     end: End<'_>,
-) -> Sent {
-    let mut sent = Sent::default();
+) -> SentBytes {
+    let mut sent = SentBytes::default();
     let mut parts = Parts { parts, rest: b"" };
     let ends_with_data = matches!(end, End::Data);
     let is_short = data_bytes <= COALESCE_BYTES;

@@ -19,7 +19,7 @@ pub struct Http2Memory {
 
 /// What the connection of a client holds.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct ConnectionMemory {
     /// The capacity of the data of responses that waits for windows, and the heads and trailers of requests whose exchanges have
     /// not ended, without the free part of each.
     pub bytes: usize,
@@ -31,7 +31,7 @@ pub struct Held {
     taken_bytes: usize,
 }
 
-impl Held {
+impl ConnectionMemory {
     /// Windows have let out so many bytes that had waited.
     pub fn note_taken(&mut self, bytes: usize, now_ms: u64) {
         self.taken_bytes += bytes;

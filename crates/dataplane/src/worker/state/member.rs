@@ -9,7 +9,7 @@ use weir_http::flaws::Flaws;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;
 
-use crate::worker::state::bound::Sharing;
+use crate::worker::state::bound_connections::ConnectionSharing;
 use crate::worker::state::member_http2::MemberHttp2;
 
 /// Safety margin: a connection is closed this long before the idle timeout that the member has announced (Keep-Alive).
@@ -40,7 +40,7 @@ pub struct MemberConnection {
     /// The size of the PROXY header in the queued data. The header is removed when the data moves to another connection.
     pub preface_bytes: usize,
     /// Who may use the connection.
-    pub sharing: Sharing,
+    pub sharing: ConnectionSharing,
     /// Whether the connection is read in slices.
     pub is_sliced: bool,
     /// Whether the connection can carry another request after this response.
@@ -80,7 +80,7 @@ impl MemberConnection {
             whole_bytes: 0,
             body: BodyDecoder::new(Framing::None, None),
             preface_bytes: 0,
-            sharing: Sharing::default(),
+            sharing: ConnectionSharing::default(),
             is_sliced: false,
             keep: false,
             keep_ms: None,

@@ -2,7 +2,7 @@
 //! `client`, `member` and the files next to this folder.
 
 pub mod backlog;
-pub mod bound;
+pub mod bound_connections;
 pub mod client;
 pub mod client_http2;
 pub mod destination;
@@ -16,4 +16,4 @@ pub mod member_http2;
 pub mod pending;
 pub mod stage;
 pub mod streams;
-pub mod waiting;
+pub mod waiting_requests;

@@ -1,12 +1,12 @@
 //! The state of streams with exchanges, on client and member connections.
 
 use weir_exchange::arena::{
-    Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, Room, StreamKey,
+    Arena, ArenaMemory, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey,
 };
 use weir_http::h2::Priority;
 
 use crate::worker::state::backlog::Backlog;
-use crate::worker::state::frames::Outgoing;
+use crate::worker::state::frames::OutgoingStream;
 
 /// A stream of a client connection.
 #[derive(Default)]
@@ -14,12 +14,12 @@ pub struct Stream {
     /// The exchange of the stream; `None`: the memory is stored for reuse.
     pub exchange: Option<ExchangeKey>,
     /// The outgoing response data.
-    pub out: Outgoing,
+    pub out: OutgoingStream,
     /// The priority set by the client.
     pub priority: Priority,
     /// The deadline of the client; `None`: no deadline.
     pub deadline_ms: Option<u64>,
-    /// The size of the request's head and trailers that counts for its connection; see [`Held`](crate::worker::state::http2_memory::Held).
+    /// The size of the request's head and trailers that counts for its connection; see [`ConnectionMemory`](crate::worker::state::http2_memory::ConnectionMemory).
     pub head_bytes: u32,
     /// The number of received request bytes whose window was not returned yet.
     pub unreleased: u32,
@@ -32,7 +32,7 @@ pub struct Stream {
 }
 
 /// Memory for the streams of a client connection. An idle connection has none.
-pub type StreamRoom = Room<Box<Stream>>;
+pub type StreamRoom = ArenaMemory<Box<Stream>>;
 
 /// The streams of one client connection with exchanges, in no order.
 #[derive(Default)]
@@ -94,7 +94,7 @@ pub struct MemberStream {
     /// Whether the whole request has arrived.
     pub is_whole: bool,
     /// The outgoing request data. The stream id is 0 until the head is written.
-    pub out: Outgoing,
+    pub out: OutgoingStream,
     /// The number of received response bytes whose window was not returned yet.
     pub unreleased: u32,
     /// The deadline of the member; `None`: no deadline.
@@ -115,7 +115,7 @@ impl MemberStream {
         Self {
             exchange,
             is_whole,
-            out: Outgoing::default(),
+            out: OutgoingStream::default(),
             unreleased: 0,
             deadline_ms: None,
             was_backed_up: false,

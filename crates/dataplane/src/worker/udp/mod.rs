@@ -1,12 +1,12 @@
 //! Virtual servers of `type: udp`: listeners, and the assignment of datagrams to sessions.
 //!
-//! [`weir_exchange::session`] decides about sessions; [`desk`] executes the decisions.
+//! [`weir_exchange::session`] decides about sessions; [`session_edge`] executes the decisions.
 
-mod desk;
+mod idle_sockets;
+mod listener_commands;
 mod listeners;
-mod listening;
-mod shelf;
-mod side;
+mod session_edge;
+mod session_resources;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -19,17 +19,17 @@ use weir_exchange::session::{Session, Sessions, Source, Tools, admit};
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
 
-use crate::sessions::{Seen, SessionKind};
-use crate::worker::udp::desk::SessionDesk;
-use crate::worker::udp::shelf::{MemberSocket, Shelf};
-use crate::worker::udp::side::{Side, tell_of_share};
+use crate::sessions::{SessionKind, SessionView};
+use crate::worker::udp::idle_sockets::{IdleSockets, MemberSocket};
+use crate::worker::udp::session_edge::WorkerSessionEdge;
+use crate::worker::udp::session_resources::{SessionResources, report_descriptor_share};
 use crate::worker::world::World;
 
 /// The UDP sessions of a worker, and their resources.
 #[derive(Default)]
 pub struct Udp {
     sessions: Sessions<MemberSocket>,
-    side: Side,
+    side: SessionResources,
 }
 
 impl Udp {
@@ -94,8 +94,8 @@ impl Udp {
         if world.is_draining() || listener.leave_by_ms.is_some() || !self.sessions.has_room() {
             return None;
         }
-        if !Datagrams::of(io).has_share() && self.side.shelf.is_empty() {
-            tell_of_share(io, world);
+        if !Datagrams::of(io).has_share() && self.side.idle_sockets.is_empty() {
+            report_descriptor_share(io, world);
             return None;
         }
         let (server, asked) = (Rc::clone(&listener.server), listener.asked(source.flow));
@@ -103,7 +103,7 @@ impl Udp {
         let places = admit(&server, world.id, client, io.clock()).ok()?;
         world.counted.connections.add(1);
         let key = self.sessions.next_key();
-        let mut at = SessionDesk { io, world, side: &mut self.side };
+        let mut at = WorkerSessionEdge { io, world, side: &mut self.side };
         let session = Session::begin(&mut at, key, &server, (source, asked), places, first);
         let Some(session) = session else {
             // A reload has changed the type of the virtual server.
@@ -154,10 +154,10 @@ impl Udp {
         io: &mut EventLoop,
         world: &mut World,
         key: SessionKey,
-        act: impl FnOnce(&mut Session<MemberSocket>, &mut SessionDesk<'_>) -> R,
+        act: impl FnOnce(&mut Session<MemberSocket>, &mut WorkerSessionEdge<'_>) -> R,
     ) -> Option<R> {
         let session = self.sessions.get_mut(key)?;
-        let result = act(session, &mut SessionDesk { io, world, side: &mut self.side });
+        let result = act(session, &mut WorkerSessionEdge { io, world, side: &mut self.side });
         if let Some(session) = self.sessions.settle(key) {
             session.server.live.connection_closed(world.id);
             self.side.listeners.session_ended(session.source.listener);
@@ -193,7 +193,7 @@ impl Udp {
         from: usize,
         count: usize,
         now_us: u64,
-    ) -> impl Iterator<Item = (usize, SessionKey, Seen<'_>)> {
+    ) -> impl Iterator<Item = (usize, SessionKey, SessionView<'_>)> {
         let part = self.sessions.part(from, count);
         part.map(move |(after, key, session)| (after, key, seen(session, now_us)))
     }
@@ -218,7 +218,7 @@ impl Udp {
     pub fn stop(&mut self, io: &mut EventLoop, world: &mut World) {
         self.end(io, world, |_| true);
         Datagrams::of(io).flush();
-        self.side.shelf.clear(io);
+        self.side.idle_sockets.clear(io);
         self.side.listeners.close_all(io);
         self.note_sockets(io, world);
     }
@@ -238,16 +238,16 @@ impl Udp {
     pub fn forget(&mut self, world: &World) {
         self.sessions.clear();
         self.side.tools = Tools::default();
-        self.side.shelf = Shelf::default();
+        self.side.idle_sockets = IdleSockets::default();
         self.side.listeners.forget_sessions();
         self.side.listeners.refresh(world);
     }
 }
 
 /// A session as filters see it.
-fn seen(session: &Session<MemberSocket>, now_us: u64) -> Seen<'_> {
+fn seen(session: &Session<MemberSocket>, now_us: u64) -> SessionView<'_> {
     let account = &session.account;
-    Seen {
+    SessionView {
         kind: SessionKind::Udp,
         virtual_server: &session.server.live.name,
         pool: &session.pool().live.name,

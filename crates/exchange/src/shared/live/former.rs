@@ -2,7 +2,7 @@
 //!
 //! One reload may remove an object and a later one add it again, while earlier requests are still open. These count for
 //! its limits, so the new table needs the same object. Therefore a table keeps weak references to removed objects
-//! ([`Departed`]). An object that is no longer in use is created again.
+//! ([`RemovedObjects`]). An object that is no longer in use is created again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -14,7 +14,7 @@ use crate::shared::shared_table::KeyedLimit;
 
 /// Objects that were removed from the configuration but are still in use.
 #[derive(Debug, Default)]
-pub struct Departed {
+pub struct RemovedObjects {
     virtual_servers: Vec<Weak<LiveVirtualServer>>,
     pools: Vec<Weak<LivePool>>,
     members: Vec<Weak<LiveMember>>,
@@ -36,7 +36,7 @@ struct FormerMember {
     has_departed: bool,
 }
 
-impl Departed {
+impl RemovedObjects {
     /// The removed members that are still in use.
     pub fn members(&self) -> impl Iterator<Item = Arc<LiveMember>> {
         self.members.iter().filter_map(Weak::upgrade)
@@ -107,7 +107,7 @@ impl Former {
     }
 
     /// Objects that are not in `table`.
-    pub(super) fn departed(self, table: &LiveTable) -> Departed {
+    pub(super) fn departed(self, table: &LiveTable) -> RemovedObjects {
         let servers = self.virtual_servers.into_values();
         let pools = self.pools.into_values();
         let members = self.members.into_values().map(|member| member.live);
@@ -115,7 +115,7 @@ impl Former {
         let new_limits: HashSet<_> = table.key_limits.iter().map(Arc::as_ptr).collect();
         let limits = self.key_limits.into_iter();
         let limits = limits.filter(|(_, live)| !new_limits.contains(&Arc::as_ptr(live)));
-        Departed {
+        RemovedObjects {
             virtual_servers: without(servers, &table.virtual_servers),
             pools: without(pools, table.pools.iter().map(|new| &new.pool)),
             members: without(members, new_members),

@@ -3,11 +3,11 @@
 use weir_http::message::{Framing, Method, Version};
 
 use crate::edge::{Edge, Flow};
-use crate::parts::encoding::Encoded;
-use crate::parts::ends::Ends;
+use crate::parts::encoding::EncodeResult;
 use crate::parts::messages::Message;
 use crate::parts::pieces::Pieces;
 use crate::parts::request::Request;
+use crate::parts::transaction_ends::TransactionEnds;
 
 /// A filter that is on: it changes the body of a response while it streams.
 pub trait Filter {
@@ -15,10 +15,10 @@ pub trait Filter {
     fn pass(
         &mut self,
         at: &mut impl Edge,
-        ends: &Ends,
+        ends: &TransactionEnds,
         piece: Piece<'_>,
         out: &mut Message,
-    ) -> Encoded;
+    ) -> EncodeResult;
 }
 
 /// A piece of a body.
@@ -34,14 +34,14 @@ pub struct Piece<'a> {
 
 /// What a filter that begins wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wants {
+pub struct FilterRequirements {
     /// The framing of the body toward the client.
     pub framing: Framing,
     /// How the member is read; `None`: as before.
     pub flow: Option<Flow>,
 }
 
-impl Wants {
+impl FilterRequirements {
     /// The body stays as it is.
     pub fn nothing(framing: Framing) -> Self {
         Self { framing, flow: None }
@@ -50,14 +50,14 @@ impl Wants {
 
 /// Facts about a request that the filters of its response need.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct FilteredRequest {
     /// The method.
     pub method: Method,
     /// The client's version.
     pub version: Version,
 }
 
-impl Asked {
+impl FilteredRequest {
     /// The facts about a request.
     pub fn of(request: &Request) -> Self {
         Self { method: request.method, version: request.version }

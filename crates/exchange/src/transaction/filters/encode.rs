@@ -12,11 +12,11 @@ use weir_http::message::{Framing, Method, RequestHead, ResponseHead};
 
 use crate::edge::{Edge, Flow, Side};
 use crate::local::table::LocalServer;
-use crate::parts::encoding::{Codings, Encoded, Encoding, Filters, Transforms};
-use crate::parts::ends::Ends;
+use crate::parts::encoding::{Codings, EncodeResult, Encoding, Filters, Transforms};
 use crate::parts::messages::Message;
-use crate::parts::pieces::{self, Next, Pieces};
-use crate::transaction::filters::contract::{Asked, Filter, Piece, Wants};
+use crate::parts::pieces::{self, AfterData, Pieces};
+use crate::parts::transaction_ends::TransactionEnds;
+use crate::transaction::filters::contract::{Filter, FilterRequirements, FilteredRequest, Piece};
 
 /// Maximum size of a body that is read and dropped to keep the member's connection, when the client has the content.
 const DROPPED_BYTES_MAX: usize = 256 * 1024;
@@ -67,7 +67,7 @@ pub fn note_codings(
 
 impl Filters {
     /// If the response may be compressed, the member is read in slices from the start.
-    pub fn limit_reads(&self, at: &mut impl Edge, ends: &mut Ends) {
+    pub fn limit_reads(&self, at: &mut impl Edge, ends: &mut TransactionEnds) {
         let rules = ends.server.settings().compression.as_ref();
         let coding = self.codings.as_ref().and_then(|codings| codings.facts.choice.coding());
         let level = coding.and_then(|coding| Some((coding, rules?.level(coding)?)));
@@ -110,14 +110,14 @@ impl Filters {
 pub fn begin(
     filters: &mut Filters,
     at: &mut impl Edge,
-    (ends, asked): (&Ends, Asked),
+    (ends, asked): (&TransactionEnds, FilteredRequest),
     head: &mut ResponseHead,
     (input, body): (&[u8], &[u8]),
     edits: &mut FieldEdits,
-    plain: Wants,
-) -> Wants {
+    plain: FilterRequirements,
+) -> FilterRequirements {
     let Some(rules) = &ends.server.settings().compression else { return plain };
-    let unencoded = Wants { flow: plain.flow.or(Some(Flow::Bulk)), ..plain };
+    let unencoded = FilterRequirements { flow: plain.flow.or(Some(Flow::Bulk)), ..plain };
     let Some(request) = filters.codings.as_ref().map(|codings| codings.facts) else {
         // A policy may have decided this when the head arrived.
         return unencoded;
@@ -146,13 +146,13 @@ pub fn begin(
     let wants = match (decision, &encoding) {
         (Decision::Identity { .. }, _) => unencoded,
         (_, Some(Encoding::Whole(encoded))) => {
-            Wants { framing: Framing::Length(encoded.len() as u64), ..unencoded }
+            FilterRequirements { framing: Framing::Length(encoded.len() as u64), ..unencoded }
         }
-        (_, Some(Encoding::Stream { encoder, .. })) => Wants {
+        (_, Some(Encoding::Stream { encoder, .. })) => FilterRequirements {
             framing: framing(head.framing, asked.version),
             flow: Some(in_slices(slice_bytes_max(encoder.coding(), encoder.level()), plain.flow)),
         },
-        _ => Wants { framing: framing(head.framing, asked.version), ..unencoded },
+        _ => FilterRequirements { framing: framing(head.framing, asked.version), ..unencoded },
     };
     if let Decision::Compress { .. } = decision {
         ends.server.counters.responses_compressed.add(1);
@@ -213,19 +213,23 @@ impl Filter for Encoding {
     fn pass(
         &mut self,
         at: &mut impl Edge,
-        ends: &Ends,
+        ends: &TransactionEnds,
         Piece { input, pieces, is_end }: Piece<'_>,
         compressed: &mut Message,
-    ) -> Encoded {
+    ) -> EncodeResult {
         let (encoder, flush, has_more) = match self {
             Self::Whole(encoded) => {
                 std::mem::swap(encoded, compressed);
-                return Encoded::Sound;
+                return EncodeResult::Sound;
             }
             Self::Dropped { left_bytes } => {
                 let is_enough = pieces.data_bytes > *left_bytes || *left_bytes == 0;
                 *left_bytes = left_bytes.saturating_sub(pieces.data_bytes);
-                return if is_enough && !is_end { Encoded::Enough } else { Encoded::Sound };
+                return if is_enough && !is_end {
+                    EncodeResult::Enough
+                } else {
+                    EncodeResult::Sound
+                };
             }
             Self::Stream { encoder, flush, has_more } => (encoder, *flush, has_more),
         };
@@ -237,7 +241,7 @@ impl Filter for Encoding {
             is_sound &= encoder.encode(slice, Flush::None, compressed).is_ok();
         }
         *has_more |= pieces.data_bytes > 0;
-        let may_flush = *has_more && pieces.next == Next::More && flush == FlushWhen::Dry;
+        let may_flush = *has_more && pieces.next == AfterData::More && flush == FlushWhen::Dry;
         let is_dry = may_flush && at.is_dry(ends);
         let flush = match (is_end, is_dry) {
             (true, _) => Flush::Finish,
@@ -249,7 +253,7 @@ impl Filter for Encoding {
             is_sound &= encoder.encode(b"", flush, compressed).is_ok();
         }
         note_encoded(at, &ends.server, (pieces.data_bytes, compressed.len()), began_us);
-        if is_sound { Encoded::Sound } else { Encoded::Broken }
+        if is_sound { EncodeResult::Sound } else { EncodeResult::Broken }
     }
 }
 
@@ -260,7 +264,7 @@ fn whole_body<'b>(framing: Framing, input: &'b [u8], joined: &'b mut Vec<u8>) ->
         Framing::Chunked => {
             let mut pieces = Pieces::none();
             pieces::gather(&mut BodyDecoder::new(framing, None), input, &mut pieces).ok()?;
-            if pieces.next != Next::Done {
+            if pieces.next != AfterData::Done {
                 return None;
             }
             joined.clear();

@@ -3,7 +3,7 @@
 //! | filter | on |
 //! |---|---|
 //! | [`Filters::leave_out_known`] | the client has it: nothing is left of it, and the firewall sees a 304 |
-//! | [`inspect_response`](super::inspect_response) | the firewall reads responses: the body is held before all others, up to `responses.size_max` ([`Begun::Held`](crate::parts::phase::Begun::Held)) |
+//! | [`inspect_response`](super::response_inspection) | the firewall reads responses: the body is held before all others, up to `responses.size_max` ([`Begun::Held`](crate::parts::phase::Begun::Held)) |
 //! | [`rewrite`] | rules replace text in it |
 //! | [`encode`] | it is compressed |
 //!
@@ -17,23 +17,25 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, ResponseHead};
 
 use crate::edge::{Edge, Side};
-use crate::parts::encoding::{Encoded, Filters, Transforms};
-use crate::parts::ends::Ends;
+use crate::parts::encoding::{EncodeResult, Filters, Transforms};
 use crate::parts::messages::Message;
 use crate::parts::pieces::Pieces;
-use crate::transaction::filters::contract::{Asked, Filter as _, Piece, Wants};
+use crate::parts::transaction_ends::TransactionEnds;
+use crate::transaction::filters::contract::{
+    Filter as _, FilterRequirements, FilteredRequest, Piece,
+};
 
 /// Begins the filters of a response, and changes its head accordingly. `body`: what was received of the body. Returns the framing
 /// toward the client.
 pub fn begin(
     filters: &mut Filters,
     at: &mut impl Edge,
-    (ends, asked): (&mut Ends, Asked),
+    (ends, asked): (&mut TransactionEnds, FilteredRequest),
     head: &mut ResponseHead,
     (input, body): (&[u8], &[u8]),
     edits: &mut FieldEdits,
 ) -> Framing {
-    let plain = Wants::nothing(head.framing.toward(asked.version));
+    let plain = FilterRequirements::nothing(head.framing.toward(asked.version));
     let rewritten = rewrite::begin(filters, at, (&mut *ends, asked), (&*head, input), edits);
     // The body is compressed after the replacement, not as received.
     let (mut wants, body) = rewritten.map_or((plain, body), |wants| (wants, &b""[..]));
@@ -54,10 +56,10 @@ pub fn begin(
 pub fn pass(
     on: &mut Transforms,
     at: &mut impl Edge,
-    ends: &Ends,
+    ends: &TransactionEnds,
     piece: Piece<'_>,
     out: &mut Message,
-) -> (Encoded, Pieces) {
+) -> (EncodeResult, Pieces) {
     match on {
         Transforms { rewriting: Some(rewriting), encoding: None } => {
             let passed = rewriting.pass(at, ends, piece, out);
@@ -78,7 +80,7 @@ pub fn pass(
         }
         Transforms { rewriting: None, encoding: None } => {
             debug_assert!(false, "a body that passes unchanged has no transforms");
-            (Encoded::Broken, Pieces::whole(0))
+            (EncodeResult::Broken, Pieces::whole(0))
         }
     }
 }

@@ -10,12 +10,12 @@ use weir_http::message::{Framing, ResponseHead};
 
 use crate::edge::{Edge, Flow};
 use crate::local::table::LocalServer;
-use crate::parts::encoding::{Encoded, Filters};
-use crate::parts::ends::Ends;
+use crate::parts::body_rewrite::BodyRewrite;
+use crate::parts::encoding::{EncodeResult, Filters};
 use crate::parts::messages::Message;
 use crate::parts::pace::is_grpc;
-use crate::parts::rewriting::Rewriting;
-use crate::transaction::filters::contract::{Asked, Filter, Piece, Wants};
+use crate::parts::transaction_ends::TransactionEnds;
+use crate::transaction::filters::contract::{Filter, FilterRequirements, FilteredRequest, Piece};
 
 /// Digests of the original body (RFC 9530, and earlier fields): they are wrong for the rewritten one.
 const DIGESTS: [&[u8]; 4] = [b"Digest", b"Content-MD5", b"Repr-Digest", b"Content-Digest"];
@@ -26,7 +26,7 @@ const SLICE_BYTES: usize = 16 << 10;
 
 /// The treatment of a response whose body may be rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum RewriteDecision {
     /// It is rewritten.
     Rewritten,
     /// It has no body: its head has the values of the rewritten body.
@@ -66,48 +66,48 @@ pub fn ask_for_plain(
 pub fn begin(
     filters: &mut Filters,
     at: &mut impl Edge,
-    (ends, asked): (&mut Ends, Asked),
+    (ends, asked): (&mut TransactionEnds, FilteredRequest),
     (head, input): (&ResponseHead, &[u8]),
     edits: &mut FieldEdits,
-) -> Option<Wants> {
-    let remembered = ends.remembered.as_deref_mut()?;
-    if remembered.body_edits.is_empty() {
+) -> Option<FilterRequirements> {
+    let context = ends.context.as_deref_mut()?;
+    if context.body_edits.is_empty() {
         return None;
     }
-    let mut chosen = std::mem::take(&mut remembered.body_edits);
+    let mut chosen = std::mem::take(&mut context.body_edits);
     let is_head = asked.is_head();
     let response = ResponseTraits::read(head, input, edits, is_head);
     let has_digest = response.has_digest;
     let fate = fate(&response, head.framing, is_head, &mut chosen);
     let counters = &ends.server.counters;
     match fate {
-        Fate::Rewritten => counters.bodies_rewritten.add(1),
-        Fate::Encoded => counters.bodies_encoded.add(1),
-        Fate::Part => counters.bodies_part.add(1),
-        Fate::TooLong => counters.bodies_too_long.add(1),
-        Fate::Unchanged | Fate::Other => {}
+        RewriteDecision::Rewritten => counters.bodies_rewritten.add(1),
+        RewriteDecision::Encoded => counters.bodies_encoded.add(1),
+        RewriteDecision::Part => counters.bodies_part.add(1),
+        RewriteDecision::TooLong => counters.bodies_too_long.add(1),
+        RewriteDecision::Unchanged | RewriteDecision::Other => {}
     }
-    if !matches!(fate, Fate::Rewritten | Fate::Unchanged) {
+    if !matches!(fate, RewriteDecision::Rewritten | RewriteDecision::Unchanged) {
         return None;
     }
     let mut scratch = at.tools().scratch.take();
     entity_tags::weaken_tag(head, input, edits, &mut scratch);
     at.tools().scratch.give(scratch);
-    if fate == Fate::Unchanged {
+    if fate == RewriteDecision::Unchanged {
         return None;
     }
     edits.remove(b"Accept-Ranges");
     if has_digest {
         DIGESTS.iter().for_each(|name| edits.remove(name));
-        if let Some(remembered) = ends.remembered.as_deref_mut() {
-            remembered.note_response_edits(head, edits);
+        if let Some(context) = ends.context.as_deref_mut() {
+            context.note_response_edits(head, edits);
         }
     }
     if head.framing != Framing::None {
-        filters.on.get_or_insert_default().rewriting = Some(Rewriting::of(&chosen));
+        filters.on.get_or_insert_default().rewriting = Some(BodyRewrite::of(&chosen));
     }
     let framing = weir_compression::framing(head.framing, asked.version);
-    Some(Wants { framing, flow: Some(Flow::Slices(SLICE_BYTES)) })
+    Some(FilterRequirements { framing, flow: Some(Flow::Slices(SLICE_BYTES)) })
 }
 
 /// The treatment of a response. Edits that do not apply to it are removed.
@@ -116,41 +116,41 @@ fn fate(
     framing: Framing,
     is_head: bool,
     edits: &mut Vec<Arc<BodyEdit>>,
-) -> Fate {
+) -> RewriteDecision {
     let content_type = response.content_type.unwrap_or_default();
     if response.status == 304 {
         let is_of = |edit: &Arc<BodyEdit>| edit.types.contain(content_type);
         let is_rewritten = response.content_type.is_none() || edits.iter().any(is_of);
-        return if is_rewritten { Fate::Unchanged } else { Fate::Other };
+        return if is_rewritten { RewriteDecision::Unchanged } else { RewriteDecision::Other };
     }
     edits.retain(|edit| edit.types.contain(content_type));
     let has_none = framing == Framing::None && !is_head;
     if edits.is_empty() || has_none || is_grpc(content_type) {
-        return Fate::Other;
+        return RewriteDecision::Other;
     }
     if response.status == 206 || response.is_range {
-        return Fate::Part;
+        return RewriteDecision::Part;
     }
     if response.is_encoded {
-        return Fate::Encoded;
+        return RewriteDecision::Encoded;
     }
     edits.retain(|edit| response.length_bytes.is_none_or(|bytes| bytes <= edit.size_bytes_max));
-    if edits.is_empty() { Fate::TooLong } else { Fate::Rewritten }
+    if edits.is_empty() { RewriteDecision::TooLong } else { RewriteDecision::Rewritten }
 }
 
-impl Filter for Rewriting {
+impl Filter for BodyRewrite {
     fn pass(
         &mut self,
         at: &mut impl Edge,
-        ends: &Ends,
+        ends: &TransactionEnds,
         Piece { input, pieces, is_end }: Piece<'_>,
         out: &mut Message,
-    ) -> Encoded {
+    ) -> EncodeResult {
         let tools = at.tools();
         let lent = (&mut tools.scratch, &mut tools.searchers);
         if self.rewrite(pieces.of(input), is_end, lent, out) {
             ends.server.counters.bodies_too_long.add(1);
         }
-        Encoded::Sound
+        EncodeResult::Sound
     }
 }

@@ -9,37 +9,39 @@ use weir_http::message::Framing;
 
 use crate::arena::{Arena, OfExchange};
 use crate::edge::Edge;
-use crate::local::cookies::Opened;
+use crate::local::cookies::UnsealedCookies;
 use crate::local::pool::{LocalPool, Preference};
 use crate::parts::account::Account;
-use crate::parts::arrival::{Arrival, Entry, Registration, Whence};
+use crate::parts::arrival::{Arrival, Entry, Registration, RequestOrigin};
 use crate::parts::caller::Caller;
-use crate::parts::considered::{Considered, Ending};
 use crate::parts::encoding::{Codings, Filters};
-use crate::parts::ends::Ends;
-use crate::parts::handed_over::{Brought, Course, HandedOver};
-use crate::parts::inspecting::Scrutiny;
+use crate::parts::hand_over::{DecidedOrHandedOver, HandOverContext, HandedOver};
+use crate::parts::inspection::InspectionState;
 use crate::parts::pace::Pace;
 use crate::parts::phase::Phase;
-use crate::parts::remembered::Remembered;
 use crate::parts::request::Request;
+use crate::parts::request_context::RequestContext;
+use crate::parts::request_decisions::{EndWithoutMember, RequestDecisions};
 use crate::parts::stages::Stages;
+use crate::parts::transaction_ends::TransactionEnds;
 use crate::parts::tries::Tries;
 use crate::transaction::claims::withhold_claims;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::filters::encode;
 use crate::transaction::policy::consider;
 use crate::transaction::stages::authorisation;
-use crate::transaction::{Transaction, challenge, early_data, inspect, trailers, unusual};
+use crate::transaction::{
+    Transaction, challenge, early_data, request_inspection, trailers, unusual,
+};
 
 /// The edits of a plain request.
 static UNCHANGED: RequestEdits = RequestEdits::NONE;
 
 /// The result of the stages before the exchange is created.
-pub struct Verdict {
+pub struct AdmissionVerdict {
     /// `None`: a plain request, nothing was decided.
     pub(super) decision: Option<Box<Decision>>,
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<EndWithoutMember>,
     pub(super) not_before_us: u64,
     /// Another virtual server than that of the listener has decided: its limits apply to the body.
     pub is_handed_over: bool,
@@ -53,8 +55,8 @@ struct Route {
     preference: Preference,
     not_before_us: u64,
     request_number: u64,
-    remembered: Option<Box<Remembered>>,
-    ending: Option<Ending>,
+    context: Option<Box<RequestContext>>,
+    ending: Option<EndWithoutMember>,
 }
 
 impl Route {
@@ -65,14 +67,14 @@ impl Route {
             preference: Preference::Any,
             not_before_us: 0,
             request_number: 0,
-            remembered: None,
+            context: None,
             ending: None,
         }
     }
 }
 
 /// The result of limits, policies and persistence.
-enum Found {
+enum RouteOrHandOver {
     /// The request's destination.
     Route(Route),
     /// Another virtual server decides.
@@ -88,7 +90,7 @@ impl Exchange {
         arrival: &Arrival<'_>,
         registration: Registration,
         buffer: Vec<u8>,
-    ) -> Verdict {
+    ) -> AdmissionVerdict {
         let begun = (registration, buffer);
         if arrival.is_plain() {
             return begin_plainly(at, transactions, arrival, begun);
@@ -112,13 +114,13 @@ fn begin_plainly(
     transactions: &mut Arena<OfExchange, Transaction>,
     arrival: &Arrival<'_>,
     (registration, buffer): (Registration, Vec<u8>),
-) -> Verdict {
+) -> AdmissionVerdict {
     let Arrival { head, input, server, .. } = *arrival;
     let forms = server.pool.forms;
     let request = Request::of(at.tools(), (head, input), forms, &UNCHANGED, buffer);
     let route = Route::to(Rc::clone(&server.pool));
-    place(at, transactions, arrival, (registration, route), Staged::plain(request));
-    Verdict {
+    place(at, transactions, arrival, (registration, route), AdmittedRequest::plain(request));
+    AdmissionVerdict {
         decision: None,
         ending: None,
         not_before_us: 0,
@@ -134,7 +136,7 @@ fn begin_decided(
     transactions: &mut Arena<OfExchange, Transaction>,
     arrival: &Arrival<'_>,
     begun: (Registration, Vec<u8>),
-) -> Verdict {
+) -> AdmissionVerdict {
     let mut decision = at.tools().decision.take().unwrap_or_default();
     if arrival.server.challenges.is_some() {
         if challenge::answers(arrival, &mut decision) {
@@ -146,8 +148,10 @@ fn begin_decided(
         }
     }
     match find_route(at, arrival, &mut decision, None) {
-        Found::Route(route) => begin_on(at, transactions, arrival, begun, (decision, route)),
-        Found::HandedOver(over) => {
+        RouteOrHandOver::Route(route) => {
+            begin_on(at, transactions, arrival, begun, (decision, route))
+        }
+        RouteOrHandOver::HandedOver(over) => {
             begin_handed_over(at, transactions, arrival, begun, (decision, over))
         }
     }
@@ -162,9 +166,13 @@ fn begin_challenge(
     arrival: &Arrival<'_>,
     begun: (Registration, Vec<u8>),
     decision: Box<Decision>,
-) -> Verdict {
+) -> AdmissionVerdict {
     let verdict = begin_plainly(at, transactions, arrival, begun);
-    Verdict { decision: Some(decision), ending: Some(Ending::Challenge), ..verdict }
+    AdmissionVerdict {
+        decision: Some(decision),
+        ending: Some(EndWithoutMember::Challenge),
+        ..verdict
+    }
 }
 
 /// Begins an exchange with a route. For a request that was handed over, the function is inlined a second time.
@@ -175,36 +183,42 @@ fn begin_on(
     arrival: &Arrival<'_>,
     (registration, buffer): (Registration, Vec<u8>),
     (mut decision, mut route): (Box<Decision>, Route),
-) -> Verdict {
+) -> AdmissionVerdict {
     let Arrival { head, input, server, .. } = *arrival;
     let codings = encode::note_codings(at, server, head, input, &mut decision);
     early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
     trailers::announce(server, head, &mut decision.request);
     withhold_claims(arrival, &mut decision.request.fields);
     let opened = open_cookies(at, arrival, &mut decision);
-    let scrutiny = judge(at, arrival, &mut decision, &mut route, opened.as_ref());
+    let inspection_state = judge(at, arrival, &mut decision, &mut route, opened.as_ref());
     let edits = &decision.request;
     let request = Request::of(at.tools(), (head, input), route.pool.forms, edits, buffer);
-    route.remembered = trailers::keep_edits(at.tools(), server, head, edits, route.remembered);
+    route.context = trailers::keep_edits(at.tools(), server, head, edits, route.context);
     let (ending, not_before_us) = (route.ending, route.not_before_us);
-    let staged = Staged { request, codings, scrutiny };
+    let staged = AdmittedRequest { request, codings, inspection_state };
     place(at, transactions, arrival, (registration, route), staged);
     let is_usual = !arrival.is_bound;
-    Verdict { decision: Some(decision), ending, not_before_us, is_handed_over: false, is_usual }
+    AdmissionVerdict {
+        decision: Some(decision),
+        ending,
+        not_before_us,
+        is_handed_over: false,
+        is_usual,
+    }
 }
 
 /// A request after the stages that examine it.
-struct Staged {
+struct AdmittedRequest {
     request: Request,
     codings: Option<Codings>,
-    scrutiny: Option<Box<Scrutiny>>,
+    inspection_state: Option<Box<InspectionState>>,
 }
 
-impl Staged {
+impl AdmittedRequest {
     /// A request that no stage has examined.
     #[inline(always)]
     fn plain(request: Request) -> Self {
-        Self { request, codings: None, scrutiny: None }
+        Self { request, codings: None, inspection_state: None }
     }
 }
 
@@ -215,7 +229,7 @@ fn place(
     transactions: &mut Arena<OfExchange, Transaction>,
     arrival: &Arrival<'_>,
     (registration, route): (Registration, Route),
-    Staged { request, codings, scrutiny }: Staged,
+    AdmittedRequest { request, codings, inspection_state }: AdmittedRequest,
 ) {
     let Arrival { head, input, server, .. } = *arrival;
     let turn = at.turn();
@@ -234,7 +248,7 @@ fn place(
     let vacant = transactions.vacant();
     *vacant = None;
     *vacant = Some(Transaction::Http(Exchange {
-        ends: Ends {
+        ends: TransactionEnds {
             key,
             over: None,
             caller: Caller::Client(client, stream),
@@ -242,7 +256,7 @@ fn place(
             tries,
             phase: Phase::START,
             server,
-            remembered: route.remembered,
+            context: route.context,
             account,
         },
         filters: Filters { codings, on: None },
@@ -253,10 +267,10 @@ fn place(
         response_framing: Framing::None,
         is_client_leaving: false,
         client_ended: false,
-        scrutiny,
+        inspection_state,
         reply: None,
         stages: Stages::NONE,
-        foreseen: None,
+        delayed_decision: None,
     }));
 }
 
@@ -270,9 +284,9 @@ fn begin_handed_over(
     arrival: &Arrival<'_>,
     begun: (Registration, Vec<u8>),
     (mut decision, over): (Box<Decision>, Box<HandedOver>),
-) -> Verdict {
-    let HandedOver { to, rewritten, brought } = *over;
-    debug_assert!(brought.passed.len() <= HAND_OVERS_MAX, "longer ways were refused");
+) -> AdmissionVerdict {
+    let HandedOver { to, rewritten, carried } = *over;
+    debug_assert!(carried.passed.len() <= HAND_OVERS_MAX, "longer ways were refused");
     let (head, input) = match &rewritten {
         Some(rewritten) => (&rewritten.head, &*rewritten.text),
         None => (arrival.head, arrival.input),
@@ -280,7 +294,7 @@ fn begin_handed_over(
     let entry = arrival.entry().cloned().unwrap_or_else(|| {
         Rc::new(Entry { server: Rc::clone(arrival.server), client: arrival.client() })
     });
-    let from = arrival.from.clone().map(|from| Whence { entry: Some(entry), ..from });
+    let from = arrival.from.clone().map(|from| RequestOrigin { entry: Some(entry), ..from });
     // SNI was checked at the virtual server of the listener.
     let arrival = Arrival { head, input, server: &to, from, is_misdirected: false, ..*arrival };
     let without_upgrade = unusual::without_upgrade(&arrival);
@@ -288,13 +302,13 @@ fn begin_handed_over(
         Some(head) => &Arrival { head, ..arrival },
         None => &arrival,
     };
-    match find_route(at, arrival, &mut decision, Some(brought)) {
-        Found::Route(route) => Verdict {
+    match find_route(at, arrival, &mut decision, Some(carried)) {
+        RouteOrHandOver::Route(route) => AdmissionVerdict {
             is_handed_over: true,
             is_usual: false,
             ..begin_on(at, transactions, arrival, begun, (decision, route))
         },
-        Found::HandedOver(over) => {
+        RouteOrHandOver::HandedOver(over) => {
             begin_handed_over(at, transactions, arrival, begun, (decision, over))
         }
     }
@@ -306,22 +320,23 @@ fn judge(
     arrival: &Arrival<'_>,
     decision: &mut Decision,
     route: &mut Route,
-    opened: Option<&Opened>,
-) -> Option<Box<Scrutiny>> {
+    opened: Option<&UnsealedCookies>,
+) -> Option<Box<InspectionState>> {
     if route.ending.is_some() || arrival.server.waf.is_none() {
         return None;
     }
     let forms = route.pool.forms;
-    let named = (&mut route.request_number, route.remembered.as_deref());
-    let scrutiny = inspect::inspect_head(at, arrival, decision, named, (opened, forms));
-    if matches!(scrutiny.as_deref(), Some(Scrutiny::Blocked(_))) {
+    let named = (&mut route.request_number, route.context.as_deref());
+    let inspection_state =
+        request_inspection::inspect_head(at, arrival, decision, named, (opened, forms));
+    if matches!(inspection_state.as_deref(), Some(InspectionState::Blocked(_))) {
         // External services do not receive a blocked request.
-        if let Some(remembered) = route.remembered.as_deref_mut() {
-            authorisation::forget_services(remembered);
+        if let Some(context) = route.context.as_deref_mut() {
+            authorisation::forget_services(context);
         }
-        route.ending = Some(Ending::Blocked);
+        route.ending = Some(EndWithoutMember::Blocked);
     }
-    scrutiny
+    inspection_state
 }
 
 /// Removes the seals from cookies, if the virtual server seals any.
@@ -330,7 +345,7 @@ fn open_cookies(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
     decision: &mut Decision,
-) -> Option<Opened> {
+) -> Option<UnsealedCookies> {
     let keeper = arrival.server.cookies.as_ref()?;
     let mut scratch = at.tools().scratch.take();
     let message = (arrival.head, arrival.input);
@@ -345,22 +360,29 @@ fn find_route(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
     decision: &mut Decision,
-    brought: Option<Box<Brought>>,
-) -> Found {
+    carried: Option<Box<HandOverContext>>,
+) -> RouteOrHandOver {
     let server = arrival.server;
     let Some(traffic) = &server.traffic else {
-        debug_assert!(brought.is_none(), "one that requests are handed to looks at them");
+        debug_assert!(carried.is_none(), "one that requests are handed to looks at them");
         // With rules, `consider` handles a misdirected request.
-        let ending = arrival.is_misdirected.then_some(Ending::Misdirected);
-        return Found::Route(Route { ending, ..Route::to(Rc::clone(&server.pool)) });
+        let ending = arrival.is_misdirected.then_some(EndWithoutMember::Misdirected);
+        return RouteOrHandOver::Route(Route { ending, ..Route::to(Rc::clone(&server.pool)) });
     };
-    let considered = match consider(at, arrival, traffic, decision, brought) {
-        Course::Decided(considered) => considered,
-        Course::HandedOver(over) => return Found::HandedOver(over),
+    let decisions = match consider(at, arrival, traffic, decision, carried) {
+        DecidedOrHandedOver::Decided(decisions) => decisions,
+        DecidedOrHandedOver::HandedOver(over) => return RouteOrHandOver::HandedOver(over),
     };
-    let Considered { pool, preference, not_before_us, request_number, remembered, ending } =
-        considered;
+    let RequestDecisions { pool, preference, not_before_us, request_number, context, ending } =
+        decisions;
     // The index refers to the snapshot of `traffic`; the active table may have other indexes.
     let pool = Rc::clone(traffic.pool(pool));
-    Found::Route(Route { pool, preference, not_before_us, request_number, remembered, ending })
+    RouteOrHandOver::Route(Route {
+        pool,
+        preference,
+        not_before_us,
+        request_number,
+        context,
+        ending,
+    })
 }

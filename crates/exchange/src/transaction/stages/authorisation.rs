@@ -7,19 +7,19 @@ use std::sync::Arc;
 use weir_core::clock::Clock;
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::Decision;
-use weir_core::policy::external::{External, Judgement, named};
+use weir_core::policy::external::{External, ServiceVerdict, named};
 use weir_http::edits::FieldEdits;
 
 use crate::edge::Edge;
 use crate::local::client_address::scheme_of;
 use crate::local::traffic::Traffic;
 use crate::parts::arrival::Arrival;
-use crate::parts::errand::{Errand, Order};
-use crate::parts::identity::{Asking, Progress};
-use crate::parts::remembered::Remembered;
+use crate::parts::deferred_work::{DeferredWork, SubrequestOrder};
+use crate::parts::identity::{AuthorisationQuery, Progress};
 use crate::parts::reply::Reply;
-use crate::parts::stages::{Next, Wait};
-use crate::parts::traced::Kind;
+use crate::parts::request_context::RequestContext;
+use crate::parts::request_trace::Kind;
+use crate::parts::stages::{StageResult, Wait};
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::tracing::child;
@@ -36,7 +36,7 @@ pub fn prepare(
     decision: &mut Decision,
     now: Clock,
     scratch: &mut Vec<u8>,
-) -> Vec<Asking> {
+) -> Vec<AuthorisationQuery> {
     let scheme = scheme_of(arrival.client_address(), arrival.peer(), facts);
     let Decision { authentication, request, .. } = decision;
     let asked = authentication.externals.drain(..).rev();
@@ -47,7 +47,7 @@ pub fn prepare(
             traffic.beside(external.pool as usize, (facts, evaluation), now, scratch);
         let mut text = Vec::new();
         external.write(facts, scheme, &mut text);
-        Some(Asking {
+        Some(AuthorisationQuery {
             by,
             pool,
             preference,
@@ -61,14 +61,14 @@ pub fn prepare(
 }
 
 /// Asks the services, one after another. Waits for the reply of each; the request is over if one refuses it.
-pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
+pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
     let now_us = at.turn().now_us();
     let key = exchange.ends.key;
     let server = Rc::clone(&exchange.ends.server);
     while let Some(asking) =
-        exchange.ends.remembered.as_deref_mut().and_then(Remembered::asking_mut)
+        exchange.ends.context.as_deref_mut().and_then(RequestContext::asking_mut)
     {
-        let Some(external) = asking.by.external() else { return Next::On };
+        let Some(external) = asking.by.external() else { return StageResult::On };
         let by_us = asking.begun_us + external.timeout_ms * 1_000;
         let reply = match &mut asking.progress {
             Progress::Unasked(text) => {
@@ -82,44 +82,45 @@ pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
                 let look_us = asking.look_us;
                 let traced = child(&exchange.ends, at.tools(), Kind::Authorisation);
                 let (parent, body) = (Some(key), None);
-                let order = Order { parent, server, pool, preference, text, body, traced };
-                at.tools().errands.push(Errand::Begin(Box::new(order)));
-                return Next::Wait(Wait::Until(look_us));
+                let order =
+                    SubrequestOrder { parent, server, pool, preference, text, body, traced };
+                at.tools().deferred_work.push(DeferredWork::Begin(Box::new(order)));
+                return StageResult::Wait(Wait::Until(look_us));
             }
             Progress::Asked(_) if now_us < by_us => {
                 if now_us < asking.look_us {
-                    return Next::Wait(Wait::Event);
+                    return StageResult::Wait(Wait::Event);
                 }
                 asking.look_us = by_us.min(now_us + LOOK_US);
-                return Next::Wait(Wait::Until(asking.look_us));
+                return StageResult::Wait(Wait::Until(asking.look_us));
             }
             Progress::Asked(child) => {
                 let child = child.take();
                 at.tools()
-                    .errands
-                    .extend(child.map(|child| Errand::Leave { child, is_late: true }));
+                    .deferred_work
+                    .extend(child.map(|child| DeferredWork::Leave { child, is_late: true }));
                 None
             }
             Progress::Answered(reply) => reply.take(),
         };
         if !settle(exchange, at, reply.as_deref()) {
-            return Next::Over;
+            return StageResult::Over;
         }
     }
-    Next::On
+    StageResult::On
 }
 
 /// Applies a service's response to a request. Returns whether the request may continue.
 fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) -> bool {
-    let remembered = exchange.ends.remembered.as_deref();
-    let Some(asking) = remembered.and_then(Remembered::asking) else { return true };
+    let context = exchange.ends.context.as_deref();
+    let Some(asking) = context.and_then(RequestContext::asking) else { return true };
     let (by, begun_us) = (Arc::clone(&asking.by), asking.begun_us);
     let Some(external) = by.external() else { return true };
     let counters = &exchange.ends.server.counters;
     counters.authorisation_duration.record(at.turn().now_us() - begun_us);
     let judgement = reply.map(|reply| external.judge(&reply.head, &reply.text));
     match (judgement, reply) {
-        (Some(Judgement::LetIn), Some(reply)) => {
+        (Some(ServiceVerdict::LetIn), Some(reply)) => {
             counters.authorisations_allowed.add(1);
             let fields = external.added.iter().flat_map(|name| {
                 let values = named(&reply.head, &reply.text, name);
@@ -127,10 +128,10 @@ fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) ->
             });
             exchange.request.add_fields(exchange.ends.tries.pool.forms, fields);
             let user = external.user(&reply.head, &reply.text);
-            let_in(exchange.ends.remembered.as_deref_mut(), user, None);
+            let_in(exchange.ends.context.as_deref_mut(), user, None);
             true
         }
-        (Some(Judgement::Denied), Some(reply)) => {
+        (Some(ServiceVerdict::Denied), Some(reply)) => {
             counters.authorisations_denied.add(1);
             let status = reply.head.status;
             forget_decided(
@@ -149,7 +150,7 @@ fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) ->
             };
             if external.lets_in_on_error {
                 let mark = format!("authenticate {}: let in, {why}", by.name);
-                let_in(exchange.ends.remembered.as_deref_mut(), b"", Some(&mark));
+                let_in(exchange.ends.context.as_deref_mut(), b"", Some(&mark));
                 return true;
             }
             forget_decided(exchange, at, &format!("authenticate {}: {why}", by.name));
@@ -160,12 +161,12 @@ fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) ->
 }
 
 /// A service has accepted the request.
-fn let_in(remembered: Option<&mut Remembered>, user: &[u8], mark: Option<&str>) {
-    let Some(remembered) = remembered else { return };
+fn let_in(context: Option<&mut RequestContext>, user: &[u8], mark: Option<&str>) {
+    let Some(context) = context else { return };
     if let Some(mark) = mark {
-        remembered.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
+        context.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
     }
-    if let Some(identity) = remembered.identity.as_deref_mut() {
+    if let Some(identity) = context.identity.as_deref_mut() {
         let is_of_entry = identity.asks.pop().is_some_and(|asking| asking.is_of_entry);
         match user {
             [] => {}
@@ -196,33 +197,34 @@ fn deny(exchange: &mut Exchange, at: &mut impl Edge, external: &External, reply:
 
 /// Drops all decisions about a request that is not allowed, for this reason.
 pub fn forget_decided(exchange: &mut Exchange, at: &mut impl Edge, mark: &str) {
-    let decided = exchange.foreseen.take().and_then(|foreseen| foreseen.end);
+    let decided =
+        exchange.delayed_decision.take().and_then(|delayed_decision| delayed_decision.end);
     if let Some((_, mut decision)) = decided {
         decision.clear();
         at.tools().decision = Some(decision);
     }
-    if let Some(remembered) = exchange.ends.remembered.as_deref_mut() {
-        forget_questions(remembered);
-        remembered.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
+    if let Some(context) = exchange.ends.context.as_deref_mut() {
+        forget_questions(context);
+        context.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
     }
     exchange.ends.server.counters.requests_unauthenticated.add(1);
 }
 
 /// Services are not asked about a request that gets no member.
-pub fn forget_services(remembered: &mut Remembered) {
-    let has_some = remembered.identity.as_deref().is_some_and(|it| !it.asks.is_empty());
+pub fn forget_services(context: &mut RequestContext) {
+    let has_some = context.identity.as_deref().is_some_and(|it| !it.asks.is_empty());
     if has_some {
-        remembered.forget_what_is_for_the_unchecked();
+        context.forget_what_is_for_the_unchecked();
     }
-    if let Some(identity) = remembered.identity.as_deref_mut() {
+    if let Some(identity) = context.identity.as_deref_mut() {
         identity.asks.clear();
     }
 }
 
 /// Drops all pending questions about a request, and all decisions that depend on its user.
-pub fn forget_questions(remembered: &mut Remembered) {
-    remembered.forget_what_is_for_the_unchecked();
-    if let Some(identity) = remembered.identity.as_deref_mut() {
+pub fn forget_questions(context: &mut RequestContext) {
+    context.forget_what_is_for_the_unchecked();
+    if let Some(identity) = context.identity.as_deref_mut() {
         identity.checks.clear();
         identity.asks.clear();
     }

@@ -10,12 +10,12 @@ use weir_http::edits::FieldEdits;
 use crate::edge::{Edge, Turn};
 use crate::local::traffic::Traffic;
 use crate::parts::arrival::Arrival;
-use crate::parts::considered::{Considered, Ending};
-use crate::parts::errand::Mirrors;
-use crate::parts::identity::Checking;
-use crate::parts::pending::Pending;
-use crate::parts::stages::{Next, Wait};
-use crate::shared::logins::{Answer, Overloaded};
+use crate::parts::deferred_work::Mirrors;
+use crate::parts::identity::PasswordCheck;
+use crate::parts::pending_checks::PendingChecks;
+use crate::parts::request_decisions::{EndWithoutMember, RequestDecisions};
+use crate::parts::stages::{StageResult, Wait};
+use crate::shared::logins::{Answer, CheckQueueFull};
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::stages::{authorisation, mirror};
@@ -35,25 +35,25 @@ pub fn ask(
     of: (&Traffic, &Arrival<'_>),
     known: (&Facts<'_>, &mut Evaluation<'_>),
     decision: &mut Decision,
-    considered: &mut Considered,
-    mut pending: Pending,
-) -> Option<Pending> {
+    decisions: &mut RequestDecisions,
+    mut pending: PendingChecks,
+) -> Option<PendingChecks> {
     let turn = at.turn();
-    if !decision.mirrors.is_empty() && considered.ending.is_none() {
+    if !decision.mirrors.is_empty() && decisions.ending.is_none() {
         pending.mirrors = choose_mirrors(at, of, (known.0, &mut *known.1), decision);
     }
     if !decision.authentication.has_to_be_asked() && pending.is_settled() {
         return Some(pending);
     }
-    if !matches!(considered.ending, None | Some(Ending::Policy)) {
+    if !matches!(decisions.ending, None | Some(EndWithoutMember::Policy)) {
         return None;
     }
     let client = known.0.client.map(|client| client.ip());
     for login in decision.authentication.logins.drain(..) {
         match check(of.0, login, client, turn) {
             Ok(waits) => pending.checks.extend(waits),
-            Err(Overloaded) => {
-                considered.ending = Some(Ending::Overloaded);
+            Err(CheckQueueFull) => {
+                decisions.ending = Some(EndWithoutMember::Overloaded);
                 return None;
             }
         }
@@ -87,28 +87,28 @@ fn check(
     login: Login,
     client: Option<IpAddr>,
     turn: Turn,
-) -> Result<Option<Checking>, Overloaded> {
-    let logins = traffic.logins.as_ref().ok_or(Overloaded)?;
+) -> Result<Option<PasswordCheck>, CheckQueueFull> {
+    let logins = traffic.logins.as_ref().ok_or(CheckQueueFull)?;
     let tag = logins.tag(&login);
     if tag.is_some_and(|tag| logins.knows(&tag, now_s(turn))) {
         return Ok(None);
     }
     let by = Arc::clone(&login.by);
     let ticket = logins.ask(login, client)?;
-    Ok(Some(Checking { by, tag, ticket, logins: Arc::clone(logins) }))
+    Ok(Some(PasswordCheck { by, tag, ticket, logins: Arc::clone(logins) }))
 }
 
 /// Waits while a password is not checked yet. Refuses the request if one is wrong.
-pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
-    let remembered = exchange.ends.remembered.as_deref_mut();
-    let Some(identity) = remembered.and_then(|it| it.identity.as_deref_mut()) else {
-        return Next::On;
+pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
+    let context = exchange.ends.context.as_deref_mut();
+    let Some(identity) = context.and_then(|it| it.identity.as_deref_mut()) else {
+        return StageResult::On;
     };
     let turn = at.turn();
     while let Some(check) = identity.checks.last() {
         match check.ticket.answer() {
             Answer::Pending => {
-                return Next::Wait(Wait::Until(turn.now_us() + LOOK_US));
+                return StageResult::Wait(Wait::Until(turn.now_us() + LOOK_US));
             }
             Answer::Right => {
                 if let Some(tag) = &check.tag {
@@ -119,11 +119,11 @@ pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
             Answer::Wrong => {
                 let by = Arc::clone(&check.by);
                 refuse(exchange, at, &by);
-                return Next::Over;
+                return StageResult::Over;
             }
         }
     }
-    Next::On
+    StageResult::On
 }
 
 /// Drops all decisions that depend on the user.

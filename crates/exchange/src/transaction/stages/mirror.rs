@@ -14,11 +14,11 @@ use crate::edge::Edge;
 use crate::local::copies::is_copy;
 use crate::local::pool::Forms;
 use crate::local::traffic::Traffic;
-use crate::parts::errand::{Errand, Mirrors, Order};
+use crate::parts::deferred_work::{DeferredWork, Mirrors, SubrequestOrder};
 use crate::parts::request::Request;
-use crate::parts::stages::Next;
+use crate::parts::request_trace::Kind;
+use crate::parts::stages::StageResult;
 use crate::parts::tools::Tools;
-use crate::parts::traced::Kind;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::tracing::child;
 
@@ -48,17 +48,17 @@ fn is_connect(facts: &Facts<'_>) -> bool {
 }
 
 /// Sends the copies of a request that is complete. Those of others are sent when it is.
-pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
+pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
     if exchange.request.is_whole() {
         send(exchange, at);
     }
-    Next::On
+    StageResult::On
 }
 
 /// Sends the copies of a complete request: the head as the member gets it, and the stored body.
 pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
-    let remembered = exchange.ends.remembered.as_deref_mut();
-    let Some(Mirrors(pools)) = remembered.and_then(|it| it.mirrors.take()).map(|it| *it) else {
+    let context = exchange.ends.context.as_deref_mut();
+    let Some(Mirrors(pools)) = context.and_then(|it| it.mirrors.take()).map(|it| *it) else {
         return;
     };
     let is_on_stream = exchange.ends.phase.member_stream().is_some();
@@ -74,8 +74,8 @@ pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
         let server = Rc::clone(&exchange.ends.server);
         let traced = child(&exchange.ends, at.tools(), Kind::Mirror);
         let parent = None;
-        let order = Order { parent, server, pool, preference, text, body, traced };
-        at.tools().errands.push(Errand::Begin(Box::new(order)));
+        let order = SubrequestOrder { parent, server, pool, preference, text, body, traced };
+        at.tools().deferred_work.push(DeferredWork::Begin(Box::new(order)));
     }
 }
 

@@ -9,7 +9,7 @@
 //! | limits and policies ([`consider`](super::policy::consider)) | a response; a delay; another pool; edits; a persistent member; a hand-over |
 //! | coding ([`note_codings`](super::filters::encode::note_codings)) | the compression that the client accepts |
 //! | sealed cookies ([`CookieKeeper::open`](crate::local::cookies::CookieKeeper::open)) | the original values of the application |
-//! | web application firewall ([`inspect_head`](inspect::inspect_head)) | a response; the body is held until it is judged |
+//! | web application firewall ([`inspect_head`](request_inspection::inspect_head)) | a response; the body is held until it is judged |
 //! | edits | the head for the member |
 //!
 //! Then [`Exchange::enter`]: size (413) and hops (`Max-Forwards`), unless the end of the request was decided. Then, for a request that
@@ -19,11 +19,11 @@
 //! |---|---|---|
 //! | [`Stage::Delay`] | for the time of a rate limit | – |
 //! | [`Stage::Login`] ([`login`]) | for the check of a password | 401 |
-//! | [`Stage::Judge`] ([`judging`](super::judging)) | for an inspection elsewhere | a response; the body is held until it is judged |
+//! | [`Stage::Judge`] ([`long_inspection`](super::long_inspection)) | for an inspection elsewhere | a response; the body is held until it is judged |
 //! | [`Stage::Ask`] ([`authorisation`]) | for a service's reply | a response, changes to the request |
 //! | [`Stage::End`] | – | the response or end that was decided with the head |
 //! | [`Stage::Copy`] ([`mirror`]) | – | copies for other pools |
-//! | [`Stage::Body`] ([`inspect`]) | for the body | – |
+//! | [`Stage::Body`] ([`request_inspection`]) | for the body | – |
 //!
 //! At last, balance and member ([`Exchange::dispatch`]): a member and a connection; a queue; 502, 503, 504.
 
@@ -32,42 +32,44 @@ pub mod authorisation;
 pub mod login;
 pub mod mirror;
 
-pub use admission::Verdict;
+pub use admission::AdmissionVerdict;
 
 use weir_http::message::{Framing, RequestHead};
 
 use crate::arena::ExchangeKey;
 use crate::edge::Edge;
 use crate::parts::end::End;
-use crate::parts::identity::{Asking, Progress};
-use crate::parts::inspecting::Scrutiny;
-use crate::parts::parked::Parked;
+use crate::parts::identity::{AuthorisationQuery, Progress};
+use crate::parts::inspection::InspectionState;
 use crate::parts::phase::{Begun, Phase};
 use crate::parts::pieces::Pieces;
-use crate::parts::remembered::Remembered;
 use crate::parts::reply::Reply;
-use crate::parts::stages::{Foreseen, Next, Stage, Stages, Wait};
+use crate::parts::request_context::RequestContext;
+use crate::parts::stages::{DelayedDecision, Stage, StageResult, Stages, Wait};
+use crate::parts::wait_state::WaitState;
 use crate::parts::witness::Step;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, is_judged_whole};
-use crate::transaction::waiting::wait;
-use crate::transaction::{inspect, inspect_response, judging, unusual};
+use crate::transaction::stage_wait::wait;
+use crate::transaction::{long_inspection, request_inspection, response_inspection, unusual};
 
 impl Exchange {
     /// Runs the remaining stages: the exchange is registered under its key by then.
-    pub fn enter(&mut self, at: &mut impl Edge, head: &RequestHead, verdict: Verdict) {
-        let Verdict { decision, ending, not_before_us, .. } = verdict;
+    pub fn enter(&mut self, at: &mut impl Edge, head: &RequestHead, verdict: AdmissionVerdict) {
+        let AdmissionVerdict { decision, ending, not_before_us, .. } = verdict;
         if let Some(mut decision) = decision {
             let is_delayed = not_before_us > at.turn().now_us();
             self.stages = stages_with_head(self, is_delayed);
             if is_delayed {
-                self.foreseen = Some(Box::new(Foreseen { not_before_us, end: None }));
+                self.delayed_decision =
+                    Some(Box::new(DelayedDecision { not_before_us, end: None }));
             }
             if let Some(ending) = ending {
                 if self.stages.may_wait_before_the_end() {
                     self.stages.add_if(Stage::End, true);
-                    let nothing = || Box::new(Foreseen { not_before_us: 0, end: None });
-                    self.foreseen.get_or_insert_with(nothing).end = Some((ending, decision));
+                    let nothing = || Box::new(DelayedDecision { not_before_us: 0, end: None });
+                    self.delayed_decision.get_or_insert_with(nothing).end =
+                        Some((ending, decision));
                     pass_stages(self, at);
                     return;
                 }
@@ -104,32 +106,32 @@ impl Exchange {
     }
 
     /// What the request has waited for is there: continues.
-    pub fn go_on(&mut self, at: &mut impl Edge) {
-        let parked = match &self.ends.phase {
-            Phase::Before(parked) => parked,
+    pub fn resume(&mut self, at: &mut impl Edge) {
+        let wait_state = match &self.ends.phase {
+            Phase::Before(wait_state) => wait_state,
             Phase::Asked(_, Some(Begun::Judging)) | Phase::Judge(_) => {
-                return inspect_response::go_on(self, at);
+                return response_inspection::resume(self, at);
             }
             // The request has a member, or was answered while it waited; the client may not have taken all of the response. Or a
             // time has come for which nothing waits any more.
             Phase::Asked(..) | Phase::Left(_) | Phase::Deliver(_) => return,
         };
-        match parked {
-            Parked::AtStage => {
+        match wait_state {
+            WaitState::AtStage => {
                 if !pass_stages(self, at) {
                     return;
                 }
             }
-            Parked::Called(_) => {}
+            WaitState::Called(_) => {}
             // A timer for answers that have arrived since.
-            Parked::No | Parked::ForBody | Parked::InLine(_) | Parked::Beside => return,
+            WaitState::No | WaitState::ForBody | WaitState::InLine(_) | WaitState::Beside => return,
         }
         debug_assert!(!self.is_over(), "nothing waits for one that is over");
         at.note(Step::Seeks(&self.ends));
         if !self.dispatch(at) {
             return;
         }
-        if self.is_over() || inspect::pass_judged_body(self, at) {
+        if self.is_over() || request_inspection::pass_judged_body(self, at) {
             return;
         }
         if self.request.is_sent() {
@@ -150,14 +152,17 @@ impl Exchange {
 fn stages_with_head(exchange: &Exchange, is_delayed: bool) -> Stages {
     let mut stages = Stages::NONE;
     stages.add_if(Stage::Delay, is_delayed);
-    if let Some(remembered) = exchange.ends.remembered.as_deref() {
-        if let Some(identity) = remembered.identity.as_deref() {
+    if let Some(context) = exchange.ends.context.as_deref() {
+        if let Some(identity) = context.identity.as_deref() {
             stages.add_if(Stage::Login, !identity.checks.is_empty());
             stages.add_if(Stage::Ask, !identity.asks.is_empty());
         }
-        stages.add_if(Stage::Copy, remembered.mirrors.is_some());
+        stages.add_if(Stage::Copy, context.mirrors.is_some());
     }
-    stages.add_if(Stage::Judge, matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Judging(_))));
+    stages.add_if(
+        Stage::Judge,
+        matches!(exchange.inspection_state.as_deref(), Some(InspectionState::Judging(_))),
+    );
     stages.add_if(Stage::Body, is_judged_whole(exchange));
     stages
 }
@@ -166,21 +171,21 @@ fn stages_with_head(exchange: &Exchange, is_delayed: bool) -> Stages {
 fn pass_stages(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     while let Some(stage) = exchange.stages.next() {
         let passing = match stage {
-            Stage::Delay => delay(exchange.foreseen.as_deref_mut(), at),
+            Stage::Delay => delay(exchange.delayed_decision.as_deref_mut(), at),
             Stage::Login => login::pass(exchange, at),
-            Stage::Judge => judging::pass(exchange, at),
+            Stage::Judge => long_inspection::pass(exchange, at),
             Stage::Ask => authorisation::pass(exchange, at),
             Stage::End => end(exchange, at),
             Stage::Copy => mirror::pass(exchange, at),
-            Stage::Body => inspect::pass(exchange, at),
+            Stage::Body => request_inspection::pass(exchange, at),
         };
         match passing {
-            Next::On => exchange.stages.remove(stage),
-            Next::Wait(what) => {
+            StageResult::On => exchange.stages.remove(stage),
+            StageResult::Wait(what) => {
                 wait(exchange, at, what);
                 return false;
             }
-            Next::Over => {
+            StageResult::Over => {
                 exchange.stages = Stages::NONE;
                 exchange.ends.phase.leave_stages();
                 return false;
@@ -193,13 +198,13 @@ fn pass_stages(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
 
 /// Whether a request of weir's own for this one is to begin.
 pub fn awaits_child(exchange: &Exchange) -> bool {
-    let remembered = exchange.ends.remembered.as_deref();
-    remembered.and_then(Remembered::asking).is_some_and(Asking::awaits_beginning)
+    let context = exchange.ends.context.as_deref();
+    context.and_then(RequestContext::asking).is_some_and(AuthorisationQuery::awaits_beginning)
 }
 
 /// The question to a service for which the request waits.
-fn asking(exchange: &mut Exchange) -> Option<&mut Asking> {
-    exchange.ends.remembered.as_deref_mut()?.asking_mut()
+fn asking(exchange: &mut Exchange) -> Option<&mut AuthorisationQuery> {
+    exchange.ends.context.as_deref_mut()?.asking_mut()
 }
 
 /// The request of weir's own has begun.
@@ -217,25 +222,26 @@ pub fn child_ended(
     reply: Option<Box<Reply>>,
 ) {
     if asking(exchange).is_some_and(|asking| asking.ended(child, reply)) {
-        exchange.go_on(at);
+        exchange.resume(at);
     }
 }
 
 /// Waits until the time of a rate limit. It waits once: what continues the request ends its delay, whatever the time is.
-fn delay(foreseen: Option<&mut Foreseen>, at: &impl Edge) -> Next {
-    let until_us = foreseen.map_or(0, |it| std::mem::take(&mut it.not_before_us));
+fn delay(delayed_decision: Option<&mut DelayedDecision>, at: &impl Edge) -> StageResult {
+    let until_us = delayed_decision.map_or(0, |it| std::mem::take(&mut it.not_before_us));
     match until_us > at.turn().now_us() {
-        true => Next::Wait(Wait::Until(until_us)),
-        false => Next::On,
+        true => StageResult::Wait(Wait::Until(until_us)),
+        false => StageResult::On,
     }
 }
 
 /// Ends a request as decided with its head.
-fn end(exchange: &mut Exchange, at: &mut impl Edge) -> Next {
-    let decided = exchange.foreseen.take().and_then(|foreseen| foreseen.end);
-    let Some((ending, mut decision)) = decided else { return Next::On };
+fn end(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
+    let decided =
+        exchange.delayed_decision.take().and_then(|delayed_decision| delayed_decision.end);
+    let Some((ending, mut decision)) = decided else { return StageResult::On };
     exchange.end_early(at, ending, &mut decision);
     decision.clear();
     at.tools().decision = Some(decision);
-    Next::Over
+    StageResult::Over
 }

@@ -1,14 +1,14 @@
 //! Received frames that control streams or the connection.
 
-use super::unwanted::UNWANTED_PING;
-use super::{By, Connection, Event, Role};
+use super::discarded_requests::UNWANTED_PING;
+use super::{Connection, Event, ResetBy, Role};
 use crate::h2::ErrorCode;
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
 use crate::h2::frame::{
     self, FrameHeader, STREAM_ID_MAX, WINDOW_SIZE_MAX, flag, kind, read_u31, read_u32,
 };
 use crate::h2::priority::Priority;
-use crate::h2::streams::{Closed, Half};
+use crate::h2::streams::{CloseReason, Half};
 
 /// A client that resets a stream this long after opening it counts as having waited for the response: simultaneous
 /// deadlines are not a flood. At most `streams_max` of these resets can happen in this time.
@@ -48,7 +48,7 @@ impl Connection {
         if self.is_idle(stream) {
             return Err(Misbehaviour::StreamIdle.into());
         }
-        let Some(closed) = self.streams.close(stream, Closed::ByPeer) else {
+        let Some(closed) = self.streams.close(stream, CloseReason::ByPeer) else {
             self.streams.note_reset_by_peer(stream);
             self.spend(Flood::ClosedStreams)?;
             return Ok(None);
@@ -66,7 +66,7 @@ impl Connection {
         if self.role == Role::Client && code == ErrorCode::NO_ERROR && is_whole {
             return Ok(Some(Event::Data { stream, tag, start: 0, end: 0, end_stream: true }));
         }
-        Ok(Some(Event::StreamReset { stream, tag, code, by: By::Peer, is_whole }))
+        Ok(Some(Event::StreamReset { stream, tag, code, by: ResetBy::Peer, is_whole }))
     }
 
     /// SETTINGS (section 6.5).
@@ -149,7 +149,7 @@ impl Connection {
         let code = ErrorCode(read_u32(&payload[4..]));
         self.goaway_received = Some(last_stream);
         if self.role == Role::Client {
-            self.streams.close_above(last_stream, Closed::ByUs);
+            self.streams.close_above(last_stream, CloseReason::ByUs);
         }
         Ok(Some(Event::Goaway { last_stream, code }))
     }

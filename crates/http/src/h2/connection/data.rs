@@ -1,11 +1,11 @@
 //! Received DATA (RFC 9113 section 6.1), and its effect on windows.
 
-use super::receive::{DataProgress, Reading, Step, check_dropped_padding};
+use super::receive::{DataProgress, ExpectedInput, Step, check_dropped_padding};
 use super::{Connection, Event, Role};
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
 use crate::h2::frame::{self, FrameHeader, flag};
 use crate::h2::limits::TINY_DATA_SIZE;
-use crate::h2::streams::{Closed, Half};
+use crate::h2::streams::{CloseReason, Half};
 
 impl Connection {
     /// The header of DATA has arrived. The whole frame is charged to both windows now.
@@ -52,7 +52,7 @@ impl Connection {
             padding_left: 0,
             end_stream: header.has(flag::END_STREAM),
         };
-        self.reading = Reading::Data(progress);
+        self.reading = ExpectedInput::Data(progress);
         if progress.awaits_padding_length { Ok(None) } else { self.settle_data(progress, out) }
     }
 
@@ -65,9 +65,9 @@ impl Connection {
         let was_not_taken = self.goaway_sent.is_some_and(|last| stream > last);
         match self.streams.closed(stream) {
             _ if was_not_taken => {}
-            Some(Closed::ByUs) => {}
-            Some(Closed::ByPeer) => return Ok(Some(Misbehaviour::StreamClosed)),
-            Some(Closed::Ended) | None => return Err(Misbehaviour::StreamClosed.into()),
+            Some(CloseReason::ByUs) => {}
+            Some(CloseReason::ByPeer) => return Ok(Some(Misbehaviour::StreamClosed)),
+            Some(CloseReason::Ended) | None => return Err(Misbehaviour::StreamClosed.into()),
         }
         self.spend(Flood::ClosedStreams)?;
         Ok(None)
@@ -148,7 +148,7 @@ impl Connection {
             let left = progress.data_left + progress.padding_left;
             self.abandon_data(left, progress.data_left, out);
             if is_padded {
-                self.reading = Reading::SkipPadded { left };
+                self.reading = ExpectedInput::SkipPadded { left };
             }
             return Ok(Step::GoOn);
         };
@@ -156,7 +156,7 @@ impl Connection {
             let left = progress.data_left;
             self.drop_unwanted(progress, out);
             if is_padded {
-                self.reading = Reading::SkipPadded { left };
+                self.reading = ExpectedInput::SkipPadded { left };
             }
             return Ok(Step::GoOn);
         }
@@ -171,7 +171,7 @@ impl Connection {
             progress.awaits_padding_length = false;
             progress.padding_left = padding;
             progress.data_left -= 1 + padding;
-            self.reading = Reading::Data(progress);
+            self.reading = ExpectedInput::Data(progress);
             self.release(progress.stream, 1 + padding, out);
             return self.settle_data(progress, out).map(Step::from);
         }
@@ -183,7 +183,7 @@ impl Connection {
         *at += taken;
         progress.data_left -= taken as u32;
         let is_last = progress.data_left == 0;
-        self.reading = Reading::Data(progress);
+        self.reading = ExpectedInput::Data(progress);
         if is_last {
             self.skip(progress.padding_left);
         }
@@ -229,7 +229,7 @@ impl Connection {
         }
         // A whole frame is charged when its header has arrived.
         let to_come = match self.reading {
-            Reading::Data(progress) => progress.data_left,
+            ExpectedInput::Data(progress) => progress.data_left,
             _ => 0,
         };
         self.receive_window.unreleased().saturating_sub(u64::from(to_come))

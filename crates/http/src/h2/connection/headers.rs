@@ -6,7 +6,7 @@ use crate::h2::ErrorCode;
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
 use crate::h2::frame::{self, FrameHeader, flag, read_u31};
 use crate::h2::hpack::{HeaderBlock, HpackError};
-use crate::h2::streams::{Answer, Closed, Half, Stream};
+use crate::h2::streams::{Answer, CloseReason, Half, Stream};
 use crate::h2::window::ReceiveWindow;
 
 /// The contents of a HEADERS frame besides its block.
@@ -19,7 +19,7 @@ struct Headers {
 
 /// An incomplete header block.
 #[derive(Debug)]
-pub(super) struct Continuing {
+pub(super) struct IncompleteHeaders {
     headers: Headers,
     /// The number of CONTINUATION frames so far.
     pub(super) frames: u16,
@@ -27,7 +27,7 @@ pub(super) struct Continuing {
     pub(super) fragments: Vec<u8>,
 }
 
-impl Continuing {
+impl IncompleteHeaders {
     /// The stream.
     pub(super) fn stream(&self) -> u32 {
         self.headers.stream
@@ -46,8 +46,8 @@ impl Connection {
             Role::Server if stream > self.peer_highest => Ok(()),
             Role::Client if self.is_idle(stream) => Err(Misbehaviour::StreamIdle.into()),
             _ => match self.streams.closed(stream) {
-                Some(Closed::ByUs | Closed::ByPeer) => Ok(()),
-                Some(Closed::Ended) => Err(Misbehaviour::StreamClosed.into()),
+                Some(CloseReason::ByUs | CloseReason::ByPeer) => Ok(()),
+                Some(CloseReason::Ended) => Err(Misbehaviour::StreamClosed.into()),
                 None if self.goaway_sent.is_some_and(|last| stream > last) => Ok(()),
                 None if self.role == Role::Client => Err(Misbehaviour::StreamClosed.into()),
                 None => Err(Misbehaviour::StreamId.into()),
@@ -77,7 +77,7 @@ impl Connection {
             return self.finish_headers(headers, fragment, block, out);
         }
         // Large blocks are rare: an idle connection has no room for one.
-        let continuing = Continuing { headers, frames: 0, fragments: fragment.to_vec() };
+        let continuing = IncompleteHeaders { headers, frames: 0, fragments: fragment.to_vec() };
         self.continuing = Some(Box::new(continuing));
         Ok(None)
     }

@@ -23,10 +23,10 @@
 
 mod control;
 mod data;
+mod discarded_requests;
 mod headers;
 mod receive;
 mod send;
-mod unwanted;
 
 use std::collections::VecDeque;
 
@@ -37,9 +37,9 @@ use super::hpack::{Decoder, Encoder};
 use super::limits::{Budgets, CONNECTION_WINDOW_DEFAULT, Limits};
 use super::priority::Priority;
 use super::settings::{self, PeerSettings};
-use super::streams::{Closed, Half, Stream, Streams};
+use super::streams::{CloseReason, Half, Stream, Streams};
 use super::window::ReceiveWindow;
-use receive::Reading;
+use receive::ExpectedInput;
 pub use send::{SendKind, end_with_data};
 
 /// The role of this end of a connection.
@@ -53,7 +53,7 @@ pub enum Role {
 
 /// The result of processing received bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceiveResult {
     /// The number of processed bytes of the input; the next call starts after them.
     pub consumed: usize,
     /// The event in these bytes.
@@ -75,7 +75,7 @@ pub enum HeadersKind {
 
 /// The side that reset a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum ResetBy {
     /// The peer.
     Peer,
     /// The machine, for an error of the peer. RST_STREAM is in the output already.
@@ -123,7 +123,7 @@ pub enum Event {
         /// The error code.
         code: ErrorCode,
         /// The side.
-        by: By,
+        by: ResetBy,
         /// Whether all data of the peer's message had arrived by its Content-Length: only the end of the stream was missing.
         is_whole: bool,
     },
@@ -186,11 +186,11 @@ pub struct Connection {
     is_started: bool,
     failed: Option<ConnectionError>,
 
-    reading: Reading,
+    reading: ExpectedInput,
     /// Part of a frame header or payload whose rest has not arrived.
     partial: Vec<u8>,
     /// The header block that CONTINUATION continues.
-    continuing: Option<Box<headers::Continuing>>,
+    continuing: Option<Box<headers::IncompleteHeaders>>,
     decoder: Decoder,
     encoder: Encoder,
 
@@ -236,8 +236,8 @@ impl Connection {
             is_started: false,
             failed: None,
             reading: match role {
-                Role::Server => Reading::Preface { matched: 0 },
-                Role::Client => Reading::FrameHeader,
+                Role::Server => ExpectedInput::Preface { matched: 0 },
+                Role::Client => ExpectedInput::FrameHeader,
             },
             partial: Vec::new(),
             continuing: None,
@@ -315,7 +315,7 @@ impl Connection {
     /// Whether no part of a frame is stored that waits for its rest, so that an end of the transport here does
     /// not truncate a frame.
     pub fn is_between_frames(&self) -> bool {
-        matches!(self.reading, Reading::FrameHeader)
+        matches!(self.reading, ExpectedInput::FrameHeader)
             && self.partial.is_empty()
             && self.continuing.is_none()
     }
@@ -325,7 +325,7 @@ impl Connection {
     pub fn awaits_rest(&self) -> bool {
         !self.partial.is_empty()
             || self.continuing.is_some()
-            || matches!(self.reading, Reading::Payload(_) | Reading::Preface { .. })
+            || matches!(self.reading, ExpectedInput::Payload(_) | ExpectedInput::Preface { .. })
     }
 
     /// Sets the caller's number for a stream, such as the key of its transaction.
@@ -381,7 +381,7 @@ impl Connection {
     ) -> Result<Option<Event>, ConnectionError> {
         let code = error.code();
         frame::write_reset(stream, code, out);
-        let closed = self.streams.close(stream, Closed::ByUs);
+        let closed = self.streams.close(stream, CloseReason::ByUs);
         if closed.is_none() {
             // The caller does not know the stream yet, or has forgotten it.
             self.streams.remember_reset(stream);
@@ -397,7 +397,7 @@ impl Connection {
             stream,
             tag: closed.tag,
             code,
-            by: By::Us,
+            by: ResetBy::Us,
             is_whole: closed.is_whole(),
         }))
     }
@@ -416,7 +416,7 @@ impl Connection {
     fn close_if_ended(&mut self, stream: u32) {
         let both = |half: Half, other: Half| half == Half::Ended && other == Half::Ended;
         if self.streams.get(stream).is_some_and(|found| both(found.peer, found.ours)) {
-            self.streams.close(stream, Closed::Ended);
+            self.streams.close(stream, CloseReason::Ended);
             self.earn(Flood::Resets, 1);
             self.earn(Flood::StreamErrors, 1);
         }
@@ -455,7 +455,7 @@ pub fn is_whole(connection: &Connection, stream: u32) -> bool {
     // A whole frame is counted when its header has arrived.
     let is_arriving = matches!(
         connection.reading,
-        Reading::Data(progress) if progress.stream == stream && progress.data_left > 0
+        ExpectedInput::Data(progress) if progress.stream == stream && progress.data_left > 0
     );
     !is_arriving && connection.streams.get(stream).is_some_and(Stream::is_whole)
 }

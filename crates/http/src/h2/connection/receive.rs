@@ -1,13 +1,13 @@
 //! Parsing of received bytes into frames.
 
-use super::{Connection, Event, Received};
+use super::{Connection, Event, ReceiveResult};
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
 use crate::h2::frame::{FRAME_HEADER_SIZE, FrameHeader, PREFACE, Severity, flag, kind};
 use crate::h2::hpack::HeaderBlock;
 
 /// The expected input.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Reading {
+pub(super) enum ExpectedInput {
     /// The client's preface; the number of bytes that have arrived.
     Preface { matched: usize },
     /// A frame header.
@@ -62,7 +62,7 @@ impl Connection {
         now_ms: u64,
         block: &mut HeaderBlock,
         out: &mut Vec<u8>,
-    ) -> Result<Received, ConnectionError> {
+    ) -> Result<ReceiveResult, ConnectionError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
@@ -71,11 +71,11 @@ impl Connection {
         let mut at = 0;
         let outcome = loop {
             match self.step(input, &mut at, block, out) {
-                Ok(Step::Tell(event)) => break Ok(Received { consumed: at, event }),
+                Ok(Step::Tell(event)) => break Ok(ReceiveResult { consumed: at, event }),
                 Ok(Step::GoOn) => {}
                 Ok(Step::Starved) => {
                     debug_assert_eq!(at, input.len());
-                    break Ok(Received { consumed: at, event: Event::NeedMore });
+                    break Ok(ReceiveResult { consumed: at, event: Event::NeedMore });
                 }
                 Err(error) => {
                     self.fail(error, out);
@@ -97,15 +97,15 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<Step, ConnectionError> {
         match self.reading {
-            Reading::Preface { matched } => self.take_preface(matched, input, at),
-            Reading::FrameHeader => match self.take_frame_header(input, at) {
+            ExpectedInput::Preface { matched } => self.take_preface(matched, input, at),
+            ExpectedInput::FrameHeader => match self.take_frame_header(input, at) {
                 Some(header) => self.begin_frame(header, out).map(Step::from),
                 None => Ok(Step::Starved),
             },
-            Reading::Payload(header) => self.take_payload(header, input, at, block, out),
-            Reading::Data(progress) => self.take_data(progress, input, at, out),
-            Reading::SkipPadded { left } => skip_padded(self, left, input, at),
-            Reading::Skip { left } => {
+            ExpectedInput::Payload(header) => self.take_payload(header, input, at, block, out),
+            ExpectedInput::Data(progress) => self.take_data(progress, input, at, out),
+            ExpectedInput::SkipPadded { left } => skip_padded(self, left, input, at),
+            ExpectedInput::Skip { left } => {
                 let taken = (left as usize).min(input.len() - *at);
                 *at += taken;
                 self.skip(left - taken as u32);
@@ -116,7 +116,8 @@ impl Connection {
 
     /// Skips `left` bytes of the frame.
     pub(super) fn skip(&mut self, left: u32) {
-        self.reading = if left == 0 { Reading::FrameHeader } else { Reading::Skip { left } };
+        self.reading =
+            if left == 0 { ExpectedInput::FrameHeader } else { ExpectedInput::Skip { left } };
     }
 
     fn take_preface(
@@ -132,10 +133,10 @@ impl Connection {
         }
         *at += length;
         if length == expected.len() {
-            self.reading = Reading::FrameHeader;
+            self.reading = ExpectedInput::FrameHeader;
             return Ok(Step::GoOn);
         }
-        self.reading = Reading::Preface { matched: matched + length };
+        self.reading = ExpectedInput::Preface { matched: matched + length };
         Ok(Step::Starved)
     }
 
@@ -175,14 +176,14 @@ impl Connection {
             && let Some(payload) = input[*at..].get(..length)
         {
             *at += length;
-            self.reading = Reading::FrameHeader;
+            self.reading = ExpectedInput::FrameHeader;
             return self.handle(header, payload, block, out).map(Step::from);
         }
         self.collect(length, input, at);
         if self.partial.len() < length {
             return Ok(Step::Starved);
         }
-        self.reading = Reading::FrameHeader;
+        self.reading = ExpectedInput::FrameHeader;
         let mut payload = std::mem::take(&mut self.partial);
         let outcome = self.handle(header, &payload, block, out).map(Step::from);
         if payload.capacity() <= PARTIAL_KEPT_SIZE_MAX {
@@ -238,7 +239,7 @@ impl Connection {
                 return Ok(None);
             }
         }
-        self.reading = Reading::Payload(header);
+        self.reading = ExpectedInput::Payload(header);
         Ok(None)
     }
 
@@ -296,6 +297,6 @@ fn skip_padded(
 /// The padding of a dropped frame is checked, as that of any other: it is an error of the connection (section 6.1).
 pub(super) fn check_dropped_padding(connection: &mut Connection, header: FrameHeader) {
     if header.has(flag::PADDED) && header.length > 0 {
-        connection.reading = Reading::SkipPadded { left: header.length };
+        connection.reading = ExpectedInput::SkipPadded { left: header.length };
     }
 }

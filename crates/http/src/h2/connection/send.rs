@@ -8,7 +8,7 @@ use crate::h2::frame::{
 };
 use crate::h2::hpack::BlockEncoder;
 use crate::h2::settings;
-use crate::h2::streams::{Answer, Closed, Half, Stall};
+use crate::h2::streams::{Answer, CloseReason, Half, Stall};
 
 /// The kind of a sent header section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +186,7 @@ impl Connection {
 
     /// Resets a stream. Data that still arrives on it is dropped.
     pub fn reset(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) {
-        if self.failed.is_none() && self.streams.close(stream, Closed::ByUs).is_some() {
+        if self.failed.is_none() && self.streams.close(stream, CloseReason::ByUs).is_some() {
             frame::write_reset(stream, code, out);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::block::{HeaderBlock, Line, ListLimits};
 use super::static_table::{self, STATIC_LENGTH};
-use super::table::{Found, Table};
+use super::table::{Table, TableEntry};
 use super::{HpackError, TABLE_SIZE_DEFAULT, huffman, integer};
 use crate::h2::line::{Name, Value};
 use crate::message::Span;
@@ -84,7 +84,7 @@ impl Decoder {
         limits: &ListLimits,
         block: &mut HeaderBlock,
     ) -> Result<bool, HpackError> {
-        let Found { line, name_length, name_is, value_is } = self.line(index)?;
+        let TableEntry { line, name_length, name_is, value_is } = self.line(index)?;
         let start = block.text.len();
         block.text.extend_from_slice(line);
         let name = Span::new(start, start + name_length);
@@ -113,7 +113,7 @@ impl Decoder {
             read_string(input, at, &mut block.text)?;
             Name::of(&block.text[start..])
         } else {
-            let Found { line, name_length, name_is, .. } = self.line(index)?;
+            let TableEntry { line, name_length, name_is, .. } = self.line(index)?;
             block.text.extend_from_slice(&line[..name_length]);
             name_is
         };
@@ -134,7 +134,7 @@ impl Decoder {
 
     /// The entry with this index (section 2.3.3).
     #[inline(always)]
-    fn line(&self, index: usize) -> Result<Found<'_>, HpackError> {
+    fn line(&self, index: usize) -> Result<TableEntry<'_>, HpackError> {
         match index {
             0 => Err(HpackError::Index),
             1..=STATIC_LENGTH => Ok(static_table::get(index)),

@@ -91,7 +91,7 @@ const LOOKUP_BITS: usize = 11;
 
 /// The symbols at the start of eleven bits; empty if the bits start with a longer code.
 #[derive(Clone, Copy)]
-struct Found {
+struct DecodedSymbols {
     symbols: [u8; 2],
     /// Number of symbols.
     count: u8,
@@ -99,17 +99,18 @@ struct Found {
     bits: u8,
 }
 
-static LOOKUP: [Found; 1 << LOOKUP_BITS] = lookup();
+static LOOKUP: [DecodedSymbols; 1 << LOOKUP_BITS] = lookup();
 
-const fn lookup() -> [Found; 1 << LOOKUP_BITS] {
+const fn lookup() -> [DecodedSymbols; 1 << LOOKUP_BITS] {
     let canonical = canonical();
-    let mut table = [Found { symbols: [0; 2], count: 0, bits: 0 }; 1 << LOOKUP_BITS];
+    let mut table = [DecodedSymbols { symbols: [0; 2], count: 0, bits: 0 }; 1 << LOOKUP_BITS];
     let mut index = 0;
     while index < table.len() {
         let window = (index as u32) << (32 - LOOKUP_BITS);
         let (symbol, length) = find(&canonical, window, CODE_LENGTH_MIN);
         if length <= LOOKUP_BITS {
-            table[index] = Found { symbols: [symbol as u8, 0], count: 1, bits: length as u8 };
+            table[index] =
+                DecodedSymbols { symbols: [symbol as u8, 0], count: 1, bits: length as u8 };
             let (next, next_length) = find(&canonical, window << length, CODE_LENGTH_MIN);
             if length + next_length <= LOOKUP_BITS {
                 table[index].symbols[1] = next as u8;

@@ -1,6 +1,6 @@
 //! The static table (RFC 7541 appendix A).
 
-use super::table::Found;
+use super::table::TableEntry;
 use crate::h2::line::{Name, Value};
 
 /// An entry: its line, as stored in a [`HeaderBlock`](super::HeaderBlock), and the length of its name.
@@ -11,9 +11,9 @@ struct Entry {
 
 /// The entry with the valid index `index`.
 #[inline(always)]
-pub(super) fn get(index: usize) -> Found<'static> {
+pub(super) fn get(index: usize) -> TableEntry<'static> {
     let Entry { line, name_length } = STATIC[index - 1];
-    Found { line, name_length, name_is: NAMES[index - 1], value_is: Value::Sound }
+    TableEntry { line, name_length, name_is: NAMES[index - 1], value_is: Value::Sound }
 }
 
 /// The kinds of the names.

@@ -27,7 +27,7 @@ struct Entry {
 
 /// An entry as it is read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found<'a> {
+pub(super) struct TableEntry<'a> {
     /// Name and value, as a line of a [`HeaderBlock`](super::HeaderBlock).
     pub(super) line: &'a [u8],
     pub(super) name_length: usize,
@@ -80,14 +80,14 @@ impl Table {
 
     /// The entry with this index; 0 is the newest.
     #[inline(always)]
-    pub(super) fn get(&self, index: usize) -> Option<Found<'_>> {
+    pub(super) fn get(&self, index: usize) -> Option<TableEntry<'_>> {
         let place = self.entries.len().checked_sub(index + 1)?;
         if place < self.dead {
             return None;
         }
         let entry = self.entries.get(place)?;
         let start = entry.start as usize;
-        Some(Found {
+        Some(TableEntry {
             line: self.bytes.get(start..)?.get(..entry.length as usize)?,
             name_length: entry.name_length as usize,
             name_is: entry.name_is,
@@ -97,7 +97,7 @@ impl Table {
 
     /// Name and value of the entry with this index.
     pub(super) fn name_and_value(&self, index: usize) -> Option<(&[u8], &[u8])> {
-        let Found { line, name_length, .. } = self.get(index)?;
+        let TableEntry { line, name_length, .. } = self.get(index)?;
         Some((&line[..name_length], &line[name_length + 2..line.len() - 2]))
     }
 

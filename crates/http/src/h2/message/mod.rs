@@ -8,18 +8,18 @@
 //! The spans of a head refer to the block's text as their `input`. The text has the line format of HTTP/1, so runs of lines
 //! are copied to an HTTP/1 member.
 
+mod common;
 mod lines;
-mod read;
 mod request;
 mod response;
 mod write;
 
 use std::fmt;
 
+pub use common::read_trailers;
 pub use lines::{LineSink, Lines, LinesWriter};
-pub use read::read_trailers;
 pub use request::read_request;
-pub use response::{Answered, read_response};
+pub use response::{AnsweredRequest, read_response};
 pub use write::{
     RequestForward, own_response_has_body, write_own_response, write_request, write_response,
     write_trailers,

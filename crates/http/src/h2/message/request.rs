@@ -1,6 +1,6 @@
 //! Request heads (RFC 9113 section 8.3.1, RFC 8441).
 
-use super::read::{Pseudo, take_apart};
+use super::common::{Pseudo, take_apart};
 use super::{Malformed, ReadError};
 use crate::authority;
 use crate::chars::is_token_byte;
@@ -11,7 +11,7 @@ use crate::path::TargetForm;
 use crate::request_facts::{RequestSummary, may_be_offered, settle};
 use crate::target::Target;
 
-type Refused = ReadError<RequestError>;
+type RequestReadError = ReadError<RequestError>;
 
 /// Reads the request from the list in `block`; `end_stream`: the stream ends with this list. The target is normalised by
 /// `form`.
@@ -24,7 +24,7 @@ pub fn read_request(
     end_stream: bool,
     form: TargetForm,
     head: &mut RequestHead,
-) -> Result<(), Refused> {
+) -> Result<(), RequestReadError> {
     head.clear();
     head.version = Version::Http2;
     head.keep_alive = true;
@@ -69,7 +69,7 @@ pub fn read_request(
     Ok(())
 }
 
-fn refused(error: impl Into<RequestError>) -> Refused {
+fn refused(error: impl Into<RequestError>) -> RequestReadError {
     ReadError::Refused(error.into())
 }
 
@@ -78,7 +78,7 @@ fn take_method_and_target(
     pseudo: &Pseudo,
     text: &[u8],
     head: &mut RequestHead,
-) -> Result<(), Refused> {
+) -> Result<(), RequestReadError> {
     if pseudo.status.is_some() {
         return Err(Malformed::PseudoUnknown.into());
     }
@@ -156,7 +156,7 @@ fn settle_authority(
     host: Option<Span>,
     text: &[u8],
     head: &mut RequestHead,
-) -> Result<(), Refused> {
+) -> Result<(), RequestReadError> {
     let Some(authority) = pseudo.authority else {
         head.authority = host.ok_or(refused(RequestError::HostMissing))?;
         // An empty Host is valid in HTTP/1.1, but not with http and https (RFC 9110 section 4.2).
@@ -179,7 +179,11 @@ fn settle_authority(
 }
 
 /// `:path`: origin-form, or the asterisk of OPTIONS.
-fn settle_path(text: &[u8], form: TargetForm, head: &mut RequestHead) -> Result<(), Refused> {
+fn settle_path(
+    text: &[u8],
+    form: TargetForm,
+    head: &mut RequestHead,
+) -> Result<(), RequestReadError> {
     let span = head.target;
     match span.of(text) {
         [b'/', ..] => {
@@ -203,7 +207,7 @@ fn settle_extended_connect(
     protocol: Span,
     block: &mut HeaderBlock,
     head: &mut RequestHead,
-) -> Result<(), Refused> {
+) -> Result<(), RequestReadError> {
     let name = protocol.of(&block.text);
     if name.is_empty() || !name.iter().all(|byte| is_token_byte(*byte) || *byte == b'/') {
         return Err(Malformed::Protocol.into());

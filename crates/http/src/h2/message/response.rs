@@ -1,6 +1,6 @@
 //! Response heads (RFC 9113 section 8.3.2).
 
-use super::read::take_apart;
+use super::common::take_apart;
 use super::{Malformed, ReadError};
 use crate::facts::FieldSummary;
 use crate::flaws::{Flaw, Flaws};
@@ -10,7 +10,7 @@ use crate::message::{FieldId, Framing, Method, ResponseHead, Span, Version};
 
 /// Facts about the request that a response answers.
 #[derive(Debug, Clone, Copy)]
-pub struct Answered<'a> {
+pub struct AnsweredRequest<'a> {
     /// The method; GET for an extended CONNECT.
     pub method: Method,
     /// The protocol of an extended CONNECT.
@@ -25,7 +25,7 @@ pub struct Answered<'a> {
 pub fn read_response(
     block: &mut HeaderBlock,
     end_stream: bool,
-    request: Answered<'_>,
+    request: AnsweredRequest<'_>,
     taken: Flaws,
     head: &mut ResponseHead,
 ) -> Result<(), ReadError<ResponseError>> {

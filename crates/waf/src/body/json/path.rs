@@ -48,7 +48,7 @@ pub(super) struct Path {
 
 /// A closed array or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Closed {
+pub(super) struct ClosedContainer {
     /// The number of its elements or keys.
     pub(super) elements: u64,
     pub(super) is_array: bool,
@@ -56,7 +56,7 @@ pub(super) struct Closed {
 
 /// The result of adding a key to the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct AddedKey {
     /// Whether the whole name is within its limit.
     pub(super) fits: bool,
     /// Whether the object already contains this key.
@@ -89,7 +89,7 @@ impl Path {
     }
 
     /// Closes the innermost array or object if it has this kind. The closed one becomes the current value.
-    pub(super) fn close(&mut self, is_array: bool) -> Option<Closed> {
+    pub(super) fn close(&mut self, is_array: bool) -> Option<ClosedContainer> {
         if self.is_in_array() != is_array {
             return None;
         }
@@ -99,7 +99,7 @@ impl Path {
             Container::Object(keys) => keys.len() as u64,
             Container::Array(elements) => elements,
         };
-        Some(Closed { elements, is_array })
+        Some(ClosedContainer { elements, is_array })
     }
 
     /// Moves to the next element of the innermost array. Returns whether its name fits. Does nothing outside arrays.
@@ -119,7 +119,7 @@ impl Path {
     }
 
     /// Moves to the value of a key in the innermost object.
-    pub(super) fn key(&mut self, key: &[u8]) -> Named {
+    pub(super) fn key(&mut self, key: &[u8]) -> AddedKey {
         let mut is_repeated = false;
         if let Some(Open { container: Container::Object(keys), name_bytes }) = self.open.last_mut()
         {
@@ -131,7 +131,7 @@ impl Path {
         } else {
             key
         };
-        Named { fits: self.push(b".") && self.push(key), is_repeated }
+        AddedKey { fits: self.push(b".") && self.push(key), is_repeated }
     }
 
     fn push(&mut self, bytes: &[u8]) -> bool {

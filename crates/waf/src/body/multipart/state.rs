@@ -31,14 +31,14 @@ pub(super) enum LineEnd {
 
 /// MULTIPART_UNMATCHED_BOUNDARY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unmatched {
+pub(super) enum UnmatchedBoundary {
     No,
     Yes,
     /// A boundary followed the unmatched line.
     Enclosed,
 }
 
-impl Unmatched {
+impl UnmatchedBoundary {
     /// The value of the variable.
     pub(super) fn number(self) -> u8 {
         match self {

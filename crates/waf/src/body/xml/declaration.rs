@@ -24,7 +24,7 @@ pub(super) struct Instruction {
 
 /// A complete instruction.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum CompleteInstruction {
     /// The XML declaration, with the document's encoding.
     Declaration(Encoding),
     /// The text of another instruction.
@@ -53,14 +53,14 @@ impl Instruction {
     }
 
     /// Ends an instruction. The buffer includes the `?` before `>`.
-    pub(super) fn end(&mut self, charset: Charset) -> Result<Ended, Problem> {
+    pub(super) fn end(&mut self, charset: Charset) -> Result<CompleteInstruction, Problem> {
         let mut text = std::mem::take(&mut self.text);
         if self.is_declaration {
             let text = text.strip_suffix(b"?").unwrap_or(&text);
-            return read(text, charset).map(Ended::Declaration);
+            return read(text, charset).map(CompleteInstruction::Declaration);
         }
         text.push(b'>');
-        Ok(Ended::Other(text))
+        Ok(CompleteInstruction::Other(text))
     }
 
     /// The text of an instruction that has not ended; empty: there is none.

@@ -14,14 +14,14 @@ const ENTITIES_MAX: usize = 64;
 
 /// The entities that do no harm.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known {
+pub(super) struct HarmlessEntities {
     /// Those that the document declares.
     names: Vec<Vec<u8>>,
     /// Whether a publisher of formats keeps the definition of the others.
     is_published: bool,
 }
 
-impl Known {
+impl HarmlessEntities {
     /// Whether a reference to an entity does no harm.
     pub(super) fn has(&self, entity: &[u8]) -> bool {
         (self.is_published && !is_of_ascii(entity)) || self.names.iter().any(|it| it == entity)
@@ -52,7 +52,7 @@ pub(super) struct Doctype {
     /// The last quoted text, and the number of those in the declaration.
     literal: Vec<u8>,
     literals: usize,
-    known: Known,
+    known: HarmlessEntities,
     differences: Differences,
 }
 
@@ -105,7 +105,7 @@ impl Doctype {
             name: Vec::new(),
             literal: Vec::new(),
             literals: 0,
-            known: Known::default(),
+            known: HarmlessEntities::default(),
             differences: Differences::NONE.with(Difference::DocumentType),
         }
     }
@@ -119,7 +119,7 @@ impl Doctype {
     }
 
     /// The entities that do no harm.
-    pub(super) fn known(self) -> Known {
+    pub(super) fn known(self) -> HarmlessEntities {
         self.known
     }
 
@@ -267,18 +267,18 @@ impl Doctype {
 /// Splits a declaration into words. The `%` of a parameter entity is not a word.
 #[derive(Debug, Clone, Default)]
 struct Words {
-    word: Word,
+    word: WordStart,
     count: usize,
 }
 
 /// The beginning of a word, long enough for all keywords.
 #[derive(Debug, Clone, Copy, Default)]
-struct Word {
+struct WordStart {
     bytes: [u8; 7],
     length: usize,
 }
 
-impl Word {
+impl WordStart {
     fn is(&self, keyword: &[u8]) -> bool {
         self.bytes.get(..self.length) == Some(keyword)
     }
@@ -286,7 +286,7 @@ impl Word {
 
 impl Words {
     /// The word that ends before this byte, and the number of the words before it.
-    fn byte(&mut self, byte: u8) -> Option<(usize, Word)> {
+    fn byte(&mut self, byte: u8) -> Option<(usize, WordStart)> {
         if is_name_byte(byte) {
             if let Some(place) = self.word.bytes.get_mut(self.word.length) {
                 *place = byte;

@@ -95,7 +95,7 @@ pub struct Values<'a> {
 
 /// The operation of a request, with the values of its path parameters.
 #[derive(Debug)]
-pub struct Found<'a, 'p> {
+pub struct MatchedOperation<'a, 'p> {
     operation: &'a Operation,
     path_values: Vec<(&'a str, &'p [u8])>,
 }
@@ -107,7 +107,7 @@ impl Interface {
         method: &[u8],
         path: &'p [u8],
         findings: &mut Findings<'_>,
-    ) -> Option<Found<'a, 'p>> {
+    ) -> Option<MatchedOperation<'a, 'p>> {
         let below = path
             .strip_prefix(self.base.as_bytes())
             .filter(|rest| rest.is_empty() || rest.starts_with(b"/"));
@@ -124,7 +124,7 @@ impl Interface {
             findings.add(Check::UndeclaredMethod, "method", method);
             return None;
         };
-        Some(Found { operation, path_values })
+        Some(MatchedOperation { operation, path_values })
     }
 }
 
@@ -149,7 +149,7 @@ impl PathItem {
     }
 }
 
-impl Found<'_, '_> {
+impl MatchedOperation<'_, '_> {
     /// Checks the parameters outside the body.
     pub fn parameters(&self, values: &Values<'_>, findings: &mut Findings<'_>) {
         for parameter in &self.operation.parameters {

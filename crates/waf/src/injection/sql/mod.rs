@@ -32,7 +32,7 @@ use tokens::Tokens;
 /// Whether the input is SQL that changes a query into which it is inserted without quotes, or within single or double
 /// quotes. If so, returns the fingerprint of its tokens.
 pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
-    let look = Look::at(input);
+    let look = ValueScan::at(input);
     if look.is_one_word {
         return None;
     }
@@ -73,7 +73,7 @@ fn after_nested_comment(input: &[u8]) -> Option<Fingerprint> {
 }
 
 /// The result of one pass over the bytes.
-struct Look {
+struct ValueScan {
     /// Whether the value has only letters, digits and a few signs without effect. Such a value is one token, which changes
     /// no query.
     is_one_word: bool,
@@ -108,7 +108,7 @@ const MEANINGS: [u8; 256] = {
     meanings
 };
 
-impl Look {
+impl ValueScan {
     fn at(input: &[u8]) -> Self {
         let seen = input.iter().fold(PLAIN, |seen, byte| {
             seen | MEANINGS.get(usize::from(*byte)).copied().unwrap_or(BREAKS)

@@ -3,14 +3,14 @@
 //! Each place that is found here is a finding of a rule. So a file cannot use up the places with text that only looks like
 //! code. Random bytes are code at one of 20 thousand million places, and ASCII85 (streams of PDF) at one of 100 million.
 
-use super::program::{self, Before, Comment, Language, Read};
+use super::program::{self, BeforeProgram, Comment, Language, ProgramReading};
 
 /// The number of bytes behind a mark that decide whether it begins code.
 pub(super) const WINDOW_BYTES: usize = 4096;
 
 /// What begins at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum CodeStart {
     Nothing,
     Code,
     /// A comment that does not end within the window, in code that does something before it or does not.
@@ -69,30 +69,30 @@ pub(super) fn begins_file(start: &[u8]) -> bool {
 
 /// What begins at `text`, which begins with `<` and has [`WINDOW_BYTES`], or less at the end of a file. `is_cut`: more bytes
 /// follow. `work` counts the bytes that were looked at.
-pub(super) fn at(text: &[u8], is_cut: bool, work: &mut u64) -> Found {
+pub(super) fn at(text: &[u8], is_cut: bool, work: &mut u64) -> CodeStart {
     let rest = text.get(1..).unwrap_or_default();
     match rest {
-        [b'?' | b's' | b'S' | b'j' | b'J' | b'c' | b'C', ..] if is_word(rest) => Found::Code,
-        [b'?', b'h' | b'H', b'h' | b'H', b' ' | b'\t' | b'\n' | b'\r', ..] => Found::Code,
-        [b'?', b'=', code @ ..] => read((Language::Php, Before::Print), code, is_cut, work),
-        [b'?', code @ ..] => read((Language::Php, Before::Mark), code, is_cut, work),
-        [b'%', code @ ..] => read((Language::Asp, Before::Mark), code, is_cut, work),
-        [b'!', ..] if is_include(rest) => Found::Code,
-        _ => Found::Nothing,
+        [b'?' | b's' | b'S' | b'j' | b'J' | b'c' | b'C', ..] if is_word(rest) => CodeStart::Code,
+        [b'?', b'h' | b'H', b'h' | b'H', b' ' | b'\t' | b'\n' | b'\r', ..] => CodeStart::Code,
+        [b'?', b'=', code @ ..] => read((Language::Php, BeforeProgram::Print), code, is_cut, work),
+        [b'?', code @ ..] => read((Language::Php, BeforeProgram::Mark), code, is_cut, work),
+        [b'%', code @ ..] => read((Language::Asp, BeforeProgram::Mark), code, is_cut, work),
+        [b'!', ..] if is_include(rest) => CodeStart::Code,
+        _ => CodeStart::Nothing,
     }
 }
 
 /// What code of a language begins at `code`. `is_cut`: more bytes follow.
 pub(super) fn read(
-    language: (Language, Before),
+    language: (Language, BeforeProgram),
     code: &[u8],
     is_cut: bool,
     work: &mut u64,
-) -> Found {
+) -> CodeStart {
     match program::read(language, code, is_cut, work) {
-        Read::Code => Found::Code,
-        Read::Nothing => Found::Nothing,
-        Read::Comment(comment, acts) => Found::Comment(language.0, comment, acts),
+        ProgramReading::Code => CodeStart::Code,
+        ProgramReading::Nothing => CodeStart::Nothing,
+        ProgramReading::Comment(comment, acts) => CodeStart::Comment(language.0, comment, acts),
     }
 }
 

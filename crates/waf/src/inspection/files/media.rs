@@ -2,8 +2,8 @@
 
 use memchr::memchr;
 
-use super::code::{self, Found, WINDOW_BYTES};
-use super::program::{Before, Comment, Language, is_between, is_empty};
+use super::code::{self, CodeStart, WINDOW_BYTES};
+use super::program::{BeforeProgram, Comment, Language, is_between, is_empty};
 
 /// Number of bytes of found code that rules get.
 pub(super) const EXCERPT_BYTES: usize = 256;
@@ -78,7 +78,7 @@ impl MediaScan {
     fn end(&mut self, found: &mut Vec<Vec<u8>>) {
         let is_code = |it: &Open| it.acts && it.language == Language::Php;
         if self.open.iter().any(is_code) {
-            self.note(Found::Code, (&marked(Language::Php, b"#"), 0), found);
+            self.note(CodeStart::Code, (&marked(Language::Php, b"#"), 0), found);
         }
     }
 
@@ -119,7 +119,8 @@ impl MediaScan {
         for Open { language, comment, acts, .. } in ended {
             let is_before = matches!(comment, Comment::Line | Comment::Block);
             let code = &rest[usize::from(is_before)..];
-            let read = code::read((language, Before::Part(acts)), code, is_cut, &mut self.work);
+            let read =
+                code::read((language, BeforeProgram::Part(acts)), code, is_cut, &mut self.work);
             self.note(read, (&marked(language, code), place), found);
         }
         if rest.first() == Some(&b'<') {
@@ -129,20 +130,20 @@ impl MediaScan {
         let work_max = WORK_BYTES_MIN + place * WORK_PER_BYTE;
         if self.work > work_max {
             self.work = 0;
-            self.note(Found::Code, (&marked(Language::Php, rest), place), found);
+            self.note(CodeStart::Code, (&marked(Language::Php, rest), place), found);
         }
     }
 
     /// Notes what was read at a place.
-    fn note(&mut self, read: Found, (excerpt, place): (&[u8], u64), found: &mut Vec<Vec<u8>>) {
+    fn note(&mut self, read: CodeStart, (excerpt, place): (&[u8], u64), found: &mut Vec<Vec<u8>>) {
         match read {
-            Found::Nothing => {}
-            Found::Code if self.excerpts < EXCERPTS_MAX => {
+            CodeStart::Nothing => {}
+            CodeStart::Code if self.excerpts < EXCERPTS_MAX => {
                 self.excerpts += 1;
                 found.push(excerpt.to_vec());
             }
-            Found::Code => {}
-            Found::Comment(language, comment, acts) => {
+            CodeStart::Code => {}
+            CodeStart::Comment(language, comment, acts) => {
                 let from = place + WINDOW_BYTES as u64;
                 let open = Open { language, comment, acts, from };
                 if !self.open.iter().any(|it| Open { from, ..*it } == open) {

@@ -37,7 +37,7 @@ pub(super) enum Comment {
 
 /// What a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Read {
+pub(super) enum ProgramReading {
     Nothing,
     Code,
     /// A comment or the like whose end was not found, and whether the program does something before it.
@@ -46,7 +46,7 @@ pub(super) enum Read {
 
 /// The last token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum LastToken {
     /// Nothing that needs an operator: the beginning of a statement, or a keyword.
     Start,
     Operator,
@@ -61,7 +61,7 @@ enum Last {
 
 /// What stands before a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Before {
+pub(super) enum BeforeProgram {
     /// The mark that begins it.
     Mark,
     /// A mark that prints a value: `<?=`.
@@ -72,18 +72,18 @@ pub(super) enum Before {
 
 /// Reads a program. `is_cut`: more bytes follow. `work` counts the bytes that were looked at.
 pub(super) fn read(
-    (language, before): (Language, Before),
+    (language, before): (Language, BeforeProgram),
     code: &[u8],
     is_cut: bool,
     work: &mut u64,
-) -> Read {
+) -> ProgramReading {
     let last = match before {
-        Before::Mark => Last::Start,
-        Before::Print => Last::Operator,
-        Before::Part(_) => Last::Close,
+        BeforeProgram::Mark => LastToken::Start,
+        BeforeProgram::Print => LastToken::Operator,
+        BeforeProgram::Part(_) => LastToken::Close,
     };
-    let (prints, acts) = (before == Before::Print, before == Before::Part(true));
-    let is_part = matches!(before, Before::Part(_));
+    let (prints, acts) = (before == BeforeProgram::Print, before == BeforeProgram::Part(true));
+    let is_part = matches!(before, BeforeProgram::Part(_));
     let (at, open, tokens) = (0, Vec::new(), 0);
     let mut reader = Reader { language, code, at, last, open, tokens, is_part, prints, acts };
     let result = reader.run(is_cut);
@@ -95,7 +95,7 @@ struct Reader<'a> {
     language: Language,
     code: &'a [u8],
     at: usize,
-    last: Last,
+    last: LastToken,
     /// The open brackets.
     open: Vec<u8>,
     /// The number of tokens, without blanks.
@@ -109,10 +109,10 @@ struct Reader<'a> {
 }
 
 /// What a token means for the whole.
-type Step = Result<(), Read>;
+type Step = Result<(), ProgramReading>;
 
 impl Reader<'_> {
-    fn run(&mut self, is_cut: bool) -> Read {
+    fn run(&mut self, is_cut: bool) -> ProgramReading {
         while self.at < self.code.len() {
             if let Err(read) = self.token(is_cut) {
                 return read;
@@ -121,10 +121,10 @@ impl Reader<'_> {
         match (is_cut, self.tokens) {
             (false, _) => self.ended_by_file(),
             // Empty space and areas of one colour.
-            (true, 0..=EMPTY_TOKENS_MAX) => Read::Comment(Comment::Blanks, self.acts),
-            (true, _) if self.acts => Read::Code,
+            (true, 0..=EMPTY_TOKENS_MAX) => ProgramReading::Comment(Comment::Blanks, self.acts),
+            (true, _) if self.acts => ProgramReading::Code,
             // Other bytes may be a program for so long if they have many strings, or repeat a pattern.
-            (true, _) => Read::Comment(Comment::Statements, false),
+            (true, _) => ProgramReading::Comment(Comment::Statements, false),
         }
     }
 
@@ -133,14 +133,14 @@ impl Reader<'_> {
     }
 
     /// The end of the program.
-    fn ended(&self) -> Read {
+    fn ended(&self) -> ProgramReading {
         let is_closed = self.open.iter().all(|bracket| *bracket == b'{');
-        if self.acts && is_closed { Read::Code } else { Read::Nothing }
+        if self.acts && is_closed { ProgramReading::Code } else { ProgramReading::Nothing }
     }
 
     /// The end of the file, which ends a program of PHP.
-    fn ended_by_file(&self) -> Read {
-        if self.language == Language::Php { self.ended() } else { Read::Nothing }
+    fn ended_by_file(&self) -> ProgramReading {
+        if self.language == Language::Php { self.ended() } else { ProgramReading::Nothing }
     }
 
     fn token(&mut self, is_cut: bool) -> Step {
@@ -150,13 +150,13 @@ impl Reader<'_> {
             return Err(self.ended());
         }
         if self.rest().starts_with(begin) {
-            return Err(Read::Nothing);
+            return Err(ProgramReading::Nothing);
         }
         let byte = self.code[self.at];
         if is_blank(self.language, byte) {
             // Compilers of pages refuse control characters, lenient readers skip them in front.
             let is_wrong = !is_php && self.tokens > 0 && matches!(byte, 0..=8 | 0x0e..=0x1f | 0x7f);
-            return if is_wrong { Err(Read::Nothing) } else { self.skip(1, None) };
+            return if is_wrong { Err(ProgramReading::Nothing) } else { self.skip(1, None) };
         }
         self.tokens += 1;
         match byte {
@@ -176,13 +176,13 @@ impl Reader<'_> {
             0x80.. => self.name(),
             b'(' | b'[' | b'{' => self.bracket(byte),
             b')' | b']' | b'}' => self.close(byte),
-            b';' => self.skip(1, Some(Last::Start)),
+            b';' => self.skip(1, Some(LastToken::Start)),
             _ if is_php => self.operator(is_cut),
-            _ => self.skip(1, Some(Last::Operator)),
+            _ => self.skip(1, Some(LastToken::Operator)),
         }
     }
 
-    fn skip(&mut self, bytes: usize, last: Option<Last>) -> Step {
+    fn skip(&mut self, bytes: usize, last: Option<LastToken>) -> Step {
         self.at += bytes;
         self.last = last.unwrap_or(self.last);
         Ok(())
@@ -203,8 +203,8 @@ impl Reader<'_> {
         }
     }
 
-    fn open_comment(&self, comment: Comment, is_cut: bool) -> Read {
-        if is_cut { Read::Comment(comment, self.acts) } else { self.ended_by_file() }
+    fn open_comment(&self, comment: Comment, is_cut: bool) -> ProgramReading {
+        if is_cut { ProgramReading::Comment(comment, self.acts) } else { self.ended_by_file() }
     }
 
     /// A string. A string in backquotes is a command.
@@ -214,9 +214,9 @@ impl Reader<'_> {
         let mut at = 1;
         loop {
             match rest.get(at) {
-                None if is_cut && self.acts => return Err(Read::Code),
-                None if is_cut => return Err(Read::Comment(Comment::Statements, false)),
-                None => return Err(Read::Nothing),
+                None if is_cut && self.acts => return Err(ProgramReading::Code),
+                None if is_cut => return Err(ProgramReading::Comment(Comment::Statements, false)),
+                None => return Err(ProgramReading::Nothing),
                 Some(b'\\') if self.language == Language::Php => at += 2,
                 Some(byte) if *byte == quote => break,
                 Some(_) => at += 1,
@@ -231,38 +231,43 @@ impl Reader<'_> {
             b'"' => self.prints && has_variable(),
             _ => false,
         };
-        self.skip(at + 1, Some(Last::Operand))
+        self.skip(at + 1, Some(LastToken::Operand))
     }
 
     /// A string of Java or JScript, or a comment of VBScript.
     fn quote_of_asp(&mut self, is_cut: bool) -> Step {
         let rest = &self.rest()[1..];
         match memchr::memchr3(b'\'', b'\n', b'\r', rest) {
-            Some(end) if rest[end] == b'\'' => self.skip(end + 2, Some(Last::Operand)),
+            Some(end) if rest[end] == b'\'' => self.skip(end + 2, Some(LastToken::Operand)),
             _ => self.line(is_cut),
         }
     }
 
     /// An operand of PHP has no operand directly before it.
     fn operand(&self) -> Step {
-        let is_wrong = matches!(self.last, Last::Name(_) | Last::Number | Last::Operand);
-        if is_wrong && self.language == Language::Php { Err(Read::Nothing) } else { Ok(()) }
+        let is_wrong =
+            matches!(self.last, LastToken::Name(_) | LastToken::Number | LastToken::Operand);
+        if is_wrong && self.language == Language::Php {
+            Err(ProgramReading::Nothing)
+        } else {
+            Ok(())
+        }
     }
 
     fn variable(&mut self) -> Step {
         // A type before a parameter.
-        if !matches!(self.last, Last::Name(_)) || self.open.is_empty() {
+        if !matches!(self.last, LastToken::Name(_)) || self.open.is_empty() {
             self.operand()?;
         }
         self.acts |= self.prints;
         let name = self.rest()[1..].iter().take_while(|byte| is_of_name(byte)).count();
         match self.code.get(self.at + 1) {
-            Some(b'$') => self.skip(1, Some(Last::Operator)),
-            Some(b'{') => self.skip(1, Some(Last::Operator)),
+            Some(b'$') => self.skip(1, Some(LastToken::Operator)),
+            Some(b'{') => self.skip(1, Some(LastToken::Operator)),
             Some(first) if name > 0 && !first.is_ascii_digit() => {
-                self.skip(1 + name, Some(Last::Operand))
+                self.skip(1 + name, Some(LastToken::Operand))
             }
-            _ => Err(Read::Nothing),
+            _ => Err(ProgramReading::Nothing),
         }
     }
 
@@ -278,9 +283,9 @@ impl Reader<'_> {
         let digits = rest[before..].iter().take_while(is_digit).count();
         let bytes = (before + digits).max(1);
         if self.language == Language::Php && rest.get(bytes).is_some_and(is_of_name) {
-            return Err(Read::Nothing);
+            return Err(ProgramReading::Nothing);
         }
-        self.skip(bytes, Some(Last::Number))
+        self.skip(bytes, Some(LastToken::Number))
     }
 
     fn name(&mut self) -> Step {
@@ -297,17 +302,20 @@ impl Reader<'_> {
         self.acts |= self.prints && bytes >= CALL_BYTES_MIN;
         if !is_php {
             self.acts |= is_one_of(&WORDS_OF_ASP);
-            return self.skip(bytes, Some(if is_usual { Last::Name(bytes) } else { Last::Number }));
+            return self.skip(
+                bytes,
+                Some(if is_usual { LastToken::Name(bytes) } else { LastToken::Number }),
+            );
         }
         if word == b"__halt_compiler" {
             return Err(self.ended());
         }
         self.acts |= is_one_of(&ACTING);
         if is_one_of(&KEYWORDS) || is_one_of(&ACTING) {
-            return self.skip(bytes, Some(Last::Start));
+            return self.skip(bytes, Some(LastToken::Start));
         }
         self.operand()?;
-        self.skip(bytes, Some(Last::Name(bytes)))
+        self.skip(bytes, Some(LastToken::Name(bytes)))
     }
 
     fn bracket(&mut self, byte: u8) -> Step {
@@ -316,31 +324,31 @@ impl Reader<'_> {
             Language::Asp => CALL_BYTES_MIN_ASP,
         };
         let is_call = match self.last {
-            Last::Name(bytes) => bytes >= bytes_min,
-            Last::Operand | Last::Close => self.language == Language::Php,
-            Last::Start | Last::Operator | Last::Number => false,
+            LastToken::Name(bytes) => bytes >= bytes_min,
+            LastToken::Operand | LastToken::Close => self.language == Language::Php,
+            LastToken::Start | LastToken::Operator | LastToken::Number => false,
         };
         self.acts |= byte == b'(' && is_call;
         if self.open.len() == BRACKETS_MAX {
-            return Err(Read::Code);
+            return Err(ProgramReading::Code);
         }
         self.open.push(byte);
-        self.skip(1, Some(Last::Start))
+        self.skip(1, Some(LastToken::Start))
     }
 
     fn close(&mut self, byte: u8) -> Step {
         let (begin, last) = match byte {
-            b')' => (b'(', Last::Close),
-            b']' => (b'[', Last::Operand),
-            _ => (b'{', Last::Start),
+            b')' => (b'(', LastToken::Close),
+            b']' => (b'[', LastToken::Operand),
+            _ => (b'{', LastToken::Start),
         };
         match self.open.pop() {
             None if self.is_part => {}
             open if open == Some(begin) => {}
-            _ => return Err(Read::Nothing),
+            _ => return Err(ProgramReading::Nothing),
         }
         // `$x{0}` and `$a->{'b'}` are operands, blocks are not: what follows decides.
-        self.skip(1, Some(if byte == b'}' { Last::Close } else { last }))
+        self.skip(1, Some(if byte == b'}' { LastToken::Close } else { last }))
     }
 
     /// A text of several lines that ends with its name: `<<<X`.
@@ -352,17 +360,17 @@ impl Reader<'_> {
         let letters = begin.iter().take_while(|it| it.is_ascii_alphanumeric() || **it == b'_');
         let (name, behind) = begin.split_at(letters.count());
         if name.is_empty() || behind.iter().find(|it| !is_quote(it)) != Some(&b'\n') {
-            return Err(Read::Nothing);
+            return Err(ProgramReading::Nothing);
         }
         let last_line = [b"\n", name].concat();
         match find(behind, &last_line) {
             Some(end) => {
                 let bytes = 3 + quotes + name.len() + end + last_line.len();
                 self.acts |= self.prints;
-                self.skip(bytes, Some(Last::Operand))
+                self.skip(bytes, Some(LastToken::Operand))
             }
-            None if is_cut => Err(Read::Code),
-            None => Err(Read::Nothing),
+            None if is_cut => Err(ProgramReading::Code),
+            None => Err(ProgramReading::Nothing),
         }
     }
 
@@ -377,15 +385,15 @@ impl Reader<'_> {
         let is_before = bytes == 1
             && matches!(rest[0], b'+' | b'-' | b'!' | b'~' | b'@' | b'&' | b'?' | b':')
             || operator.is_some_and(|it| matches!(*it, "++" | "--" | "..." | "::"));
-        let has_left = !matches!(self.last, Last::Start | Last::Operator);
+        let has_left = !matches!(self.last, LastToken::Start | LastToken::Operator);
         let is_only_before = bytes == 1 && matches!(rest[0], b'!' | b'~' | b'@');
-        let follows_operand = has_left && self.last != Last::Close;
+        let follows_operand = has_left && self.last != LastToken::Close;
         if (!has_left && !is_before) || (follows_operand && is_only_before) {
-            return Err(Read::Nothing);
+            return Err(ProgramReading::Nothing);
         }
         // A postfix operator leaves an operand.
         let is_postfix = has_left && operator.is_some_and(|it| matches!(*it, "++" | "--"));
-        self.skip(bytes, Some(if is_postfix { Last::Close } else { Last::Operator }))
+        self.skip(bytes, Some(if is_postfix { LastToken::Close } else { LastToken::Operator }))
     }
 }
 

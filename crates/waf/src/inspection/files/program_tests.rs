@@ -1,9 +1,9 @@
 //! What is code, and what is not.
 
-use super::super::code::{Found, WINDOW_BYTES, at, begins_file};
+use super::super::code::{CodeStart, WINDOW_BYTES, at, begins_file};
 use super::*;
 
-fn found(text: &[u8]) -> Found {
+fn found(text: &[u8]) -> CodeStart {
     at(text, false, &mut 0)
 }
 
@@ -73,7 +73,7 @@ fn what_servers_run_is_code() {
         b"<!--#exec cmd",
         b"<!-- #include",
     ] {
-        assert_eq!(found(code), Found::Code, "{}", code.escape_ascii());
+        assert_eq!(found(code), CodeStart::Code, "{}", code.escape_ascii());
     }
 }
 
@@ -117,7 +117,7 @@ fn other_bytes_are_no_code() {
         b"<x",
         b"<",
     ] {
-        assert_eq!(found(text), Found::Nothing, "{}", text.escape_ascii());
+        assert_eq!(found(text), CodeStart::Nothing, "{}", text.escape_ascii());
     }
 }
 
@@ -127,17 +127,17 @@ fn code_that_goes_on_is_code_unless_it_is_empty() {
         let text = [first, &then.repeat(WINDOW_BYTES)].concat();
         at(&text.as_bytes()[..WINDOW_BYTES], true, &mut 0)
     };
-    assert_eq!(of("<?", "1;"), Found::Comment(Language::Php, Comment::Statements, false));
-    assert_eq!(of("<?ff()", ";"), Found::Code);
-    assert_eq!(of("<%", "x=1:"), Found::Comment(Language::Asp, Comment::Statements, false));
-    assert_eq!(of("<%eval ", "x=1:"), Found::Code);
-    assert_eq!(of("<?", "<?a"), Found::Nothing);
-    assert_eq!(of("<?", " "), Found::Comment(Language::Php, Comment::Blanks, false));
-    assert_eq!(of("<?a", "a"), Found::Comment(Language::Php, Comment::Blanks, false));
-    assert_eq!(of("<? #", "a"), Found::Comment(Language::Php, Comment::Line, false));
-    assert_eq!(of("<?/*", "a"), Found::Comment(Language::Php, Comment::Block, false));
-    assert_eq!(of("<%'", "a"), Found::Comment(Language::Asp, Comment::Line, false));
-    assert_eq!(of("<?f0(); #", "a"), Found::Comment(Language::Php, Comment::Line, true));
+    assert_eq!(of("<?", "1;"), CodeStart::Comment(Language::Php, Comment::Statements, false));
+    assert_eq!(of("<?ff()", ";"), CodeStart::Code);
+    assert_eq!(of("<%", "x=1:"), CodeStart::Comment(Language::Asp, Comment::Statements, false));
+    assert_eq!(of("<%eval ", "x=1:"), CodeStart::Code);
+    assert_eq!(of("<?", "<?a"), CodeStart::Nothing);
+    assert_eq!(of("<?", " "), CodeStart::Comment(Language::Php, Comment::Blanks, false));
+    assert_eq!(of("<?a", "a"), CodeStart::Comment(Language::Php, Comment::Blanks, false));
+    assert_eq!(of("<? #", "a"), CodeStart::Comment(Language::Php, Comment::Line, false));
+    assert_eq!(of("<?/*", "a"), CodeStart::Comment(Language::Php, Comment::Block, false));
+    assert_eq!(of("<%'", "a"), CodeStart::Comment(Language::Asp, Comment::Line, false));
+    assert_eq!(of("<?f0(); #", "a"), CodeStart::Comment(Language::Php, Comment::Line, true));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Compiler;
 use super::drafts::Draft;
 use crate::plan::facts::{self, NeedsByKind};
-use crate::plan::literals::{self, Needs};
+use crate::plan::literals::{self, PatternNeeds};
 use crate::plan::operators::{self, Comparison, Relation, TextComparison};
 use crate::seclang::{Operator, OperatorKind, Pattern, Template};
 
@@ -59,7 +59,7 @@ impl Compiler<'_> {
             Kind::Elsewhere(_) => Comparison::Never,
         };
         let needs = operators::bytes_needed(&kind).map(|bytes| {
-            let needs = Needs { sets: vec![bytes], ..Needs::default() };
+            let needs = PatternNeeds { sets: vec![bytes], ..PatternNeeds::default() };
             facts::kinds().map(|_| Some(needs.clone())).collect()
         });
         Ok((kind, needs))
@@ -127,7 +127,7 @@ fn byte_order_mark(bytes: &[u8]) -> Option<usize> {
 }
 
 fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<NeedsByKind>), String> {
-    let needs = Needs {
+    let needs = PatternNeeds {
         length_min: words.iter().map(|word| word.len()).min().unwrap_or(0),
         literals: words.iter().map(|word| word.to_ascii_lowercase().into()).collect(),
         sets: Vec::new(),
@@ -138,7 +138,7 @@ fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<NeedsByKind>), String> 
 
 /// The needs of a pattern, for texts of each kind.
 pub(in crate::plan) fn needs_of(pattern: &Pattern) -> NeedsByKind {
-    let anything = || facts::kinds().map(|_| Some(Needs::default())).collect();
+    let anything = || facts::kinds().map(|_| Some(PatternNeeds::default())).collect();
     let Pattern::Linear(regex) = pattern else { return anything() };
     let hir = regex_syntax::ParserBuilder::new()
         .unicode(false)

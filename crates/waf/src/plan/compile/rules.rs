@@ -2,7 +2,7 @@
 
 use super::Compiler;
 use super::drafts::{Draft, phase_of, severity_of, tag};
-use super::shared::Shared;
+use super::shared::SharedParts;
 use crate::plan::index::Bits;
 use crate::plan::operators::CompiledOperator;
 use crate::plan::rule::{CompiledRule, Effect, Link, Sign, VariableName};
@@ -16,7 +16,7 @@ impl Compiler<'_> {
     pub(super) fn compiled(
         &mut self,
         draft: &Draft,
-        shared: &mut Shared,
+        shared: &mut SharedParts,
     ) -> Result<CompiledRule, String> {
         let Draft { place, id, rule, defaults, .. } = draft;
         let mut compiled = CompiledRule {
@@ -87,7 +87,12 @@ impl Compiler<'_> {
         }
     }
 
-    fn link(&mut self, draft: &Draft, rule: &Rule, shared: &mut Shared) -> Result<Link, String> {
+    fn link(
+        &mut self,
+        draft: &Draft,
+        rule: &Rule,
+        shared: &mut SharedParts,
+    ) -> Result<Link, String> {
         // Chained rules also use the defaults of the phase.
         let mut pipeline = draft.defaults.transformations.clone();
         let mut effects = Vec::new();

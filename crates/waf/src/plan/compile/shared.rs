@@ -7,7 +7,7 @@ use crate::transformation::{Steps, Transformation};
 
 /// Data shared by rules, during compilation.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct SharedParts {
     pub pipelines: Vec<Pipeline>,
     pub needs: Vec<OperatorNeeds>,
     pub groups: Vec<Group>,
@@ -16,7 +16,7 @@ pub(super) struct Shared {
     pub sets_count: u16,
 }
 
-impl Shared {
+impl SharedParts {
     pub(super) fn pipeline(&mut self, steps: Vec<Transformation>) -> Result<PipelineId, String> {
         let known = self.pipelines.iter().position(|known| *known.steps == steps[..]);
         let index = known.unwrap_or_else(|| {

@@ -1,7 +1,7 @@
 //! The values of a request and its response, by variable.
 
 use weir_waf::body::{
-    Body, Limits, Nested, Processor, Query, Settings, Sink, cookies, may_be_nested,
+    Body, Limits, NestedValues, Processor, Query, Settings, Sink, cookies, may_be_nested,
 };
 use weir_waf::inspection::{Request, Response, shell_text};
 use weir_waf::seclang::Variable as V;
@@ -74,7 +74,7 @@ impl Message {
 
     /// Adds the values within the values of a variable.
     fn nest(&mut self, variable: V) {
-        let mut decoder = Nested::new(Limits::DEFAULT);
+        let mut decoder = NestedValues::new(Limits::DEFAULT);
         let outer = self.of(variable).into_iter().flat_map(|Member { name, value, .. }| {
             let of_name = json_in(&name).unwrap_or_default().to_vec();
             let found = readings(value).into_iter().chain([of_name]);
@@ -114,7 +114,7 @@ impl Message {
 
     /// Adds the values within headers of the application.
     fn nest_headers(&mut self) {
-        let mut decoder = Nested::new(Limits::DEFAULT);
+        let mut decoder = NestedValues::new(Limits::DEFAULT);
         for Member { name, value, .. } in self.of(V::RequestHeaders) {
             if [&b"cookie"[..], b"referer"].contains(&name.to_ascii_lowercase().as_slice()) {
                 continue;

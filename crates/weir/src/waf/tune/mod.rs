@@ -12,7 +12,7 @@ use weir_control::firewall::evidence::Evidence;
 use weir_control::firewall::exclusions::Exclusions;
 use weir_control::firewall::group;
 use weir_control::firewall::proposal::{self, Effect};
-use weir_control::firewall::{ROUNDS_MAX, Wanted};
+use weir_control::firewall::{ProposalThresholds, ROUNDS_MAX};
 
 use super::log;
 
@@ -71,7 +71,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 /// The rules, and the summary. The logs are read several times: findings that an exclusion removes must not make other
 /// findings of the same request suspicious, and the effect of the exclusions is known only when all of them are known.
 fn propose(arguments: &Arguments) -> Result<(String, String), String> {
-    let wanted = Wanted { requests: arguments.min, clients: arguments.clients as usize };
+    let wanted =
+        ProposalThresholds { requests: arguments.min, clients: arguments.clients as usize };
     let mut exclusions = Exclusions::default();
     let mut evidence = Evidence::default();
     for _ in 0..ROUNDS_MAX {

@@ -7,7 +7,7 @@ use weir_waf::plan::Settings;
 
 use super::*;
 use crate::waf::judge::Judge;
-use crate::waf::request::{Asked, Trial};
+use crate::waf::request::{RequestArguments, Trial};
 
 /// A log line in which a rule matched an argument.
 fn line(client: u64, target: &str, rule: u64, (variable, value): (&str, &str)) -> String {
@@ -83,8 +83,8 @@ fn what_many_clients_send_is_excluded_and_passes_then() {
 #[test]
 fn the_file_loads_and_lets_the_request_pass() {
     let asked = |url| {
-        let asked = Asked { url, method: None, headers: &[], data: None };
-        Trial::of_url(asked, crate::waf::request::Reading::default()).expect("a request")
+        let asked = RequestArguments { url, method: None, headers: &[], data: None };
+        Trial::of_url(asked, crate::waf::request::HeadSettings::default()).expect("a request")
     };
     let (meant, other) =
         (asked("h.example/comment?text=1'+or+'1'='1"), asked("h.example/other?text=1'+or+'1'='1"));
@@ -246,9 +246,9 @@ fn an_exclusion_of_a_pattern_lets_its_names_pass() {
         Judge::of_rules(rules, &Settings::default(), false).expect("rules that load")
     };
     let found = |judge: &Judge, url: &str| {
-        let asked = Asked { url, method: None, headers: &[], data: None };
+        let asked = RequestArguments { url, method: None, headers: &[], data: None };
         let trial =
-            Trial::of_url(asked, crate::waf::request::Reading::default()).expect("a request");
+            Trial::of_url(asked, crate::waf::request::HeadSettings::default()).expect("a request");
         let judged = judge.judge(&trial, "192.0.2.1:1".parse().expect("an address"), None);
         judged.inspection.matches().iter().any(|it| it.id == 1_003_001)
     };

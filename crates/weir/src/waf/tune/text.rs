@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use weir_control::firewall::evidence::Evidence;
-use weir_control::firewall::exclusions::{Exclusions, Proposed};
+use weir_control::firewall::exclusions::{Exclusions, ProposedExclusion};
 use weir_control::firewall::proposal::Effect;
 use weir_control::printable::printable;
-use weir_waf::crs::Known;
+use weir_waf::crs::KnownFalsePositive;
 
 use crate::waf::log::Count;
 
@@ -52,7 +52,7 @@ pub fn rules(exclusions: &Exclusions, first_id: u64, summary: &str) -> String {
     text
 }
 
-fn one(Proposed { exclusion, group, names }: &Proposed, id: u64) -> String {
+fn one(ProposedExclusion { exclusion, group, names }: &ProposedExclusion, id: u64) -> String {
     // No line may end with text of a client: a backslash at its end would continue the comment in the next line.
     let message = match group.message.as_str() {
         "" => String::new(),
@@ -69,7 +69,7 @@ fn one(Proposed { exclusion, group, names }: &Proposed, id: u64) -> String {
         names => format!(" in {names} fields"),
     };
     let (requests, clients, score) = (group.requests, group.clients.told(), group.score);
-    let hint = Known::of(exclusion.rule).map(|known| format!("# {}.\n", known.hint()));
+    let hint = KnownFalsePositive::of(exclusion.rule).map(|known| format!("# {}.\n", known.hint()));
     let hint = hint.unwrap_or_default();
     format!(
         "\n# Rule {}{message}{everywhere}\n\

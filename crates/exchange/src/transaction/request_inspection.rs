@@ -1,0 +1,443 @@
+//! Inspection of requests by the web application firewall: after limits and policies, before the member.
+//!
+//! A head is judged when it arrives. A body that rules inspect is held until it is complete and judged; then it is
+//! forwarded to the member behind the head, unchanged. In mode `detect` it is forwarded at once, and judged when it is
+//! complete. Bodies that rules do not inspect are not held. An inspection that takes more than a turn goes on elsewhere
+//! ([`verdict_waits`]).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_config::snapshot::{Record, Waf};
+use weir_core::policy::{Decision, WafMode};
+use weir_http::edits::RequestEdits;
+use weir_http::fields::forwarded_values;
+use weir_http::message::{Field, FieldId, Framing, RequestHead, Version};
+use weir_waf::body::Call;
+use weir_waf::inspection::{
+    self, BodyLength, Inspection, Limit, Options, Question, TimeLimit, UnreadBody, Verdict,
+    judge_unread,
+};
+
+use crate::edge::Edge;
+use crate::local::cookies::UnsealedCookies;
+use crate::local::pool::Forms;
+use crate::local::table::LocalServer;
+use crate::parts::arrival::Arrival;
+use crate::parts::end::{End, OwnedEnd};
+use crate::parts::held_response::after_request;
+use crate::parts::inspection::{
+    AnnouncedBody, Block, BodyInspection, GrpcCallCheck, InspectedPart, InspectionState,
+    LongInspection, PassedInspection, ResponseInspection, StreamedInspection, Terms,
+};
+use crate::parts::inspection_report::InspectionOutcome;
+use crate::parts::pace::Pace;
+use crate::parts::pieces::Pieces;
+use crate::parts::request_context::RequestContext;
+use crate::parts::stages::{StageResult, Wait};
+use crate::parts::transaction_ends::TransactionEnds;
+use crate::parts::wait_state::WaitState;
+use crate::parts::witness::Step;
+use crate::transaction::exchange::{Exchange, is_judged_whole};
+use crate::transaction::inspection_results::{
+    AfterHead, after_head, answer_blocked, conclude, read, send_continue, settle, settle_body,
+    settle_head, tell,
+};
+use crate::transaction::long_inspection;
+use crate::transaction::lost_streams::watch_leaving_client;
+use crate::transaction::member_request::send_body_to_member;
+use crate::transaction::request_id::name_inspected;
+use crate::transaction::verdict_waits;
+
+/// Inspects the head of a request as the member will receive it; and the whole request if its body is not inspected.
+/// Gives the request a number if it has no id. Returns the state of the inspection, if any is left.
+pub fn inspect_head(
+    at: &mut impl Edge,
+    arrival: &Arrival<'_>,
+    decision: &mut Decision,
+    (number, context): (&mut u64, Option<&RequestContext>),
+    (opened, forms): (Option<&UnsealedCookies>, Forms),
+) -> Option<Box<InspectionState>> {
+    let waf = arrival.server.waf.as_ref()?;
+    let mode = decision.inspection.unwrap_or(waf.mode);
+    let engine_mode = match mode {
+        WafMode::Off => return None,
+        WafMode::Detect => inspection::Mode::Detect,
+        WafMode::Block => inspection::Mode::Block,
+    };
+    let Arrival { head, input, server, .. } = *arrival;
+    let request_id = name_inspected(at.tools(), number, context);
+    let terms = Terms { waf: waf.clone(), mode, request_id, client: arrival.client() };
+    let options = options(at, waf, engine_mode);
+    if waf.responses.is_some() && waf.common.view().looks_at_response_bodies() {
+        // Rules cannot read encoded responses.
+        decision.request.fields.remove(b"Accept-Encoding");
+    }
+    at.note(Step::Inspects(&terms));
+    let inspection = begin(&terms, &options, arrival, (&decision.request, opened));
+    let mut announced = AnnouncedBody {
+        framing: head.framing,
+        is_call: is_stream(head, input, forms),
+        is_awaited: head.expect_continue && terms.holds_bodies(),
+    };
+    let turn = at.tools().offloaded.turn;
+    let (inspection, verdict) = match inspection::judge(inspection, Question::Head, turn) {
+        inspection::Step::Done(inspection, verdict) => (inspection, verdict),
+        inspection::Step::More(unfinished) => {
+            announced.is_awaited &= announced.has_body();
+            if announced.is_awaited {
+                // Whether the body is held is not known yet. The client is told to continue in any case.
+                decision.request.fields.remove(b"Expect");
+            }
+            let judging = LongInspection::new(unfinished, terms, InspectedPart::Head(announced));
+            return Some(Box::new(InspectionState::Judging(Box::new(judging))));
+        }
+    };
+    let found = match after_head(at, announced, &terms, inspection, verdict) {
+        AfterHead::Read(inspection) => {
+            if terms.holds_bodies() {
+                decision.request.fields.remove(b"Expect");
+            }
+            return Some(Box::new(read(at, announced, (inspection, terms))));
+        }
+        AfterHead::More(unfinished) => {
+            // Its body is not held, so the member gets to know what its client awaits.
+            announced.is_awaited = false;
+            let judging = LongInspection::new(unfinished, terms, InspectedPart::Request(announced));
+            return Some(Box::new(InspectionState::Judging(Box::new(judging))));
+        }
+        AfterHead::Judged(inspection, verdict) => (inspection, verdict),
+    };
+    let inspection_state = match settle_head(at, server, announced, found, terms) {
+        Err(block) => Some(InspectionState::Blocked(block)),
+        Ok(inspection_state) => inspection_state,
+    };
+    inspection_state.map(Box::new)
+}
+
+fn options(at: &mut impl Edge, waf: &Waf, mode: inspection::Mode) -> Options {
+    let time = TimeLimit { max_us: waf.time_max_ms * 1_000, now_us: at.tools().cpu_us };
+    Options {
+        mode,
+        limits: waf.limits,
+        inflated_bytes_max: waf.body_bytes_max,
+        work_bytes_max: waf.work_bytes_max,
+        time: Some(time),
+        checks: waf.checks.clone(),
+        keeps_body: waf.record != Record::Off,
+    }
+}
+
+/// Passes a request to the rules.
+fn begin(
+    terms: &Terms,
+    options: &Options,
+    arrival: &Arrival<'_>,
+    (edits, opened): (&RequestEdits, Option<&UnsealedCookies>),
+) -> Inspection {
+    let Arrival { head, input, .. } = *arrival;
+    let server = arrival.from.as_ref().and_then(|from| from.listen);
+    let nowhere = (std::net::Ipv4Addr::UNSPECIFIED.into(), 0);
+    let address = |it: Option<std::net::SocketAddr>| it.map_or(nowhere, |it| (it.ip(), it.port()));
+    let mut target = edits.path().unwrap_or(head.member_path(input)).to_vec();
+    let query = match edits.query() {
+        Some(query) => Some(query).filter(|query| !query.is_empty()),
+        None => head.query(input),
+    };
+    if let Some(query) = query {
+        target.push(b'?');
+        target.extend_from_slice(query);
+    }
+    let request = inspection::Request {
+        client: address(terms.client),
+        server: address(server),
+        method: if head.extended_connect { b"GET" } else { head.method_text.of(input) },
+        received_target: head.target.of(input),
+        target: &target,
+        protocol: match head.version {
+            Version::Http10 => b"HTTP/1.0",
+            Version::Http11 => b"HTTP/1.1",
+            Version::Http2 => b"HTTP/2.0",
+        },
+        headers: &fields((head, input), edits, opened),
+        body: match head.framing {
+            Framing::None | Framing::Length(0) => BodyLength::None,
+            Framing::Length(bytes) => BodyLength::Known(bytes),
+            Framing::Chunked | Framing::UntilClose => BodyLength::Unknown,
+        },
+        changed_cookies: opened.map_or(&[], |opened| &opened.changed),
+        unique_id: terms.request_id.as_bytes(),
+    };
+    terms.waf.common.begin(options, &request)
+}
+
+/// Whether client and member may alternate within their bodies (gRPC): such a body must not be held until its end.
+fn is_stream(head: &RequestHead, input: &[u8], forms: Forms) -> bool {
+    // The fields as the member receives them: a field named in Connection is not forwarded, so it does not count.
+    let has_one_type = forwarded_values(&head.fields, input, b"Content-Type").count() == 1;
+    has_one_type && Pace::of_request(head, input, forms) == Pace::Sparse
+}
+
+/// The fields for the rules: Host as the member receives it, and cookies without their seals.
+fn fields<'a>(
+    (head, input): (&'a RequestHead, &'a [u8]),
+    edits: &'a RequestEdits,
+    opened: Option<&'a UnsealedCookies>,
+) -> Vec<(&'a [u8], &'a [u8])> {
+    let host = edits.authority().unwrap_or(head.authority(input));
+    let host = (!host.is_empty()).then_some((&b"Host"[..], host));
+    // Fields named in Connection are not forwarded.
+    let is_seen = |field: &&Field| match field.id {
+        FieldId::Host => false,
+        id => !id.is_ordinary() || field.forward,
+    };
+    let received = head.fields.iter().filter(is_seen);
+    let received = received.map(|field| (field.name.of(input), field.value.of(input)));
+    let is_other = |(name, _): &(&[u8], &[u8])| opened.is_none() || !is_cookie(name);
+    let cookies = opened.iter().flat_map(|opened| &opened.fields);
+    let cookies = cookies.map(|value| (&b"Cookie"[..], &value[..]));
+    host.into_iter().chain(received.filter(is_other)).chain(cookies).collect()
+}
+
+fn is_cookie(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"Cookie")
+}
+
+/// The exchange has ended, or has its response, before the whole body arrived: logs the findings so far.
+pub fn leave(
+    inspection_state: &mut Option<Box<InspectionState>>,
+    at: &mut impl Edge,
+    server: &Rc<LocalServer>,
+) {
+    let Some(inspection_state) = inspection_state.take() else { return };
+    match *inspection_state {
+        InspectionState::Judging(judging) => verdict_waits::leave(server, at, *judging),
+        InspectionState::Reading(reading) => {
+            let BodyInspection { mut inspection, terms, .. } = *reading;
+            inspection.leave_body_out();
+            tell(at, (server, &terms), inspection, InspectionOutcome::Unfinished, 0);
+        }
+        InspectionState::Following(following) => {
+            let StreamedInspection { mut inspection, terms, .. } = *following;
+            inspection.leave_body_out();
+            tell(at, (server, &terms), inspection, InspectionOutcome::Unfinished, 0);
+        }
+        InspectionState::Calling(calling) => {
+            let GrpcCallCheck { inspection, terms, verdict, .. } = *calling;
+            conclude(at, server, &terms, inspection, verdict);
+        }
+        InspectionState::Passed(_, _, Some(judged)) | InspectionState::Passing(_, Some(judged)) => {
+            report_passed_inspection(at, server, *judged);
+        }
+        InspectionState::Answering(answering) => {
+            let ResponseInspection { inspection, terms, response } = *answering;
+            let unjudged = response.facts.unjudged;
+            report_passed_inspection(at, server, PassedInspection { inspection, terms, unjudged });
+        }
+        InspectionState::Passed(_, _, None)
+        | InspectionState::Passing(_, None)
+        | InspectionState::Blocked(_) => {}
+    }
+}
+
+/// Logs a request that has no response to inspect.
+fn report_passed_inspection(at: &mut impl Edge, server: &LocalServer, judged: PassedInspection) {
+    let PassedInspection { inspection, terms, unjudged } = judged;
+    conclude(at, server, &terms, inspection, after_request(Verdict::Pass, unjudged));
+}
+
+/// Waits for the body, which is held until it is judged. A client that waits for 100 (Continue) gets it.
+pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
+    debug_assert!(is_judged_whole(exchange), "otherwise nothing ends the wait");
+    if let Some(InspectionState::Reading(reading)) = exchange.inspection_state.as_deref_mut() {
+        let is_awaited = std::mem::take(&mut reading.is_awaited);
+        exchange.await_client(at);
+        if is_awaited {
+            send_continue(exchange, at);
+        }
+    }
+    StageResult::Wait(Wait::Body)
+}
+
+/// Holds pieces of the body. Judges the request when the body is complete or exceeds a limit.
+pub fn hold(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    (input, pieces): (&[u8], &Pieces),
+    end: End<'_>,
+) {
+    let Some(InspectionState::Reading(reading)) = exchange.inspection_state.as_deref_mut() else {
+        return;
+    };
+    let limit = reading.take(pieces.of(input), at.tools().offloaded.turn);
+    let is_let_go = !reading.inspection.needs_body();
+    exchange.request.receive(!matches!(end, End::No));
+    if !exchange.request.is_whole() || exchange.ends.is_client_behind(at) {
+        exchange.await_client(at);
+    } else {
+        exchange.ends.clear_client_deadline(at);
+        watch_leaving_client(exchange, at);
+    }
+    if !exchange.request.is_whole() && limit.is_none() && !is_let_go {
+        return exchange.ends.give_window(at);
+    }
+    judge(exchange, at, limit, end);
+}
+
+/// Judges a request with the body that has arrived.
+fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end: End<'_>) {
+    let inspection_state =
+        exchange.inspection_state.take().map(|inspection_state| *inspection_state);
+    let Some(InspectionState::Reading(reading)) = inspection_state else { return };
+    exchange.ends.phase.park(WaitState::No);
+    let unread = reading.unread(limit);
+    let BodyInspection { inspection, terms, body, decoding, .. } = *reading;
+    let step = match unread {
+        Some(unread) => {
+            debug_assert!(exchange.request.is_whole() || limit.is_some(), "it is not let go");
+            judge_unread(inspection, unread, at.tools().offloaded.turn)
+        }
+        None => end_body(at, inspection, limit, exchange.request.is_whole()),
+    };
+    match step {
+        inspection::Step::Done(inspection, verdict) => {
+            drop(decoding);
+            let found = (inspection, verdict);
+            let held = (body, OwnedEnd::of(end));
+            match settle_body(at, &exchange.ends.server, found, terms, held) {
+                Ok(passed) => passed.wait(&mut exchange.inspection_state, &mut exchange.request),
+                Err(block) => return answer_blocked(exchange, at, &block),
+            }
+            if exchange.dispatch(at) {
+                pass_judged_body(exchange, at);
+            }
+        }
+        inspection::Step::More(unfinished) => {
+            let of = InspectedPart::Body { body, decoding, end: OwnedEnd::of(end) };
+            long_inspection::begin(exchange, at, LongInspection::new(unfinished, terms, of));
+        }
+    }
+}
+
+/// Ends the part of a body that rules inspect, and judges the request: all of it, or the part before a limit, or before it was
+/// let go.
+fn end_body(
+    at: &mut impl Edge,
+    mut inspection: Inspection,
+    limit: Option<Limit>,
+    is_whole: bool,
+) -> inspection::Step {
+    if !is_whole && limit.is_none() {
+        inspection.leave_body_out();
+    }
+    inspection::judge(inspection, Question::Body(limit), at.tools().offloaded.turn)
+}
+
+/// Shows forwarded pieces of a body to the rules. Judges the request when the body is complete or exceeds a limit. Returns
+/// how the request is blocked, if it is: then nothing more of it is forwarded.
+pub fn follow(
+    inspection_state: &mut Option<Box<InspectionState>>,
+    at: &mut impl Edge,
+    ends: &TransactionEnds,
+    (input, pieces): (&[u8], &Pieces),
+    is_whole: bool,
+) -> Option<Block> {
+    if let Some(InspectionState::Calling(_)) = inspection_state.as_deref() {
+        return follow_call(inspection_state, at, &ends.server, (input, pieces), is_whole);
+    }
+    let Some(InspectionState::Following(following)) = inspection_state.as_deref_mut() else {
+        return None;
+    };
+    let turn = at.tools().offloaded.turn;
+    let limit = following.take(pieces.of(input), turn);
+    if !is_whole && limit.is_none() && following.inspection.needs_body() {
+        return None;
+    }
+    let Some(InspectionState::Following(following)) =
+        inspection_state.take().map(|inspection_state| *inspection_state)
+    else {
+        return None;
+    };
+    let StreamedInspection { inspection, terms, unread, held, decoding, .. } = *following;
+    let step = match unread.is_empty() {
+        true => end_body(at, inspection, limit, is_whole),
+        false => {
+            debug_assert!(is_whole || limit.is_some(), "it is not let go");
+            let unread = UnreadBody::Request { body: Arc::new(unread), from: 0, limit };
+            judge_unread(inspection, unread, turn)
+        }
+    };
+    match step {
+        inspection::Step::Done(inspection, verdict) => {
+            let block = conclude(at, &ends.server, &terms, inspection, verdict);
+            debug_assert_eq!(block, None, "nothing is kept from members where rules only detect");
+        }
+        inspection::Step::More(unfinished) => {
+            let held = vec![held, decoding];
+            verdict_waits::continue_without_verdict(ends, at, (unfinished, terms), None, held);
+        }
+    }
+    None
+}
+
+/// Looks at the first bytes of a body that its type names a gRPC call. A body that is none was not judged.
+fn follow_call(
+    inspection_state: &mut Option<Box<InspectionState>>,
+    at: &mut impl Edge,
+    server: &LocalServer,
+    (input, pieces): (&[u8], &Pieces),
+    is_whole: bool,
+) -> Option<Block> {
+    let Some(InspectionState::Calling(calling)) = inspection_state.as_deref_mut() else {
+        return None;
+    };
+    let answer = calling.take(pieces.of(input));
+    let is_none = match answer {
+        Call::Yes => false,
+        Call::No => true,
+        Call::Unknown if is_whole => !calling.look.is_empty(),
+        Call::Unknown => return None,
+    };
+    let Some(InspectionState::Calling(calling)) =
+        inspection_state.take().map(|inspection_state| *inspection_state)
+    else {
+        return None;
+    };
+    let GrpcCallCheck { inspection, terms, verdict, .. } = *calling;
+    let verdict = if is_none { Verdict::Exceeded(Limit::Body) } else { verdict };
+    match settle(at, server, (inspection, terms), verdict) {
+        Ok(judged) => {
+            let judged = judged.map(|judged| InspectionState::Passing(None, Some(judged)));
+            *inspection_state = judged.map(Box::new);
+            None
+        }
+        Err(block) => Some(block),
+    }
+}
+
+/// Forwards a held body that was judged. Returns false if there is none.
+pub fn pass_judged_body(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
+    let is_passed =
+        matches!(exchange.inspection_state.as_deref(), Some(InspectionState::Passed(..)));
+    let Some(inspection_state) = exchange.inspection_state.take_if(|_| is_passed) else {
+        return false;
+    };
+    let InspectionState::Passed(body, end, judged) = *inspection_state else { return false };
+    exchange.request.has_long_body_ahead = false;
+    let (bytes, held) = body.into_parts();
+    // The member may be slow: the room for the held body is released when the member has taken it.
+    exchange.inspection_state = Some(Box::new(InspectionState::Passing(Some(held), judged)));
+    send_body_to_member(exchange, at, (&bytes[..], &Pieces::whole(bytes.len())), end.get());
+    if !exchange.request.is_whole() && !exchange.is_over() {
+        exchange.request_goes_on(at);
+    }
+    true
+}
+
+/// How a request was blocked at its head.
+pub fn take_block(inspection_state: &mut Option<Box<InspectionState>>) -> Option<Block> {
+    match *inspection_state.take()? {
+        InspectionState::Blocked(block) => Some(block),
+        _ => None,
+    }
+}
